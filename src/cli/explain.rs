@@ -129,6 +129,7 @@ fn namespace_json(namespace: &str, in_force: &InForce, at: Timestamp) -> Value {
     json!({
         "namespace": namespace, "hasFile": in_force.has_file, "rules": rules.collect::<Vec<_>>(),
         "freezes": in_force.freezes.iter().map(|told| freezes::state_json(&told.freeze, at)).collect::<Vec<_>>(),
+        "protected": in_force.protected.iter().map(setting_json).collect::<Vec<_>>(),
         "overrides": in_force.overrides.iter().map(setting_json).collect::<Vec<_>>(),
         "lists": in_force.lists.iter().map(setting_json).collect::<Vec<_>>(),
     })
@@ -156,6 +157,9 @@ fn namespace_text(namespace: &str, in_force: &InForce, at: Timestamp) -> String 
         let delegated = if rule.delegated { " (delegated)" } else { "" };
         let both = if rule.both { " (the stricter of both files applies to each request)" } else { "" };
         section(&format!("{}{delegated}{both}", rule.rule), &rule.settings);
+    }
+    if !in_force.protected.is_empty() {
+        section("protected releases", &in_force.protected);
     }
     section("overrides", &in_force.overrides);
     section("cluster only", &in_force.lists);

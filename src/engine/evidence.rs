@@ -10,7 +10,7 @@ use super::flux::{self, Driver};
 use super::managed::{Marks, Origin};
 use super::object::ObjectKey;
 use super::release::manifest::{DocumentKey, WorkloadRef};
-use super::release::{History, Storage};
+use super::release::{History, ReleaseRef, Storage};
 use super::release_override::{self, Override};
 use super::sveltos::{self, Bundle, BundleRef};
 
@@ -85,6 +85,8 @@ pub enum Query {
     Bundles(Vec<BundleRef>),
     /// A namespace.
     Namespace { name: String },
+    /// The releases whose records or, as far as Flux reports it, whose objects are in a namespace, as the API server has them now.
+    ReleasesIn { namespace: String },
 }
 
 impl Query {
@@ -105,6 +107,7 @@ impl Query {
             Self::Object(_) => "object",
             Self::Bundles(_) => "bundles",
             Self::Namespace { .. } => "namespace",
+            Self::ReleasesIn { .. } => "releases-in",
         }
     }
 }
@@ -134,6 +137,7 @@ impl Query {
             Self::Object(key) => vec![(key.group.as_str(), key.kind.as_str())],
             Self::Bundles(_) => vec![(sveltos::LIB_GROUP, sveltos::CONFIGURATION_BUNDLE)],
             Self::Namespace { .. } => vec![("", "Namespace")],
+            Self::ReleasesIn { .. } => vec![record(&Storage::Secret), record(&Storage::ConfigMap)],
         }
     }
 }
@@ -216,8 +220,10 @@ pub enum Knowledge {
     Object(String),
     /// Of bundles, in the order of the query; `None` for one that does not exist. An error if one cannot be parsed.
     Bundles(Result<Vec<Option<Bundle>>, String>),
-    /// Of a namespace: whether it is terminating.
-    Terminating(bool),
+    /// Of a namespace: whether it is terminating, and whether it is annotated as protected.
+    Namespace { terminating: bool, protected: bool },
+    /// Of a namespace: the releases in it, with their records.
+    Releases(Vec<(ReleaseRef, History)>),
 }
 
 /// The answer to a query.

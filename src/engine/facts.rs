@@ -12,7 +12,7 @@ mod target;
 
 pub use actor::{Actor, ActorKind};
 pub use change::{RecordBody, RecordChange, RecordSide, RecordWrite};
-pub use declaration::{Declaration, DeclarationWrite};
+pub use declaration::{Declaration, DeclarationWrite, Namespace};
 pub use managed::{EditedObject, ManagedWrite, ObjectChange};
 pub use objects::{Payloads, RecordBodies, RequestObjects};
 pub use override_write::OverrideWrite;

@@ -11,6 +11,9 @@ use serde_json::value::RawValue;
 use super::json::cursor::{members, unquoted};
 use super::json::{RawObject, null_is_default, text_at, unreadable};
 
+/// The annotation by which an object says that what it releases is not taken away.
+pub(crate) const PROTECTED: &str = "interlock.dev/protected";
+
 /// Object metadata, as far as rules need it, borrowed from a review.
 #[derive(Debug, Default)]
 pub struct Metadata<'a> {
@@ -107,6 +110,12 @@ fn string(value: &str) -> Result<Cow<'_, str>, serde_json::Error> {
 }
 
 impl Metadata<'_> {
+    /// Whether the object is annotated as protected.
+    #[must_use]
+    pub fn is_protected(&self) -> bool {
+        self.annotation(PROTECTED) == Some("true")
+    }
+
     /// The value of a label.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
@@ -132,6 +141,14 @@ pub struct OwnedMetadata {
     pub deletion_timestamp: Option<Timestamp>,
     #[serde(deserialize_with = "null_is_default")]
     pub annotations: BTreeMap<String, String>,
+}
+
+impl OwnedMetadata {
+    /// Whether the object is annotated as protected.
+    #[must_use]
+    pub fn is_protected(&self) -> bool {
+        self.annotations.get(PROTECTED).is_some_and(|value| value == "true")
+    }
 }
 
 /// The key of an object. Keys are ordered by group, kind, namespace and name.

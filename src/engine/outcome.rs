@@ -13,6 +13,7 @@ pub use weighed::WeighedViolation;
 use annotations::annotations;
 
 use super::policy::{OnUndecided, Policy, Scope};
+use super::review::Operation;
 use super::rule::{FailsClosed, Mode};
 use super::text::{MAX_MESSAGE_BYTES, into_printable, printable};
 use super::violation::{Relief, Violation, ViolationKind};
@@ -84,6 +85,10 @@ fn denies(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> bool {
         // An answer that does not decide the rule will be the same at the next try.
         (ViolationKind::Unclear, FailsClosed::Always) => scope.creates_record,
         (_, FailsClosed::Always) => true,
+        (ViolationKind::Unclear, FailsClosed::OnDelete) => false,
+        (_, FailsClosed::OnDelete) => {
+            scope.operation == Operation::Delete && scope.owner.is_none() && policy.protected.may_cover(scope.release)
+        }
         (_, FailsClosed::OnRecordCreate) => scope.creates_record,
         (_, FailsClosed::Never) => false,
     };

@@ -5,6 +5,7 @@ mod freeze;
 mod globs;
 mod ignore;
 mod policies;
+mod protected;
 mod scalable_resource;
 mod scope;
 mod settings;
@@ -14,6 +15,7 @@ pub use freeze::{DayWindow, Freeze, FreezeEffect, FreezeState, Interval, Window,
 pub use globs::Globs;
 pub use ignore::{IgnoredFields, ignored_fields};
 pub use policies::Policies;
+pub use protected::{Protected, ProtectedReleases};
 pub use scalable_resource::ScalableResource;
 pub use scope::{Scope, When};
 pub use settings::{

@@ -5,6 +5,7 @@ mod declarations;
 pub(crate) mod flux_release;
 pub(crate) mod home;
 mod objects;
+mod protected_release;
 pub(crate) mod records;
 mod undecided;
 pub(crate) mod wording;
@@ -192,20 +193,19 @@ impl Table<'_> {
             Check::Declaration(check) => Some(check(case)),
             _ => None,
         };
-        self.consult(Family::Declarations, || case.subject(), || self.facts.release(), checked).collect()
+        let consult = |family| self.consult(family, || case.subject(), || self.facts.release(), checked);
+        consult(Family::Records).chain(consult(Family::Declarations)).collect()
     }
 
-    /// At most one rule of a family reports an object: one about who may start operations and when, and one about the object itself.
-    /// An override that opens the first leaves the second closed.
+    /// An object is reported by every rule about operations on its release, so that an override of one leaves the others closed, and by
+    /// at most one about the object itself.
     fn check_object(&self, case: &ObjectCase<'_>) -> Result<Vec<Violation>, Query> {
         let checked = |check: &Check| match check {
             Check::Object(check) => Some(check(case).map(Vec::from_iter)),
             _ => None,
         };
-        let consulted = [Family::Records, Family::Objects]
-            .into_iter()
-            .map(|family| self.consult(family, || case.subject(), || case.write.release(), checked).next().transpose());
-        consulted.filter_map(Result::transpose).collect()
+        let consult = |family| self.consult(family, || case.subject(), || case.write.release(), checked);
+        consult(Family::Records).chain(consult(Family::Objects).take(1)).collect()
     }
 
     /// Runs the checks one after the other, each only once the one before it is done.

@@ -25,6 +25,7 @@ mod scalable;
 pub(crate) mod server_version;
 mod watch;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -41,7 +42,7 @@ pub(crate) use records::RecordSummary;
 use super::documents::DocumentCache;
 use super::locate::{self, RecordSet, ReleaseQuery};
 use super::manifests::{ManifestCache, ManifestError};
-use super::read::{self, Rollout, entry};
+use super::read::{self, RECORD_SELECTOR, Rollout, entry};
 use super::{AnswerFuture, NewestRecord, Payer, World};
 use crate::budget::Budget;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, Workload};
@@ -182,8 +183,9 @@ impl Cluster {
             Query::Namespace { name } => {
                 let api: Api<Namespace> = Api::all(self.api.client.clone());
                 let namespace = api.get_metadata_opt(self.api.in_reach(name)?).await.map_err(|error| reason(&error))?;
-                Ok(namespace.map(|it| Knowledge::Terminating(it.metadata.deletion_timestamp.is_some())))
+                Ok(namespace.map(|it| read::namespace(&it.metadata)))
             }
+            Query::ReleasesIn { namespace } => self.releases_in(namespace).await.map(Knowledge::Releases).map(Some),
         }
     }
 
@@ -325,6 +327,31 @@ impl Cluster {
         let mut confirmed: Vec<_> = found.into_iter().flatten().collect();
         confirmed.retain(|driver| driver.drives(namespace, release));
         Ok(read::oldest_first(confirmed))
+    }
+
+    /// The releases whose records are in a namespace, and those that Flux has installed into it: one LIST of each kind of record,
+    /// metadata only, and one for each release elsewhere.
+    async fn releases_in(&self, namespace: &str) -> Result<Vec<(ReleaseRef, History)>, Unavailable> {
+        let selector = ListParams::default().labels(RECORD_SELECTOR);
+        let secrets = self.api.list::<Secret>(namespace, &selector).await?;
+        let config_maps = self.api.list::<ConfigMap>(namespace, &selector).await?;
+        let secrets = secrets.iter().filter_map(|metadata| read::record(Storage::Secret.kind(), metadata));
+        let records = secrets.chain(config_maps.iter().filter_map(|it| read::record(Storage::ConfigMap.kind(), it)));
+        let mut entries: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (storage, release, entry) in records {
+            entries.entry((release.to_owned(), storage)).or_default().push(entry);
+        }
+        let here =
+            entries.into_iter().map(|((name, _), found)| (ReleaseRef::new(namespace, &name), History::new(found)));
+        let mut releases: Vec<_> = here.collect();
+        let elsewhere = self.caches.helm_releases().installed_into(namespace).ok_or(HELM_RELEASES_UNKNOWN)?;
+        let elsewhere = elsewhere.into_iter().filter(|release| release.namespace != namespace);
+        let reads = elsewhere.map(async |release| {
+            let history = self.history(Storage::Secret, &release.namespace, &release.name).await?;
+            Ok((release, history))
+        });
+        releases.extend(side_by_side(CONCURRENT_READS, reads).await?);
+        Ok(releases)
     }
 
     /// The HelmReleases in a namespace. Their values can be large, so only those are read that the copy has not seen as they are now.

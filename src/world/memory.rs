@@ -25,7 +25,7 @@ use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::{Metadata, ObjectKey};
 use crate::engine::release::manifest::{DocumentKey, WorkloadKind, WorkloadRef};
 use crate::engine::release::record::DecodeError;
-use crate::engine::release::{History, Storage};
+use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::release_override::{self, Override};
 use crate::engine::sveltos::{Bundle, BundleRef};
 pub use override_file::OverrideFile;
@@ -155,9 +155,9 @@ impl Memory {
             }
             Query::Namespace { name } => {
                 let namespace: Option<Namespace> = self.read(&ObjectKey::new("", "Namespace", "", name));
-                let terminating = namespace.map(|namespace| namespace.metadata.deletion_timestamp.is_some());
-                known(terminating.map(Knowledge::Terminating))
+                known(namespace.map(|namespace| read::namespace(&namespace.metadata)))
             }
+            Query::ReleasesIn { namespace } => Answer::Known(Knowledge::Releases(self.releases_in(namespace))),
         }
     }
 
@@ -192,6 +192,24 @@ impl Memory {
             Some((storage, key.namespace.clone(), entry))
         });
         RecordSet::gather(records)
+    }
+
+    /// The releases whose records are in a namespace, and those that Flux has installed into it.
+    fn releases_in(&self, namespace: &str) -> Vec<(ReleaseRef, History)> {
+        let here = |keys: &BTreeSet<ObjectKey>| keys.iter().any(|key| key.namespace == namespace);
+        let objects = self.lock();
+        let named = objects.records.iter().filter(|(_, keys)| here(keys));
+        let named: BTreeSet<_> = named.map(|(name, _)| ReleaseRef::new(namespace, name)).collect();
+        drop(objects);
+        let of_flux = self.helm_releases(|driver| driver.kube_config.is_none());
+        let elsewhere = of_flux.iter().filter_map(|driver| driver.installed_in(namespace).cloned());
+        let all: BTreeSet<_> = named.into_iter().chain(elsewhere).collect();
+        let with_records = all.into_iter().flat_map(|release| {
+            let record_sets = self.record_sets(&release.name).into_iter();
+            let own: Vec<_> = record_sets.filter(|set| set.namespace == release.namespace).collect();
+            own.into_iter().map(move |set| (release.clone(), History::new(set.entries)))
+        });
+        with_records.collect()
     }
 
     fn helm_releases(&self, is_wanted: impl Fn(&Driver) -> bool) -> Vec<Driver> {

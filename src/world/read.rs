@@ -7,11 +7,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use serde::Deserialize;
 
-use crate::engine::evidence::Workload;
+use crate::engine::evidence::{Knowledge, Workload};
 use crate::engine::flux::Driver;
 use crate::engine::json::redacted;
 use crate::engine::managed::Marks;
-use crate::engine::object::ObjectKey;
+use crate::engine::object::{ObjectKey, PROTECTED};
 use crate::engine::release::{Entry, Stamps, Storage};
 use crate::engine::release_override::{CREATED_BY, Override, OverrideSpec};
 use crate::engine::sveltos::{self, Bundle, BundleRef};
@@ -53,6 +53,15 @@ pub(super) fn entry(metadata: &ObjectMeta) -> Option<Entry> {
         created: metadata.creation_timestamp.as_ref().map(|time| time.0),
         stamps: Stamps::of(annotation),
     })
+}
+
+/// What rules know of a namespace.
+pub(super) fn namespace(metadata: &ObjectMeta) -> Knowledge {
+    let annotation = metadata.annotations.as_ref().and_then(|all| all.get(PROTECTED));
+    Knowledge::Namespace {
+        terminating: metadata.deletion_timestamp.is_some(),
+        protected: annotation.is_some_and(|value| value == "true"),
+    }
 }
 
 impl ObjectKey {

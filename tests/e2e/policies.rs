@@ -4,3 +4,4 @@ mod freezes;
 mod modes;
 mod overrides;
 mod playground;
+mod protected;

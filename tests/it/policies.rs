@@ -245,6 +245,7 @@ fn freezes_are_told_for_any_time() {
     };
     assert!(explained("shop").contains("in force until 2027-01-02 06:00 Europe/Berlin (no changes over the holidays)"));
     assert!(explained("shop").contains("shop-hours") && !explained("crm").contains("shop-hours"));
+    assert!(explained("crm").contains("protected releases\n  protected "), "{}", explained("crm"));
     let wrong = interlock(&["policy", "check", PRODUCTION, "--at", "tomorrow"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(transcript(&wrong).contains("is not a time like 2026-12-24T18:00:00Z"), "{}", transcript(&wrong));

@@ -8,7 +8,7 @@ use crate::engine::outcome::{Outcome, weigh};
 use crate::engine::policy::{Policy, Scope};
 use crate::engine::release::{RecordName, Storage};
 use crate::engine::review::{Operation, Request};
-use crate::engine::rule::RuleId;
+use crate::engine::rule::{FailsClosed, RuleId};
 use crate::engine::rules::{self, Family};
 use crate::engine::violation::{Violation, ViolationKind};
 
@@ -72,10 +72,11 @@ pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: 
         Subject::Other if is_head => scope_of_head(request, facts, record.as_ref()),
         _ => policy.scope(facts),
     };
-    let rules = of_subject(request, facts, policy, &scope, is_head).into_iter();
+    let of_subject = of_subject(request, facts, policy, &scope, is_head);
     let may_disturb = may_disturb_object(request, facts, is_head && record.is_none());
-    let of_objects = Family::Objects.rules().filter(|_| may_disturb);
-    Outcome::of(policy, weigh(policy, &scope, rules.chain(of_objects).map(undecided).collect()))
+    let of_objects = Family::Objects.rules().chain(of_deletions(request)).filter(|_| may_disturb);
+    let of_objects: Vec<_> = of_objects.filter(|rule| !of_subject.contains(rule)).collect();
+    Outcome::of(policy, weigh(policy, &scope, of_subject.into_iter().chain(of_objects).map(undecided).collect()))
 }
 
 /// The rules that may concern the subject of a request.
@@ -92,6 +93,12 @@ fn of_subject(
         Subject::Other if is_head && storing_kind(request).is_some() => Family::Records.rules().collect(),
         Subject::Other | Subject::Override(_) => Vec::new(),
     }
+}
+
+/// The rules that must not let a deletion through unjudged, whatever is deleted.
+fn of_deletions(request: &Request<'_>) -> impl Iterator<Item = RuleId> {
+    let is_closed = |rule: &RuleId| rule.specification().fails_closed == FailsClosed::OnDelete;
+    rules::all().filter(move |rule| request.operation == Operation::Delete && is_closed(rule))
 }
 
 /// The rules over a declaration: those that are undecided when it cannot be parsed.
@@ -143,7 +150,7 @@ mod tests {
     use super::*;
     use crate::engine::effort::Effort;
     use crate::engine::facts::{RecordBodies, RequestObjects};
-    use crate::engine::review::head_of;
+    use crate::engine::review::{Review, head_of};
 
     /// The rules that are undecided about the head of an UPDATE.
     fn rules_of(kind: &str, name: &str, policy: &str) -> Vec<&'static str> {
@@ -173,6 +180,37 @@ mod tests {
             let rules = rules_of(kind, name, "  {}\n");
             assert_eq!(rules.contains(&"illegal-transition"), of_records, "{kind} {name}: {rules:?}");
             assert_eq!(rules.contains(&"manual-edit"), of_objects, "{kind} {name}: {rules:?}");
+        }
+    }
+
+    /// Whether a deletion of a Service is admitted that was not judged.
+    fn may_go(policy: &str, annotations: &str) -> bool {
+        let policy = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n{policy}");
+        let policy = Policy::parse(&policy, Path::new("test")).unwrap();
+        let review = format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u",
+               "kind":{{"version":"v1","kind":"Service"}},"resource":{{"version":"v1","resource":"services"}},"name":"web","namespace":"shop","operation":"DELETE","userInfo":{{}},"oldObject":
+               {{"metadata":{{"name":"web","labels":{{"app.kubernetes.io/managed-by":"Helm"}},"annotations":{annotations}}}}}}}}}"#
+        );
+        let review = Review::parse(review.as_bytes()).unwrap();
+        let objects = RequestObjects::read(&review.request).unwrap();
+        let (bodies, effort) = (RecordBodies::default(), Effort::of_review());
+        let facts = Facts::of(&review.request, &objects, &bodies, &effort);
+        unjudged(&review.request, &facts, &policy, Unjudged::Late).allowed
+    }
+
+    #[test]
+    fn an_unjudged_deletion_is_refused_only_where_it_may_take_a_protected_release_away() {
+        let of_web = r#"{"meta.helm.sh/release-name":"web","meta.helm.sh/release-namespace":"shop"}"#;
+        for (policy, annotations, admitted) in [
+            ("rules: {}", of_web, true),
+            ("protected: {releases: [w*]}", of_web, false),
+            ("protected: {namespaces: [prod]}", of_web, false),
+            ("protected: {releases: [api]}", of_web, true),
+            ("protected: {releases: [w*]}", "{}", true),
+            ("protected: {releases: [w*]}\nrules: {protected-release: {mode: warn}}", of_web, true),
+        ] {
+            assert_eq!(may_go(policy, annotations), admitted, "{policy} {annotations}");
         }
     }
 

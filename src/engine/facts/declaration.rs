@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::engine::flux::{self, HelmRelease, InstalledRelease};
 use crate::engine::json::{RawObject, first_at, redacted};
+use crate::engine::object::Metadata;
 use crate::engine::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
 use crate::engine::release::ReleaseRef;
 use crate::engine::review::{Operation, Request};
@@ -22,6 +23,8 @@ pub enum Declaration<'r> {
     /// A commit of bundles and what it is called, never its DELETE. Sveltos deletes it after each rollout, in teardowns and
     /// to recover from a second one, and the agent removes nothing because of it.
     ConfigurationGroup(Box<DeclarationWrite<'r, ConfigurationGroup<'r>>>, Commit),
+    /// A Namespace, never its CREATE: with it goes whatever is released into it.
+    Namespace(Box<DeclarationWrite<'r, Namespace<'r>>>),
     /// The object cannot be parsed: a later version may have another shape.
     Unparsed {
         kind: &'r str,
@@ -30,6 +33,14 @@ pub enum Declaration<'r> {
         name: &'r str,
         why: String,
     },
+}
+
+/// A Namespace, as far as rules read it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Namespace<'a> {
+    #[serde(borrow)]
+    pub metadata: Metadata<'a>,
 }
 
 /// An object before and after a request.
@@ -71,11 +82,14 @@ impl<'r> Declaration<'r> {
                 return None;
             }
             (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) => written(request).map(Self::configuration_group),
+            ("", "Namespace") if request.operation != Operation::Create => {
+                written(request).map(Box::new).map(Self::Namespace)
+            }
             _ => return None,
         };
         let unread = |error: serde_json::Error| Self::Unparsed {
             kind: &request.kind.kind,
-            namespace: request.namespace(),
+            namespace: request.namespace_of_object(),
             name: request.name().unwrap_or_default(),
             why: redacted(&error),
         };
@@ -104,6 +118,7 @@ impl Declaration<'_> {
             Self::ClusterObjectSet(written) => written.kind,
             Self::HelmRelease(written, _) => written.kind,
             Self::ConfigurationGroup(written, _) => written.kind,
+            Self::Namespace(written) => written.kind,
             Self::Unparsed { kind, .. } => kind,
         }
     }
@@ -116,6 +131,7 @@ impl Declaration<'_> {
             Self::ClusterObjectSet(written) => written.namespace,
             Self::HelmRelease(written, _) => written.namespace,
             Self::ConfigurationGroup(written, _) => written.namespace,
+            Self::Namespace(written) => written.namespace,
             Self::Unparsed { namespace, .. } => namespace,
         }
     }
@@ -128,6 +144,7 @@ impl Declaration<'_> {
             Self::ClusterObjectSet(written) => &written.name,
             Self::HelmRelease(written, _) => &written.name,
             Self::ConfigurationGroup(written, _) => &written.name,
+            Self::Namespace(written) => &written.name,
             Self::Unparsed { name, .. } => name,
         }
     }
@@ -140,6 +157,7 @@ impl Declaration<'_> {
             Self::ClusterObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME_LABEL),
             Self::HelmRelease(_, release) => Some(release),
             Self::ConfigurationGroup(_, commit) => Some(&commit.name),
+            Self::Namespace(_) => None,
             Self::Unparsed { name, .. } => Some(name),
         }
     }
@@ -190,7 +208,7 @@ fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<Declarati
     };
     Ok(DeclarationWrite {
         kind: &request.kind.kind,
-        namespace: request.namespace(),
+        namespace: request.namespace_of_object(),
         name,
         before: old.map(read).transpose()?,
         after: new.map(read).transpose()?,

@@ -141,8 +141,7 @@ impl<'r> ManagedWrite<'r> {
         Self {
             api_version: if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") },
             kind: &request.kind.kind,
-            // The request names a Namespace itself here, which is in no namespace.
-            namespace: if request.resource.resource == "namespaces" { "" } else { request.namespace() }.to_owned(),
+            namespace: request.namespace_of_object().to_owned(),
             name: name.to_owned(),
             being_deleted,
             change,

@@ -87,6 +87,12 @@ impl Driver {
         installed.filter(|_| here).map(|installed| installed.namespace.as_str())
     }
 
+    /// The release that Flux reports as installed into a namespace.
+    #[must_use]
+    pub fn installed_in(&self, target_namespace: &str) -> Option<&ReleaseRef> {
+        self.installed.as_ref().filter(|_| self.installed_into == target_namespace)
+    }
+
     /// Whether its release is on the same cluster as that of another HelmRelease: both on this cluster, or both with
     /// the same configuration from the same namespace.
     #[must_use]

@@ -8,6 +8,7 @@ use jiff::SignedDuration;
 use super::freeze::Freeze;
 use super::globs::Globs;
 use super::ignore::IgnoredFields;
+use super::protected::Protected;
 use super::scalable_resource::ScalableResource;
 use super::scope::Scope;
 use super::settings::{
@@ -28,6 +29,8 @@ pub struct Policy {
     pub overrides: OverrideSettings,
     /// The settings of the namespaces that restrict overrides further.
     pub(in crate::engine) bounds: Arc<BTreeMap<String, OverrideSettings>>,
+    /// The releases that nobody takes away.
+    pub protected: Protected,
     /// Users that deploy releases for others and may take over each other's operations: Flux, Sveltos, OLM, Fleet.
     pub managers: Globs,
     /// Users that restore records from a backup.

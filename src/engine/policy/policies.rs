@@ -24,6 +24,16 @@ impl Policies {
         }
     }
 
+    /// Tells every policy which releases the namespaces protect.
+    pub(in crate::engine) fn share_protected(&mut self) {
+        let named =
+            self.namespaces.iter().filter_map(|(home, policy)| Some((home.clone(), policy.protected.here.clone()?)));
+        let named: Arc<BTreeMap<_, _>> = Arc::new(named.collect());
+        for policy in iter::once(&mut self.cluster).chain(self.namespaces.values_mut()) {
+            Arc::make_mut(policy).protected.by_namespace = Arc::clone(&named);
+        }
+    }
+
     /// The policy for requests about objects of a namespace; empty for cluster-scoped ones.
     #[must_use]
     pub fn of(&self, namespace: &str) -> &Arc<Policy> {

@@ -9,7 +9,7 @@ mod domain;
 mod language;
 mod names;
 
-use super::file::PolicyFile;
+use super::file::{PolicyFile, ProtectedFile};
 use super::freezes;
 use super::problem::Problems;
 use crate::engine::text::look_alike;
@@ -79,6 +79,19 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
     freezes::check(file, names.problems);
     if let Some(namespace) = file.overrides.as_ref().and_then(|overrides| overrides.value.namespace.as_ref()) {
         names.name(namespace, Domain::Namespace, "so there are no overrides for cluster-scoped releases");
+    }
+    if let Some(protected) = &file.protected {
+        let ProtectedFile { releases, namespaces } = &protected.value;
+        if releases.is_none() && namespaces.is_none() {
+            names
+                .problems
+                .at(protected.span, "this names no release; give `releases`, `namespaces` or both, as lists of globs");
+        }
+        for (list, domain) in [(releases, Domain::Release), (namespaces, Domain::Namespace)] {
+            if let Some(at) = list {
+                names.list(&at.value.0, domain, "so nothing is protected");
+            }
+        }
     }
     for (rule, settings) in file.rules.iter().flat_map(|rules| &rules.value.0) {
         for kind in settings.value.resources.iter().flat_map(|all| &all.value).filter_map(|one| one.kind.as_ref()) {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::file::{
-    AtLeastOne, CaseFile, GlobList, IgnoredFile, OverridesFile, PolicyFile, RuleFile, ScalableResourceFile, SingleGlob,
-    Spanned, WhenFile,
+    AtLeastOne, CaseFile, GlobList, IgnoredFile, OverridesFile, PolicyFile, ProtectedFile, RuleFile,
+    ScalableResourceFile, SingleGlob, Spanned, WhenFile,
 };
 use super::freezes;
 use crate::engine::policy::{
-    DroppedBundlesSettings, FluxExceptions, Globs, IgnoredFields, Modes, OverrideSettings, Policy, RecoverySettings,
-    RuleSettings, ScalableResource, StartedBy, When,
+    DroppedBundlesSettings, FluxExceptions, Globs, IgnoredFields, Modes, OverrideSettings, Policy, Protected,
+    ProtectedReleases, RecoverySettings, RuleSettings, ScalableResource, StartedBy, When,
 };
 use crate::engine::release::status::Transitions;
 use crate::engine::rule::{Mode, RuleId};
@@ -39,6 +39,10 @@ pub(super) fn policy(file: &PolicyFile) -> Policy {
         dropped_bundles: dropped_bundles(file),
         overrides: file.overrides.as_ref().map(|file| overrides(&file.value)).unwrap_or_default(),
         bounds: Arc::default(),
+        protected: Protected {
+            by_cluster: file.protected.as_ref().map(|at| protected(&at.value)),
+            ..Protected::default()
+        },
         managers: globs(file.managers.as_ref()),
         tools: globs(file.tools.as_ref()),
         controllers: globs(file.controllers.as_ref()),
@@ -79,7 +83,11 @@ fn globs(list: Option<&Spanned<GlobList>>) -> Globs {
     list.map(|at| at.value.compiled.clone()).unwrap_or_default()
 }
 
-fn condition(list: Option<&Spanned<AtLeastOne<GlobList>>>) -> Option<Globs> {
+fn protected(file: &ProtectedFile) -> ProtectedReleases {
+    ProtectedReleases { releases: condition(file.releases.as_ref()), namespaces: condition(file.namespaces.as_ref()) }
+}
+
+pub(super) fn condition(list: Option<&Spanned<AtLeastOne<GlobList>>>) -> Option<Globs> {
     list.map(|at| at.value.0.compiled.clone())
 }
 

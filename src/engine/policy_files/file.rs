@@ -10,8 +10,8 @@ mod values;
 
 pub use nearest::nearest_to;
 pub(super) use parts::{
-    CLUSTER_ONLY_KEYS, CaseFile, FreezeFile, IgnoredFile, OverridesFile, PolicyFile, RuleFile, ScalableResourceFile,
-    WhenFile, rule_of_setting,
+    CLUSTER_ONLY_KEYS, CaseFile, FreezeFile, IgnoredFile, OverridesFile, PolicyFile, ProtectedFile, RuleFile,
+    ScalableResourceFile, WhenFile, rule_of_setting,
 };
 pub(super) use read::{GivenKey, KeySpec, Mapping, Spanned};
 pub use schema::schema;

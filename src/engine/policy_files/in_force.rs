@@ -25,6 +25,8 @@ pub struct InForce {
     pub rules: Vec<RuleInForce>,
     /// Those of the cluster that concern the namespace, and its own.
     pub freezes: Vec<FreezeInForce>,
+    /// What is protected: by the cluster, and by the namespace.
+    pub protected: Vec<SettingInForce>,
     pub overrides: Vec<SettingInForce>,
     /// Lists that only the cluster policy has: users, ignored fields, delegated rules.
     pub lists: Vec<SettingInForce>,
@@ -124,7 +126,10 @@ pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyE
     });
     let of_cluster = cluster.into_iter().flat_map(|view| view.freezes(None));
     let freezes = of_cluster.chain(own.into_iter().flat_map(|view| view.freezes(Some(namespace))));
+    let protected =
+        [cluster, own].into_iter().flatten().filter_map(|view| view.setting_in(view.file.given(), "protected"));
     Ok(InForce {
+        protected: protected.collect(),
         has_file: own.is_some(),
         rules: rules.collect(),
         freezes: freezes.filter(|told| told.freeze.concerns_namespace(namespace)).collect(),

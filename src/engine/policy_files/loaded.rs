@@ -86,6 +86,7 @@ impl<'f> ParsedFiles<'f> {
             namespaces.insert(name.as_str(), (source, file));
         }
         policies.iter_mut().for_each(Policies::share_bounds);
+        policies.iter_mut().for_each(Policies::share_protected);
         // A file that cannot be read may be unchanged: a temporary failure must not loosen the policy of a namespace.
         let policies = policies.filter(|_| files.unread.is_empty());
         Self { cluster, namespaces, reading: LoadedPolicies { policies, problems, warnings } }

@@ -1,7 +1,7 @@
 //! The policy of a namespace: the cluster policy, tightened. A looser setting is an error, unless the cluster policy delegates the
 //! rule.
 
-use super::cluster::{modes, rule_of};
+use super::cluster::{condition, modes, rule_of};
 use super::file::{CLUSTER_ONLY_KEYS, GivenKey, Mapping, OverridesFile, PolicyFile, RuleFile, Spanned, Spelled};
 use super::freezes;
 use super::problem::Problems;
@@ -23,6 +23,10 @@ pub(super) fn refuse_cluster_only_keys(file: &PolicyFile, problems: &mut Problem
     file.overrides.iter().flat_map(|overrides| overrides.value.given()).for_each(&mut refuse);
     for namespaces in file.freezes.iter().flat_map(|freezes| &freezes.value).filter_map(|one| one.namespaces.as_ref()) {
         problems.at(namespaces.key, "the freeze of a namespace concerns this namespace alone; remove `namespaces`");
+    }
+    if let Some(namespaces) = file.protected.as_ref().and_then(|protected| protected.value.namespaces.as_ref()) {
+        let text = "only the cluster policy may set `namespaces` of `protected`; a namespace protects its own releases";
+        problems.at(namespaces.key, text);
     }
 }
 
@@ -51,6 +55,7 @@ pub(super) fn policy(
         let reason = "a namespace may only tighten it".to_owned();
         Tightening { free: false, reason, problems }.overrides(&file.value, &mut policy.overrides);
     }
+    policy.protected.here = file.protected.as_ref().and_then(|protected| condition(protected.value.releases.as_ref()));
     policy
 }
 

@@ -232,3 +232,29 @@ fn the_shipped_policy_says_what_is_built_in() {
     assert_eq!(shipped.grace_after_failure, Policy::GRACE_AFTER_FAILURE);
     assert_eq!(shipped.overrides.max_duration, SignedDuration::from_hours(4));
 }
+
+#[test]
+fn a_protection_names_releases_and_a_namespace_only_its_own() {
+    for (protected, wanted) in [
+        ("{}", "this names no release"),
+        ("{releases: []}", "the list is empty"),
+        ("{releases: [shop/web]}", "so nothing is protected"),
+        ("{namespaces: [Prod]}", "so nothing is protected"),
+        ("{release: [web]}", "unknown key `release`"),
+        ("[web]", "expected"),
+    ] {
+        let told = read(&format!("protected: {protected}")).unwrap_err();
+        assert!(told.contains(wanted), "{protected}: {told}");
+    }
+    let of_namespace = |protected: &str| {
+        let mut files = PolicyFiles::default();
+        files.set_cluster("c".into(), HEADER.to_owned());
+        let header = "apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n";
+        files.add_namespace("shop".into(), "n".into(), format!("{header}protected: {protected}"));
+        let problems = LoadedPolicies::of(&files).problems;
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().concat()
+    };
+    assert_eq!(of_namespace("{releases: [web]}"), "");
+    let told = of_namespace("{releases: [web], namespaces: [bar]}");
+    assert!(told.contains("only the cluster policy may set `namespaces` of `protected`"), "{told}");
+}

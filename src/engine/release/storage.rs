@@ -29,7 +29,7 @@ pub(crate) const OLM_KEY_LABEL: &str = "key";
 pub(crate) const OLM_TYPE_LABEL: &str = "type";
 
 /// The storage of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Storage {
     /// Helm's default driver.
     Secret,

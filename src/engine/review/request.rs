@@ -161,10 +161,16 @@ impl Request<'_> {
         self.name.as_deref().filter(|name| !name.is_empty())
     }
 
-    /// The namespace; empty for cluster-scoped objects.
+    /// The namespace; empty for cluster-scoped objects, and for a Namespace its own name.
     #[must_use]
     pub fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or_default()
+    }
+
+    /// The namespace that the object is in; empty for cluster-scoped objects.
+    #[must_use]
+    pub fn namespace_of_object(&self) -> &str {
+        if self.resource.group.is_empty() && self.resource.resource == "namespaces" { "" } else { self.namespace() }
     }
 }
 

@@ -28,6 +28,7 @@ pub(super) static RULES: &[&Rule] = &[
     &resume_interrupted::RULE,
     &revision_order::RULE,
     &unusual_create::RULE,
+    &super::protected_release::RULE,
     &illegal_transition::RULE,
     &record_integrity::RULE,
     &record_tampering::RULE,

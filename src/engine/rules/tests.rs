@@ -11,6 +11,7 @@ mod names;
 mod objects;
 mod olm;
 mod overrides;
+mod protected;
 mod runbook;
 mod scenario;
 mod scopes;

@@ -71,6 +71,12 @@ pub(crate) fn is_migrated(evidence: &Evidence, extension: &str) -> Result<bool, 
 
 /// Whether a namespace is being deleted.
 pub(crate) fn is_terminating(evidence: &Evidence, namespace: &str) -> Result<bool, Undecided> {
-    let terminating = lookup(evidence, Query::Namespace { name: namespace.to_owned() })?;
-    Ok(matches!(terminating, Some(Knowledge::Terminating(true))))
+    let found = lookup(evidence, Query::Namespace { name: namespace.to_owned() })?;
+    Ok(matches!(found, Some(Knowledge::Namespace { terminating: true, .. })))
+}
+
+/// Whether a namespace is annotated as protected.
+pub(crate) fn is_protected_namespace(evidence: &Evidence, namespace: &str) -> Result<bool, Undecided> {
+    let found = lookup(evidence, Query::Namespace { name: namespace.to_owned() })?;
+    Ok(matches!(found, Some(Knowledge::Namespace { protected: true, .. })))
 }

@@ -10,7 +10,8 @@ use super::diagnosis::{Diagnosis, DiagnosisState};
 use super::fetch::Fetched;
 use super::snapshot::Snapshot;
 use crate::engine::policy::DEFAULT_NAMESPACE;
-use crate::engine::severity::Severity::High;
+use crate::engine::policy_files::LoadedPolicies;
+use crate::engine::severity::Severity::{High, Medium};
 use differences::{
     EntryDifference, IN_NAMESPACE_CONDITION, differences, entries, finding, guards_selected_namespaces,
     is_cluster_scoped, listed, names, namespaces,
@@ -35,13 +36,39 @@ const CONFIGURATIONS: [(&str, &str, &str); 2] = [
     ),
 ];
 
+/// Entries of the first configuration that an operator may add.
+const OPTIONAL: &str = include_str!("../../../manifests/overlays/protected-releases/entries.yaml");
+
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
     let live = [&snapshot.validating, &snapshot.mutating];
-    CONFIGURATIONS
-        .into_iter()
-        .zip(live)
-        .flat_map(|(half, live)| diagnose_configuration(half, live, &snapshot.namespace))
-        .collect()
+    let halves = CONFIGURATIONS.into_iter().zip(live);
+    let mut found: Vec<_> =
+        halves.flat_map(|(half, live)| diagnose_configuration(half, live, &snapshot.namespace)).collect();
+    found.extend(protection(snapshot));
+    found
+}
+
+/// Whether the policy protects releases whose deletion is not sent to Interlock.
+fn protection(snapshot: &Snapshot) -> Option<Diagnosis> {
+    let policies = LoadedPolicies::of(snapshot.policies.as_ref().ok()?.as_ref()?).policies?;
+    let live = snapshot.validating.named("interlock").ok()??;
+    let optional = shipped(OPTIONAL, &snapshot.namespace)?;
+    let missing: Vec<_> = entries(&optional)
+        .filter_map(|entry| entry["name"].as_str())
+        .filter(|name| entry_named(live, name).is_none())
+        .map(str::to_owned)
+        .collect();
+    if policies.of("").protected.names_nothing() || missing.is_empty() {
+        return None;
+    }
+    let evidence = format!(
+        "the policy protects releases, but {} {} missing: their custom resources and namespaces can be deleted, and while \
+         Interlock is down all their objects",
+        listed(&missing),
+        if missing.len() == 1 { "is" } else { "are" }
+    );
+    let fix = "set protectedReleases: true in the values of the chart, or use manifests/overlays/protected-releases";
+    Some(Diagnosis::found(TOPIC, Medium, evidence, fix.to_owned()))
 }
 
 fn diagnose_configuration(
@@ -62,7 +89,7 @@ fn diagnose_configuration(
         }
         Err(why) => return vec![Diagnosis::skipped(TOPIC, format!("{kind}: {why}"))],
     };
-    let Some(shipped) = shipped(text, namespace) else {
+    let Some(shipped) = shipped_like(text, live, namespace) else {
         return vec![Diagnosis::skipped(TOPIC, format!("the {kind} in this binary cannot be parsed"))];
     };
     let mut found = Differences::default();
@@ -151,6 +178,16 @@ fn shipped(text: &str, namespace: &str) -> Option<Value> {
     Some(shipped)
 }
 
+/// The same with the optional entries that the live configuration has too.
+fn shipped_like(text: &str, live: &Value, namespace: &str) -> Option<Value> {
+    let mut shipped = shipped(text, namespace)?;
+    let optional = self::shipped(OPTIONAL, namespace)?;
+    let chosen =
+        entries(&optional).filter(|entry| entry["name"].as_str().is_some_and(|name| entry_named(live, name).is_some()));
+    shipped["webhooks"].as_array_mut()?.extend(chosen.cloned());
+    Some(shipped)
+}
+
 /// An entry with the API server's defaults.
 fn defaulted(entry: &Value, kind: &str) -> Value {
     let mut entry = entry.clone();
@@ -225,7 +262,7 @@ pub(super) fn repair(namespace: &str, validating: &Value, mutating: &Value) -> V
     // Without its path.
     let base = url.map(|url| url.rsplit_once('/').map_or(url, |(base, _)| base));
     let items = CONFIGURATIONS.iter().zip(live).filter_map(|((_, _, text), live)| {
-        let mut wanted = shipped(text, namespace)?;
+        let mut wanted = shipped_like(text, live, namespace)?;
         keep_operator_choices(&mut wanted, live, namespace);
         for entry in wanted["webhooks"].as_array_mut()? {
             if let (Some(base), Some(path)) = (base, entry["clientConfig"]["service"]["path"].as_str()) {

@@ -19,6 +19,7 @@ use super::watch::Feed;
 use crate::engine::flux::{self, DriftDetection, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus};
 use crate::engine::managed::Origin;
 use crate::engine::object::OwnedMetadata;
+use crate::engine::release::ReleaseRef;
 use crate::log_limit::OF_CLIENTS;
 use crate::readiness::Gate;
 
@@ -39,6 +40,15 @@ impl HelmReleases {
     /// sync. If the definition is not installed, there are none.
     pub(super) fn driving(&self, namespace: &str, release: &str) -> Option<Vec<(String, String)>> {
         self.0.read(|drivers| drivers.driving(namespace, release))
+    }
+
+    /// The releases in this cluster that Flux reports as installed into a namespace; `None` if the copy is not in sync.
+    pub(super) fn installed_into(&self, target_namespace: &str) -> Option<Vec<ReleaseRef>> {
+        self.0.read(|drivers| {
+            let here = drivers.0.values().filter_map(|known| known.driver.as_ref());
+            let here = here.filter(|driver| driver.kube_config.is_none());
+            here.filter_map(|driver| driver.installed_in(target_namespace).cloned()).collect()
+        })
     }
 
     /// The namespace in which Flux has installed a release for the HelmRelease of an object; `None` if the copy is not in sync.

@@ -13,10 +13,11 @@ use crate::harness::process::{Output, run};
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The overlays, each with the values by which the chart renders the same.
-pub(crate) const OVERLAYS: [(&str, &str); 3] = [
+pub(crate) const OVERLAYS: [(&str, &str); 4] = [
     ("audit-first", "mode=audit-first"),
     ("cert-manager", "certificates.mode=cert-manager"),
     ("namespaced", "namespaces={shop}"),
+    ("protected-releases", "protectedReleases=true"),
 ];
 
 /// `base`, or `overlays/NAME`.

@@ -7,6 +7,7 @@ mod declarations;
 mod freezes;
 mod objects;
 mod owners;
+mod protected;
 mod records;
 mod records_of_olm;
 mod scene;
@@ -21,6 +22,7 @@ use crate::harness::controllers::establish_kinds;
 use crate::harness::helm_releases::define;
 use crate::harness::plane::Plane;
 use crate::harness::process::run;
+use crate::harness::rendered::kustomize;
 use scene::Scene;
 
 /// A request that a rule refuses.
@@ -44,16 +46,19 @@ fn plane() -> &'static Plane {
         // Advice about a HelmRelease stays advice: most of them would be refused for one reason or another.
         let strict = strict.replace("retry-strategy: {mode: enforce}", "retry-strategy: {mode: warn}");
         let strict = strict.replace("freezes: []", &freezes::in_turn());
-        let plane = Plane::start(&strict);
+        let plane = Plane::start(&(strict + protected::POLICY));
         establish_kinds(&plane);
         define(&plane);
         plane.define("manifests/base/releaseoverrides.yaml");
+        plane.webhook().register_by(&plane, &kustomize("overlays/protected-releases")).unwrap();
         plane
     })
 }
 
 fn all() -> impl Iterator<Item = &'static Case> {
-    [freezes::CASES, records::CASES, records_of_olm::CASES, objects::CASES, declarations::CASES].into_iter().flatten()
+    [freezes::CASES, protected::CASES, records::CASES, records_of_olm::CASES, objects::CASES, declarations::CASES]
+        .into_iter()
+        .flatten()
 }
 
 #[test]
@@ -80,6 +85,11 @@ fn the_ways_out_of_refusals_about_records_end_well() {
 #[test]
 fn the_ways_out_of_freezes_end_well() {
     follow(freezes::CASES);
+}
+
+#[test]
+fn the_ways_out_of_protected_releases_end_well() {
+    follow(protected::CASES);
 }
 
 #[test]

@@ -33,6 +33,8 @@ keys! {
         delegate "delegate": Vec<RuleId>;
         /// What ReleaseOverrides may do.
         overrides "overrides": OverridesFile;
+        /// Releases that nobody uninstalls, by the rule protected-release. A namespace adds releases of its own.
+        protected "protected": ProtectedFile;
         /// Users that deploy releases for others, such as GitOps controllers: globs over user names.
         managers "managers": GlobList;
         /// Users that restore records from a backup: globs over user names.
@@ -212,5 +214,15 @@ keys! {
         users "users": GlobList;
         /// Groups of users.
         groups "groups": GlobList;
+    }
+}
+
+keys! {
+    /// Releases that nobody uninstalls. Each list holds globs, at least one.
+    ProtectedFile {
+        /// Names of releases, without their namespaces. Default: every release.
+        releases "releases": AtLeastOne<GlobList>;
+        /// Namespaces of the records of releases. Only in the cluster policy. Default: every namespace.
+        namespaces "namespaces": AtLeastOne<GlobList>;
     }
 }

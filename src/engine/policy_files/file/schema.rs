@@ -35,6 +35,9 @@ fn of(kind: PolicyKind) -> Value {
     let properties = &mut schema["properties"];
     properties["kind"] = json!({"const": kind.spelled()});
     properties["overrides"]["properties"] = object_schema(keys(OverridesFile::KEYS, kind))["properties"].clone();
+    if let (PolicyKind::Namespace, Some(protected)) = (kind, properties["protected"]["properties"].as_object_mut()) {
+        protected.remove("namespaces");
+    }
     for rule in rules::all() {
         let belongs = |key: &&KeySpec| rule_of_setting(key.name).is_none_or(|owner| owner == rule);
         let mut own = object_schema(keys(RuleFile::KEYS, kind).filter(belongs));

@@ -53,7 +53,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(installed) = before.installed() else {
         return Ok(Vec::new());
     };
-    let change = change(after, installed).filter(|_| change(before, installed).is_none());
+    let change = new_change(before, after, installed);
     let is_unknown = chart(after).is_none() && chart_source(after).is_some_and(|new| chart_source(before) != Some(new));
     if change.is_none() && !is_unknown {
         return Ok(Vec::new());
@@ -121,6 +121,16 @@ struct Change {
     pointer: &'static str,
 }
 
+/// Whether an edit makes Flux uninstall what is installed.
+pub(crate) fn abandons(before: &HelmRelease, after: &HelmRelease, installed: InstalledRelease<'_>) -> bool {
+    after.metadata.deletion_timestamp.is_none() && new_change(before, after, installed).is_some()
+}
+
+/// What an edit changes so that Flux gives up the installed release, unless it does so anyway.
+fn new_change(before: &HelmRelease, after: &HelmRelease, installed: InstalledRelease<'_>) -> Option<Change> {
+    change(after, installed).filter(|_| change(before, installed).is_none())
+}
+
 /// The first difference between what is installed and what is asked for, in Flux's order.
 fn change(asked: &HelmRelease, installed: InstalledRelease<'_>) -> Option<Change> {
     let (release, snapshot) = (asked.release(), installed.snapshot);
@@ -177,7 +187,7 @@ fn chart_source(asked: &HelmRelease) -> Option<ChartSource<'_>> {
 }
 
 /// Whether a revision of the installed release was ever deployed.
-enum Deployed {
+pub(crate) enum Deployed {
     Never,
     /// The status of the release.
     Once(String),
@@ -186,7 +196,7 @@ enum Deployed {
 }
 
 /// The records know it where the status of the HelmRelease has lost it.
-fn deployed(
+pub(crate) fn deployed(
     case: &DeclarationCase<'_>,
     before: &HelmRelease,
     installed: InstalledRelease<'_>,

@@ -305,7 +305,7 @@ impl<'a> ObjectCase<'a> {
     }
 
     /// The records of an owner; `None` if there are none, and for a profile, which has none.
-    fn records_of(&self, owner: &Owner, freshness: Freshness) -> Result<Option<&'a Located>, Undecided> {
+    pub(crate) fn records_of(&self, owner: &Owner, freshness: Freshness) -> Result<Option<&'a Located>, Undecided> {
         let Owner::Release { name, target_namespace, origin, of_extension } = owner else {
             return Ok(None);
         };
@@ -349,7 +349,7 @@ fn declared_by(owner: &Owner, storage: Storage, release: &ReleaseRef) -> String 
 }
 
 /// The record that says what a release declares.
-fn declaring(located: &Located) -> Option<RecordRef> {
+pub(crate) fn declaring(located: &Located) -> Option<RecordRef> {
     let record = declaring_record(&located.history)?;
     Some(RecordRef {
         storage: located.storage,

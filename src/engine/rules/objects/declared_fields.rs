@@ -58,7 +58,7 @@ impl ObjectCase<'_> {
     }
 
     /// The document of the object in a record; `None` if it has none. `default_namespace` is that of documents without one.
-    pub(super) fn document(&self, record: RecordRef, default_namespace: String) -> Result<Option<&Value>, Undecided> {
+    pub(crate) fn document(&self, record: RecordRef, default_namespace: String) -> Result<Option<&Value>, Undecided> {
         let object = DocumentKey {
             group: self.write.group().to_owned(),
             kind: self.kind().to_owned(),

@@ -1,13 +1,14 @@
 //! The rules by name.
 
 use crate::engine::rule::RuleId;
-use crate::engine::rules::{declarations, objects, records};
+use crate::engine::rules::{declarations, objects, protected_release, records};
 
 pub(in crate::engine::rules::tests) const CONCURRENT_OPERATION: RuleId = records::concurrent_operation::RULE.id();
 pub(in crate::engine::rules::tests) const FREEZE: RuleId = records::freeze::RULE.id();
 pub(in crate::engine::rules::tests) const PENDING_RECOVERY: RuleId = records::pending_recovery::RULE.id();
 pub(in crate::engine::rules::tests) const RESUME_INTERRUPTED: RuleId = records::resume_interrupted::RULE.id();
 pub(in crate::engine::rules::tests) const REVISION_ORDER: RuleId = records::revision_order::RULE.id();
+pub(in crate::engine::rules::tests) const PROTECTED_RELEASE: RuleId = protected_release::RULE.id();
 pub(in crate::engine::rules::tests) const UNUSUAL_CREATE: RuleId = records::unusual_create::RULE.id();
 pub(in crate::engine::rules::tests) const ILLEGAL_TRANSITION: RuleId = records::illegal_transition::RULE.id();
 pub(in crate::engine::rules::tests) const RECORD_INTEGRITY: RuleId = records::record_integrity::RULE.id();

@@ -45,6 +45,7 @@ const INSTRUCTIONS: &[(&str, Step)] = &[
     (r"then continue from there", Step::Retry),
     (r"try again", Step::Retry),
     (r"ask for a ReleaseOverride", Step::Override),
+    (r"ask somebody who may create ReleaseOverrides in namespace [a-z0-9-]+ for one of [a-z-]+", Step::Override),
 ];
 
 /// What a reader does nothing about, or what only introduces a command.
@@ -63,6 +64,7 @@ const REMARKS: &[&str] = &[
     r"pin the version that is pending",
     r"pin it",
     r"annotate (this )?[a-z]+( [a-z0-9/-]+)? with [a-z./-]+: [^ ]+ ",
+    r"suspend it first",
     r"suspend HelmRelease [a-z0-9/-]+ with",
     r"delete it with",
     r"upgrade it with the driver that has its records",

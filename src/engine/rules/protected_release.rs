@@ -1,0 +1,74 @@
+//! The rule `protected-release`: one file for each door through which a release is taken away.
+//!
+//! An uninstall starts with the update of a record, and goes on with deletions of objects. Helm only logs that the update was refused
+//! and goes on; it does not delete the records when a deletion is refused. So both are refused, whoever sends them: the accounts of
+//! pipelines and of managers uninstall by accident too. So are the writes that make a manager uninstall, and the deletion of the
+//! namespace. An upgrade deletes what its own revision no longer declares, and that passes.
+
+mod declarations;
+mod objects;
+mod records;
+
+use crate::engine::policy::Policy;
+use crate::engine::release::{History, ReleaseRef, Status};
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::rules::check::{Check, Refusal, Rule};
+
+/// The rule `protected-release`.
+pub(super) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "protected-release",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnDelete,
+        summary: "Nobody takes away a release that the policy protects.",
+        why: "An uninstall by accident takes the data of a release with it, and no client asks twice.",
+        allowed: "Upgrades and rollbacks, what they delete because the new revision no longer declares it, and pruning of the \
+                  history; uninstalling what has never been deployed, as `helm install --atomic` does after a failure; deleting a \
+                  suspended HelmRelease, which leaves the release.",
+        refused: "`helm uninstall` of a release under `protected` in the policy, by a person, a pipeline or a manager; deleting its \
+                  HelmRelease, its ClusterExtension or its namespace; taking the annotation interlock.dev/protected off these.",
+        way_out: "Ask for a ReleaseOverride of protected-release, or take the release out of `protected` in the policy.",
+        settings: &[],
+    },
+    checks: &[Check::Record(records::check), Check::Object(objects::check), Check::Declaration(declarations::check)],
+};
+
+/// Why a release is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    Policy,
+    /// The object of the request, or the namespace of the records, is annotated.
+    Annotation,
+}
+
+impl Reason {
+    /// The subject of "protects".
+    fn words(self) -> &'static str {
+        match self {
+            Self::Policy => "the policy",
+            Self::Annotation => "the annotation interlock.dev/protected",
+        }
+    }
+}
+
+/// Whether there is something to protect: a revision was deployed, and no uninstall that was let through has begun. One that began
+/// while the webhook was away has no stamp.
+fn stands(history: &History) -> bool {
+    let was_deployed = || history.iter().any(|entry| matches!(entry.status, Status::Deployed | Status::Superseded));
+    history.newest().is_some_and(|newest| match newest.status {
+        Status::Uninstalled => false,
+        Status::Uninstalling => newest.stamps.holder().is_none(),
+        _ => was_deployed(),
+    })
+}
+
+/// The refusal, with who can open it.
+fn refusal(policy: &Policy, release: ReleaseRef, sentence: String, other_way: &str) -> Refusal {
+    let home = policy.overrides.home_of(&release).namespace;
+    let way_out = format!(
+        "{other_way}If the release must go, ask somebody who may create ReleaseOverrides in namespace {home} for one of protected-release."
+    );
+    Refusal::new(sentence, way_out).about(release)
+}

@@ -1,0 +1,38 @@
+//! Refusals to take a protected release away, each followed to the end that the person wanted.
+
+use super::Case;
+use super::owners::{deployed_by_flux, deployed_by_olm, extension_ended};
+use super::scene::{Scene, place};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
+
+pub(super) const CASES: &[Case] = &[
+    Case { rule: "protected-release", owner: "Helm", arrange: whole_namespace },
+    Case { rule: "protected-release", owner: "Flux", arrange: helm_release },
+    Case { rule: "protected-release", owner: "OLM", arrange: extension },
+];
+
+/// Of the policy: where these cases are.
+pub(super) const POLICY: &str = "\nprotected: {namespaces: [way-protected-*]}\n";
+
+fn whole_namespace() -> Scene {
+    let (namespace, chart) = (place("way-protected-helm"), Chart::new("demo"));
+    namespace.helm(HelmVersion::V4, Driver::Secret, "alice").ok(&["install", "demo", chart.path()]);
+    let delete = || namespace.kubectl("bob").run(&["delete", "namespace", namespace.name(), "--wait=false"]);
+    Scene::new(namespace, chart, "bob", delete()).retry(move |_| delete())
+}
+
+fn helm_release() -> Scene {
+    let (namespace, chart, _) = deployed_by_flux("way-protected-flux");
+    let delete = || namespace.kubectl("bob").run(&["delete", "helmrelease/demo"]);
+    Scene::new(namespace, chart, "bob", delete()).retry(move |_| delete())
+}
+
+fn extension() -> Scene {
+    let (extension, chart) = deployed_by_olm("way-protected-olm");
+    let name = extension.name.clone();
+    let delete = move || extension.system.kubectl("bob").run(&["delete", "clusterextension", &name]);
+    Scene::new(&extension.objects, chart, "bob", delete())
+        .retry(move |_| delete())
+        .end(move |_| extension_ended(extension))
+}

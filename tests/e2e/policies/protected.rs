@@ -1,0 +1,222 @@
+//! Releases that the policy protects, taken away through every door by real clients: none goes without an override, and everything
+//! else goes on.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::harness::chart::{Chart, EXTRA, HookKind, When};
+use crate::harness::clients::{Driver, Helm, HelmVersion, Identity};
+use crate::harness::controllers::{Flux, account, helm_controller};
+use crate::harness::eventually::eventually;
+use crate::harness::helm_releases::{define, helm_release, installed};
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+use crate::harness::process::run;
+use crate::harness::records;
+use crate::harness::rendered::kustomize;
+
+const DRIVER: Driver = Driver::Secret;
+const RULE: &str = "[protected-release]";
+const WHILE: Duration = Duration::from_secs(60);
+
+/// A kind that no entry of the base names.
+const WIDGETS: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+    "metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","scope":"Namespaced",
+    "names":{"plural":"widgets","singular":"widget","kind":"Widget"},"versions":[{"name":"v1","served":true,"storage":true,
+    "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}"#;
+
+const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: demo}\nspec: {size: 1}\n";
+
+/// The shipped policy with protected namespaces, behind the registration of the overlay.
+fn plane() -> Plane {
+    let shipped = include_str!("../../../policies/cluster.yaml");
+    let plane = Plane::start(&format!("{shipped}\nprotected: {{namespaces: [protected-*]}}\n"));
+    plane.define("manifests/base/releaseoverrides.yaml");
+    define(&plane);
+    let admin = plane.kubectl(&plane.admin());
+    admin.apply(&serde_json::from_str(WIDGETS).unwrap(), &[]).expect_success();
+    admin.ok(&["wait", "--for=condition=Established", "--timeout=60s", "crd/widgets.example.com"]);
+    plane.webhook().register_by(&plane, &kustomize("overlays/protected-releases")).unwrap();
+    plane
+}
+
+/// Everything that a person asks for by the text of a refusal.
+fn override_protection(namespace: &Namespace<'_>) {
+    let release = format!("{}/demo", namespace.name());
+    let asked = ["override", &release, "--rule", "protected-release", "--for", "5m", "--reason", "decommissioned"];
+    let plane = namespace.plane();
+    run(plane.interlock(&plane.person("alice"), &asked), WHILE).expect_success();
+}
+
+struct Protected<'a> {
+    namespace: Namespace<'a>,
+    helm: Helm,
+    chart: Chart,
+}
+
+impl<'a> Protected<'a> {
+    fn install(plane: &'a Plane, name: &str, version: HelmVersion) -> Self {
+        let chart = Chart::new("demo").template("widget", WIDGET).template("extra", EXTRA);
+        let chart = chart.hook(When::PreDelete, HookKind::Job);
+        let namespace = Namespace::new(plane, name);
+        let helm = namespace.helm(version, DRIVER, "alice");
+        helm.ok(&["install", "demo", chart.path(), "--set=extra=true"]);
+        Self { namespace, helm, chart }
+    }
+
+    fn hook_ran(&self) -> bool {
+        self.namespace.kubectl("admin").find(&["job/demo-pre-delete-0"]).is_some()
+    }
+
+    /// An uninstall fails, and everything is still there.
+    #[track_caller]
+    fn expect_kept(&self, who: &Identity) {
+        let before = self.namespace.objects_of_demo();
+        self.helm.by(who).fails(&["uninstall", "demo"], &["failed to delete release"]);
+        assert_eq!(self.namespace.objects_of_demo(), before, "{}", who.user());
+        let widget = self.namespace.kubectl("admin").get(&["widget/demo"]);
+        assert!(widget["metadata"]["deletionTimestamp"].is_null(), "{}", who.user());
+    }
+
+    #[track_caller]
+    fn expect_gone(&self) {
+        assert_eq!(self.namespace.objects_of_demo(), Vec::<&str>::new());
+        assert!(self.namespace.kubectl("admin").find(&["widget/demo"]).is_none());
+        assert!(self.namespace.records(DRIVER, "demo").is_empty());
+    }
+}
+
+/// Waits until the API server calls the entries of the overlay.
+fn await_entries(namespace: &Namespace<'_>) {
+    let alice = namespace.kubectl("alice");
+    eventually(WHILE, "the deletion of a namespace is judged", || {
+        let told = alice.run(&["delete", "namespace", namespace.name(), "--dry-run=server"]);
+        if told.stderr.contains(RULE) { Ok(()) } else { Err(told.to_string()) }
+    });
+}
+
+#[test]
+fn nobody_takes_a_protected_release_away_without_an_override() {
+    let plane = plane();
+    let both = [HelmVersion::V3, HelmVersion::V4]
+        .map(|version| Protected::install(&plane, &format!("protected-{version:?}").to_lowercase(), version));
+    await_entries(&both[0].namespace);
+    for it in &both {
+        let namespace = &it.namespace;
+        let ci = namespace.service_account("deployer");
+        let addon = account(&plane, "projectsveltos", "addon-controller");
+        for who in [plane.person("alice"), ci.clone(), helm_controller(&plane), addon] {
+            it.expect_kept(&who);
+        }
+        // Hooks run before anything is deleted, and Helm does not stop for the record.
+        assert!(it.hook_ran());
+        assert_eq!(records::deployed(&namespace.records(DRIVER, "demo")), 1);
+        let deletes = |what: &str| namespace.kubectl_as(&ci).run(&["delete", what]);
+        deletes("widget/demo").expect_failure(&[
+            RULE,
+            "belongs to release",
+            "who may create ReleaseOverrides in namespace",
+        ]);
+        namespace.kubectl("alice").fails(&["delete", "namespace", namespace.name()], &[RULE, "holds release"]);
+
+        // Upgrades, what they leave out, their rollback, and the pruning of the history pass.
+        it.helm.ok(&["upgrade", "demo", it.chart.path(), "--set=note=two"]);
+        assert!(namespace.kubectl("admin").find(&["configmap/extra"]).is_none());
+        it.helm.ok(&["rollback", "demo", "1", "--history-max=2"]);
+        it.helm.ok(&["upgrade", "demo", it.chart.path(), "--history-max=2"]);
+        assert_eq!(namespace.records(DRIVER, "demo").len(), 2);
+
+        override_protection(namespace);
+        namespace.kubectl("alice").ok(&["delete", "namespace", namespace.name(), "--dry-run=server"]);
+        it.helm.ok(&["uninstall", "demo"]);
+        it.expect_gone();
+    }
+    // A first install that fails is nothing to protect.
+    let namespace = Namespace::new(&plane, "protected-never");
+    let (helm, chart) = (namespace.helm(HelmVersion::V4, DRIVER, "alice"), Chart::new("demo"));
+    helm.fails(&["install", "demo", chart.path(), "--set=breakApply=true"], &[]);
+    helm.ok(&["uninstall", "demo"]);
+    assert_eq!(namespace.objects_of_demo(), Vec::<&str>::new());
+}
+
+#[test]
+fn flux_and_its_pruning_keep_a_protected_release() {
+    let plane = plane();
+    let namespace = Namespace::new(&plane, "protected-flux");
+    let chart = Chart::new("demo");
+    let object = helm_release(namespace.name(), "demo", json!({"releaseName": "demo", "timeout": "10s"}));
+    namespace.kubectl("bob").with_file("create", &object, &[]).expect_success();
+    let flux = Flux::new(&helm_controller(&plane), &namespace, "demo").origin(&namespace, "demo");
+    flux.reconcile(&chart, &json!({})).expect_success();
+    installed(&namespace, "demo", &namespace);
+    await_entries(&namespace);
+    let pruner = namespace.kubectl_as(&account(&plane, "flux-system", "kustomize-controller"));
+    let delete = ["delete", "helmrelease/demo"];
+    pruner.fails(&delete, &[RULE, "Flux would uninstall release"]);
+    let patch = |patch: &str| namespace.kubectl("bob").run(&["patch", "helmrelease/demo", "--type=merge", "-p", patch]);
+    // The acknowledgement that opens `retarget` does not open this.
+    let to = format!("{}/site", namespace.name());
+    let moved = json!({
+        "spec": {"releaseName": "site"}, "metadata": {"annotations": {"interlock.dev/allow-retarget": to}},
+    });
+    patch(&moved.to_string()).expect_failure(&[RULE]);
+    patch(r#"{"spec":{"values":{"note":"two"}}}"#).expect_success();
+    // helm-controller itself, as it does with a HelmRelease that went while Interlock was away.
+    flux.uninstall();
+    assert_eq!(namespace.objects_of_demo().len(), 3);
+    assert_eq!(records::deployed(&namespace.records(DRIVER, "demo")), 1);
+    flux.reconcile(&chart, &json!({"note": "two"})).expect_success();
+    // Suspended, it goes, and leaves the release.
+    patch(r#"{"spec":{"suspend":true}}"#).expect_success();
+    pruner.ok(&delete);
+    assert_eq!(records::deployed(&namespace.records(DRIVER, "demo")), 1);
+}
+
+#[test]
+fn people_do_not_take_the_annotation_off() {
+    let plane = plane();
+    let probe = Protected::install(&plane, "protected-probe", HelmVersion::V4);
+    await_entries(&probe.namespace);
+    let it = Protected::install(&plane, "annotated", HelmVersion::V3);
+    let name = it.namespace.name();
+    let annotate = |who: &Identity, value: &str| {
+        it.namespace.kubectl_as(who).run(&["annotate", "namespace", name, "--overwrite", value])
+    };
+    let (alice, ci) = (plane.person("alice"), it.namespace.service_account("deployer"));
+    annotate(&alice, "interlock.dev/protected=true").expect_success();
+    it.expect_kept(&alice);
+    it.expect_kept(&helm_controller(&plane));
+    it.namespace
+        .kubectl("alice")
+        .fails(&["delete", "namespace", name], &[RULE, "the annotation interlock.dev/protected"]);
+    for value in ["interlock.dev/protected-", "interlock.dev/protected=false"] {
+        annotate(&alice, value).expect_failure(&[RULE, "people do not take it off"]);
+    }
+    annotate(&alice, "team=blue").expect_success();
+    annotate(&ci, "interlock.dev/protected-").expect_success();
+    it.helm.ok(&["uninstall", "demo"]);
+    it.expect_gone();
+}
+
+#[test]
+fn nothing_of_a_protected_release_goes_while_the_webhook_is_away() {
+    let plane = plane();
+    let it = Protected::install(&plane, "protected-away", HelmVersion::V4);
+    await_entries(&it.namespace);
+    let other = Namespace::new(&plane, "other");
+    other.kubectl("alice").ok(&["create", "configmap", "plain"]);
+    plane.webhook().stop();
+    it.expect_kept(&plane.person("alice"));
+    let away = "failed calling webhook";
+    it.namespace.kubectl("alice").fails(&["delete", "namespace", it.namespace.name()], &[away]);
+    other.kubectl("alice").ok(&["delete", "configmap/plain"]);
+    plane.webhook().restart();
+    // Nobody saw how this uninstall began, so it does not go on either.
+    let statuses = it.namespace.records(DRIVER, "demo");
+    assert_eq!(statuses.last().unwrap().body_status, "uninstalling", "{}", records::summary(&statuses));
+    it.expect_kept(&plane.person("alice"));
+    override_protection(&it.namespace);
+    it.helm.ok(&["uninstall", "demo"]);
+    it.expect_gone();
+}
