@@ -48,8 +48,10 @@ const SHORT: &[Way] = &[
 
 impl Opening {
     fn all() -> Vec<Self> {
-        // The shipped policy freezes nothing.
-        let rules = Family::Records.rules().map(|rule| rule.as_str()).filter(|rule| *rule != "freeze").map(Self::Rule);
+        // The shipped policy freezes and protects nothing.
+        let idle = ["freeze", "protected-release"];
+        let rules =
+            Family::Records.rules().map(|rule| rule.as_str()).filter(|rule| !idle.contains(rule)).map(Self::Rule);
         // Helm never stores `unknown`.
         let states = || [None].into_iter().chain(Status::ALL.map(Some));
         let edges = states().flat_map(|from| states().map(move |to| (from, to)));

@@ -1,6 +1,6 @@
 //! The doors of managers, and that of the whole namespace: what is deleted or changed so that a release goes.
 
-use super::{Reason, refusal, stands};
+use super::protection::{Reason, refusal, stands};
 use crate::engine::evidence::{Freshness, Knowledge, Query};
 use crate::engine::facts::{ActorKind, Declaration, DeclarationWrite, Namespace};
 use crate::engine::flux::{self, HelmRelease, InstalledRelease};

@@ -1,6 +1,6 @@
 //! The second door: the deletions of an uninstall, whatever account sends them.
 
-use super::{Reason, refusal, stands};
+use super::protection::{Reason, refusal, stands};
 use crate::engine::evidence::{Freshness, Located};
 use crate::engine::facts::{ActorKind, ObjectChange};
 use crate::engine::managed::{Marks, Owner};

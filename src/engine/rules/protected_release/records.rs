@@ -1,6 +1,6 @@
 //! The first door: the record of an uninstall.
 
-use super::{Reason, refusal, stands};
+use super::protection::{Reason, refusal, stands};
 use crate::engine::facts::RecordChange;
 use crate::engine::release::{ReleaseRef, Status};
 use crate::engine::rules::check::Checked;
