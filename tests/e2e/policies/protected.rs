@@ -119,6 +119,11 @@ fn nobody_takes_a_protected_release_away_without_an_override() {
             "who may create ReleaseOverrides in namespace",
         ]);
         namespace.kubectl("alice").fails(&["delete", "namespace", namespace.name()], &[RULE, "holds release"]);
+        // Without its marks nobody would know whose it is.
+        let strip = |mark: &str, verb: &str| namespace.kubectl_as(&ci).run(&[verb, "widget/demo", "--overwrite", mark]);
+        strip("app.kubernetes.io/managed-by-", "label").expect_failure(&[RULE]);
+        strip("meta.helm.sh/release-name=thief", "annotate").expect_failure(&[RULE]);
+        strip("team=blue", "label").expect_success();
 
         // Upgrades, what they leave out, their rollback, and the pruning of the history pass.
         it.helm.ok(&["upgrade", "demo", it.chart.path(), "--set=note=two"]);

@@ -1,4 +1,5 @@
-//! The second door: the deletions of an uninstall, whatever account sends them.
+//! The second door: the deletions of an uninstall, whatever account sends them, and edits after which nobody would know whose object it
+//! is.
 
 use super::protection::{Reason, refusal, stands};
 use crate::engine::evidence::{Freshness, Located};
@@ -10,8 +11,10 @@ use crate::engine::rules::objects::case::{ObjectCase, declaring};
 use crate::engine::rules::undecided::{Undecided, is_protected_namespace};
 
 pub(super) fn check(case: &ObjectCase<'_>) -> Checked {
-    let ObjectChange::Deleted { marks } = &case.write.change else {
-        return Ok(None);
+    let marks = match &case.write.change {
+        ObjectChange::Deleted { marks } => marks,
+        ObjectChange::Edited { marks, marks_after, .. } if leaves(marks, marks_after.as_deref()) => marks,
+        ObjectChange::Edited { .. } | ObjectChange::Scaled { .. } => return Ok(None),
     };
     let actor = case.facts.actor;
     let is_exempt = actor.kind == ActorKind::Node || case.policy.controllers.contains(actor.name);
@@ -30,6 +33,18 @@ pub(super) fn check(case: &ObjectCase<'_>) -> Checked {
         let sentence = format!("{} belongs to release {release}, and {} protects it.", case.subject(), reason.words());
         refusal(case.policy, release, sentence, "")
     }))
+}
+
+/// Whether the marks after an edit name another release or none, or one of them is missing.
+fn leaves(before: &Marks, after: Option<&Marks>) -> bool {
+    let Owner::Release { name, target_namespace, .. } = &before.owner else {
+        return false;
+    };
+    let stays = |after: &Marks| match &after.owner {
+        Owner::Release { name: new, target_namespace: into, .. } => new == name && into == target_namespace,
+        Owner::Profile { .. } => false,
+    };
+    !after.is_some_and(|after| stays(after) && (after.contradiction.is_none() || before.contradiction.is_some()))
 }
 
 /// The protected release that declares the object, and why it is protected.

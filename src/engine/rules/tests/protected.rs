@@ -33,6 +33,22 @@ fn nobody_uninstalls_a_protected_release_at_either_door() {
 }
 
 #[test]
+fn an_object_of_a_protected_release_does_not_change_its_owner() {
+    let policy = format!("{PROTECTED}  manual-edit: {{mode: 'off'}}\n");
+    let edited = |change: fn(&mut Value)| {
+        let mut object = web();
+        change(&mut object["metadata"]);
+        deployed(&policy).update_objects(CI, web(), object)
+    };
+    assert_eq!(edited(|it| it["labels"] = json!({"app": "web"})), refused());
+    assert_eq!(edited(|it| it["annotations"] = json!({})), refused());
+    assert_eq!(edited(|it| it["annotations"]["meta.helm.sh/release-name"] = "thief".into()), refused());
+    assert_eq!(edited(|it| it["annotations"]["meta.helm.sh/release-namespace"] = "bar".into()), refused());
+    assert_eq!(edited(|it| it["labels"]["helm.toolkit.fluxcd.io/name"] = "web".into()), Ok(()));
+    assert_eq!(edited(|it| it["labels"]["team"] = "blue".into()), Ok(()));
+}
+
+#[test]
 fn what_the_policy_does_not_name_is_uninstalled() {
     for policy in ["releases: [other]", "namespaces: [other]", "releases: [web], namespaces: [other]"] {
         let mut cluster = deployed(&format!("protected: {{{policy}}}\nrules: {{}}\n"));
