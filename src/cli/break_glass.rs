@@ -10,6 +10,7 @@ use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use super::release_argument::release;
 use super::runtime::block_on;
+use super::table::printable;
 use crate::engine::release::ReleaseRef;
 use crate::engine::release_override::PLURAL;
 use crate::engine::rules;
@@ -30,6 +31,9 @@ pub(super) struct Arguments {
     /// Reason, for readers of the audit log: 5 to 500 characters
     #[arg(long, value_name = "TEXT")]
     reason: String,
+    /// Ticket, change or incident that the override belongs to, shown wherever it is used: up to 200 characters
+    #[arg(long, value_name = "TICKET")]
+    ticket: Option<String>,
     /// Users who may use the override, as a glob over user names; may be repeated [default: all users]
     #[arg(long = "user", value_name = "USER")]
     users: Vec<String>,
@@ -70,6 +74,7 @@ impl Arguments {
             rules: self.rules.clone(),
             users: (!self.users.is_empty()).then(|| self.users.clone()),
             reason: self.reason.clone(),
+            ticket: self.ticket.clone(),
             expires_at,
         };
         let metadata = ObjectMeta {
@@ -83,10 +88,11 @@ impl Arguments {
 
 /// A short text for people.
 fn text_of(created: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
-    let ReleaseOverrideSpec { release, rules, users, expires_at, .. } = &created.spec;
+    let ReleaseOverrideSpec { release, rules, users, expires_at, ticket, .. } = &created.spec;
     let namespace = created.metadata.namespace.as_deref().unwrap_or_default();
     let name = created.metadata.name.as_deref().unwrap_or_default();
     let whom = users.as_ref().map_or("all users".to_owned(), |users| users.join(", "));
+    let ticket = ticket.as_ref().map(|ticket| format!("  ticket   {}\n", printable(ticket))).unwrap_or_default();
     let left = expires_at.duration_since(now);
     let head = if dry_run {
         "Dry run, nothing was created. The API server would admit this override:".to_owned()
@@ -99,7 +105,7 @@ fn text_of(created: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
         format!("To end it earlier: kubectl delete {PLURAL} -n {namespace} {name}\n")
     };
     format!(
-        "{head}\n  release  {namespace}/{release}\n  rules    {}\n  users    {whom}\n  expires  {expires_at} (in {left:#})\n{close}",
+        "{head}\n  release  {namespace}/{release}\n  rules    {}\n  users    {whom}\n{ticket}  expires  {expires_at} (in {left:#})\n{close}",
         rules.join(", "),
     )
 }
@@ -149,7 +155,7 @@ mod tests {
     #[test]
     fn the_override_expires_by_the_servers_clock() {
         let rules = ["--rule", "manual-edit", "--rule", "manual-scale"];
-        let rest = ["--for", "1h30m", "--reason", "incident 7", "--user", "bob"];
+        let rest = ["--for", "1h30m", "--reason", "incident 7", "--user", "bob", "--ticket", "OPS-7"];
         let arguments = parse(&[&["shop/web.v1"], &rules[..], &rest[..]].concat()).unwrap();
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
         let object = arguments.requested(now).unwrap();
@@ -161,7 +167,7 @@ mod tests {
                 "metadata": {"namespace": "shop", "generateName": "web.v1-"},
                 "spec": {
                     "release": "web.v1", "rules": ["manual-edit", "manual-scale"], "users": ["bob"],
-                    "reason": "incident 7", "expiresAt": "2026-11-21T11:30:00Z",
+                    "reason": "incident 7", "ticket": "OPS-7", "expiresAt": "2026-11-21T11:30:00Z",
                 },
             })
         );
@@ -183,7 +189,7 @@ mod tests {
             text_of(&serde_json::from_str(&text).unwrap(), now, true),
             "Dry run, nothing was created. The API server would admit this override:\n  release  shop/web.v1\n  \
              rules    manual-edit, \
-             manual-scale\n  users    bob\n  expires  2026-11-21T11:30:00Z (in 1h 30m)\n"
+             manual-scale\n  users    bob\n  ticket   OPS-7\n  expires  2026-11-21T11:30:00Z (in 1h 30m)\n"
         );
     }
 

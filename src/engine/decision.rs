@@ -128,6 +128,8 @@ pub struct DecisionFinding {
     pub refuses: bool,
     /// The override that opened the rule, as `namespace/name`.
     pub overridden: Option<String>,
+    /// The ticket that this override names.
+    pub ticket: Option<String>,
     /// JSON pointers to the fields concerned, at most 20.
     pub pointers: Vec<String>,
     pub message: String,
@@ -171,6 +173,7 @@ impl Decision {
             kind: judged.violation.kind,
             refuses: judged.refuses,
             overridden: judged.violation.overridden.as_ref().map(|relief| relief.name.clone()),
+            ticket: judged.violation.overridden.as_ref().and_then(|relief| relief.ticket.clone()),
             pointers: judged.violation.shown_pointers().collect(),
             message: judged.violation.message(),
         });
@@ -359,6 +362,7 @@ pub(crate) mod tests {
             pointers: vec!["/spec/replicas".into()],
             message: format!("It is so. Do this. [{rule}]"),
             overridden: None,
+            ticket: None,
         }
     }
 

@@ -148,8 +148,9 @@ fn warnings(judged: &[WeighedViolation]) -> Vec<String> {
 /// The warning for a violation that does not refuse.
 fn warning(violation: &Violation) -> String {
     match &violation.overridden {
-        Some(Relief { name, reason, until }) => {
-            format!("{} is overridden by ReleaseOverride {name} until {until}: {reason}", violation.rule)
+        Some(Relief { name, reason, ticket, until }) => {
+            let ticket = ticket.as_ref().map(|ticket| format!(" (ticket {ticket})")).unwrap_or_default();
+            format!("{} is overridden by ReleaseOverride {name} until {until}: {reason}{ticket}", violation.rule)
         }
         None => violation.message(),
     }
@@ -309,13 +310,18 @@ mod tests {
 
     #[test]
     fn an_overridden_violation_is_admitted_and_recorded() {
-        let relief =
-            Relief { name: "shop/web-1".into(), reason: "a\u{7} b".into(), until: jiff::Timestamp::UNIX_EPOCH };
+        let relief = Relief {
+            name: "shop/web-1".into(),
+            reason: "a\u{7} b".into(),
+            ticket: Some("OPS-\u{7}7".into()),
+            until: jiff::Timestamp::UNIX_EPOCH,
+        };
         let overridden = Violation { overridden: Some(relief), ..violation(ViolationKind::Refused) };
         let outcome = apply(&policy("enforce", ""), &scope(false), vec![overridden.clone(), overridden]);
         assert!(outcome.allowed && outcome.emergency.is_none());
         let warned = "interlock: revision-order is overridden by ReleaseOverride shop/web-1 until 1970-01-01T00:00:00Z: a\u{fffd} b";
-        assert_eq!(outcome.warnings, [warned]);
+        assert_eq!(outcome.warnings, [format!("{warned} (ticket OPS-\u{fffd}7)")]);
+        assert!(outcome.audit.contains(&("ticket", "OPS-\u{fffd}7".to_owned())), "{:?}", outcome.audit);
         assert!(outcome.audit.contains(&("override", "shop/web-1".to_owned())), "{:?}", outcome.audit);
     }
 
@@ -341,7 +347,12 @@ mod tests {
             mode in prop_oneof![Just("enforce"), Just("warn"), Just("audit")],
         ) {
             let violations = texts.into_iter().map(|(sentence, way_out, namespace, name, pointer, relieved)| {
-                let relief = || Relief { name: name.clone(), reason: sentence.clone(), until: jiff::Timestamp::UNIX_EPOCH };
+                let relief = || Relief {
+                    name: name.clone(),
+                    reason: sentence.clone(),
+                    ticket: Some(sentence.clone()),
+                    until: jiff::Timestamp::UNIX_EPOCH,
+                };
                 Violation {
                     overridden: relieved.then(relief),
                     release: Some(ReleaseRef::new(namespace, name)),

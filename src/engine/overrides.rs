@@ -5,7 +5,7 @@ mod relief;
 use jiff::{SignedDuration, Timestamp};
 
 use super::facts::OverrideWrite;
-use super::policy::{Globs, OverrideSettings};
+use super::policy::{Globs, OverrideSettings, ReasonPattern};
 use super::release_override::{CREATED_BY, Override};
 use super::rule::RuleId;
 use super::stamp::creator;
@@ -29,6 +29,13 @@ impl Override {
         policy.allowed && self.closes(policy).is_some_and(|end| now < end)
     }
 
+    /// Whether it ended so long ago that nobody keeps it. Its own end counts, also if the policy closed it earlier.
+    #[must_use]
+    pub fn is_past(&self, retention: SignedDuration, now: Timestamp) -> bool {
+        // A time that cannot be computed has not come.
+        self.spec.expires_at.checked_add(retention).is_ok_and(|end| end <= now)
+    }
+
     /// Whether it opens a rule to a user at a moment.
     #[must_use]
     pub fn opens(&self, rule: RuleId, user: &str, policy: &OverrideSettings, now: Timestamp) -> bool {
@@ -41,7 +48,7 @@ impl Override {
 }
 
 /// Why a ReleaseOverride must not be stored; `None` if it may. The webhook may have been unavailable when an override was
-/// created, so everything is checked again at each use.
+/// created, so everything but its reason is checked again at each use.
 #[must_use]
 pub(crate) fn objection(
     write: &OverrideWrite<'_>,
@@ -88,7 +95,21 @@ pub(crate) fn objection(
             policy.max_duration,
         ));
     }
-    None
+    unmatched(&spec.reason, policy)
+}
+
+/// Which patterns of the policy a reason does not match, with an example for each.
+fn unmatched(reason: &str, policy: &OverrideSettings) -> Option<String> {
+    let missed: Vec<_> = policy.reason_patterns.iter().filter(|pattern| !pattern.matches(reason)).collect();
+    if missed.is_empty() {
+        return None;
+    }
+    let listed = |of: fn(&ReasonPattern) -> String| missed.iter().map(|it| of(it)).collect::<Vec<_>>().join(" and ");
+    Some(format!(
+        "The policy requires another reason for an override, for example {}. The reason must match {}.",
+        listed(|pattern| format!("\"{}\"", pattern.example)),
+        listed(|pattern| format!("`{}`", pattern.as_str())),
+    ))
 }
 
 fn globs(users: &[String]) -> Result<Globs, String> {
@@ -117,6 +138,7 @@ mod tests {
                 rules: vec![RuleId::known("manual-edit"), RuleId::known("manual-delete")],
                 users: users.map(|users| users.iter().map(|&user| user.into()).collect()),
                 reason: "incident 7".into(),
+                ticket: None,
                 expires_at: at(expires),
             },
         }
@@ -143,6 +165,15 @@ mod tests {
         assert!(!opens(&it, RuleId::known("manual-edit"), "bob", &policy, 100));
         let undated = Override { created: None, ..it };
         assert!(!opens(&undated, RuleId::known("manual-edit"), "bob", &policy, 1));
+    }
+
+    #[test]
+    fn it_is_kept_for_the_retention_after_its_own_end() {
+        let (it, retention) = (made(None, 60), SignedDuration::from_secs(100));
+        assert!(!it.is_past(retention, at(159)) && it.is_past(retention, at(160)));
+        let mut endless = it;
+        endless.spec.expires_at = Timestamp::MAX;
+        assert!(!endless.is_past(retention, Timestamp::MAX));
     }
 
     #[test]

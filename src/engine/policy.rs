@@ -6,6 +6,7 @@ mod globs;
 mod ignore;
 mod policies;
 mod protected;
+pub(in crate::engine) mod reason_pattern;
 mod scalable_resource;
 mod scope;
 mod settings;
@@ -16,6 +17,7 @@ pub use globs::Globs;
 pub use ignore::{IgnoredFields, ignored_fields};
 pub use policies::Policies;
 pub use protected::{Protected, ProtectedReleases};
+pub use reason_pattern::ReasonPattern;
 pub use scalable_resource::ScalableResource;
 pub use scope::{Scope, When};
 pub use settings::{

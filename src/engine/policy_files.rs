@@ -9,6 +9,7 @@ mod in_force;
 mod loaded;
 mod namespace;
 mod problem;
+mod reasons;
 
 use std::path::Path;
 

@@ -42,6 +42,9 @@ pub struct OverrideSpec {
     #[serde(default)]
     pub users: Option<Vec<String>>,
     pub reason: String,
+    /// The ticket or change number that it belongs to.
+    #[serde(default)]
+    pub ticket: Option<String>,
     /// The latest end; the policy may set an earlier one.
     pub expires_at: Timestamp,
 }

@@ -17,6 +17,10 @@ const MAX_WAY_OUT_BYTES: usize = 1024;
 /// The longest reason of an override, in bytes, as in an Event.
 const MAX_REASON_BYTES: usize = 1024;
 
+/// The longest ticket of an override, in bytes: more than the 200 characters that its definition allows in ASCII, and less than what
+/// is read of an annotation of an Event.
+const MAX_TICKET_BYTES: usize = 400;
+
 /// The longest JSON pointer that is shown, in bytes.
 const MAX_POINTER_BYTES: usize = 512;
 
@@ -67,9 +71,12 @@ impl Violation {
             within(namespace, MAX_LABEL_BYTES);
             within(name, MAX_NAME_BYTES);
         }
-        if let Some(Relief { name, reason, .. }) = &mut self.overridden {
+        if let Some(Relief { name, reason, ticket, .. }) = &mut self.overridden {
             within(name, MAX_LABEL_BYTES + "/".len() + MAX_NAME_BYTES);
             within(reason, MAX_REASON_BYTES);
+            if let Some(ticket) = ticket {
+                within(ticket, MAX_TICKET_BYTES);
+            }
         }
     }
 }
@@ -122,6 +129,8 @@ pub struct Relief {
     pub name: String,
     /// Why it was created, in the words of its creator.
     pub reason: String,
+    /// The ticket that it belongs to, if its creator named one.
+    pub ticket: Option<String>,
     /// When it closes.
     pub until: Timestamp,
 }

@@ -1,6 +1,7 @@
 //! Work that one replica does for all. A Lease decides which one. All of it is safe if two replicas do it at once.
 
 mod election;
+mod expired_overrides;
 mod interruptions;
 pub mod metrics;
 mod scan_findings;
@@ -20,7 +21,7 @@ use crate::engine::policy::Policies;
 use crate::inspect::scan;
 use crate::world::World;
 use crate::world::kubernetes::clock::ServerClock;
-use crate::world::kubernetes::{DeletedPendingRecords, Reach};
+use crate::world::kubernetes::{Cluster, DeletedPendingRecords, Reach};
 use election::Election;
 use metrics::LeaderMetrics;
 
@@ -40,6 +41,8 @@ pub struct Candidate {
     pub identity: String,
     /// Answers queries before something is written.
     pub world: Arc<dyn World>,
+    /// Knows the overrides, for the deletion of expired ones.
+    pub cluster: Arc<Cluster>,
     /// The records whose interruption is to be noted.
     pub deleted_pending: Arc<DeletedPendingRecords>,
     /// `None` if reports are disabled.
@@ -123,7 +126,8 @@ impl Candidate {
                 rotator.lead().await;
             }
         };
-        tokio::join!(notes, reports, scans, rotations);
+        let overrides = expired_overrides::delete_all(&self.for_scans, &self.cluster, &self.policies);
+        tokio::join!(notes, reports, scans, rotations, overrides);
     }
 
     /// Scans again and again, forever.

@@ -20,7 +20,7 @@ pub(crate) mod policies;
 pub(crate) mod reach;
 mod reader;
 mod records;
-mod release_overrides;
+pub(crate) mod release_overrides;
 mod scalable;
 pub(crate) mod server_version;
 mod watch;
@@ -28,7 +28,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::Client;
@@ -134,6 +134,12 @@ impl Cluster {
     #[must_use]
     pub fn overrides_in_force(&self, policies: &Policies, now: Timestamp) -> usize {
         self.caches.release_overrides().count(|it| it.is_in_force(&policies.of(&it.namespace).overrides, now))
+    }
+
+    /// Overrides that ended longer ago than the retention, as far as the watch knows: namespace and name of at most so many.
+    #[must_use]
+    pub fn past_overrides(&self, retention: SignedDuration, now: Timestamp, limit: usize) -> Vec<(String, String)> {
+        self.caches.release_overrides().some(limit, |it| it.is_past(retention, now))
     }
 
     async fn look_up(&self, query: &Query, payer: Payer<'_>) -> Result<Option<Knowledge>, Unavailable> {

@@ -5,3 +5,4 @@ mod modes;
 mod overrides;
 mod playground;
 mod protected;
+mod tickets;

@@ -108,6 +108,7 @@ fn decision(kind: ViolationKind, overridden: Option<&str>) -> Decision {
         kind,
         refuses: kind == ViolationKind::Refused && overridden.is_none(),
         overridden: overridden.map(str::to_owned),
+        ticket: None,
         pointers: Vec::new(),
         message: "No.".to_owned(),
     };

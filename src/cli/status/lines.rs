@@ -132,10 +132,11 @@ pub(super) fn description(it: &ReleaseDescription, now: Timestamp) -> String {
     if !overrides.is_empty() {
         text.push_str("\nOverrides in force\n");
     }
-    for OverrideInForce { name, rules, users, until, reason } in overrides {
+    for OverrideInForce { name, rules, users, until, reason, ticket } in overrides {
         let users = if users.is_empty() { "all users".to_owned() } else { users.join(", ") };
         let until = until.map_or(String::new(), |until| format!(" until {until:.0}"));
-        let line = format!("{name} suspends {} for {users}{until}: {reason}", rules.join(", "));
+        let ticket = ticket.as_ref().map_or(String::new(), |ticket| format!(" (ticket {ticket})"));
+        let line = format!("{name} suspends {} for {users}{until}: {reason}{ticket}", rules.join(", "));
         text.push_str(&format!("  {}\n", printable(&line)));
     }
     if !helm_releases.is_empty() {

@@ -9,6 +9,7 @@
 //! | `undecided` | why a rule could not be evaluated, in the same order as `rule`; absent if every rule was |
 //! | `release` | namespace and name of the release, if one is known |
 //! | `override` | the overrides that opened the rules, for example `shop/web-x7k2p` |
+//! | `ticket` | the tickets that these overrides name, for example `OPS-1234` |
 //! | `fields` | JSON pointers to the fields concerned, at most 20 in 1 KiB |
 //!
 //! The texts of the violations are printable already; the pointers become so here.
@@ -31,12 +32,11 @@ pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, Str
     let release = judged.iter().find_map(|judged| judged.violation.release.as_ref()).map(ReleaseRef::to_string);
     let fields = joined(judged.iter().flat_map(|judged| judged.violation.shown_pointers()).take(MAX_POINTERS));
     let undecided = judged.iter().any(|judged| judged.violation.kind.is_undecided());
-    let overrides: BTreeSet<_> = judged
-        .iter()
-        .filter_map(|judged| judged.violation.overridden.as_ref())
-        .map(|relief| relief.name.as_str())
-        .collect();
+    let reliefs = || judged.iter().filter_map(|judged| judged.violation.overridden.as_ref());
+    let overrides: BTreeSet<_> = reliefs().map(|relief| relief.name.as_str()).collect();
     let overrides = joined(overrides.into_iter());
+    let tickets: BTreeSet<_> = reliefs().filter_map(|relief| relief.ticket.as_deref()).collect();
+    let tickets = joined(tickets.into_iter());
     let found = [
         ("verdict", Some(verdict.as_str().to_owned())),
         ("rule", Some(list(|judged| judged.violation.rule.as_str()))),
@@ -44,6 +44,7 @@ pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, Str
         ("undecided", undecided.then(|| list(|judged| judged.violation.kind.as_str()))),
         ("release", release),
         ("override", Some(overrides).filter(|overrides| !overrides.is_empty())),
+        ("ticket", Some(tickets).filter(|tickets| !tickets.is_empty())),
         ("fields", Some(fields).filter(|fields| !fields.is_empty())),
     ];
     found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()

@@ -60,7 +60,8 @@ pub(crate) fn relieve(
 
 fn relief_of(it: &Override, bounds: &OverrideSettings) -> Option<Relief> {
     let until = it.closes(bounds)?;
-    Some(Relief { name: it.reference(), reason: it.spec.reason.clone(), until })
+    let spec = &it.spec;
+    Some(Relief { name: it.reference(), reason: spec.reason.clone(), ticket: spec.ticket.clone(), until })
 }
 
 /// The overrides of a release. None if there is no answer, so that a refusal stays one.

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::reason_pattern::ReasonPattern;
 use super::scope::{Scope, When};
 use crate::engine::release::ReleaseRef;
 use crate::engine::rule::{Mode, RuleId};
@@ -194,6 +195,11 @@ pub struct OverrideSettings {
     pub second_person: bool,
     /// The namespace of overrides for cluster-scoped releases.
     pub namespace: String,
+    /// What the reason of a new override must match: the pattern of the cluster and that of the namespace. Not checked at a use, so
+    /// that a new pattern closes no override that is open.
+    pub reason_patterns: Vec<ReasonPattern>,
+    /// How long after its end an override is kept. Of the cluster alone.
+    pub retain_expired: SignedDuration,
 }
 
 impl OverrideSettings {
@@ -212,6 +218,8 @@ impl OverrideSettings {
             max_duration: self.max_duration.min(other.max_duration),
             second_person: self.second_person || other.second_person,
             namespace: self.namespace.clone(),
+            reason_patterns: other.reason_patterns.clone(),
+            retain_expired: self.retain_expired,
         }
     }
 }
@@ -224,6 +232,9 @@ impl Default for OverrideSettings {
             max_duration: SignedDuration::from_hours(4),
             second_person: false,
             namespace: DEFAULT_NAMESPACE.to_owned(),
+            reason_patterns: Vec::new(),
+            // A quarter: as long as people ask who opened what.
+            retain_expired: SignedDuration::from_hours(90 * 24),
         }
     }
 }

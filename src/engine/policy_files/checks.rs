@@ -10,8 +10,8 @@ mod language;
 mod names;
 
 use super::file::{PolicyFile, ProtectedFile};
-use super::freezes;
 use super::problem::Problems;
+use super::{freezes, reasons};
 use crate::engine::text::look_alike;
 use domain::Domain;
 use names::Names;
@@ -77,6 +77,9 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
         }
     }
     freezes::check(file, names.problems);
+    if let Some(overrides) = file.overrides.as_ref().map(|overrides| &overrides.value) {
+        reasons::check(overrides, names.problems);
+    }
     if let Some(namespace) = file.overrides.as_ref().and_then(|overrides| overrides.value.namespace.as_ref()) {
         names.name(namespace, Domain::Namespace, "so there are no overrides for cluster-scoped releases");
     }

@@ -6,7 +6,7 @@ use super::file::{
     AtLeastOne, CaseFile, GlobList, IgnoredFile, OverridesFile, PolicyFile, ProtectedFile, RuleFile,
     ScalableResourceFile, SingleGlob, Spanned, WhenFile,
 };
-use super::freezes;
+use super::{freezes, reasons};
 use crate::engine::policy::{
     DroppedBundlesSettings, FluxExceptions, Globs, IgnoredFields, Modes, OverrideSettings, Policy, Protected,
     ProtectedReleases, RecoverySettings, RuleSettings, ScalableResource, StartedBy, When,
@@ -138,6 +138,8 @@ fn overrides(file: &OverridesFile) -> OverrideSettings {
         max_duration: value(file.max_duration.as_ref()).unwrap_or(shipped.max_duration),
         second_person: value(file.second_person.as_ref()).unwrap_or(shipped.second_person),
         namespace: value(file.namespace.as_ref()).unwrap_or(shipped.namespace),
+        reason_patterns: reasons::of_file(file).into_iter().collect(),
+        retain_expired: value(file.retain_expired.as_ref()).unwrap_or(shipped.retain_expired),
     }
 }
 

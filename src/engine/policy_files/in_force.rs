@@ -116,9 +116,13 @@ pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyE
     let delegated = cluster.iter().filter_map(|view| view.file.delegate.as_ref()).flat_map(|at| &at.value);
     let delegated: Vec<_> = delegated.copied().collect();
     let rules = rules::all().map(|rule| of_rule(rule, delegated.contains(&rule), cluster, own));
-    let overrides = OverridesFile::KEYS.iter().filter_map(|key| {
-        let given = [own, cluster].into_iter().flatten().find_map(|view| view.overrides(key.name));
-        Some(given.unwrap_or(built_in(key.name, key.default?())))
+    let overrides = OverridesFile::KEYS.iter().flat_map(|key| {
+        let mut given = [own, cluster].into_iter().flatten().filter_map(|view| view.overrides(key.name));
+        match key.default {
+            Some(default) => vec![given.next().unwrap_or_else(|| built_in(key.name, default()))],
+            // The patterns of both files apply.
+            None => given.collect(),
+        }
     });
     let lists = PolicyFile::KEYS.iter().filter(|key| CLUSTER_ONLY_KEYS.contains(&key.name)).map(|key| {
         let given = cluster.and_then(|view| view.setting_in(view.file.given(), key.name));

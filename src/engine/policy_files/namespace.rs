@@ -3,8 +3,8 @@
 
 use super::cluster::{condition, modes, rule_of};
 use super::file::{CLUSTER_ONLY_KEYS, GivenKey, Mapping, OverridesFile, PolicyFile, RuleFile, Spanned, Spelled};
-use super::freezes;
 use super::problem::Problems;
+use super::{freezes, reasons};
 use crate::engine::policy::{OnUndecided, OverrideSettings, Policy, RuleSettings};
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
@@ -54,6 +54,7 @@ pub(super) fn policy(
     if let Some(file) = &file.overrides {
         let reason = "a namespace may only tighten it".to_owned();
         Tightening { free: false, reason, problems }.overrides(&file.value, &mut policy.overrides);
+        policy.overrides.reason_patterns.extend(reasons::of_file(&file.value));
     }
     policy.protected.here = file.protected.as_ref().and_then(|protected| condition(protected.value.releases.as_ref()));
     policy

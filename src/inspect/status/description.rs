@@ -58,6 +58,7 @@ pub(crate) struct OverrideInForce {
     pub users: Vec<String>,
     pub until: Option<Timestamp>,
     pub reason: String,
+    pub ticket: Option<String>,
 }
 
 /// A HelmRelease.
@@ -155,5 +156,6 @@ fn in_force(it: &Override, bounds: &OverrideSettings) -> OverrideInForce {
         users: it.spec.users.clone().unwrap_or_default(),
         until: it.closes(bounds),
         reason: it.spec.reason.clone(),
+        ticket: it.spec.ticket.clone(),
     }
 }

@@ -3,8 +3,11 @@
 //! at most 12 KiB before the log format escapes quotes.
 //!
 //! `verdict` is the answer to the API server. `rules` has the mode of each rule, as `manual-edit=audit`, followed by the
-//! reason if it was undecided, as `(late)`. `overridden` names the overrides that were used. `repeated` marks a review that
+//! reason if it was undecided, as `(late)`. `overridden` names the overrides that were used, and `ticket` their
+//! tickets. `repeated` marks a review that
 //! the API server sent again, which is counted nowhere else.
+
+use std::collections::BTreeSet;
 
 use crate::engine::decision::{Decision, DecisionFinding};
 use crate::engine::text::{MAX_MESSAGE_BYTES, into_printable};
@@ -28,6 +31,7 @@ macro_rules! line {
             rules = rules(decision),
             reason = reason(decision),
             overridden = overridden(decision),
+            ticket = tickets(decision),
             dry_run = decision.dry_run,
             repeated = decision.repeated,
             micros = u64::try_from(decision.took.as_micros()).unwrap_or(u64::MAX),
@@ -57,6 +61,12 @@ fn reason(decision: &Decision) -> String {
 fn overridden(decision: &Decision) -> String {
     let names = decision.findings.iter().filter_map(|finding| finding.overridden.as_deref());
     into_printable(names.collect::<Vec<_>>().join(","), MAX_LIST_BYTES)
+}
+
+/// Each ticket once.
+fn tickets(decision: &Decision) -> String {
+    let tickets: BTreeSet<_> = decision.findings.iter().filter_map(|finding| finding.ticket.as_deref()).collect();
+    into_printable(tickets.into_iter().collect::<Vec<_>>().join(","), MAX_LIST_BYTES)
 }
 
 fn rule(finding: &DecisionFinding) -> String {

@@ -23,6 +23,7 @@ use crate::engine::rules;
     printcolumn = r#"{"name": "Rules", "type": "string", "jsonPath": ".spec.rules"}"#,
     printcolumn = r#"{"name": "Expires", "type": "string", "jsonPath": ".spec.expiresAt"}"#,
     printcolumn = r#"{"name": "Created by", "type": "string", "jsonPath": ".metadata.annotations.interlock\\.dev/created-by"}"#,
+    printcolumn = r#"{"name": "Ticket", "type": "string", "jsonPath": ".spec.ticket"}"#,
     printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".spec.reason"}"#,
     doc = "Break-glass: opens named rules for one release, for a limited time and with a reason. Create it in the namespace of the release's records, or, for a ClusterExtension, in the namespace that the policy names."
 )]
@@ -39,9 +40,13 @@ pub struct ReleaseOverrideSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 50), inner(length(min = 1, max = 253)))]
     pub users: Option<Vec<String>>,
-    /// The reason, for readers of the audit log.
+    /// The reason, for readers of the audit log. The policy may require a pattern, for example the number of a ticket.
     #[schemars(length(min = 5, max = 500))]
     pub reason: String,
+    /// The ticket, change or incident that the override belongs to. It is shown wherever the override is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 200))]
+    pub ticket: Option<String>,
     /// The end of the override, RFC 3339. The policy limits the duration, to four hours as shipped.
     #[schemars(schema_with = "date_time")]
     pub expires_at: Timestamp,

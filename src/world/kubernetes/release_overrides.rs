@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Preconditions};
 use tokio::task::JoinSet;
 
 use super::custom::{CustomKind, CustomObjects};
@@ -45,6 +45,16 @@ impl ReleaseOverrides {
         self.0.read(|overrides| overrides.0.values().filter(|it| sort(it)).count()).unwrap_or_default()
     }
 
+    /// The known overrides that match, at most so many, those that ended first at the front: namespace and name.
+    pub(super) fn some(&self, limit: usize, sort: impl Fn(&Override) -> bool) -> Vec<(String, String)> {
+        let found = self.0.read(|overrides| {
+            let mut found: Vec<_> = overrides.0.values().filter(|it| sort(it)).collect();
+            found.sort_by_key(|it| (it.spec.expires_at, &it.namespace, &it.name));
+            found.into_iter().take(limit).map(|it| (it.namespace.clone(), it.name.clone())).collect()
+        });
+        found.unwrap_or_default()
+    }
+
     /// Follows them and their definition, forever.
     pub(super) fn follow(&self, client: &Client, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
@@ -52,14 +62,36 @@ impl ReleaseOverrides {
     }
 }
 
+/// An override as it is stored, with the conditions under which a request is about this very version.
+///
+/// # Errors
+/// When the API server does not answer, or not with an object.
+pub(crate) async fn get(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+) -> kube::Result<Option<(Override, Preconditions)>> {
+    let found = api(client, namespace).get_opt(name).await?;
+    Ok(found.filter(|object| object.metadata.deletion_timestamp.is_none()).and_then(|object| {
+        let read = release_override(&object)?;
+        let DynamicObject { metadata: ObjectMeta { uid, resource_version, .. }, .. } = object;
+        Some((read, Preconditions { uid, resource_version }))
+    }))
+}
+
+/// The overrides of a namespace.
+pub(crate) fn api(client: &Client, namespace: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk(release_override::GROUP, release_override::VERSION, release_override::KIND);
+    let resource = ApiResource::from_gvk_with_plural(&kind, release_override::PLURAL);
+    Api::namespaced_with(client.clone(), namespace, &resource)
+}
+
 /// The overrides of a release, by a LIST with a field selector, page by page. Those that cannot be parsed are ignored.
 ///
 /// # Errors
 /// When the API server does not answer, or not with a list; 404 if the definition is not installed.
 pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kube::Result<Vec<Override>> {
-    let kind = GroupVersionKind::gvk(release_override::GROUP, release_override::VERSION, release_override::KIND);
-    let resource = ApiResource::from_gvk_with_plural(&kind, release_override::PLURAL);
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+    let api = api(client, namespace);
     let mut page = ListParams::default().fields(&format!("spec.release={release}")).limit(PAGE_SIZE);
     let mut found = Vec::new();
     loop {
@@ -128,6 +160,9 @@ mod tests {
         assert_eq!(found[0].created_by.as_deref(), Some("alice"));
         assert!(found[0].created.is_some());
         assert_eq!((known.count(|_| true), known.count(|it| it.spec.release == "other")), (2, 1));
+        let of_web = known.some(1, |it| it.spec.release == "web");
+        assert_eq!(of_web, [("shop".to_owned(), "one".to_owned())]);
+        assert_eq!((known.some(9, |_| true).len(), known.some(1, |_| true).len()), (2, 1));
         known.0.objects.clear(OverridesByName::default());
         assert!(known.of("shop", "web").is_empty());
     }

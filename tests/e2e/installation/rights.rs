@@ -42,7 +42,7 @@ const USED: [(&str, &str, &str, &str); 25] = [
     ("config.projectsveltos.io", "profiles", "", "get"),
     ("events.k8s.io", "events", "", "create patch list watch"),
     ("helm.toolkit.fluxcd.io", "helmreleases", "", "get list watch"),
-    ("interlock.dev", "releaseoverrides", "", "get list watch"),
+    ("interlock.dev", "releaseoverrides", "", "get list watch delete"),
     ("lib.projectsveltos.io", "configurationbundles", "", "get list"),
     ("lib.projectsveltos.io", "configurationgroups", "", "list"),
     ("lib.projectsveltos.io", "sveltosclusters", "", "get"),

@@ -11,7 +11,7 @@ use super::read::{
 };
 use super::times::{Moment, ZoneName};
 use super::tree::Node;
-use super::values::{AtLeastOne, ByRule, EMPTY_LIST, GlobList, PolicyKind, SingleGlob, Spelled, Version};
+use super::values::{AtLeastOne, ByRule, EMPTY_LIST, GlobList, Pattern, PolicyKind, SingleGlob, Spelled, Version};
 use crate::engine::policy::{
     AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, FreezeEffect, OnFirstInstall,
     OnUndecided, OnUnexplained, OverrideSettings, Policy, RecoverySettings, ScalableResource, StartedBy, WhenSuspended,
@@ -89,8 +89,8 @@ keys! {
 }
 
 /// Keys that only the cluster policy may set, at any level.
-pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 7] =
-    ["delegate", "managers", "tools", "controllers", "ignore", "resources", "namespace"];
+pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 8] =
+    ["delegate", "managers", "tools", "controllers", "ignore", "resources", "namespace", "retainExpired"];
 
 /// The rule that a setting belongs to; `None` for settings that every rule has.
 pub(in crate::engine::policy_files) fn rule_of_setting(setting: &str) -> Option<RuleId> {
@@ -176,6 +176,13 @@ keys! {
         second_person "secondPerson": bool = OverrideSettings::default().second_person;
         /// The namespace of overrides for cluster-scoped releases.
         namespace "namespace": String = DEFAULT_NAMESPACE;
+        /// A regular expression that `spec.reason` of a new override must match, for example a ticket number. It may match anywhere:
+        /// for the whole reason, write `^` and `$`. The pattern of a namespace applies in addition.
+        reason_pattern "reasonPattern": Pattern;
+        /// A reason that matches `reasonPattern`. A refusal shows it.
+        reason_example "reasonExample": String;
+        /// How long after `spec.expiresAt` an override is kept. The leader deletes older ones.
+        retain_expired "retainExpired": SignedDuration = OverrideSettings::default().retain_expired;
     }
 }
 

@@ -1,13 +1,14 @@
 //! The values of keys: choices, durations, globs, pointers, names of rules.
 
-use jiff::SignedDuration;
 use jiff::civil::Weekday;
+use jiff::{SignedDuration, SpanRelativeTo};
 use jsonptr::PointerBuf;
 use serde_json::{Value, json};
 
 use super::nearest::did_you_mean;
 use super::read::{FromNode, Spanned, entries, value};
 use super::tree::{Content, Node};
+use crate::engine::policy::reason_pattern::{self, MAX_PATTERN_BYTES};
 use crate::engine::policy::{
     AllowRollback, FreezeEffect, Globs, OnFirstInstall, OnUndecided, OnUnexplained, StartedBy, WhenSuspended,
 };
@@ -144,7 +145,7 @@ impl FromNode for SignedDuration {
 
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
         let text = word(node, problems)?;
-        let duration = text.parse().ok().filter(Self::is_positive);
+        let duration = text.parse().ok().or_else(|| with_days(text)).filter(Self::is_positive);
         if duration.is_none() {
             problems.at(node.span, format!("`{text}` is not a duration like 90s, 15m or 1h30m"));
         }
@@ -154,7 +155,41 @@ impl FromNode for SignedDuration {
 
 impl Spelled for SignedDuration {
     fn spelled(&self) -> String {
+        let days = self.as_hours() / 24;
+        if days > 2 && *self == Self::from_hours(days * 24) {
+            return format!("{days}d");
+        }
         format!("{self:#}").replace(' ', "")
+    }
+}
+
+/// A duration in days and weeks, of 24 hours each.
+fn with_days(text: &str) -> Option<SignedDuration> {
+    text.parse::<jiff::Span>().ok()?.to_duration(SpanRelativeTo::days_are_24_hours()).ok()
+}
+
+/// A regular expression, by its text. It compiles within the limits of [`reason_pattern`].
+#[derive(Debug, Clone)]
+pub(in crate::engine::policy_files) struct Pattern(pub(in crate::engine::policy_files) String);
+
+impl FromNode for Pattern {
+    fn schema() -> Value {
+        json!({"type": "string", "format": "regex", "minLength": 1, "maxLength": MAX_PATTERN_BYTES})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let text = word(node, problems)?;
+        if text.is_empty() {
+            problems.at(node.span, "the pattern is empty, so that every text matches it; write one, or remove it");
+            return None;
+        }
+        match reason_pattern::compiled(text) {
+            Ok(_) => Some(Self(text.to_owned())),
+            Err(why) => {
+                problems.at(node.span, format!("the regular expression cannot be used: {why}"));
+                None
+            }
+        }
     }
 }
 

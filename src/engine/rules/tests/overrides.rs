@@ -54,6 +54,18 @@ fn an_edit_is_refused_then_admitted_with_a_warning_and_refused_again() {
 }
 
 #[test]
+fn an_override_from_before_the_pattern_stays_open_and_shows_its_ticket() {
+    let mut cluster = release("overrides: {reasonPattern: 'OPS-[0-9]+', reasonExample: 'OPS-12: why'}");
+    let mut before = override_of("web", &["manual-edit"], 30);
+    before["spec"]["ticket"] = "CHG-1".into();
+    assert!(cluster.create_object("alice", before.clone()).is_err(), "it would not be created any more");
+    cluster.given(before);
+    let admitted = cluster.replayed("bob", Some(web()), image("evil"));
+    assert!(admitted.allowed);
+    assert!(admitted.warnings.iter().any(|line| line.ends_with("(ticket CHG-1)")), "{:?}", admitted.warnings);
+}
+
+#[test]
 fn an_override_opens_one_release_in_its_own_namespace() {
     for (name, namespace) in [("other", "shop"), ("web", "bar")] {
         let mut cluster = release("");
@@ -173,7 +185,11 @@ fn what_may_not_be_stored_is_told_in_a_sentence() {
         *object.pointer_mut(pointer).unwrap() = value;
         object
     };
+    const TICKETED: &str = "{reasonPattern: 'OPS-[0-9]+', reasonExample: 'OPS-12: why'}";
     let fine = override_of("web", &["manual-edit"], 30);
+    // The reason is judged, not the ticket.
+    let mut ticketed = fine.clone();
+    ticketed["spec"]["ticket"] = "OPS-7".into();
     for (policy, object, wanted) in [
         ("{}", &fine, None),
         ("{}", &override_of("web", &["manual-edit"], 240), None),
@@ -183,6 +199,9 @@ fn what_may_not_be_stored_is_told_in_a_sentence() {
         ("{}", &override_of("web", &["manual-edits"], 30), Some("there is no rule `manual-edits`")),
         ("{}", &with("/spec", json!({"release": "web"})), Some("missing field `rules`")),
         ("{}", &with("/spec", Value::Null), Some("cannot be parsed")),
+        (TICKETED, &fine, Some("for example \"OPS-12: why\". The reason must match `OPS-[0-9]+`.")),
+        (TICKETED, &with("/spec/reason", "roll back, see OPS-7".into()), None),
+        (TICKETED, &ticketed, Some("The policy requires another reason for an override")),
     ] {
         let told = objection("alice", policy, None, object);
         match wanted {
@@ -238,6 +257,7 @@ fn stored(rules: &[RuleId]) -> Answer {
             rules: rules.to_vec(),
             users: None,
             reason: "incident 7".into(),
+            ticket: None,
             expires_at: Timestamp::MAX,
         },
     }]))

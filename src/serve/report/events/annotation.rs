@@ -19,7 +19,10 @@ pub(crate) const RELEASE: &str = "interlock.dev/release";
 pub(crate) const OBJECT: &str = "interlock.dev/object";
 /// Namespace and name of the override that was used.
 pub(crate) const OVERRIDE: &str = "interlock.dev/override";
+/// The ticket of that override.
+pub(crate) const TICKET: &str = "interlock.dev/ticket";
 /// Present if the release had records.
 pub(crate) const RECORDED: &str = "interlock.dev/recorded";
 /// All of them.
-pub(crate) const ALL: [&str; 9] = [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, RECORDED];
+pub(crate) const ALL: [&str; 10] =
+    [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, TICKET, RECORDED];

@@ -70,7 +70,7 @@ pub(super) fn series(live: &OpenSeries) -> EventSeries {
 }
 
 fn annotations(key: &SeriesKey, has_record: bool) -> BTreeMap<String, String> {
-    let SeriesKey { rule, mode, verdict, operation, actor, release, object, overridden, .. } = key;
+    let SeriesKey { rule, mode, verdict, operation, actor, release, object, overridden, ticket, .. } = key;
     let found = [
         (annotation::RULE, Some(rule.to_string())),
         (annotation::MODE, Some(mode.as_str().to_owned())),
@@ -80,6 +80,7 @@ fn annotations(key: &SeriesKey, has_record: bool) -> BTreeMap<String, String> {
         (annotation::RELEASE, release.as_ref().map(|release| release.to_string())),
         (annotation::OBJECT, object.as_ref().map(decision::ObjectReference::to_string)),
         (annotation::OVERRIDE, overridden.clone()),
+        (annotation::TICKET, ticket.clone()),
         (annotation::RECORDED, has_record.then(|| "true".to_owned())),
     ];
     found.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
@@ -150,8 +151,9 @@ fn action(verdict: Verdict) -> &'static str {
 
 fn note(key: &SeriesKey, message: &str) -> String {
     let actor = &key.actor;
+    let ticket = key.ticket.as_ref().map(|ticket| format!(" (ticket {ticket})")).unwrap_or_default();
     let head = match (&key.overridden, key.verdict) {
-        (Some(by), _) => format!("The override {by} allowed {actor} to do this: "),
+        (Some(by), _) => format!("The override {by}{ticket} allowed {actor} to do this: "),
         (None, Verdict::Denied) => format!("{actor} was denied: "),
         (None, Verdict::Warned) => format!("{actor} was warned: "),
         (None, _) => format!("{actor} would be denied: "),
@@ -247,6 +249,11 @@ mod tests {
         let overridden = SeriesKey { verdict, overridden: Some("shop/fix".into()), ..key(Mode::Enforce) };
         let note = "The override shop/fix allowed alice to do this: It is so.";
         assert_eq!(shown(&overridden), format!("Overridden|Normal|{note}"));
+        let ticketed = SeriesKey { ticket: Some("OPS-7".into()), ..overridden };
+        let note = "The override shop/fix (ticket OPS-7) allowed alice to do this: It is so.";
+        assert_eq!(shown(&ticketed), format!("Overridden|Normal|{note}"));
+        let annotations = written(&ticketed, None, "It is so.", 1).metadata.annotations.unwrap();
+        assert_eq!(annotations["interlock.dev/ticket"], "OPS-7");
     }
 
     #[test]

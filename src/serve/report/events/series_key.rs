@@ -18,6 +18,8 @@ pub(super) struct SeriesKey {
     pub(super) object: Option<ObjectReference>,
     pub(super) object_uid: String,
     pub(super) overridden: Option<String>,
+    /// The ticket of that override.
+    pub(super) ticket: Option<String>,
 }
 
 impl SeriesKey {
@@ -34,6 +36,7 @@ impl SeriesKey {
             object: decision.object.clone(),
             object_uid: decision.object_uid.clone(),
             overridden: finding.overridden.clone(),
+            ticket: finding.ticket.clone(),
         })
     }
 

@@ -128,6 +128,7 @@ impl ObservedEvent {
             ("mode", Some(mode.as_str())),
             ("operation", annotation_of(annotation::OPERATION)),
             ("override", annotation_of(annotation::OVERRIDE)),
+            ("ticket", annotation_of(annotation::TICKET)),
         ];
         let properties = properties.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.to_owned())));
         let entry = ReportEntry {
@@ -229,7 +230,7 @@ pub(super) mod tests {
         for (key, value) in [("verdict", "nonsense"), ("rule", "nonsense"), ("mode", "nonsense")] {
             assert_eq!(ObservedEvent::read(&with(event("e1", 1, 1), &[(key, value)])), None, "{key}");
         }
-        for key in ["actor", "operation", "override", "object", "recorded"] {
+        for key in ["actor", "operation", "override", "ticket", "object", "recorded"] {
             assert!(
                 ObservedEvent::read(&with(event("e1", 1, 1), &[(key, &"x".repeat(MAX_ANNOTATION_BYTES))])).is_some(),
                 "{key}"
@@ -265,7 +266,7 @@ pub(super) mod tests {
 
     #[test]
     fn an_event_of_somebody_else_adds_nothing_to_a_report_that_cannot_be_printed() {
-        for key in ["actor", "object", "override", "release"] {
+        for key in ["actor", "object", "override", "ticket", "release"] {
             assert_eq!(ObservedEvent::read(&with(event("e1", 1, 1), &[(key, "shop/\u{1b}[2J")])), None, "{key}");
         }
         let mut noted = event("e", 1, 1);
