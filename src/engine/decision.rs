@@ -19,7 +19,7 @@ use super::review::{Operation, Request};
 use super::rule::{Mode, RuleId};
 use super::sveltos::{self, Commit};
 use super::text::{MAX_LABEL_BYTES, MAX_NAME_BYTES, into_printable, printable, printable_name};
-use super::violation::ViolationKind;
+use super::violation::{Frozen, ViolationKind};
 
 /// The longest resource that is shown, with its group and subresource.
 const MAX_RESOURCE_BYTES: usize = MAX_NAME_BYTES + 2 * MAX_LABEL_BYTES + "./".len();
@@ -130,6 +130,8 @@ pub struct DecisionFinding {
     pub overridden: Option<String>,
     /// The ticket that this override names.
     pub ticket: Option<String>,
+    /// The freeze that is in force, if one is what was found.
+    pub frozen: Option<Frozen>,
     /// JSON pointers to the fields concerned, at most 20.
     pub pointers: Vec<String>,
     pub message: String,
@@ -174,6 +176,7 @@ impl Decision {
             refuses: judged.refuses,
             overridden: judged.violation.overridden.as_ref().map(|relief| relief.name.clone()),
             ticket: judged.violation.overridden.as_ref().and_then(|relief| relief.ticket.clone()),
+            frozen: judged.violation.frozen.clone(),
             pointers: judged.violation.shown_pointers().collect(),
             message: judged.violation.message(),
         });
@@ -363,6 +366,7 @@ pub(crate) mod tests {
             message: format!("It is so. Do this. [{rule}]"),
             overridden: None,
             ticket: None,
+            frozen: None,
         }
     }
 
@@ -385,6 +389,7 @@ pub(crate) mod tests {
             pointers: pointers.iter().map(|&pointer| pointer.to_owned()).collect(),
             release: None,
             overridden: None,
+            frozen: None,
         };
         let judged = vec![WeighedViolation { violation, mode: Mode::Audit, refuses: false }];
         let outcome = Outcome {
@@ -456,6 +461,7 @@ pub(crate) mod tests {
                 pointers: vec![texts[2].clone(); 30],
                 release: Some(ReleaseRef::new(&*texts[3], &*texts[4])),
                 overridden: None,
+                frozen: None,
             };
             let judged = WeighedViolation { violation, mode, refuses: mode == Mode::Enforce };
             let outcome = Outcome::of(&Policy::shipped().unwrap(), vec![judged]);

@@ -211,6 +211,7 @@ mod tests {
             pointers: Vec::new(),
             release: None,
             overridden: None,
+            frozen: None,
         }
     }
 

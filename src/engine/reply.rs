@@ -175,6 +175,7 @@ mod tests {
             pointers: vec!["/spec".into()],
             release: Some(ReleaseRef::new("civ", "prod")),
             overridden: None,
+            frozen: None,
         };
         let reply: Value =
             serde_json::from_slice(&answer("u", &Outcome::of(&policy, weigh(&policy, &scope, vec![violation]))))

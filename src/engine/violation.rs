@@ -42,6 +42,8 @@ pub struct Violation {
     pub release: Option<ReleaseRef>,
     /// The override that opens the rule to this request.
     pub overridden: Option<Relief>,
+    /// The freeze that is in force, if one is what is wrong.
+    pub frozen: Option<Frozen>,
 }
 
 impl Violation {
@@ -69,6 +71,9 @@ impl Violation {
         within(&mut self.way_out, MAX_WAY_OUT_BYTES);
         if let Some(ReleaseRef { namespace, name }) = &mut self.release {
             within(namespace, MAX_LABEL_BYTES);
+            within(name, MAX_NAME_BYTES);
+        }
+        if let Some(Frozen { name, .. }) = &mut self.frozen {
             within(name, MAX_NAME_BYTES);
         }
         if let Some(Relief { name, reason, ticket, .. }) = &mut self.overridden {
@@ -120,6 +125,15 @@ impl ViolationKind {
             Self::Unclear => "unclear",
         }
     }
+}
+
+/// A freeze that keeps an operation from starting.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Frozen {
+    /// The name of the freeze.
+    pub name: String,
+    /// Its end; `None` if it does not end.
+    pub until: Option<Timestamp>,
 }
 
 /// The override that opens a rule to a request.

@@ -13,6 +13,7 @@
 pub(crate) mod events;
 mod log;
 pub mod metrics;
+pub(crate) mod namespace_labels;
 pub(crate) mod openreports;
 mod repeats;
 

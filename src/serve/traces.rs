@@ -14,6 +14,8 @@ use tracing::Span;
 use super::https::Endpoint;
 use crate::engine::decision::Decision;
 #[cfg(feature = "otel")]
+use crate::engine::decision::DecisionFinding;
+#[cfg(feature = "otel")]
 use sending::TARGET;
 
 #[cfg(feature = "otel")]
@@ -56,7 +58,8 @@ pub(crate) fn review(endpoint: Endpoint, headers: &HeaderMap) -> Span {
     };
     let span = tracing::info_span!(
         target: TARGET, "review", otel.name = name, otel.kind = "server", uid = Empty, operation = Empty, resource = Empty,
-        namespace = Empty, name = Empty, user = Empty, release = Empty, verdict = Empty, rules = Empty, dry_run = Empty,
+        namespace = Empty, name = Empty, user = Empty, release = Empty, verdict = Empty, rules = Empty, overridden = Empty,
+        ticket = Empty, dry_run = Empty,
     );
     sending::continue_from(&span, headers);
     span
@@ -71,6 +74,12 @@ pub(crate) fn decided(decision: &Decision) {
     }
     let rules: Vec<_> = decision.findings.iter().map(|finding| finding.rule.as_str()).collect();
     let release = decision.release.as_ref().map(ToString::to_string).unwrap_or_default();
+    let joined = |of: fn(&DecisionFinding) -> Option<&str>| {
+        let mut found: Vec<_> = decision.findings.iter().filter_map(of).collect();
+        found.dedup();
+        found.join(",")
+    };
+    let (overridden, ticket) = (joined(|it| it.overridden.as_deref()), joined(|it| it.ticket.as_deref()));
     for (field, value) in [
         ("uid", decision.uid.as_str()),
         ("operation", decision.operation.as_str()),
@@ -81,6 +90,8 @@ pub(crate) fn decided(decision: &Decision) {
         ("release", &release),
         ("verdict", decision.verdict().as_str()),
         ("rules", &rules.join(",")),
+        ("overridden", &overridden),
+        ("ticket", &ticket),
     ] {
         span.record(field, &value[..value.floor_char_boundary(MAX_VALUE_BYTES)]);
     }

@@ -3,6 +3,7 @@
 mod audit_log;
 mod plugins;
 mod reports;
+mod routing;
 mod scanning;
 mod unstick;
 mod ways_out;

@@ -109,6 +109,7 @@ fn decision(kind: ViolationKind, overridden: Option<&str>) -> Decision {
         refuses: kind == ViolationKind::Refused && overridden.is_none(),
         overridden: overridden.map(str::to_owned),
         ticket: None,
+        frozen: None,
         pointers: Vec::new(),
         message: "No.".to_owned(),
     };

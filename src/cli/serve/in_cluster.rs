@@ -18,6 +18,7 @@ use crate::engine::policy::Policies;
 use crate::judge::Judge;
 use crate::serve::leader::Candidate;
 use crate::serve::report::metrics::ReportMetrics;
+use crate::serve::report::namespace_labels::NamespaceLabels;
 use crate::serve::report::openreports::Reports;
 use crate::serve::report::{Reporter, events};
 use crate::serve::webhook::Webhook;
@@ -46,12 +47,6 @@ pub(super) fn in_cluster(
         CertificateCluster { client: clients.certificates, watches: &clients.watches, namespace: &arguments.namespace };
     let certificates = arguments.certificates.load(Some(cluster), &metrics.certificates, readiness)?;
     let identity = replica_identity();
-    let (queue, events) =
-        events::start(clients.reports.clone(), identity.clone(), world.clone(), metrics.reports.clone());
-    let reports = arguments.reports.settings(&arguments.namespace, &reach).map(|settings| {
-        let (client, watches) = (clients.reports.clone(), clients.watches.clone());
-        Arc::new(Reports::new(client, watches, world.clone(), metrics.reports.clone(), settings))
-    });
     let own_user = Arc::<OnceLock<String>>::default();
     let known = readiness.gate("our user name at the API server");
     tokio::spawn(identity::fetch_username(clients.reviews.clone(), own_user.clone(), known));
@@ -61,6 +56,18 @@ pub(super) fn in_cluster(
     tokio::spawn(clock::follow(clients.reviews.clone(), clock.clone(), compared));
     let judge = Judge::new(policies, traced(world.clone()), decodes.clone()).with_own_user(own_user);
     directory.follow(&judge, shared);
+    let labels = Arc::new(NamespaceLabels::new(clients.reports.clone(), judge.policies()));
+    let (queue, events) = events::start(
+        clients.reports.clone(),
+        identity.clone(),
+        world.clone(),
+        metrics.reports.clone(),
+        labels.clone(),
+    );
+    let reports = arguments.reports.settings(&arguments.namespace, &reach).map(|settings| {
+        let (client, watches) = (clients.reports.clone(), clients.watches.clone());
+        Arc::new(Reports::new(client, watches, world.clone(), metrics.reports.clone(), labels, settings))
+    });
     tokio::spawn(count_overrides(world.clone(), judge.policies(), clock.clone(), metrics.reports.clone()));
     let candidate = Candidate {
         client: clients.reviews,

@@ -67,6 +67,7 @@ pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: 
         // No override helps: there is no time left to look for one.
         release: None,
         overridden: None,
+        frozen: None,
     };
     let scope = match facts.subject {
         Subject::Other if is_head => scope_of_head(request, facts, record.as_ref()),

@@ -81,6 +81,7 @@ mod tests {
             pointers,
             release,
             overridden: None,
+            frozen: None,
         };
         WeighedViolation { violation, mode, refuses: mode == Mode::Enforce && kind == ViolationKind::Refused }
     }

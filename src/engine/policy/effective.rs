@@ -46,6 +46,8 @@ pub struct Policy {
     pub flux_exceptions: FluxExceptions,
     /// When no operation may start.
     pub freezes: Vec<Freeze>,
+    /// The labels of a release's Namespace that its Events and reports copy. Of the cluster alone.
+    pub report_labels: Vec<String>,
     /// No key of a policy file sets it.
     pub transitions: Transitions,
 }

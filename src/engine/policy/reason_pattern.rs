@@ -5,7 +5,7 @@ use regex::{Regex, RegexBuilder};
 /// The longest pattern, in bytes. The pattern of a ticket takes thirty.
 pub(in crate::engine) const MAX_PATTERN_BYTES: usize = 1 << 10;
 
-/// The largest program of a pattern, in bytes. That of `\w{2,10}-\d{1,6}` takes half of it, because `\w` is a letter of any script.
+/// The largest program of a pattern, in bytes. `\w{2,10}` takes half of it, because `\w` is a letter of any script.
 const MAX_PROGRAM_BYTES: usize = 1 << 20;
 
 /// The longest reason that is compared, in bytes. The definition of ReleaseOverrides allows 500 characters.
@@ -60,7 +60,9 @@ pub(in crate::engine) fn compiled(pattern: &str) -> Result<Regex, String> {
     }
     let built = RegexBuilder::new(pattern).size_limit(MAX_PROGRAM_BYTES).dfa_size_limit(MAX_PROGRAM_BYTES).build();
     built.map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "it is too large once compiled; repeat less, for example `[0-9]{1,6}`".to_owned(),
+        regex::Error::CompiledTooBig(_) => {
+            "it is too large once compiled; repeat less, for example `[0-9]{1,6}`".to_owned()
+        }
         // The first lines draw the place in the pattern; the last one says what is wrong.
         error => {
             let drawn = error.to_string();
@@ -85,7 +87,12 @@ mod tests {
 
     #[test]
     fn the_usual_patterns_compile_and_hostile_ones_are_refused_in_one_line() {
-        for pattern in [r"\b[A-Z]{2,10}-\d{1,6}\b", r"\w{2,10}-\d{1,6}", r"^(?:INC|CHG)\d{7}\b", r"(?i)https://tickets\.example\.com/\S+"] {
+        for pattern in [
+            r"\b[A-Z]{2,10}-\d{1,6}\b",
+            r"\w{2,10}-\d{1,6}",
+            r"^(?:INC|CHG)\d{7}\b",
+            r"(?i)https://tickets\.example\.com/\S+",
+        ] {
             assert!(compiled(pattern).is_ok(), "{pattern}: {:?}", compiled(pattern));
         }
         for (pattern, wanted) in [

@@ -1,5 +1,6 @@
 //! Parses policy files. Strict: a typing error is an error, not a rule that is silently off.
 
+mod label_keys;
 mod nearest;
 mod parts;
 mod read;

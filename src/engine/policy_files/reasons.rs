@@ -36,7 +36,8 @@ fn check_example(file: &OverridesFile, example: &Spanned<String>, problems: &mut
         problems.at(example.span, format!("the example has {length} characters; a reason has {least} to {most}"));
     }
     if let Some(pattern) = of_file(file).filter(|pattern| !pattern.matches(&example.value)) {
-        let message = format!("the example does not match `{}`, so that an override with it would be refused", pattern.as_str());
+        let message =
+            format!("the example does not match `{}`, so that an override with it would be refused", pattern.as_str());
         problems.at(example.span, message);
     }
 }

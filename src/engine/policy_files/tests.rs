@@ -210,8 +210,8 @@ fn another_kind_is_refused() {
 #[test]
 fn the_defaults_that_are_told_are_those_that_hold() {
     let mut text = String::from("overrides:\n");
-    for key in file::OverridesFile::KEYS {
-        text.push_str(&format!("  {}: {}\n", key.name, key.default.unwrap()()));
+    for (key, default) in file::OverridesFile::KEYS.iter().filter_map(|key| Some((key, key.default?))) {
+        text.push_str(&format!("  {}: {}\n", key.name, default()));
     }
     text.push_str("rules:\n");
     for rule in crate::engine::rules::all() {

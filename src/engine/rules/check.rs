@@ -1,13 +1,17 @@
 //! A rule with its checks, and the result of a check.
 
+use jiff::Timestamp;
+
 use super::declarations::case::DeclarationCase;
 use super::objects::case::ObjectCase;
 use super::records::case::RecordCase;
 use super::records::record_part::RecordPartCase;
 use super::undecided::Undecided;
 use crate::engine::json::FieldPath;
+use crate::engine::policy::Freeze;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rule::{RuleId, Specification};
+use crate::engine::violation::Frozen;
 
 /// A rule: its specification and its checks.
 pub(crate) struct Rule {
@@ -48,6 +52,8 @@ pub(crate) struct Refusal {
     pub(crate) release: Option<ReleaseRef>,
     /// Whether the rule only warns of it, even where it is enforced.
     pub(crate) is_advice: bool,
+    /// The freeze that is why.
+    pub(crate) frozen: Option<Frozen>,
 }
 
 impl Refusal {
@@ -58,12 +64,19 @@ impl Refusal {
             pointers: Vec::new(),
             release: None,
             is_advice: false,
+            frozen: None,
         }
     }
 
     /// Names the release concerned. The user must not be able to choose the release by which their request is judged.
     pub(crate) fn about(mut self, release: ReleaseRef) -> Self {
         self.release = Some(release);
+        self
+    }
+
+    /// Names the freeze that is why.
+    pub(crate) fn in_freeze(mut self, freeze: &Freeze, until: Option<Timestamp>) -> Self {
+        self.frozen = Some(Frozen { name: freeze.name.clone(), until });
         self
     }
 

@@ -129,7 +129,8 @@ mod tests {
         let log = received.clone();
         let client = fake::client(move |head, body| {
             let name = head.uri.path().rsplit('/').next().unwrap().to_owned();
-            let refused = json!({"kind": "Status", "status": "Failure", "reason": "No", "message": "no", "code": answer});
+            let refused =
+                json!({"kind": "Status", "status": "Failure", "reason": "No", "message": "no", "code": answer});
             match head.method {
                 Method::GET if name == "fresh" => (200, stored(&name, "2026-11-21T00:00:01Z")),
                 Method::GET => (200, stored(&name, "2026-11-21T00:00:00Z")),

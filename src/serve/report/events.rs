@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::metrics::{ReportMetrics, Sink, Write};
+use super::namespace_labels::NamespaceLabels;
 use crate::engine::decision::{Decision, ObjectReference};
 use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::json::first_at;
@@ -66,13 +67,22 @@ pub(crate) fn start(
     instance: String,
     world: Arc<Cluster>,
     metrics: Arc<ReportMetrics>,
+    labels: Arc<NamespaceLabels>,
 ) -> (EventQueue, EventWriter) {
     let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
     let (leaving, left) = watch::channel(false);
     let queue = EventQueue { sender, metrics: Arc::clone(&metrics) };
     let series = SeriesTable::new(Instant::now());
-    let writer =
-        WriterTask { client, instance, world, metrics, series, names: RandomState::new(), log_limit: LogLimit::new() };
+    let writer = WriterTask {
+        client,
+        instance,
+        world,
+        metrics,
+        labels,
+        series,
+        names: RandomState::new(),
+        log_limit: LogLimit::new(),
+    };
     (queue, EventWriter { task: tokio::spawn(writer.run(receiver, left)), leaving })
 }
 
@@ -106,6 +116,7 @@ struct WriterTask {
     instance: String,
     world: Arc<Cluster>,
     metrics: Arc<ReportMetrics>,
+    labels: Arc<NamespaceLabels>,
     series: SeriesTable,
     names: RandomState,
     /// Whoever is denied in a namespace that is being deleted makes every write of its Events fail.
@@ -177,7 +188,8 @@ impl WriterTask {
         let record: Option<NewestRecord> = key.release.as_ref().and_then(|release| self.world.newest(release).0);
         let name = format!("{}.{:016x}", key.rule, self.names.hash_one((key, live.first)));
         let shown = SeriesKey { object_uid: self.uid_of(key).await, ..key.clone() };
-        let event = body::event(&shown, live, record.as_ref(), name.clone(), &self.instance);
+        let labels = self.labels.of(key.namespace()).await;
+        let event = body::event(&shown, live, record.as_ref(), (name.clone(), labels), &self.instance);
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match self.api(&namespace).create(&params, &event).await {

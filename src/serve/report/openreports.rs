@@ -28,6 +28,7 @@ use kube::{Client, Error};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::metrics::{ReportMetrics, Sink, Write};
+use super::namespace_labels::NamespaceLabels;
 use crate::engine::decision::ObjectReference;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::release::{ReleaseRef, Storage};
@@ -76,6 +77,7 @@ pub struct Reports {
     watches: Client,
     world: Arc<Cluster>,
     metrics: Arc<ReportMetrics>,
+    labels: Arc<NamespaceLabels>,
     settings: ReportSettings,
     store: Mutex<ReportStore>,
     /// Whoever may write Events for a release whose report cannot be written makes every round fail.
@@ -98,11 +100,12 @@ impl Reports {
         watches: Client,
         world: Arc<Cluster>,
         metrics: Arc<ReportMetrics>,
+        labels: Arc<NamespaceLabels>,
         settings: ReportSettings,
     ) -> Self {
         let writer = ReportWriter::new(client, settings.flavour, settings.reach.clone());
         let store = Mutex::new(ReportStore::new(settings.retention));
-        Self { writer, watches, world, metrics, settings, store, log_limit: LogLimit::new() }
+        Self { writer, watches, world, metrics, labels, settings, store, log_limit: LogLimit::new() }
     }
 
     /// Adds the findings of a scan of all releases. If the scan was complete, they replace those of the scan before.
@@ -235,7 +238,10 @@ impl Reports {
     async fn write_one(&self, due: &DueReport) -> (Write, Result<(), Error>) {
         let place = body::place(&due.release, &self.settings.namespace);
         match &due.report {
-            Some(report) => (Write::Updated, self.writer.apply(&place, report).await),
+            Some(report) => {
+                let labels = self.labels.of(&due.release.namespace).await;
+                (Write::Updated, self.writer.apply(&place, report, labels).await)
+            }
             None => (Write::Deleted, self.writer.delete(&place).await),
         }
     }

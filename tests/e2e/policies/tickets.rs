@@ -61,7 +61,7 @@ fn an_override_needs_its_ticket_shows_it_everywhere_and_is_deleted_in_time() {
     let example = "for example \"OPS-1234: roll back the image\"";
     let told = ["failed to create the override", example, r"must match `\b(OPS|CHG)-[0-9]+\b`"];
     for bare in [&["--reason", "incident 8"][..], &["--reason", "incident 8", "--ticket", "OPS-8"]] {
-        open(&namespace, &[&["--for", "20s"], bare].concat()).expect_failure(&told);
+        open(&namespace, &[&["--for", "20s"][..], bare].concat()).expect_failure(&told);
     }
     assert_eq!(stored(&namespace), Vec::<Value>::new());
     edit(&bob, "without").expect_failure(&["[manual-edit]"]);
@@ -103,7 +103,11 @@ fn the_ticket_is_in_every_trace(namespace: &Namespace<'_>, name: &str) {
     assert!(log.lines().any(|line| line.contains(&used) && line.contains("\"ticket\":\"CHG-7\"")), "{used}\n{log}");
     let event = eventually(PATIENCE, "an Event shows the ticket", || {
         let events = admin.get(&["events.events.k8s.io"])["items"].clone();
-        let ours = events.as_array().unwrap().iter().find(|it| it["metadata"]["annotations"]["interlock.dev/ticket"] == "CHG-7");
+        let ours = events
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["metadata"]["annotations"]["interlock.dev/ticket"] == "CHG-7");
         ours.cloned().ok_or_else(|| events.to_string())
     });
     let note = format!("The override {}/{name} (ticket CHG-7) allowed bob to do this: ", namespace.name());
@@ -134,7 +138,10 @@ fn an_expired_one_is_deleted_and_no_other(namespace: &Namespace<'_>, short: &Val
         let line = log.lines().find(|line| line.contains("\"deleted an expired override\"") && line.contains(name));
         line.and_then(|line| serde_json::from_str::<Value>(line).ok()).ok_or(log)
     });
-    assert_eq!((&line["release"], &line["created_by"], &line["ticket"]), (&"demo".into(), &"alice".into(), &"CHG-7".into()));
+    assert_eq!(
+        (&line["release"], &line["created_by"], &line["ticket"]),
+        (&"demo".into(), &"alice".into(), &"CHG-7".into())
+    );
     let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
     let due = time(&short["spec"]["expiresAt"]).checked_add(RETENTION).unwrap();
     assert!(time(&line["timestamp"]) >= due, "{line:#} before {due}");

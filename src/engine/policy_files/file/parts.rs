@@ -6,6 +6,7 @@ use jiff::civil::Weekday;
 use jsonptr::PointerBuf;
 use serde_json::Value;
 
+use super::label_keys::LabelKeys;
 use super::read::{
     FromNode, GivenKey, KeySpec, Mapping, Spanned, entries, keys, missing_keys, object_schema, unknown_key, value,
 };
@@ -45,6 +46,9 @@ keys! {
         freezes "freezes": Vec<FreezeFile>;
         /// Fields that every user may change.
         ignore "ignore": Vec<IgnoredFile>;
+        /// Labels of a release's Namespace that its Events and reports copy, so that they reach the right people, for example team:
+        /// keys, at most 8.
+        report_labels "reportLabels": LabelKeys;
     }
 }
 
@@ -89,8 +93,17 @@ keys! {
 }
 
 /// Keys that only the cluster policy may set, at any level.
-pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 8] =
-    ["delegate", "managers", "tools", "controllers", "ignore", "resources", "namespace", "retainExpired"];
+pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 9] = [
+    "delegate",
+    "managers",
+    "tools",
+    "controllers",
+    "ignore",
+    "reportLabels",
+    "resources",
+    "namespace",
+    "retainExpired",
+];
 
 /// The rule that a setting belongs to; `None` for settings that every rule has.
 pub(in crate::engine::policy_files) fn rule_of_setting(setting: &str) -> Option<RuleId> {

@@ -341,7 +341,7 @@ pub(super) fn word<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'
     }
 }
 
-fn items<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n [Node]> {
+pub(super) fn items<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n [Node]> {
     match &node.content {
         Content::Null => Some(&[]),
         Content::List(items) => Some(items),

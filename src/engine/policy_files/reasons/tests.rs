@@ -26,7 +26,11 @@ fn a_pattern_comes_with_an_example_that_matches_it() {
     for (keys, place, wanted) in [
         ("reasonPattern: 'OPS-[0-9]+'", "c:3:13", "needs `reasonExample`, a reason that matches it"),
         ("reasonExample: 'OPS-12: why'", "c:3:13", "needs `reasonPattern`"),
-        ("reasonPattern: 'OPS-[0-9]+', reasonExample: 'incident 7'", "c:3:57", "the example does not match `OPS-[0-9]+`"),
+        (
+            "reasonPattern: 'OPS-[0-9]+', reasonExample: 'incident 7'",
+            "c:3:57",
+            "the example does not match `OPS-[0-9]+`",
+        ),
         ("reasonPattern: '^OPS-[0-9]+$', reasonExample: 'OPS-12: why'", "c:3:59", "the example does not match"),
         ("reasonPattern: 'OPS', reasonExample: OPS", "c:3:50", "the example has 3 characters; a reason has 5 to 500"),
         ("reasonPattern: 'OPS-[0-9', reasonExample: 'OPS-12'", "c:3:28", "cannot be used: unclosed character class"),
@@ -65,7 +69,10 @@ fn how_long_expired_overrides_are_kept_is_the_clusters_to_say_in_days_too() {
         let policies = LoadedPolicies::of(&files(keys, None)).into_policies().unwrap();
         policies.of("").overrides.retain_expired.as_hours()
     };
-    assert_eq!((retained("allowed: true"), retained("retainExpired: 30d"), retained("retainExpired: 36h")), (2_160, 720, 36));
+    assert_eq!(
+        (retained("allowed: true"), retained("retainExpired: 30d"), retained("retainExpired: 36h")),
+        (2_160, 720, 36)
+    );
     assert!(told("retainExpired: 0s")[0].contains("is not a duration"), "{:?}", told("retainExpired: 0s"));
     assert!(told("retainExpired: 1 month")[0].contains("is not a duration"));
     let problems = LoadedPolicies::of(&files("allowed: true", Some("retainExpired: 1d"))).problems;

@@ -53,7 +53,7 @@ fn check(case: &RecordCase<'_>) -> Checked {
     }
     let operation = status.map_or("operation", wording::operation);
     let sentence = format!("Cannot start the {operation} of {}: {}.", case.subject(), said(freeze, until));
-    Ok(Some(Refusal::new(sentence, way_out(until))))
+    Ok(Some(Refusal::new(sentence, way_out(until)).in_freeze(freeze, until)))
 }
 
 /// Refuses the deletions of an uninstall that starts in a freeze. Helm only logs that the write of its record was refused, and goes on
@@ -69,7 +69,7 @@ fn uninstalls(case: &ObjectCase<'_>) -> Checked {
     let frozen = in_force(&case.policy.freezes, &conflict.release, case.facts.actor, case.now);
     Ok(frozen.map(|(freeze, until)| {
         let sentence = format!("{} is managed by {}: {}.", case.subject(), conflict.owner, said(freeze, until));
-        Refusal::new(sentence, way_out(until)).about(conflict.release.clone())
+        Refusal::new(sentence, way_out(until)).about(conflict.release.clone()).in_freeze(freeze, until)
     }))
 }
 

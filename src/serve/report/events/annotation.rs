@@ -21,8 +21,12 @@ pub(crate) const OBJECT: &str = "interlock.dev/object";
 pub(crate) const OVERRIDE: &str = "interlock.dev/override";
 /// The ticket of that override.
 pub(crate) const TICKET: &str = "interlock.dev/ticket";
+/// The name of the freeze that was in force.
+pub(crate) const FREEZE: &str = "interlock.dev/freeze";
+/// The end of that freeze, RFC 3339; absent if it does not end.
+pub(crate) const FROZEN_UNTIL: &str = "interlock.dev/frozen-until";
 /// Present if the release had records.
 pub(crate) const RECORDED: &str = "interlock.dev/recorded";
 /// All of them.
-pub(crate) const ALL: [&str; 10] =
-    [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, TICKET, RECORDED];
+pub(crate) const ALL: [&str; 12] =
+    [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, TICKET, FREEZE, FROZEN_UNTIL, RECORDED];

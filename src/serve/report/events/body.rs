@@ -19,7 +19,7 @@ use crate::engine::outcome::Verdict;
 use crate::engine::review::Operation;
 use crate::engine::rule::RuleId;
 use crate::engine::text::into_printable;
-use crate::serve::ownership::MANAGED_BY;
+use crate::serve::ownership::own_and;
 use crate::world::NewestRecord;
 
 /// The longest note that the API server accepts, in bytes.
@@ -31,12 +31,12 @@ const MAX_INSTANCE_BYTES: usize = 128;
 /// The namespace of Events about cluster-scoped objects.
 pub(crate) const CLUSTER_SCOPED_NAMESPACE: &str = "default";
 
-/// The Event under a name.
+/// The Event under a name. Of the labels of its Namespace, none takes the place of Interlock's own.
 pub(super) fn event(
     key: &SeriesKey,
     live: &OpenSeries,
     record: Option<&NewestRecord>,
-    name: String,
+    (name, labels): (String, BTreeMap<String, String>),
     by: &str,
 ) -> Event {
     let (regarding, related) = references(key, record);
@@ -44,7 +44,7 @@ pub(super) fn event(
     let metadata = ObjectMeta {
         name: Some(name),
         namespace: Some(namespace),
-        labels: Some(BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())])),
+        labels: Some(own_and(labels)),
         annotations: Some(annotations(key, record.is_some())),
         ..ObjectMeta::default()
     };
@@ -70,7 +70,8 @@ pub(super) fn series(live: &OpenSeries) -> EventSeries {
 }
 
 fn annotations(key: &SeriesKey, has_record: bool) -> BTreeMap<String, String> {
-    let SeriesKey { rule, mode, verdict, operation, actor, release, object, overridden, ticket, .. } = key;
+    let SeriesKey { rule, mode, verdict, operation, actor, release, object, overridden, ticket, frozen, .. } = key;
+    let until = frozen.as_ref().and_then(|frozen| frozen.until);
     let found = [
         (annotation::RULE, Some(rule.to_string())),
         (annotation::MODE, Some(mode.as_str().to_owned())),
@@ -81,6 +82,8 @@ fn annotations(key: &SeriesKey, has_record: bool) -> BTreeMap<String, String> {
         (annotation::OBJECT, object.as_ref().map(decision::ObjectReference::to_string)),
         (annotation::OVERRIDE, overridden.clone()),
         (annotation::TICKET, ticket.clone()),
+        (annotation::FREEZE, frozen.as_ref().map(|frozen| frozen.name.clone())),
+        (annotation::FROZEN_UNTIL, until.map(|until| until.to_string())),
         (annotation::RECORDED, has_record.then(|| "true".to_owned())),
     ];
     found.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
@@ -180,6 +183,7 @@ mod tests {
     use crate::engine::decision::tests::{decision, finding};
     use crate::engine::release::{Entry, ReleaseRef, Status, Storage};
     use crate::engine::rule::Mode;
+    use crate::engine::violation::Frozen;
     use crate::serve::report::events::series::SeriesTable;
 
     fn key(mode: Mode) -> SeriesKey {
@@ -199,7 +203,9 @@ mod tests {
             series.observe(key.clone(), message.to_owned(), at, now);
         }
         let (_, live) = series.due(now).remove(0);
-        event(key, &live, record, "e1".into(), "pod-1")
+        let labels = [("team", "blue"), ("app.kubernetes.io/managed-by", "Helm")];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        event(key, &live, record, ("e1".into(), labels.into()), "pod-1")
     }
 
     /// Namespace of the Event, then kind and name of what it regards and of what is related.
@@ -222,6 +228,9 @@ mod tests {
         assert_eq!(event.reporting_instance.as_deref(), Some("pod-1"));
         assert_eq!(event.regarding.unwrap().uid.as_deref(), Some("d1"));
         assert_eq!(event.series, None);
+        let labels = event.metadata.labels.unwrap();
+        assert_eq!(labels, own_and([("team".to_owned(), "blue".to_owned())].into()));
+        assert_eq!(labels["app.kubernetes.io/managed-by"], "interlock");
         let annotations: Vec<_> = event.metadata.annotations.unwrap().into_iter().collect();
         let annotations: Vec<_> = annotations.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let expected = [
@@ -254,6 +263,18 @@ mod tests {
         assert_eq!(shown(&ticketed), format!("Overridden|Normal|{note}"));
         let annotations = written(&ticketed, None, "It is so.", 1).metadata.annotations.unwrap();
         assert_eq!(annotations["interlock.dev/ticket"], "OPS-7");
+    }
+
+    #[test]
+    fn the_event_of_a_freeze_names_it_and_its_end() {
+        let frozen = |until: Option<Timestamp>| {
+            let frozen = Some(Frozen { name: "year-end".into(), until });
+            let event = written(&SeriesKey { frozen, ..key(Mode::Enforce) }, None, "It is so.", 1);
+            let annotations = event.metadata.annotations.unwrap();
+            [annotation::FREEZE, annotation::FROZEN_UNTIL].map(|key| annotations.get(key).cloned().unwrap_or_default())
+        };
+        assert_eq!(frozen(Some(Timestamp::UNIX_EPOCH)), ["year-end", "1970-01-01T00:00:00Z"]);
+        assert_eq!(frozen(None), ["year-end", ""]);
     }
 
     #[test]

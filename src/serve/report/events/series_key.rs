@@ -5,6 +5,7 @@ use crate::engine::outcome::Verdict;
 use crate::engine::release::ReleaseRef;
 use crate::engine::review::Operation;
 use crate::engine::rule::{Mode, RuleId};
+use crate::engine::violation::Frozen;
 
 /// A user's operation on an object, as a rule judged it. Equal keys are one series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -20,6 +21,7 @@ pub(super) struct SeriesKey {
     pub(super) overridden: Option<String>,
     /// The ticket of that override.
     pub(super) ticket: Option<String>,
+    pub(super) frozen: Option<Frozen>,
 }
 
 impl SeriesKey {
@@ -37,7 +39,14 @@ impl SeriesKey {
             object_uid: decision.object_uid.clone(),
             overridden: finding.overridden.clone(),
             ticket: finding.ticket.clone(),
+            frozen: finding.frozen.clone(),
         })
+    }
+
+    /// The namespace of the release, or of the object if no release is known; empty for neither.
+    pub(super) fn namespace(&self) -> &str {
+        let of_object = || self.object.as_ref().map(|object| object.namespace.as_str());
+        self.release.as_ref().map(|release| release.namespace.as_str()).or_else(of_object).unwrap_or_default()
     }
 
     #[cfg(test)]

@@ -129,6 +129,8 @@ impl ObservedEvent {
             ("operation", annotation_of(annotation::OPERATION)),
             ("override", annotation_of(annotation::OVERRIDE)),
             ("ticket", annotation_of(annotation::TICKET)),
+            ("freeze", annotation_of(annotation::FREEZE)),
+            ("frozenUntil", annotation_of(annotation::FROZEN_UNTIL)),
         ];
         let properties = properties.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.to_owned())));
         let entry = ReportEntry {
@@ -207,6 +209,13 @@ pub(super) mod tests {
         assert_eq!((entry.outcome, entry.severity), (ReportOutcome::Fail, Severity::Medium));
         assert_eq!(entry.release, ReleaseRef::new("shop", "web"));
         assert_eq!(entry.properties["verdict"], "would-deny");
+        let told = with(
+            event("e1", 1, 1),
+            &[("ticket", "OPS-7"), ("freeze", "sale"), ("frozen-until", "2027-01-02T05:00:00Z")],
+        );
+        let properties = ObservedEvent::read(&told).unwrap().entry.properties;
+        let told = ["ticket", "freeze", "frozenUntil"].map(|key| properties[key].as_str());
+        assert_eq!(told, ["OPS-7", "sale", "2027-01-02T05:00:00Z"]);
         assert_eq!(ObservedEvent::read(&event("e1", 100, 1)).unwrap().entry.count, 1);
     }
 
@@ -230,7 +239,7 @@ pub(super) mod tests {
         for (key, value) in [("verdict", "nonsense"), ("rule", "nonsense"), ("mode", "nonsense")] {
             assert_eq!(ObservedEvent::read(&with(event("e1", 1, 1), &[(key, value)])), None, "{key}");
         }
-        for key in ["actor", "operation", "override", "ticket", "object", "recorded"] {
+        for key in ["actor", "operation", "override", "ticket", "freeze", "frozen-until", "object", "recorded"] {
             assert!(
                 ObservedEvent::read(&with(event("e1", 1, 1), &[(key, &"x".repeat(MAX_ANNOTATION_BYTES))])).is_some(),
                 "{key}"

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::body::{self, CONTENT, EVENTS, RELEASE, ReportBody, SOURCE};
 use crate::engine::release::ReleaseRef;
-use crate::serve::ownership::{FIELD_MANAGER, MANAGED_BY};
+use crate::serve::ownership::{FIELD_MANAGER, MANAGED_BY, own_and};
 use crate::world::kubernetes::Reach;
 
 /// How many reports the API server returns at a time.
@@ -55,8 +55,13 @@ impl Flavour {
         }
     }
 
-    /// A report as an object of this API.
-    fn object(self, (namespace, name): &(String, String), report: &StoredReport) -> serde_json::Result<Value> {
+    /// A report as an object of this API, with labels besides Interlock's own.
+    fn object(
+        self,
+        (namespace, name): &(String, String),
+        report: &StoredReport,
+        labels: BTreeMap<String, String>,
+    ) -> serde_json::Result<Value> {
         let resource = self.resource();
         let events: Vec<_> = report.events.iter().map(|(uid, count)| format!("{uid}={count}")).collect();
         let mut object = serde_json::to_value(&report.body)?;
@@ -65,7 +70,7 @@ impl Flavour {
         object["metadata"] = json!({
             "namespace": namespace,
             "name": name,
-            "labels": {MANAGED_BY.0: MANAGED_BY.1},
+            "labels": own_and(labels),
             "annotations": {
                 CONTENT: report.content,
                 RELEASE: report.release.to_string(),
@@ -111,10 +116,15 @@ impl ReportWriter {
         Ok(Some(found))
     }
 
-    /// Writes a report, whatever its content was.
-    pub(super) async fn apply(&self, place: &(String, String), report: &StoredReport) -> Result<(), Error> {
+    /// Writes a report with further labels, whatever its content and its labels were.
+    pub(super) async fn apply(
+        &self,
+        place: &(String, String),
+        report: &StoredReport,
+        labels: BTreeMap<String, String>,
+    ) -> Result<(), Error> {
         let (namespace, name) = place;
-        let object = self.flavour.object(place, report).map_err(Error::SerdeError)?;
+        let object = self.flavour.object(place, report, labels).map_err(Error::SerdeError)?;
         let params = PatchParams::apply(FIELD_MANAGER).force();
         self.api(namespace).patch(name, &params, &Patch::Apply(&object)).await.map(|_| ())
     }
@@ -174,7 +184,10 @@ mod tests {
         for (flavour, kind, source) in
             [(Flavour::OpenReports, "Report", json!("interlock")), (Flavour::WgPolicy, "PolicyReport", Value::Null)]
         {
-            let object = flavour.object(&place, &report).unwrap();
+            let labels = [("team", "blue"), (MANAGED_BY.0, "Helm")];
+            let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+            let object = flavour.object(&place, &report, labels.into()).unwrap();
+            assert_eq!(object["metadata"]["labels"], json!({MANAGED_BY.0: "interlock", "team": "blue"}));
             assert_eq!((&object["kind"], &object["source"]), (&json!(kind), &source));
             assert_eq!(object["results"][0]["source"], "interlock");
             assert_eq!(object["metadata"]["annotations"]["interlock.dev/events"], "e1=3");

@@ -1,0 +1,185 @@
+//! The labels of Namespaces that Events and reports copy, so that whoever reads them can tell whose release they are about: those that
+//! `reportLabels` of the policy names.
+//!
+//! Read by the writers of Events and reports, never for a review. A Namespace is read once in a while, so a label that changes is on
+//! what is written half a minute later.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::Api;
+use kube::{Client, Error};
+use tokio::time::Instant;
+
+use crate::engine::policy::Policies;
+use crate::log_limit::LogLimit;
+
+/// How long the labels of a Namespace are used before they are read again.
+const FRESH: Duration = Duration::from_secs(30);
+
+/// How many Namespaces are remembered. Each takes some KiB at most.
+const MAX_NAMESPACES: usize = 1_000;
+
+type Labels = BTreeMap<String, String>;
+
+/// The labels of Namespaces, as far as the policy names them.
+pub struct NamespaceLabels {
+    client: Client,
+    policies: Arc<ArcSwap<Policies>>,
+    known: Mutex<HashMap<String, KnownLabels>>,
+    log_limit: LogLimit,
+}
+
+#[derive(Debug, Clone)]
+struct KnownLabels {
+    read: Instant,
+    /// The keys that were looked for.
+    keys: Vec<String>,
+    labels: Labels,
+}
+
+impl NamespaceLabels {
+    /// Labels by the policies in force. The client must not be used for urgent requests.
+    #[must_use]
+    pub fn new(client: Client, policies: Arc<ArcSwap<Policies>>) -> Self {
+        Self { client, policies, known: Mutex::default(), log_limit: LogLimit::new() }
+    }
+
+    /// The labels of a namespace that the policy names; none for an empty name. Those of the last read if the Namespace cannot be
+    /// read: what is to be written is written without its labels rather than not at all.
+    pub(super) async fn of(&self, namespace: &str) -> Labels {
+        let keys = self.policies.load().of("").report_labels.clone();
+        if keys.is_empty() || namespace.is_empty() {
+            return Labels::new();
+        }
+        let known = self.known().get(namespace).filter(|known| known.keys == keys).cloned();
+        if let Some(known) = known.as_ref().filter(|known| known.read.elapsed() < FRESH) {
+            return known.labels.clone();
+        }
+        match self.read(namespace, &keys).await {
+            Ok(labels) => {
+                let read = KnownLabels { read: Instant::now(), keys, labels: labels.clone() };
+                self.remember(namespace, read);
+                labels
+            }
+            Err(error) => {
+                if let Some(suppressed) = self.log_limit.admit("namespace labels") {
+                    tracing::warn!(namespace, %error, suppressed, "the labels of a Namespace cannot be read");
+                }
+                known.map(|known| known.labels).unwrap_or_default()
+            }
+        }
+    }
+
+    async fn read(&self, namespace: &str, keys: &[String]) -> Result<Labels, Error> {
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        // Without the Namespace there are no labels.
+        let found = api.get_metadata_opt(namespace).await?.and_then(|found| found.metadata.labels).unwrap_or_default();
+        Ok(found.into_iter().filter(|(key, _)| keys.contains(key)).collect())
+    }
+
+    fn remember(&self, namespace: &str, read: KnownLabels) {
+        let mut known = self.known();
+        if known.len() >= MAX_NAMESPACES && !known.contains_key(namespace) {
+            let oldest = known.iter().min_by_key(|(_, known)| known.read).map(|(namespace, _)| namespace.clone());
+            oldest.map(|oldest| known.remove(&oldest));
+        }
+        known.insert(namespace.to_owned(), read);
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, KnownLabels>> {
+        // Nothing can panic while it is held.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::engine::policy::Policy;
+    use crate::serve::ownership::MANAGED_BY;
+    use crate::world::kubernetes::fake;
+
+    fn policies(list: &str) -> Arc<Policies> {
+        let text = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nreportLabels: {list}\n");
+        Arc::new(Policy::parse(&text, Path::new("test")).unwrap().into())
+    }
+
+    /// The labels, and the answers of the API server one after the other: the labels of the Namespace, or a code.
+    fn labels(list: &str, answers: &[Result<Value, u16>]) -> (NamespaceLabels, Arc<Mutex<Vec<Result<Value, u16>>>>) {
+        let left = Arc::new(Mutex::new(answers.iter().rev().cloned().collect::<Vec<_>>()));
+        let answers = left.clone();
+        let client = fake::client(move |_, _| match answers.lock().unwrap().pop() {
+            Some(Ok(labels)) => {
+                let metadata = json!({"name": "shop", "labels": labels});
+                (200, json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata}))
+            }
+            Some(Err(code)) => {
+                let reason = if code == 404 { "NotFound" } else { "No" };
+                let status =
+                    json!({"kind": "Status", "status": "Failure", "reason": reason, "message": "no", "code": code});
+                (code, status)
+            }
+            None => panic!("asked too often"),
+        });
+        (NamespaceLabels::new(client, Arc::new(ArcSwap::new(policies(list)))), left)
+    }
+
+    fn one(key: &str, value: &str) -> Labels {
+        Labels::from([(key.to_owned(), value.to_owned())])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_labels_that_the_policy_names_are_copied_and_read_once_in_a_while() {
+        let all = json!({"team": "blue", "cost": "7", "kubernetes.io/metadata.name": "shop"});
+        let (labels, left) = labels("[team]", &[Ok(all.clone()), Ok(json!({"team": "green"})), Ok(all), Ok(json!({}))]);
+        assert_eq!((labels.of("shop").await, labels.of("shop").await), (one("team", "blue"), one("team", "blue")));
+        tokio::time::advance(FRESH).await;
+        assert_eq!(labels.of("shop").await, one("team", "green"));
+        labels.policies.store(policies("[cost]"));
+        assert_eq!(labels.of("shop").await, one("cost", "7"), "other keys are looked for at once");
+        assert_eq!(labels.of("other").await, Labels::new());
+        assert!(left.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_that_cannot_be_read_keeps_its_labels_and_one_that_is_gone_has_none() {
+        let (labels, _) = labels("[team]", &[Ok(json!({"team": "blue"})), Err(500), Err(403), Err(404)]);
+        assert_eq!(labels.of("shop").await, one("team", "blue"));
+        tokio::time::advance(FRESH).await;
+        assert_eq!(labels.of("shop").await, one("team", "blue"));
+        assert_eq!(labels.of("other").await, Labels::new());
+        assert_eq!(labels.of("shop").await, Labels::new());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_unless_the_policy_asks_for_it() {
+        let (without, _) = labels("[]", &[]);
+        assert_eq!(without.of("shop").await, Labels::new());
+        let (labels, _) = labels("[team]", &[]);
+        assert_eq!(labels.of("").await, Labels::new());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_namespaces_are_remembered() {
+        let (labels, _) = labels("[team]", &vec![Ok(json!({})); MAX_NAMESPACES + 5]);
+        for index in 0..MAX_NAMESPACES + 5 {
+            labels.of(&format!("shop-{index}")).await;
+        }
+        assert_eq!(labels.known().len(), MAX_NAMESPACES);
+    }
+
+    #[test]
+    fn interlocks_own_label_cannot_be_named() {
+        let text =
+            format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nreportLabels: [{}]\n", MANAGED_BY.0);
+        assert!(Policy::parse(&text, Path::new("test")).is_err());
+    }
+}
