@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use crate::engine::policy::Policies;
 use crate::engine::release_override::Override;
+use crate::engine::text::{into_printable, printable_name};
 use crate::log_limit::LogLimit;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::clock::server_time;
@@ -22,6 +23,9 @@ const INTERVAL: Duration = Duration::from_secs(20);
 
 /// How many overrides one pass deletes: the API server is not busy with them, and a hundred thousand are gone within six hours.
 const MAX_DELETIONS: usize = 100;
+
+/// The longest reason in the log, in bytes, as in an Event.
+const MAX_REASON_BYTES: usize = 1_024;
 
 /// Deletes what is past, forever.
 pub(super) async fn delete_all(client: &Client, cluster: &Cluster, policies: &ArcSwap<Policies>) {
@@ -61,11 +65,11 @@ async fn delete_each(
             Ok(Some(Override { spec, created_by, .. })) => tracing::info!(
                 namespace,
                 name,
-                release = spec.release,
+                release = printable_name(&spec.release),
                 expired = %spec.expires_at,
-                created_by = created_by.unwrap_or_default(),
-                reason = spec.reason,
-                ticket = spec.ticket.unwrap_or_default(),
+                created_by = printable_name(&created_by.unwrap_or_default()),
+                reason = into_printable(spec.reason, MAX_REASON_BYTES),
+                ticket = printable_name(&spec.ticket.unwrap_or_default()),
                 "deleted an expired override"
             ),
             Err(error) => failure = Err(error),

@@ -174,7 +174,7 @@ pub(in crate::engine::policy_files) struct Pattern(pub(in crate::engine::policy_
 
 impl FromNode for Pattern {
     fn schema() -> Value {
-        json!({"type": "string", "format": "regex", "minLength": 1, "maxLength": MAX_PATTERN_BYTES})
+        json!({"type": "string", "minLength": 1, "maxLength": MAX_PATTERN_BYTES})
     }
 
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
