@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand.
 //!
-//! Exit codes: 0 success, 1 a finding (a refused review, an invalid policy file), 2 the command could not run.
+//! Exit codes: 0 success, 1 a finding (a refused review, an invalid policy file), 2 the command could not run. Of `wait` also 3, the
+//! time is up, and 4, a freeze is in force.
 
 mod break_glass;
 mod certs;
@@ -32,6 +33,7 @@ mod table;
 mod telemetry;
 mod test;
 mod unstick;
+mod wait;
 
 use std::env;
 use std::process::ExitCode;
@@ -61,6 +63,7 @@ enum Command {
     Scan(scan::Arguments),
     Status(status::Arguments),
     Unstick(unstick::Arguments),
+    Wait(wait::Arguments),
     Doctor(doctor::Arguments),
     Test(test::Arguments),
     Certs(certs::Arguments),
@@ -93,6 +96,7 @@ pub fn main() -> ExitCode {
         Command::Scan(arguments) => scan::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Unstick(arguments) => unstick::run(&arguments),
+        Command::Wait(arguments) => wait::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Certs(arguments) => certs::run(&arguments),
@@ -104,6 +108,8 @@ pub fn main() -> ExitCode {
     match result {
         Ok(ExitStatus::Success) => ExitCode::SUCCESS,
         Ok(ExitStatus::Findings) => ExitCode::from(1),
+        Ok(ExitStatus::TimedOut) => ExitCode::from(3),
+        Ok(ExitStatus::Frozen) => ExitCode::from(4),
         Err(error) => {
             match error.downcast_ref::<PolicyError>() {
                 Some(error) => {

@@ -7,3 +7,4 @@ pub(crate) mod status;
 pub(crate) mod storage_kind;
 pub(crate) mod unstick;
 pub(crate) mod view;
+pub(crate) mod wait;

@@ -1,6 +1,7 @@
 //! The cluster that a command connects to.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -8,6 +9,9 @@ use kube::{Client, Config};
 
 use super::helm::HelmFlags;
 pub(super) use crate::world::kubernetes::clock::server_time;
+
+/// When the connection of a watch counts as dead: the API server sends a bookmark on a quiet watch every minute.
+pub(super) const WATCH_READ_TIMEOUT: Duration = Duration::from_secs(295);
 
 /// The arguments that name a cluster.
 #[derive(Debug, Default, clap::Args)]

@@ -6,4 +6,8 @@ pub(super) enum ExitStatus {
     Success,
     /// 1: the command found what it looks for.
     Findings,
+    /// 3: what the command waited for has not happened in time.
+    TimedOut,
+    /// 4: a freeze lasts longer than the command may wait.
+    Frozen,
 }

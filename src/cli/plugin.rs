@@ -153,7 +153,9 @@ mod tests {
         assert!(help.contains("Usage: helm interlock <COMMAND>"), "{help}");
         let flags =
             |command: &[&str]| candidates(&Invocation::ByHelm.command(Cli::command()), &[command, &["--"]].concat());
-        for command in [&["status"][..], &["unstick"], &["doctor"], &["scan"], &["certs", "status"], &["override"]] {
+        for command in
+            [&["status"][..], &["unstick"], &["wait"], &["doctor"], &["scan"], &["certs", "status"], &["override"]]
+        {
             let flags = flags(command);
             assert!(flags.contains(&"--kube-context".to_owned()), "{command:?} {flags:?}");
             assert!(!flags.contains(&"--context".to_owned()), "{command:?} {flags:?}");

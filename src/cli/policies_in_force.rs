@@ -27,15 +27,39 @@ impl PoliciesInForce {
         if self.directory.policies.is_some() {
             return self.directory.load();
         }
-        let why = match policies(client, &self.interlock_namespace).await {
-            Ok(found) => match usable(found) {
-                Ok(policies) => return Ok(policies),
-                Err(why) => why,
-            },
-            Err(error) => reason(&error),
-        };
-        output::complain(&self.fallback_notice(&why));
-        self.directory.load()
+        match self.of_installation(client).await {
+            Ok(policies) => Ok(policies),
+            Err(why) => {
+                output::complain(&self.fallback_notice(&why));
+                self.directory.load()
+            }
+        }
+    }
+
+    /// The policies of the named directory, otherwise of the installation in the cluster, and no others: nothing is frozen by the
+    /// shipped policy.
+    ///
+    /// # Errors
+    /// When they are missing, not readable or not valid.
+    pub(super) async fn require(&self, client: &Client) -> anyhow::Result<Policies> {
+        if self.directory.policies.is_some() {
+            return self.directory.load();
+        }
+        self.of_installation(client).await.map_err(|why| anyhow::anyhow!(self.refusal(&why)))
+    }
+
+    async fn of_installation(&self, client: &Client) -> Result<Policies, String> {
+        let found = policies(client, &self.interlock_namespace).await;
+        found.map_err(|error| reason(&error)).and_then(usable)
+    }
+
+    fn refusal(&self, why: &str) -> String {
+        format!(
+            "it is unknown what is frozen, because the policy in namespace {} cannot be used: {}. Set --policies to its directory, or \
+             --interlock-namespace to another installation",
+            self.interlock_namespace,
+            printable(why)
+        )
     }
 
     fn fallback_notice(&self, why: &str) -> String {
@@ -80,5 +104,8 @@ mod tests {
         let told = line.in_force.fallback_notice("forbidden:\n\x1b[2J");
         assert!(told.contains("namespace guard cannot be used: forbidden:") && told.lines().count() == 1, "{told}");
         assert!(told.contains("using the shipped policy") && !told.contains('\x1b'), "{told}");
+        let refused = line.in_force.refusal("forbidden:\n\x1b[2J");
+        assert!(refused.contains("unknown what is frozen, because the policy in namespace guard"), "{refused}");
+        assert!(refused.lines().count() == 1 && !refused.contains('\x1b'), "{refused}");
     }
 }

@@ -1,9 +1,12 @@
-//! A progress bar on a terminal, for commands that take longer than a second.
+//! A progress bar or a line of progress on a terminal, for commands that take longer than a second.
 
 use std::io::{IsTerminal, stderr, stdout};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// How often the time on a line of progress is redrawn.
+const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shorter commands show no bar.
 const BAR_DELAY: Duration = Duration::from_secs(1);
@@ -75,5 +78,29 @@ fn style(total: Option<u64>, unit: Unit) -> ProgressStyle {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A line on standard error, if that is a terminal: what is waited for, and since when. Dropping it removes the line.
+#[derive(Default)]
+pub(super) struct WaitLine(Option<ProgressBar>);
+
+impl WaitLine {
+    /// Replaces the line. The text must be printable.
+    pub(super) fn says(&mut self, text: String) {
+        let bar = self.0.get_or_insert_with(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.enable_steady_tick(REDRAW_INTERVAL);
+            bar
+        });
+        bar.set_message(text);
+    }
+}
+
+impl Drop for WaitLine {
+    fn drop(&mut self) {
+        self.0.iter().for_each(ProgressBar::finish_and_clear);
     }
 }

@@ -3,13 +3,12 @@
 mod lines;
 
 use std::io::{ErrorKind, Write, stdout};
-use std::time::Duration;
 
 use clap::ValueEnum;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::cluster::{self, ClusterArguments};
+use super::cluster::{self, ClusterArguments, WATCH_READ_TIMEOUT};
 use super::exit_status::ExitStatus;
 use super::output;
 use super::policies_in_force::PoliciesInForce;
@@ -23,9 +22,6 @@ use crate::inspect::status::{
 use crate::inspect::view::{ReadError, View};
 use crate::world::kubernetes::clock::ServerClock;
 use lines::ReleaseTable;
-
-/// The API server sends a bookmark on a quiet watch every minute.
-const WATCH_READ_TIMEOUT: Duration = Duration::from_secs(295);
 
 /// Show the status of releases: who holds them, whether they are stuck, and the next safe step
 ///

@@ -11,10 +11,8 @@ mod summary;
 mod survey;
 
 pub(crate) use description::{HelmReleaseOverview, OverrideInForce, ReleaseDescription, RevisionSummary, describe};
-pub(crate) use follow::follow;
-pub(crate) use next_step::{helm_command, roll_forward};
-#[cfg(test)]
-pub(crate) use summary::ReleaseOwner;
-pub(crate) use summary::{ReleaseSummary, Stuck};
+pub(crate) use follow::{changes, follow};
+pub(crate) use next_step::{helm_command, roll_forward, version};
+pub(crate) use summary::{ReleaseOwner, ReleaseSummary, Stuck};
 pub(crate) use survey::row;
 pub(crate) use survey::{StatusError, StatusOptions, Survey, survey};

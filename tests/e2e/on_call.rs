@@ -6,4 +6,5 @@ mod reports;
 mod routing;
 mod scanning;
 mod unstick;
+mod waiting;
 mod ways_out;

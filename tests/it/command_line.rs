@@ -111,3 +111,42 @@ fn commands_without_a_cluster_never_succeed_with_nothing_done() {
         assert!(code != 2 || !output.stderr.is_empty(), "{arguments:?}");
     }
 }
+
+#[test]
+fn a_wait_says_what_its_exit_codes_mean_and_needs_a_cluster_and_a_condition() {
+    let help = text(&interlock(&["wait", "--help"])).split_whitespace().collect::<Vec<_>>().join(" ");
+    for wanted in [
+        "wait [OPTIONS] <NAMESPACE/RELEASE>",
+        "--until <free|deployed|VERSION|open>",
+        "with 3 after the timeout, and with 4 if a freeze lasts longer",
+        "[default: free]",
+        "[default: 5m]",
+    ] {
+        assert!(help.contains(wanted), "expected {wanted:?} in {help}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let nowhere = dir.path().join("kubeconfig");
+    let away = dir.path().join("away");
+    let cluster = "{name: away, cluster: {server: 'http://127.0.0.1:1'}}";
+    let context = "{name: away, context: {cluster: away, user: nobody}}";
+    let kubeconfig = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: away\nclusters: [{cluster}]\ncontexts: [{context}]\nusers: [{{name: nobody, user: {{}}}}]\n"
+    );
+    fs::write(&away, kubeconfig).unwrap();
+    let [nowhere, away] = [nowhere, away].map(|path| path.to_str().unwrap().to_owned());
+    for (arguments, wanted) in [
+        (&["wait", "web"][..], "use NAMESPACE/RELEASE"),
+        (&["wait", "shop/web", "--until", "ready"], "\"ready\" is not free, deployed, open, or the version of a chart"),
+        (&["wait", "shop/web", "--timeout", "soon"], "\"soon\" is not a duration"),
+        (&["wait", "shop/web", "--kubeconfig", &nowhere], "failed to read the kubeconfig"),
+        (&["wait", "shop/web", "--kubeconfig", &away], "failed to reach the API server"),
+        (&["wait", "shop/web", "--kubeconfig", &away, "-o", "json"], "failed to reach the API server"),
+    ] {
+        let output = interlock(arguments);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.code() == Some(2) && told.contains(wanted) && output.stdout.is_empty(),
+            "{arguments:?} {told}"
+        );
+    }
+}

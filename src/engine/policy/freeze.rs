@@ -114,6 +114,12 @@ impl Freeze {
     pub fn shown_until(&self, until: Option<Timestamp>) -> String {
         until.map_or_else(|| "for good".to_owned(), |until| format!("until {}", self.shown(until)))
     }
+
+    /// `the freeze year-end is in force until 2027-01-02 06:00 Europe/Berlin (no changes over the holidays)`
+    #[must_use]
+    pub fn said(&self, until: Option<Timestamp>) -> String {
+        format!("the freeze {} is in force {} ({})", self.name, self.shown_until(until), self.reason)
+    }
 }
 
 /// The freeze that keeps an actor from starting an operation of a release, and until when. Of several the one that lasts longest.

@@ -62,12 +62,7 @@ pub(crate) async fn follow(
     mut print: impl FnMut(&ReleaseSummary) -> std::io::Result<()>,
 ) -> Result<(), StatusError> {
     let mut releases = FollowedReleases::new(known);
-    let namespace = options.namespace.as_deref();
-    let labels =
-        only.map_or(read::RECORD_SELECTOR.to_owned(), |only| format!("{},name={}", read::RECORD_SELECTOR, only.name));
-    let secrets = watch_records::<Secret>(&view.client, namespace, &labels, "Secrets");
-    let config_maps = watch_records::<ConfigMap>(&view.client, namespace, &labels, "ConfigMaps");
-    let mut events = pin!(stream::select(secrets, config_maps));
+    let mut events = pin!(record_events(&view.client, options.namespace.as_deref(), only));
     loop {
         let event = tokio::select! {
             event = events.next() => event,
@@ -90,6 +85,19 @@ pub(crate) async fn follow(
             }
         }
     }
+}
+
+/// An item whenever the records of a release may have changed since the last one, for ever: the watches restart by themselves. The
+/// items after the start stand for the lists with which the watches begin.
+pub(crate) fn changes(client: &Client, release: &ReleaseRef) -> impl Stream<Item = Result<(), StatusError>> + use<> {
+    let events = record_events(client, Some(&release.namespace), Some(release));
+    events.filter_map(|event| {
+        std::future::ready(match event {
+            RecordEvent::Changed(_) | RecordEvent::ListDone(_) => Some(Ok(())),
+            RecordEvent::Listed(..) | RecordEvent::ListStarted(_) => None,
+            RecordEvent::Failed(error) => Some(Err(error)),
+        })
+    })
 }
 
 /// The releases that a watch follows.
@@ -176,6 +184,18 @@ fn newly_stuck(rows: &HashMap<StoredRelease, ReleaseSummary>, now: Timestamp) ->
     newly_stuck.map(|(release, _)| release.clone()).collect()
 }
 
+/// The events of the records of a namespace or the cluster, or of one release.
+fn record_events(
+    client: &Client,
+    namespace: Option<&str>,
+    only: Option<&ReleaseRef>,
+) -> impl Stream<Item = RecordEvent> + use<> {
+    let labels =
+        only.map_or(read::RECORD_SELECTOR.to_owned(), |only| format!("{},name={}", read::RECORD_SELECTOR, only.name));
+    let secrets = watch_records::<Secret>(client, namespace, &labels, "Secrets");
+    stream::select(secrets, watch_records::<ConfigMap>(client, namespace, &labels, "ConfigMaps"))
+}
+
 /// Watches the metadata of records. The watch starts with a list.
 fn watch_records<K>(client: &Client, namespace: Option<&str>, labels: &str, kind: &'static str) -> WatchEvents
 where
@@ -203,7 +223,10 @@ fn record_event<K>(kind: &'static str, event: watcher::Result<Event<PartialObjec
         Ok(Event::Apply(object) | Event::Delete(object)) => {
             record(&object.metadata).map(|(release, _)| RecordEvent::Changed(release))
         }
-        Err(watcher::Error::InitialListFailed(kube::Error::Api(status))) if kind == "Secrets" && status.code == 403 => {
+        Err(
+            watcher::Error::InitialListFailed(kube::Error::Api(status))
+            | watcher::Error::WatchStartFailed(kube::Error::Api(status)),
+        ) if kind == "Secrets" && status.code == 403 => {
             Some(RecordEvent::Failed(StatusError::Watch { kind, why: status.message.clone() }))
         }
         // The watch restarts by itself.

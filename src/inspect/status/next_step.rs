@@ -81,10 +81,11 @@ fn retry(row: &ReleaseSummary, chart: Option<&str>) -> String {
 }
 
 /// The version at the end of `name-version`; both may contain dashes.
-fn version(chart: &str) -> Option<&str> {
+#[must_use]
+pub(crate) fn version(chart: &str) -> Option<&str> {
     let starts = chart.match_indices('-').map(|(at, _)| &chart[at + 1..]);
     starts.into_iter().find(|rest| {
-        let (major, minor) = rest.split_once('.').unwrap_or_default();
+        let (major, minor) = rest.strip_prefix('v').unwrap_or(rest).split_once('.').unwrap_or_default();
         let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         number(major) && minor.starts_with(|first: char| first.is_ascii_digit())
     })
@@ -100,6 +101,8 @@ mod tests {
             ("demo-1.0.0", Some("1.0.0")),
             ("ingress-nginx-4.11.2-rc.1+build-7", Some("4.11.2-rc.1+build-7")),
             ("app-2-1.0.0", Some("1.0.0")),
+            ("cert-manager-v1.16.1", Some("v1.16.1")),
+            ("app-v2-1.0.0", Some("1.0.0")),
             ("demo", None),
             ("demo-latest", None),
             ("", None),

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::engine::release::ReleaseRef;
+use crate::engine::release::{ReleaseRef, Status};
 use crate::inspect::storage_kind::StorageKind;
 use crate::world::kubernetes::RecordSummary;
 
@@ -82,6 +82,12 @@ impl ReleaseOwner {
 }
 
 impl ReleaseSummary {
+    /// Whether an operation holds the release.
+    #[must_use]
+    pub(crate) fn is_in_flight(&self) -> bool {
+        self.status.parse().is_ok_and(Status::is_in_flight)
+    }
+
     /// Whether only the body of the record has the chart or the holder.
     pub(crate) fn lacks_head(&self) -> bool {
         self.chart.is_none() || self.holder.is_none()

@@ -1,9 +1,9 @@
-//! Interlock's own user name at the API server, by which its own writes are recognized.
+//! Our own user at the API server. By its name Interlock's own writes are recognized.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::api::authentication::v1::{SelfSubjectReview, UserInfo};
 use kube::api::{Api, PostParams};
 use kube::{Client, Error};
 
@@ -11,17 +11,25 @@ use crate::readiness::Gate;
 
 const IDENTITY_RETRY: Duration = Duration::from_secs(1);
 
+/// The user of a client, as the API server sees it.
+///
+/// # Errors
+/// When the API server does not answer, or does not serve the review.
+pub(crate) async fn own_user(client: &Client) -> Result<Option<UserInfo>, Error> {
+    let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
+    let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
+    Ok(review.status.and_then(|status| status.user_info))
+}
+
 /// Asks the API server for our user name until it answers, and then opens `gate`.
 ///
 /// After a refusal it does not ask again. Without the name, Interlock's own notes on records are denied as forged;
 /// everything else works.
 pub(crate) async fn fetch_username(client: Client, name: Arc<OnceLock<String>>, gate: Gate) {
-    let reviews: Api<SelfSubjectReview> = Api::all(client);
     loop {
-        match reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await {
-            Ok(review) => {
-                let user = review.status.and_then(|status| status.user_info).and_then(|user| user.username);
-                user.map(|user| name.set(user));
+        match own_user(&client).await {
+            Ok(user) => {
+                user.and_then(|user| user.username).map(|user| name.set(user));
                 break;
             }
             Err(Error::Api(status)) if status.code < 500 && status.code != 429 => {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::case::RecordCase;
 use super::standing::InFlight;
 use crate::engine::facts::{ObjectChange, RecordSide};
-use crate::engine::policy::{Freeze, in_force};
+use crate::engine::policy::in_force;
 use crate::engine::release::{Entry, ReleaseRef, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -52,7 +52,7 @@ fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     }
     let operation = status.map_or("operation", wording::operation);
-    let sentence = format!("Cannot start the {operation} of {}: {}.", case.subject(), said(freeze, until));
+    let sentence = format!("Cannot start the {operation} of {}: {}.", case.subject(), freeze.said(until));
     Ok(Some(Refusal::new(sentence, way_out(until)).in_freeze(freeze, until)))
 }
 
@@ -68,7 +68,7 @@ fn uninstalls(case: &ObjectCase<'_>) -> Checked {
     };
     let frozen = in_force(&case.policy.freezes, &conflict.release, case.facts.actor, case.now);
     Ok(frozen.map(|(freeze, until)| {
-        let sentence = format!("{} is managed by {}: {}.", case.subject(), conflict.owner, said(freeze, until));
+        let sentence = format!("{} is managed by {}: {}.", case.subject(), conflict.owner, freeze.said(until));
         Refusal::new(sentence, way_out(until)).about(conflict.release.clone()).in_freeze(freeze, until)
     }))
 }
@@ -107,11 +107,6 @@ fn remedies<'c>(
         }
         _ => Ok(false),
     }
-}
-
-/// `the freeze year-end is in force until 2027-01-02 06:00 Europe/Berlin (no changes over the holidays)`
-fn said(freeze: &Freeze, until: Option<Timestamp>) -> String {
-    format!("the freeze {} is in force {} ({})", freeze.name, freeze.shown_until(until), freeze.reason)
 }
 
 fn way_out(until: Option<Timestamp>) -> String {

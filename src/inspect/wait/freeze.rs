@@ -1,0 +1,140 @@
+//! The freeze that stops the user of a command.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use kube::Client;
+use serde::Serialize;
+
+use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
+use crate::engine::facts::Actor;
+use crate::engine::policy::{Policy, Scope, in_force};
+use crate::engine::release::{ReleaseRef, Storage};
+use crate::engine::review::{Operation, UserInfo};
+use crate::engine::rule::{Mode, RuleId};
+use crate::engine::rules;
+use crate::inspect::view::View;
+use crate::world::World;
+use crate::world::kubernetes::identity::own_user;
+
+/// The user who would start an operation.
+#[derive(Debug)]
+pub(crate) struct Starter(UserInfo<'static>);
+
+/// A freeze that stops a user from starting an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FreezeInForce {
+    pub name: String,
+    pub reason: String,
+    /// `None` for good.
+    pub until: Option<Timestamp>,
+    /// The words of the refusal, with the time in the zone of the freeze.
+    #[serde(skip)]
+    pub sentence: String,
+}
+
+impl Starter {
+    /// The user of a client, as the API server sees it.
+    ///
+    /// # Errors
+    /// When the API server does not say.
+    pub(crate) async fn of(client: &Client) -> kube::Result<Self> {
+        let user = own_user(client).await?.unwrap_or_default();
+        let groups = user.groups.unwrap_or_default().into_iter().map(Cow::Owned).collect();
+        Ok(Self(UserInfo { username: Cow::Owned(user.username.unwrap_or_default()), groups }))
+    }
+
+    /// The freeze of a policy that stops this user from starting an operation of a release; `None` if nothing does, or if a
+    /// ReleaseOverride opens it to the user.
+    pub(crate) async fn frozen(
+        &self,
+        view: &View<'_>,
+        policy: &Policy,
+        release: &ReleaseRef,
+        storage: Storage,
+        now: Timestamp,
+    ) -> Option<FreezeInForce> {
+        let rule = rules::named("freeze")?;
+        let freeze = self.stopped_by(policy, rule, release, storage, now)?;
+        if self.has_override(view, policy, rule, release, now).await { None } else { Some(freeze) }
+    }
+
+    fn stopped_by(
+        &self,
+        policy: &Policy,
+        rule: RuleId,
+        release: &ReleaseRef,
+        storage: Storage,
+        now: Timestamp,
+    ) -> Option<FreezeInForce> {
+        let actor = Actor::of(&self.0);
+        // The creation of the record with which an operation starts.
+        let scope = Scope {
+            actor,
+            namespace: &release.namespace,
+            release: Some(&release.name),
+            kind: storage.kind(),
+            owner: Some(storage.owner()),
+            operation: Operation::Create,
+            creates_record: true,
+        };
+        let (freeze, until) = in_force(&policy.freezes, release, actor, now)?;
+        (policy.mode(rule, &scope) == Mode::Enforce).then(|| FreezeInForce {
+            name: freeze.name.clone(),
+            reason: freeze.reason.clone(),
+            until,
+            sentence: freeze.said(until),
+        })
+    }
+
+    /// Whether a ReleaseOverride opens a rule to the user. One that cannot be read opens nothing.
+    async fn has_override(
+        &self,
+        view: &View<'_>,
+        policy: &Policy,
+        rule: RuleId,
+        release: &ReleaseRef,
+        now: Timestamp,
+    ) -> bool {
+        let ReleaseRef { namespace, name } = policy.overrides.home_of(release);
+        let bounds = policy.overrides_in(&namespace);
+        let query = Query::Overrides { namespace, release: name, freshness: Freshness::Live };
+        let Answer::Known(Knowledge::Overrides(found)) = view.world.answer(&query).await else { return false };
+        found.iter().any(|it| it.opens(rule, &self.0.username, &bounds, now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::policy::Policies;
+    use crate::engine::policy_files::PolicyFiles;
+
+    fn stopped(policy: &str, user: &str, groups: &[&'static str], release: &str) -> Option<FreezeInForce> {
+        let files = PolicyFiles::mounted(
+            [("cluster.yaml".to_owned(), format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n{policy}"))],
+            [],
+        );
+        let policies = Policies::of_files(&files).unwrap();
+        let groups = groups.iter().map(|group| Cow::Borrowed(*group)).collect();
+        let starter = Starter(UserInfo { username: Cow::Owned(user.to_owned()), groups });
+        let release = ReleaseRef::new("shop", release);
+        let now = "2026-12-24T10:00:00Z".parse().unwrap();
+        starter.stopped_by(policies.of("shop"), RuleId::known("freeze"), &release, Storage::Secret, now)
+    }
+
+    #[test]
+    fn a_freeze_stops_whom_the_webhook_would_refuse() {
+        let freeze = "freezes: [{name: sale, reason: the sale, timeZone: UTC, from: 2026-12-20T00:00, to: 2027-01-02T00:00, releases: [web], exempt: {groups: [sre]}}]\n";
+        let alice = stopped(freeze, "alice", &["devs"], "web").unwrap();
+        assert_eq!(alice.until, "2027-01-02T00:00:00Z".parse().ok());
+        assert_eq!(alice.sentence, "the freeze sale is in force until 2027-01-02 00:00 UTC (the sale)");
+        assert_eq!(stopped(freeze, "alice", &["devs", "sre"], "web"), None);
+        assert_eq!(stopped(freeze, "alice", &["devs"], "other"), None);
+        // Where the rule refuses nothing, nothing is waited for.
+        let warned = format!("{freeze}rules: {{freeze: {{cases: [{{when: {{users: [bob]}}, mode: warn}}]}}}}\n");
+        assert_eq!(stopped(&warned, "bob", &[], "web"), None);
+        assert!(stopped(&warned, "alice", &[], "web").is_some());
+    }
+}
