@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::cluster::{self, ClusterArguments, WATCH_READ_TIMEOUT};
+use super::cluster::{self, ClusterArguments, WATCH_READ_TIMEOUT, server_time};
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use super::policies_in_force::PoliciesInForce;
@@ -38,7 +38,7 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// The minimum time before the next look that no event asks for.
-const MIN_PAUSE: Duration = Duration::from_millis(200);
+const MIN_PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause after a look that failed.
 const RETRY: Duration = Duration::from_secs(2);
@@ -171,7 +171,9 @@ impl<'a> Lookout<'a> {
             let policies = self.arguments.policies.require(self.client).await?;
             let storage = look.newest().map_or(Storage::Secret, |row| row.storage.into());
             let policy = policies.of(&release.namespace);
-            look.freeze = starter.frozen(&self.view, policy, release, storage, now).await;
+            // The webhook judges by the API server's clock, and this machine's may be some seconds fast. A Date is never early.
+            let date = server_time(self.client).await?;
+            look.freeze = starter.frozen(&self.view, policy, release, storage, date).await;
         }
         Ok(look)
     }
