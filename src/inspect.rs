@@ -1,6 +1,7 @@
 //! Looking at a cluster: for people on the command line, and for the leader in the background.
 
 pub(crate) mod doctor;
+pub(crate) mod html;
 pub(crate) mod runbook;
 pub mod scan;
 pub(crate) mod status;

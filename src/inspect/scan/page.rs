@@ -5,15 +5,11 @@
 
 use std::fmt::{self, Write};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
-
 use super::{Finding, Gap, ScanReport};
 use crate::engine::severity::Severity;
-use crate::engine::text::{MAX_MESSAGE_BYTES, printable};
+use crate::inspect::html::{Escaped, digest, grouped};
 
-const STYLE: &str = include_str!("page/page.css");
+const STYLE: &str = concat!(include_str!("../html/base.css"), include_str!("page/page.css"));
 const SCRIPT: &str = include_str!("page/page.js");
 
 /// Renders a report.
@@ -157,43 +153,6 @@ fn scope(out: &mut String, report: &ScanReport) -> fmt::Result {
         grouped(report.objects),
         report.took_seconds
     )
-}
-
-/// `10,000`.
-fn grouped(number: impl ToString) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.char_indices() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// The digest of the script or style sheet for the Content-Security-Policy.
-fn digest(text: &str) -> String {
-    STANDARD.encode(Sha256::digest(text.as_bytes()))
-}
-
-/// Escaped text, for use between tags and in quoted attributes: printable, and at most 8 KiB of it.
-struct Escaped<'t>(&'t str);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for character in printable(self.0, MAX_MESSAGE_BYTES).chars() {
-            match character {
-                '&' => out.write_str("&amp;")?,
-                '<' => out.write_str("&lt;")?,
-                '>' => out.write_str("&gt;")?,
-                '"' => out.write_str("&quot;")?,
-                '\'' => out.write_str("&#39;")?,
-                plain => out.write_char(plain)?,
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

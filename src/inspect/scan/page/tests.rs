@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::engine::release::ReleaseRef;
+use crate::engine::text::MAX_MESSAGE_BYTES;
 use crate::inspect::scan::FindingKind;
 
 fn finding(check: FindingKind, namespace: &str, name: &str, message: &str) -> Finding {

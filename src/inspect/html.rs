@@ -1,0 +1,46 @@
+//! What the HTML pages share: escaping, digests for the Content-Security-Policy, and the style `html/base.css`.
+
+use std::fmt::{self, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use crate::engine::text::{MAX_MESSAGE_BYTES, printable};
+
+/// `10,000`.
+pub(crate) fn grouped(number: impl ToString) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.char_indices() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The SHA-256 digest of a script or style sheet for the Content-Security-Policy.
+pub(crate) fn digest(text: &str) -> String {
+    STANDARD.encode(Sha256::digest(text.as_bytes()))
+}
+
+/// Escaped text, for use between tags and in quoted attributes: printable, and at most 8 KiB of it.
+pub(crate) struct Escaped<'t>(pub(crate) &'t str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in printable(self.0, MAX_MESSAGE_BYTES).chars() {
+            match character {
+                '&' => out.write_str("&amp;")?,
+                '<' => out.write_str("&lt;")?,
+                '>' => out.write_str("&gt;")?,
+                '"' => out.write_str("&quot;")?,
+                '\'' => out.write_str("&#39;")?,
+                plain => out.write_char(plain)?,
+            }
+        }
+        Ok(())
+    }
+}
