@@ -18,6 +18,8 @@ pub struct Freeze {
     pub name: String,
     /// Why, for whoever is refused.
     pub reason: String,
+    /// What it concerns, in the words of the policy: `every release`, `releases web, api-* in namespaces prod-*`.
+    pub scope: String,
     pub(in crate::engine) window: Window,
     pub(in crate::engine) effect: FreezeEffect,
     /// The zone that its times are in, and in which they are shown.

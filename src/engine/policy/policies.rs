@@ -5,6 +5,7 @@ use std::iter;
 use std::sync::Arc;
 
 use super::effective::Policy;
+use super::freeze::Freeze;
 
 /// The policies in force: of the cluster, and of namespaces.
 #[derive(Debug, Clone)]
@@ -38,6 +39,16 @@ impl Policies {
     #[must_use]
     pub fn of(&self, namespace: &str) -> &Arc<Policy> {
         self.namespaces.get(namespace).unwrap_or(&self.cluster)
+    }
+
+    /// Every freeze, with the namespace whose policy sets it; `None` for the cluster policy.
+    pub fn freezes(&self) -> impl Iterator<Item = (Option<&str>, &Freeze)> {
+        let of_cluster = self.cluster.freezes.iter().map(|freeze| (None, freeze));
+        of_cluster.chain(self.namespaces.iter().flat_map(|(namespace, policy)| {
+            // The policy of a namespace repeats those of the cluster and adds its own.
+            let own = policy.freezes.iter().skip(self.cluster.freezes.len());
+            own.map(|freeze| (Some(namespace.as_str()), freeze))
+        }))
     }
 
     /// The namespaces with their own policy.

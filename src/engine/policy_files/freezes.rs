@@ -23,10 +23,12 @@ fn freeze(file: &FreezeFile, home: Option<&str>) -> Option<Freeze> {
     let users = exempt.and_then(|exempt| exempt.users.as_ref());
     let groups = exempt.and_then(|exempt| exempt.groups.as_ref());
     let compiled = |list: &Spanned<AtLeastOne<GlobList>>| list.value.0.compiled.clone();
+    let scope = scope(file, home);
     let home = home.map(|namespace| Globs::new([namespace])).transpose().ok()?;
     Some(Freeze {
         name: value(file.name.as_ref())?,
         reason: value(file.reason.as_ref())?,
+        scope,
         window: window(file).ok()??,
         effect: value(file.effect.as_ref()).unwrap_or(FreezeEffect::Deny),
         zone: file.time_zone.as_ref()?.value.0.clone(),
@@ -35,6 +37,19 @@ fn freeze(file: &FreezeFile, home: Option<&str>) -> Option<Freeze> {
         exempt_users: users.map(|at| at.value.compiled.clone()).unwrap_or_default(),
         exempt_groups: groups.map(|at| at.value.compiled.clone()).unwrap_or_default(),
     })
+}
+
+/// What a freeze concerns, in words.
+fn scope(file: &FreezeFile, home: Option<&str>) -> String {
+    let listed = |list: &Spanned<AtLeastOne<GlobList>>| {
+        let globs: Vec<_> = list.value.0.globs.iter().map(|(_, glob)| glob.as_str()).collect();
+        globs.join(", ")
+    };
+    let releases =
+        file.releases.as_ref().map_or("every release".to_owned(), |list| format!("releases {}", listed(list)));
+    let namespaces = file.namespaces.as_ref().map(|list| format!(" in namespaces {}", listed(list)));
+    let namespaces = home.map(|namespace| format!(" in namespace {namespace}")).or(namespaces);
+    format!("{releases}{}", namespaces.unwrap_or_default())
 }
 
 /// Reports what is wrong with the freezes of a file, each by itself and two together.

@@ -86,6 +86,21 @@ fn two_freezes_are_compared() {
 }
 
 #[test]
+fn what_a_freeze_concerns_is_said_in_the_words_of_the_policy() {
+    for (lists, wanted) in [
+        ("", "every release"),
+        (", releases: [web, api-*]", "releases web, api-*"),
+        (", namespaces: [prod-*]", "every release in namespaces prod-*"),
+        (", releases: [web], namespaces: [prod-*, shop]", "releases web in namespaces prod-*, shop"),
+    ] {
+        let policy =
+            Policy::parse(&format!("{HEADER}freezes: [{{{BASE}, weekdays: [friday]{lists}}}]\n"), Path::new("c"))
+                .unwrap();
+        assert_eq!(policy.freezes[0].scope, wanted);
+    }
+}
+
+#[test]
 fn a_namespace_adds_freezes_of_its_own() {
     let mut files = PolicyFiles::default();
     files.set_cluster("c".into(), format!("{HEADER}freezes: [{{{BASE}, weekdays: [friday]}}]\n"));
@@ -96,6 +111,8 @@ fn a_namespace_adds_freezes_of_its_own() {
     assert_eq!((names(policies.of("shop")), names(policies.of("other"))), (2, 1));
     let own = &policies.of("shop").freezes[1];
     assert!(own.concerns_namespace("shop") && !own.concerns_namespace("other"));
+    let all: Vec<_> = policies.freezes().map(|(namespace, freeze)| (namespace, &*freeze.scope)).collect();
+    assert_eq!(all, [(None, "every release"), (Some("shop"), "every release in namespace shop")]);
     let text = format!("{header}freezes: [{{{BASE}, weekdays: [monday], namespaces: [other]}}]\n");
     files.add_namespace("shop".into(), "n".into(), text);
     let told = LoadedPolicies::of(&files).into_policies().unwrap_err().to_string();
