@@ -119,6 +119,7 @@ async fn round(reviewer: Arc<dyn Reviewer>, metrics: Arc<HttpsMetrics>, body: &B
         clients: None,
         metrics,
         registry: Arc::default(),
+        page: None,
         readiness: Readiness::new(),
         limits: Limits::default(),
     };

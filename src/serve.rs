@@ -4,6 +4,7 @@ pub mod https;
 pub mod leader;
 pub mod openmetrics;
 mod ownership;
+pub(crate) mod page;
 pub mod pki;
 pub mod process;
 pub mod reload;

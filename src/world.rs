@@ -11,10 +11,14 @@ pub(crate) mod read;
 
 use std::pin::Pin;
 
+use jiff::Timestamp;
+
 use crate::budget::Holdings;
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Query};
-use crate::engine::release::{Entry, Storage};
+use crate::engine::flux::Driver;
+use crate::engine::release::{Entry, ReleaseRef, Storage};
+use crate::engine::release_override::Override;
 
 /// The ConfigMap in which nelm and werf keep their leases.
 const WERF_LEASES: &str = "werf-synchronization";
@@ -25,6 +29,43 @@ pub struct NewestRecord {
     pub storage: Storage,
     pub namespace: String,
     pub entry: Entry,
+}
+
+/// The records of a release with an operation in flight, as far as copies know: superseded records may be missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct InFlight {
+    /// When the operation started, by the server's clock; `None` if that is unknown.
+    pub(crate) started: Option<Timestamp>,
+    pub(crate) release: ReleaseRef,
+    pub(crate) storage: Storage,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl InFlight {
+    /// The operations that started first, at most `limit`. Unknown starts come before all others.
+    fn oldest(mut found: Vec<Self>, limit: usize) -> Vec<Self> {
+        found.sort_by(|one, other| one.order().cmp(&other.order()));
+        found.truncate(limit);
+        found
+    }
+
+    fn order(&self) -> (Option<Timestamp>, &str, &str) {
+        (self.started, &self.release.namespace, &self.release.name)
+    }
+}
+
+/// What a world knows without a read.
+pub(crate) trait Known: World {
+    /// The operations in flight that started first, at most `limit`, and how many there are. The last value is whether the
+    /// copies are in sync.
+    fn in_flight(&self, limit: usize) -> (Vec<InFlight>, usize, bool);
+
+    /// All HelmReleases; `None` if the copy is not in sync.
+    fn drivers(&self) -> Option<Vec<Driver>>;
+
+    /// The overrides that match, those that expire first at most `limit`, and how many there are; `None` if the copy is not in
+    /// sync.
+    fn overrides_that(&self, matches: &dyn Fn(&Override) -> bool, limit: usize) -> Option<(Vec<Override>, usize)>;
 }
 
 /// A pending answer.

@@ -10,6 +10,7 @@ mod next_step;
 mod summary;
 mod survey;
 
+pub(crate) use assess::assess;
 pub(crate) use description::{HelmReleaseOverview, OverrideInForce, ReleaseDescription, RevisionSummary, describe};
 pub(crate) use follow::{changes, follow};
 pub(crate) use next_step::{helm_command, roll_forward, version};

@@ -33,6 +33,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+pub use super::page::OverviewPage;
 pub use super::pki::tls::Certificates;
 pub use crate::readiness::Readiness;
 pub use clients::Clients;
@@ -106,6 +107,8 @@ pub struct Setup {
     pub metrics: Arc<HttpsMetrics>,
     /// What `/metrics` shows.
     pub registry: Arc<Registry>,
+    /// What `/` shows; `None` for no page.
+    pub page: Option<OverviewPage>,
     /// What `/readyz` shows.
     pub readiness: Readiness,
     pub limits: Limits,
@@ -121,7 +124,7 @@ pub struct Setup {
 /// # Errors
 /// When the thread of the admin port cannot be started.
 pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signals: Signals) -> io::Result<Stopped> {
-    let Setup { certificates, clients, metrics, registry, readiness, limits } = setup;
+    let Setup { certificates, clients, metrics, registry, page, readiness, limits } = setup;
     let (phase, watched) = watch::channel(shutdown::ShutdownPhase::Serving);
     let arrivals = shutdown::Arrivals::new();
     // Never leaves `Serving`: the admin port ends by being dropped.
@@ -140,7 +143,7 @@ pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signal
     let admin = listener::Listener {
         port: Port::Admin,
         transport: listener::Transport::Plain,
-        router: admin::router(readiness.clone(), registry),
+        router: admin::router_with_page(readiness.clone(), registry, page),
         slots: limits.admin_connections,
         limits: limits.clone(),
         metrics,

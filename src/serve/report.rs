@@ -7,6 +7,7 @@
 //! | audit annotations and warnings (see [`outcome`](crate::engine::outcome)) | every review | with the reply |
 //! | the log | every review | before the reply |
 //! | the [metrics] | every review but dry runs and repeats | before the reply |
+//! | the [page](super::page), with `--page` | refusals of the same | after the reply |
 //! | [Kubernetes Events](events) | findings of the same | later, from a bounded queue |
 //! | [reports](openreports) of releases | failures and warnings of the same, and scans | every few seconds, by the leader |
 
@@ -15,16 +16,20 @@ mod log;
 pub mod metrics;
 pub(crate) mod namespace_labels;
 pub(crate) mod openreports;
+pub(crate) mod refusals;
 mod repeats;
 
 use std::sync::Arc;
 use std::time::Instant;
+
+use jiff::Timestamp;
 
 pub use crate::engine::decision::{Decision, DecisionFinding, ObjectReference};
 
 use super::traces;
 use events::EventQueue;
 use metrics::ReportMetrics;
+use refusals::LastRefusals;
 use repeats::RepeatFilter;
 
 /// Reports each decision to every place.
@@ -33,13 +38,14 @@ pub struct Reporter {
     metrics: Arc<ReportMetrics>,
     repeats: Arc<RepeatFilter>,
     events: Option<EventQueue>,
+    refusals: Option<Arc<LastRefusals>>,
 }
 
 impl Reporter {
     /// Reports to the log and to metrics.
     #[must_use]
     pub fn new(metrics: Arc<ReportMetrics>) -> Self {
-        Self { metrics, repeats: Arc::default(), events: None }
+        Self { metrics, repeats: Arc::default(), events: None, refusals: None }
     }
 
     /// Adds Kubernetes Events.
@@ -48,12 +54,21 @@ impl Reporter {
         Self { events: Some(events), ..self }
     }
 
+    /// Keeps the last refusals.
+    #[must_use]
+    pub(crate) fn with_refusals(self, refusals: Option<Arc<LastRefusals>>) -> Self {
+        Self { refusals, ..self }
+    }
+
     /// Reports one decision.
     pub fn report(&self, decision: Decision) {
         let decision = Decision { repeated: self.repeats.is_repeat(&decision, Instant::now()), ..decision };
         log::write(&decision);
         traces::decided(&decision);
         self.metrics.decided(&decision);
+        if let Some(refusals) = &self.refusals {
+            refusals.note(&decision, Timestamp::now());
+        }
         let is_news = !decision.findings.is_empty() && !decision.dry_run && !decision.repeated;
         if let Some(events) = self.events.as_ref().filter(|_| is_news) {
             events.offer(decision);

@@ -43,7 +43,7 @@ use super::documents::DocumentCache;
 use super::locate::{self, RecordSet, ReleaseQuery};
 use super::manifests::{ManifestCache, ManifestError};
 use super::read::{self, RECORD_SELECTOR, Rollout, entry};
-use super::{AnswerFuture, NewestRecord, Payer, World};
+use super::{AnswerFuture, InFlight, Known, NewestRecord, Payer, World};
 use crate::budget::Budget;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, Workload};
 use crate::engine::flux::{self, Driver, HelmRelease};
@@ -389,6 +389,20 @@ impl Cluster {
             return Ok(marks);
         }
         Ok(self.api.scaled(object).await?.and_then(|metadata| read::marks(&metadata)))
+    }
+}
+
+impl Known for Cluster {
+    fn in_flight(&self, limit: usize) -> (Vec<InFlight>, usize, bool) {
+        self.caches.in_flight(limit)
+    }
+
+    fn drivers(&self) -> Option<Vec<Driver>> {
+        self.caches.helm_releases().all()
+    }
+
+    fn overrides_that(&self, matches: &dyn Fn(&Override) -> bool, limit: usize) -> Option<(Vec<Override>, usize)> {
+        self.caches.release_overrides().that(matches, limit)
     }
 }
 

@@ -16,7 +16,7 @@ use super::locate::{self, RecordSet, ReleaseQuery};
 use super::manifests::{self, RecordVersion};
 use super::payload::{self, OpenedPayload};
 use super::read::{self, Rollout};
-use super::{AnswerFuture, Payer, World, documents};
+use super::{AnswerFuture, InFlight, Known, Payer, World, documents};
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Knowledge, Query, RecordRef, ScaledRef, Workload};
 use crate::engine::flux::{self, Driver, HelmRelease};
@@ -341,6 +341,37 @@ impl World for Memory {
     }
 }
 
+impl Known for Memory {
+    fn in_flight(&self, limit: usize) -> (Vec<InFlight>, usize, bool) {
+        let names: Vec<_> = self.lock().records.keys().cloned().collect();
+        let sets = names.iter().flat_map(|name| self.record_sets(name).into_iter().map(move |set| (name, set)));
+        let found: Vec<_> = sets
+            .filter_map(|(name, RecordSet { storage, namespace, entries })| {
+                let newest = entries.iter().max_by_key(|entry| entry.revision)?;
+                let started = newest.status.is_in_flight().then(|| newest.started())?;
+                Some(InFlight { started, release: ReleaseRef::new(namespace, name), storage, entries })
+            })
+            .collect();
+        let total = found.len();
+        (InFlight::oldest(found, limit), total, true)
+    }
+
+    fn drivers(&self) -> Option<Vec<Driver>> {
+        Some(self.helm_releases(|_| true))
+    }
+
+    fn overrides_that(&self, matches: &dyn Fn(&Override) -> bool, limit: usize) -> Option<(Vec<Override>, usize)> {
+        let objects = self.lock();
+        let of_kind = objects.of_kind(release_override::GROUP, release_override::KIND);
+        let read = of_kind.filter_map(|text| read::release_override(&serde_json::from_str(text).ok()?));
+        let mut matching: Vec<_> = read.filter(|it| matches(it)).collect();
+        matching.sort_by_key(|it| it.spec.expires_at);
+        let total = matching.len();
+        matching.truncate(limit);
+        Some((matching, total))
+    }
+}
+
 fn known(knowledge: Option<Knowledge>) -> Answer {
     knowledge.map_or(Answer::Absent, Answer::Known)
 }
@@ -486,5 +517,60 @@ mod tests {
             panic!("expected marks")
         };
         assert!(matches!(marks.owner, Owner::Release { name, .. } if name == "web"));
+    }
+
+    #[test]
+    fn operations_in_flight_helm_releases_and_overrides_are_found_among_all_objects() {
+        let memory = Memory::new(1 << 20);
+        assert_eq!((memory.in_flight(9), memory.drivers()), ((vec![], 0, true), Some(vec![])));
+        for (kind, release, revision, status, created) in [
+            ("Secret", "late", 1, "pending-install", "2026-11-21T09:03:00Z"),
+            ("ConfigMap", "early", 1, "superseded", "2026-11-21T09:00:00Z"),
+            ("ConfigMap", "early", 2, "pending-upgrade", "2026-11-21T09:01:00Z"),
+            ("Secret", "middle", 1, "uninstalling", "2026-11-21T09:02:00Z"),
+            ("Secret", "done", 1, "pending-install", "2026-11-21T09:00:00Z"),
+            ("Secret", "done", 2, "deployed", "2026-11-21T09:01:00Z"),
+        ] {
+            let name = format!("sh.helm.release.v1.{release}.v{revision}");
+            let labels = json!({"owner": "helm", "name": release, "version": revision.to_string(), "status": status});
+            let object = json!({"metadata": {
+                "name": name, "namespace": "shop", "uid": "u", "resourceVersion": "7", "creationTimestamp": created,
+                "labels": labels,
+            }});
+            memory.put(ObjectKey::new("", kind, "shop", &name), object.to_string());
+        }
+        let (found, total, in_sync) = memory.in_flight(2);
+        let found: Vec<_> =
+            found.iter().map(|it| (&*it.release.name, it.storage, it.entries.len(), it.started)).collect();
+        let at = |text: &str| text.parse().ok();
+        assert_eq!(
+            (&found[..], total, in_sync),
+            (
+                &[
+                    ("early", Storage::ConfigMap, 2, at("2026-11-21T09:01:00Z")),
+                    ("middle", Storage::Secret, 1, at("2026-11-21T09:02:00Z"))
+                ][..],
+                3,
+                true
+            )
+        );
+
+        let helm_release = json!({"metadata": {"name": "web", "namespace": "flux"}, "spec": {}});
+        memory.put(ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, "flux", "web"), helm_release.to_string());
+        assert_eq!(memory.drivers().unwrap()[0].namespace, "flux");
+
+        for (name, expires) in [("second", "12"), ("first", "11"), ("other", "10")] {
+            let object = json!({
+                "apiVersion": "interlock.dev/v1alpha1", "kind": "ReleaseOverride",
+                "metadata": {"name": name, "namespace": "shop"},
+                "spec": {
+                    "release": "web", "rules": ["manual-edit"], "reason": "r", "expiresAt": format!("2026-11-21T{expires}:00:00Z"),
+                },
+            });
+            let key = ObjectKey::new(release_override::GROUP, release_override::KIND, "shop", name);
+            memory.put(key, object.to_string());
+        }
+        let (found, total) = memory.overrides_that(&|it| it.name != "other", 1).unwrap();
+        assert_eq!((&*found[0].name, found.len(), total), ("first", 1, 2));
     }
 }

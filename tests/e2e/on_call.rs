@@ -1,6 +1,7 @@
 //! The commands and reports for people on call.
 
 mod audit_log;
+mod page;
 mod plugins;
 mod reports;
 mod routing;

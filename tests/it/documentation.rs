@@ -103,9 +103,8 @@ fn the_examples_of_the_reference_are_a_policy() {
 
 #[test]
 fn every_link_of_the_documents_leads_somewhere() {
-    let documents = fs::read_dir(path("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut seen = 0;
-    for document in documents.chain(OUTSIDE.map(path)) {
+    for document in pages().chain(OUTSIDE.map(path)) {
         for link in links(&fs::read_to_string(&document).unwrap()) {
             let (file, heading) = link.split_once('#').map_or((link.as_str(), None), |(file, id)| (file, Some(id)));
             let file = if file.is_empty() { document.clone() } else { document.with_file_name(file) };
@@ -121,10 +120,16 @@ fn every_link_of_the_documents_leads_somewhere() {
 #[test]
 fn every_page_is_listed_in_the_table_of_contents() {
     let listed = links(&fs::read_to_string(path("docs/README.md")).unwrap());
-    for page in fs::read_dir(path("docs")).unwrap() {
-        let page = page.unwrap().file_name().into_string().unwrap();
+    for page in pages() {
+        let page = page.file_name().unwrap().to_str().unwrap().to_owned();
         assert!(page == "README.md" || listed.contains(&page), "docs/README.md does not list {page}");
     }
+}
+
+/// The documents in `docs/`, without their pictures.
+fn pages() -> impl Iterator<Item = PathBuf> {
+    let files = fs::read_dir(path("docs")).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|file| file.extension().is_some_and(|extension| extension == "md"))
 }
 
 /// Within the repository.

@@ -18,6 +18,7 @@ mod logging;
 mod manifests;
 mod outlets;
 mod packaging;
+mod page;
 mod policies;
 mod proofs;
 mod reload;

@@ -35,6 +35,10 @@ pub(crate) struct Arguments {
     /// addresses]
     #[arg(long, value_name = "ADDRESS", env = "INTERLOCK_ADMIN_LISTEN")]
     pub(super) admin_listen: Option<SocketAddr>,
+    /// Show operations in flight, freezes, overrides in force and the last refusals at / of the admin address, to everybody
+    /// who reaches it; for kubectl port-forward
+    #[arg(long, env = "INTERLOCK_PAGE")]
+    pub(super) page: bool,
     #[command(flatten)]
     pub(super) certificates: CertificateArguments,
     /// Seconds to keep accepting connections after SIGTERM, while the cluster stops sending them [default: 5, or 0

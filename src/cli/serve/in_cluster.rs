@@ -17,6 +17,7 @@ use super::shared::{Shared, traced};
 use crate::engine::policy::Policies;
 use crate::judge::Judge;
 use crate::serve::leader::Candidate;
+use crate::serve::page::OverviewPage;
 use crate::serve::report::metrics::ReportMetrics;
 use crate::serve::report::namespace_labels::NamespaceLabels;
 use crate::serve::report::openreports::Reports;
@@ -69,6 +70,9 @@ pub(super) fn in_cluster(
         Arc::new(Reports::new(client, watches, world.clone(), metrics.reports.clone(), labels, settings))
     });
     tokio::spawn(count_overrides(world.clone(), judge.policies(), clock.clone(), metrics.reports.clone()));
+    let refusals = arguments.page.then(Arc::default);
+    let page =
+        refusals.clone().map(|refusals| OverviewPage::new(world.clone(), judge.policies(), clock.clone(), refusals));
     let candidate = Candidate {
         client: clients.reviews,
         for_scans: clients.reports,
@@ -84,9 +88,10 @@ pub(super) fn in_cluster(
         clock: clock.clone(),
         metrics: metrics.leader.clone(),
     };
-    let webhook = Webhook::new(judge, Reporter::new(metrics.reports.clone()).with_events(queue)).with_clock(clock);
+    let reporter = Reporter::new(metrics.reports.clone()).with_events(queue).with_refusals(refusals);
+    let webhook = Webhook::new(judge, reporter).with_clock(clock);
     let background = Background { watches, candidacy: candidate.stand(), events };
-    Ok(Running { webhook, certificates, background: Some(background) })
+    Ok(Running { webhook, certificates, page, background: Some(background) })
 }
 
 async fn count_overrides(

@@ -8,6 +8,7 @@ use super::certificates::ServingCertificates;
 use super::shared::Shared;
 use crate::serve::https::{self, Bound, Limits, Setup, Signals, Stopped};
 use crate::serve::leader::Candidacy;
+use crate::serve::page::OverviewPage;
 use crate::serve::report::events::EventWriter;
 use crate::serve::webhook::Webhook;
 use crate::world::kubernetes::Watches;
@@ -15,6 +16,7 @@ use crate::world::kubernetes::Watches;
 pub(super) struct Running {
     pub(super) webhook: Webhook,
     pub(super) certificates: ServingCertificates,
+    pub(super) page: Option<OverviewPage>,
     /// `None` when standalone.
     pub(super) background: Option<Background>,
 }
@@ -41,10 +43,10 @@ impl Running {
         limits: Limits,
         signals: Signals,
     ) -> io::Result<Stopped> {
-        let Self { webhook, certificates: ServingCertificates { certificates, clients, .. }, background } = self;
+        let Self { webhook, certificates: ServingCertificates { certificates, clients, .. }, page, background } = self;
         let Shared { metrics, readiness, .. } = shared;
         let registry = metrics.registry(&readiness);
-        let setup = Setup { certificates, clients, metrics: metrics.https, registry, readiness, limits };
+        let setup = Setup { certificates, clients, metrics: metrics.https, registry, page, readiness, limits };
         let stopped = https::run(bound, Arc::new(webhook), setup, signals).await;
         if let Some(Background { watches, candidacy, events }) = background {
             tokio::join!(candidacy.resign(), events.finish());

@@ -7,6 +7,7 @@ use super::policies::PolicySource;
 use super::running::Running;
 use super::shared::{Shared, traced};
 use crate::judge::Judge;
+use crate::serve::page::OverviewPage;
 use crate::serve::report::Reporter;
 use crate::serve::webhook::Webhook;
 use crate::world::memory::{Memory, OverrideFile};
@@ -26,6 +27,9 @@ pub(super) fn standalone(
         tokio::spawn(OverrideFile::open(path.clone(), memory.clone())?.follow());
     }
     let certificates = arguments.certificates.load(None, &shared.metrics.certificates, &shared.readiness)?;
-    let reporter = Reporter::new(shared.metrics.reports.clone());
-    Ok(Running { webhook: Webhook::standalone(judge, reporter, memory), certificates, background: None })
+    let refusals = arguments.page.then(Arc::default);
+    let page =
+        refusals.clone().map(|refusals| OverviewPage::new(memory.clone(), judge.policies(), Arc::default(), refusals));
+    let reporter = Reporter::new(shared.metrics.reports.clone()).with_refusals(refusals);
+    Ok(Running { webhook: Webhook::standalone(judge, reporter, memory), certificates, page, background: None })
 }

@@ -13,7 +13,7 @@ use crate::engine::rules::flux_release::FluxRelease;
 const SVELTOS_ACCOUNTS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];
 
 /// The summary of a release; `None` without records. `drivers` are all HelmReleases, or `None` if they cannot be read.
-pub(super) fn assess(
+pub(crate) fn assess(
     release: &ReleaseRef,
     storage: Storage,
     history: &History,

@@ -1,5 +1,5 @@
-//! The admin router: probes and metrics, on a separate port over plain HTTP, because kubelets and scrapers do not have the
-//! CA and the answers contain nothing sensitive.
+//! The admin router: probes, metrics and the page, on a separate port over plain HTTP, because kubelets and scrapers do not have
+//! the CA and the answers to them contain nothing sensitive.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use prometheus_client::registry::Registry;
 use super::rejection::sentence;
 use crate::readiness::Readiness;
 use crate::serve::openmetrics;
+use crate::serve::page::OverviewPage;
 
 /// Routes `/livez`, `/readyz` and `/metrics`, which shows a registry. Needs no socket.
 pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
@@ -25,6 +26,15 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
         .fallback(|| async {
             sentence(StatusCode::NOT_FOUND, b"not found; try /livez, /readyz or /metrics\n".to_vec())
         })
+}
+
+/// The same, and `/` if there is a page.
+pub(crate) fn router_with_page(readiness: Readiness, registry: Arc<Registry>, page: Option<OverviewPage>) -> Router {
+    let router = router(readiness, registry);
+    match page {
+        Some(page) => router.merge(page.router()),
+        None => router,
+    }
 }
 
 /// With `?verbose`, as in Kubernetes, every gate and note comes before the answer.

@@ -23,7 +23,7 @@ use crate::engine::managed::Marks;
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::readiness::Readiness;
 use crate::world::locate::{self, ReleaseQuery};
-use crate::world::{NewestRecord, read};
+use crate::world::{InFlight, NewestRecord, read};
 
 /// The label selector of objects that a Helm release manages.
 const HELM_SELECTOR: &str = "app.kubernetes.io/managed-by=Helm";
@@ -124,6 +124,14 @@ impl Caches {
         (records.max_by_key(|record| (record.entry.created, record.entry.revision)), secrets && config_maps)
     }
 
+    /// The operations in flight, as [`Known::in_flight`](crate::world::Known::in_flight).
+    pub(super) fn in_flight(&self, limit: usize) -> (Vec<InFlight>, usize, bool) {
+        let ((mut found, in_secrets), secrets) = self.secrets.read(|index| index.in_flight(limit));
+        let ((more, in_config_maps), config_maps) = self.config_maps.read(|index| index.in_flight(limit));
+        found.extend(more);
+        (InFlight::oldest(found, limit), in_secrets + in_config_maps, secrets && config_maps)
+    }
+
     pub(super) fn helm_releases(&self) -> &HelmReleases {
         &self.helm_releases
     }
@@ -195,5 +203,41 @@ impl WatchTasks<'_> {
     {
         self.start::<K, _>(HELM_SELECTOR, &scaled.of_releases, of_releases);
         self.start::<K, _>(SVELTOS_SELECTOR, &scaled.of_profiles, of_profiles);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use serde_json::json;
+
+    use super::*;
+
+    fn index(kind: &'static str, pending_since: &[(&str, &str)]) -> Index {
+        let mut index = Index::new(kind, Arc::default());
+        for (release, created) in pending_since {
+            let metadata = json!({
+                "name": format!("sh.helm.release.v1.{release}.v1"), "namespace": "shop", "uid": "u", "resourceVersion": "1",
+                "creationTimestamp": created,
+                "labels": {"owner": "helm", "name": release, "version": "1", "status": "pending-install"},
+            });
+            let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
+            index.apply(&metadata);
+        }
+        index
+    }
+
+    #[test]
+    fn the_oldest_operations_of_both_kinds_are_kept_at_a_cut() {
+        let caches = Caches::new(&Arc::default());
+        let starts = |limit: usize| {
+            let (found, total, in_sync) = caches.in_flight(limit);
+            (found.into_iter().map(|it| it.release.name).collect::<Vec<_>>(), total, in_sync)
+        };
+        assert_eq!(starts(9), (vec![], 0, false));
+        caches.secrets.replace(index("Secret", &[("b", "2026-11-21T09:02:00Z"), ("d", "2026-11-21T09:04:00Z")]));
+        assert_eq!(starts(9), (vec!["b".to_owned(), "d".to_owned()], 2, false), "ConfigMaps are not in sync");
+        caches.config_maps.replace(index("ConfigMap", &[("a", "2026-11-21T09:01:00Z"), ("c", "2026-11-21T09:03:00Z")]));
+        assert_eq!(starts(3), (["a", "b", "c"].map(str::to_owned).to_vec(), 4, true));
     }
 }

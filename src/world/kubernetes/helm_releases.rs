@@ -81,6 +81,11 @@ impl HelmReleases {
         self.0.read(split)
     }
 
+    /// All that can be parsed; `None` if the copy is not in sync.
+    pub(super) fn all(&self) -> Option<Vec<Driver>> {
+        self.0.read(|drivers| drivers.0.values().filter_map(|known| known.driver.clone()).collect())
+    }
+
     /// Follows them and their definition, forever.
     pub(super) fn follow(&self, client: &Client, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
@@ -260,8 +265,9 @@ mod tests {
             (known(&helm_releases, "web"), helm_releases.installed_in(&origin, "web", "shop")),
             (Some(0), Some(None))
         );
+        assert_eq!(helm_releases.all().map(|all| all.len()), Some(0));
         helm_releases.0.definition.send_replace(installed());
-        assert_eq!(known(&helm_releases, "web"), None);
+        assert_eq!((known(&helm_releases, "web"), helm_releases.all().map(|all| all.len())), (None, None));
 
         let mut drivers = Drivers::default();
         let mut installed_there = watched("web", json!({"storageNamespace": "records"}));
@@ -271,6 +277,7 @@ mod tests {
         drivers.apply(&installed_there);
         helm_releases.0.objects.replace(drivers);
         assert_eq!(known(&helm_releases, "web"), Some(0));
+        assert_eq!(helm_releases.all().unwrap().iter().map(|it| &*it.name).collect::<Vec<_>>(), ["web"]);
         assert_eq!(helm_releases.installed_in(&origin, "web", "shop"), Some(Some("records".to_owned())));
         assert_eq!(helm_releases.installed_in(&origin, "other", "shop"), Some(None));
         // The copy of a definition's earlier life is of no use.

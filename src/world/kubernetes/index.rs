@@ -8,8 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::deleted_pending::{DeletedPendingRecord, DeletedPendingRecords};
 use super::watch::Feed;
-use crate::engine::release::stamps::{KEYS, TARGET_NAMESPACE};
-use crate::engine::release::{Entry, Revision, Stamps, Status, Storage};
+use crate::engine::release::stamps::{KEYS, STARTED, TARGET_NAMESPACE};
+use crate::engine::release::{Entry, ReleaseRef, Revision, Stamps, Status, Storage};
+use crate::world::InFlight;
 use crate::world::locate::{self, ReleaseQuery};
 use crate::world::read;
 
@@ -99,6 +100,28 @@ impl Index {
             release: release.into(),
         });
         locations.iter().filter_map(|location| Some(location.with(self.releases.get(location)?))).collect()
+    }
+
+    /// The releases with an operation in flight, those that started first at most `limit`, and how many there are.
+    pub(super) fn in_flight(&self, limit: usize) -> (Vec<InFlight>, usize) {
+        let mut found: Vec<_> = self
+            .releases
+            .iter()
+            .filter_map(|(location, records)| {
+                let newest = records.iter().max_by_key(|entry| entry.revision)?;
+                newest.status.is_in_flight().then(|| (newest.started(), location, records))
+            })
+            .collect();
+        // The same order as that of `InFlight::oldest`, so that the cut of two indexes is right. Only what is kept is copied.
+        found.sort_unstable_by_key(|(started, location, _)| (*started, &*location.namespace, &*location.release));
+        let total = found.len();
+        let first = found.into_iter().take(limit).map(|(started, location, records)| InFlight {
+            started,
+            release: ReleaseRef::new(&*location.namespace, &*location.release),
+            storage: location.storage,
+            entries: records.iter().map(CompactEntry::entry).collect(),
+        });
+        (first.collect(), total)
     }
 
     fn insert(&mut self, metadata: &ObjectMeta) {
@@ -238,6 +261,12 @@ impl CompactEntry {
             created: self.created,
             stamps: Stamps::of(|key| self.stamp(key).map(str::to_owned)),
         }
+    }
+
+    /// When the operation of the record started, as [`Entry::started`].
+    fn started(&self) -> Option<Timestamp> {
+        let stamps = Stamps::of(|key| self.stamp(key).filter(|_| key == STARTED).map(str::to_owned));
+        stamps.operation_started(Some(self.status), self.created)
     }
 
     fn stamp(&self, key: &str) -> Option<&str> {

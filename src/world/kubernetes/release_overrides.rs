@@ -40,6 +40,15 @@ impl ReleaseOverrides {
         self.0.read(|overrides| overrides.0.values().filter(of_release).cloned().collect()).unwrap_or_default()
     }
 
+    /// The overrides that match, as [`Known::overrides_that`](crate::world::Known::overrides_that).
+    pub(super) fn that(&self, matches: &dyn Fn(&Override) -> bool, limit: usize) -> Option<(Vec<Override>, usize)> {
+        self.0.read(|overrides| {
+            let mut matching: Vec<_> = overrides.0.values().filter(|it| matches(it)).collect();
+            matching.sort_unstable_by_key(|it| (it.spec.expires_at, &*it.namespace, &*it.name));
+            (matching.iter().take(limit).map(|it| (*it).clone()).collect(), matching.len())
+        })
+    }
+
     /// How many known overrides match.
     pub(super) fn count(&self, sort: impl Fn(&Override) -> bool) -> usize {
         self.0.read(|overrides| overrides.0.values().filter(|it| sort(it)).count()).unwrap_or_default()
@@ -149,6 +158,7 @@ mod tests {
     fn they_are_found_by_release_while_the_copy_is_whole() {
         let known = ReleaseOverrides::new();
         assert!(known.of("shop", "web").is_empty());
+        assert_eq!(known.that(&|_| true, 9), None);
         known.0.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
         let mut overrides = OverridesByName::default();
         overrides.apply(&object("one", "web", "manual-edit"));
@@ -163,6 +173,10 @@ mod tests {
         let of_web = known.some(1, |it| it.spec.release == "web");
         assert_eq!(of_web, [("shop".to_owned(), "one".to_owned())]);
         assert_eq!((known.some(9, |_| true).len(), known.some(1, |_| true).len()), (2, 1));
+        let that = |limit: usize| known.that(&|it| it.namespace == "shop", limit).unwrap();
+        let (first, total) = that(1);
+        assert_eq!((&*first[0].name, first.len(), total, that(9).0.len()), ("one", 1, 2, 2));
+        assert_eq!(known.that(&|it| it.spec.release == "none", 9), Some((vec![], 0)));
         known.0.objects.clear(OverridesByName::default());
         assert!(known.of("shop", "web").is_empty());
     }

@@ -100,6 +100,7 @@ fn serve(keeper: Arc<Gatekeeper>, ready: &Sender<(String, String)>) {
             clients: None,
             metrics: Arc::new(HttpsMetrics::new()),
             registry: Arc::default(),
+            page: None,
             readiness: Readiness::new(),
             limits: Limits::default(),
         };

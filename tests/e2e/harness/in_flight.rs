@@ -16,16 +16,19 @@ use crate::harness::records::V2;
 /// How long an operation may take once nothing blocks it.
 const WHILE: Duration = Duration::from_secs(60);
 
-/// A plane where an operation counts as stuck after three seconds, bob's edits only cause warnings, and every service
-/// account `corrector` is a manager.
+/// A plane where an operation counts as stuck after three seconds, bob's edits only cause warnings, every service
+/// account `corrector` is a manager, and releases called `frozen` are frozen.
 pub(crate) fn impatient() -> &'static Plane {
     static PLANE: OnceLock<Plane> = OnceLock::new();
     PLANE.get_or_init(|| {
         let cases = "[{when: {users: [bob]}, mode: warn}, {when: {serviceAccounts: ['*']}, mode: audit}]";
+        let freeze = "{name: stock-taking, reason: we count <all>, timeZone: Europe/Berlin, from: 2026-01-01, to: 2099-01-01, \
+                      releases: [frozen]}";
         let policy = policy("staleAfter: 3s")
             .replace("\nrules:\n", &format!("\nrules:\n  manual-edit: {{cases: {cases}}}\n"))
+            .replace("\nrules:\n", &format!("\nfreezes: [{freeze}]\nrules:\n"))
             .replace("\nmanagers:\n", "\nmanagers:\n  - system:serviceaccount:*:corrector\n");
-        Plane::start(&policy)
+        Plane::start_with(&policy, &["--page"])
     })
 }
 

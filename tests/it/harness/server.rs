@@ -124,6 +124,7 @@ impl Server {
             clients,
             metrics: Arc::new(HttpsMetrics::new()),
             registry: Arc::default(),
+            page: None,
             readiness: Readiness::new(),
             limits,
         };

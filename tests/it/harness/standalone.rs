@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::client::{Client, Connection, request};
+use crate::harness::client::{Answer, Client, Connection, request};
 
 /// A running server; killed when dropped.
 pub(crate) struct Standalone {
@@ -49,6 +49,18 @@ impl Standalone {
             request.headers_mut().insert(*name, value.parse().unwrap());
         }
         self.client.connect().await.send(request).await.unwrap().body
+    }
+
+    /// A GET to the port of reviews.
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.client.connect().await.get(path).await
+    }
+
+    /// A request to the admin port.
+    pub(crate) async fn admin(&self, method: ::http::Method, path: &str, host: &str) -> Answer {
+        let mut request = request(method, path, None, Bytes::new());
+        request.headers_mut().insert("host", host.parse().unwrap());
+        Connection::plain(self.admin).await.send(request).await.unwrap()
     }
 
     pub(crate) async fn metrics(&self) -> String {

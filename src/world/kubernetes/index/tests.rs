@@ -91,6 +91,37 @@ fn what_an_entry_says_survives_the_index() {
 }
 
 #[test]
+fn operations_in_flight_are_those_of_the_newest_records_oldest_start_first() {
+    // An uninstall starts on a record that may be months old.
+    let mut uninstalling = stamped(record("shop", "old", 1, "uninstalling"), "shop");
+    uninstalling["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+    let index = index(&[
+        uninstalling,
+        record("shop", "late", 30, "pending-upgrade"),
+        record("shop", "early", 8, "deployed"),
+        record("shop", "early", 9, "pending-rollback"),
+        record("other", "early", 9, "pending-install"),
+        // Neither recovered nor finished operations are in flight.
+        record("shop", "done", 2, "deployed"),
+        record("shop", "recovered", 2, "pending-upgrade"),
+        record("shop", "recovered", 3, "failed"),
+    ]);
+    let named = |limit: usize| {
+        let (found, total) = index.in_flight(limit);
+        (found.iter().map(|it| it.release.to_string()).collect::<Vec<_>>(), total)
+    };
+    let (all, total) = named(9);
+    assert_eq!((&all[..], total), (&["other/early", "shop/early", "shop/old", "shop/late"].map(str::to_owned)[..], 4));
+    assert_eq!(named(2), (all[..2].to_vec(), 4));
+    let (found, _) = index.in_flight(3);
+    assert_eq!((found[1].entries.len(), found[2].started), (2, "2026-11-21T09:23:20Z".parse().ok()));
+    assert!(found.iter().all(|it| {
+        let newest = it.entries.iter().max_by_key(|entry| entry.revision).unwrap();
+        newest.started() == it.started && it.storage == Storage::Secret
+    }));
+}
+
+#[test]
 fn superseded_records_leave_and_stay_out() {
     let mut index = index(&[record("shop", "web", 1, "deployed"), record("shop", "web", 2, "pending-upgrade")]);
     index.apply(&metadata(&record("shop", "web", 2, "deployed")));

@@ -131,6 +131,7 @@ fn serve(certificates: &Path, made_at: Timestamp, ready: &Sender<Server>) {
             certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path).unwrap()),
             metrics: Arc::new(HttpsMetrics::new()),
             registry: Arc::default(),
+            page: None,
             readiness: Readiness::new(),
             limits: Limits::default(),
         };

@@ -1,0 +1,147 @@
+//! The page of `serve --page` on the admin port: operations in flight, freezes, overrides in force, and the last refusals.
+//!
+//! It is computed from what the replica knows already, at most once in [`FRESH`] however many clients ask. Only where the
+//! next step of a stuck release depends on superseded records, which no copy holds, their metadata is listed. The work runs
+//! on the runtime of the reviews, beside their network, so the thread of the admin port only waits.
+
+mod html;
+mod snapshot;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, StatusCode};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+use tokio::task::JoinError;
+use tokio::time::{Instant, timeout};
+
+use super::report::refusals::LastRefusals;
+use crate::budget::beside_the_network;
+use crate::engine::policy::Policies;
+use crate::world::Known;
+use crate::world::kubernetes::clock::ServerClock;
+
+/// How long a computed page is served.
+const FRESH: Duration = Duration::from_secs(3);
+
+/// How long a client waits for a page that is being computed.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the page shows, and the last page.
+#[derive(Clone)]
+pub struct OverviewPage(Arc<Source>);
+
+struct Source {
+    world: Arc<dyn Known>,
+    policies: Arc<ArcSwap<Policies>>,
+    clock: Arc<ServerClock>,
+    refusals: Arc<LastRefusals>,
+    /// Of the reviews, not of the admin port.
+    runtime: Handle,
+    /// The last page. Locked while a page is computed.
+    last: Arc<Mutex<Option<(Instant, Bytes)>>>,
+}
+
+impl OverviewPage {
+    /// A page that is computed on the current runtime.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub(crate) fn new(
+        world: Arc<dyn Known>,
+        policies: Arc<ArcSwap<Policies>>,
+        clock: Arc<ServerClock>,
+        refusals: Arc<LastRefusals>,
+    ) -> Self {
+        let (runtime, last) = (Handle::current(), Arc::default());
+        Self(Arc::new(Source { world, policies, clock, refusals, runtime, last }))
+    }
+
+    /// Routes `/`. Other methods than GET and HEAD are refused.
+    pub(crate) fn router(self) -> Router {
+        Router::new().route("/", get(answer).with_state(self))
+    }
+
+    /// The page, at most [`FRESH`] old.
+    async fn html(&self) -> Result<Bytes, JoinError> {
+        let mut last = Arc::clone(&self.0.last).lock_owned().await;
+        if let Some((_, page)) = last.as_ref().filter(|(computed, _)| computed.elapsed() < FRESH) {
+            return Ok(page.clone());
+        }
+        let source = Arc::clone(&self.0);
+        // The task has the lock: a client that leaves neither stops it, nor makes room for a second one.
+        let computed = self.0.runtime.spawn(async move {
+            let page = source.compute().await;
+            *last = Some((Instant::now(), page.clone()));
+            page
+        });
+        computed.await
+    }
+}
+
+impl Source {
+    async fn compute(&self) -> Bytes {
+        let Self { world, policies, clock, refusals, .. } = self;
+        let policies = policies.load_full();
+        let shown = snapshot::take(world.as_ref(), &policies, refusals.newest(), clock.now()).await;
+        Bytes::from(beside_the_network(|| html::page(&shown)))
+    }
+}
+
+impl fmt::Debug for OverviewPage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("OverviewPage").finish_non_exhaustive()
+    }
+}
+
+async fn answer(State(page): State<OverviewPage>, headers: HeaderMap) -> Response {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if !is_direct(host) {
+        let text = "open this page by `kubectl port-forward` as http://localhost, or by an IP address\n";
+        return plain(StatusCode::MISDIRECTED_REQUEST, text);
+    }
+    match timeout(PATIENCE, page.html()).await {
+        Ok(Ok(html)) => {
+            let kind = [(CONTENT_TYPE, "text/html; charset=utf-8"), (CONTENT_SECURITY_POLICY, html::policy())];
+            (kind, SAFE, html).into_response()
+        }
+        Ok(Err(error)) => {
+            tracing::error!(%error, "failed to compute the page");
+            plain(StatusCode::INTERNAL_SERVER_ERROR, "the page cannot be computed\n")
+        }
+        Err(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "the replica is busy; try again in a few seconds\n"),
+    }
+}
+
+const SAFE: [(http::HeaderName, &str); 3] =
+    [(CACHE_CONTROL, "no-store"), (X_CONTENT_TYPE_OPTIONS, "nosniff"), (REFERRER_POLICY, "no-referrer")];
+
+fn plain(status: StatusCode, text: &'static str) -> Response {
+    (status, [(CONTENT_TYPE, "text/plain; charset=utf-8")], SAFE, text).into_response()
+}
+
+/// Whether a Host header is `localhost` or an IP address. A website that rebinds its name to this address sends its name.
+fn is_direct(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !host.ends_with(']') => name,
+        _ => host,
+    };
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    bare.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests;

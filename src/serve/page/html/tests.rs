@@ -1,0 +1,129 @@
+use super::*;
+use crate::engine::release_override::OverrideSpec;
+use crate::inspect::status::ReleaseOwner;
+use crate::inspect::storage_kind::StorageKind;
+
+const NOW: &str = "2026-11-21T10:00:00Z";
+
+fn operation_of(text: &str) -> ReleaseSummary {
+    ReleaseSummary {
+        namespace: "shop".to_owned(),
+        release: text.to_owned(),
+        storage: StorageKind::Secret,
+        record: text.to_owned(),
+        revision: 2,
+        status: "pending-upgrade",
+        since: Some("2026-11-21T09:00:00Z".parse().unwrap()),
+        holder: Some(text.to_owned()),
+        manager: None,
+        chart: Some(text.to_owned()),
+        owner: ReleaseOwner::Flux(text.to_owned()),
+        stuck: Stuck::Yes,
+        stuck_from: None,
+        interrupted: None,
+        next: Some(text.to_owned()),
+    }
+}
+
+fn snapshot(text: &str) -> Snapshot {
+    let spec = OverrideSpec {
+        release: text.to_owned(),
+        rules: vec![RuleId::known("manual-edit")],
+        users: Some(vec![text.to_owned()]),
+        reason: text.to_owned(),
+        expires_at: NOW.parse().unwrap(),
+    };
+    let (namespace, name, created_by) = (text.to_owned(), text.to_owned(), Some(text.to_owned()));
+    let refusal = Refusal {
+        at: NOW.parse().unwrap(),
+        user: text.to_owned(),
+        operation: "UPDATE",
+        object: text.to_owned(),
+        rules: vec!["manual-edit"],
+        sentences: vec![text.to_owned()],
+    };
+    let freeze = |in_force, when: &str| {
+        let [name, reason, scope] = [text, text, text].map(str::to_owned);
+        ShownFreeze { name, reason, scope, in_force, when: when.to_owned() }
+    };
+    Snapshot {
+        time: NOW.parse().unwrap(),
+        operations: vec![operation_of(text)],
+        in_flight: 1_201,
+        in_sync: true,
+        freezes: vec![freeze(true, "until 2027-01-02 06:00 Europe/Berlin"), freeze(false, "from 2027-04-01 00:00 UTC")],
+        freezes_in_force: 1,
+        freezes_to_come: 1,
+        overrides: Some(vec![(Override { namespace, name, created: None, created_by, spec }, None)]),
+        overrides_in_force: 1,
+        refusals: vec![refusal],
+    }
+}
+
+#[test]
+fn nothing_that_strangers_choose_becomes_markup() {
+    let html = page(&snapshot("<img src=x onerror=alert(1)>\"'&</p><script>alert(2)</script>\u{202e}\u{0}"));
+    assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (1, 1));
+    assert!(!html.contains("<img") && !html.contains('\u{202e}') && !html.contains('\u{0}'));
+    // Five of the operation, three of each freeze, six of the override, three of the refusal.
+    assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 20);
+}
+
+#[test]
+fn an_operation_is_shown_with_holder_age_and_next_step_and_those_left_out_are_counted() {
+    let html = page(&snapshot("web"));
+    assert!(html.contains("<b>shop/web</b> <span class=\"severity\">stuck</span>"), "{html}");
+    assert!(html.contains("pending-upgrade, revision 2, held by <b>web</b> for 60 min"), "{html}");
+    assert!(html.contains("Next: <code>web</code>") && html.contains("1,200 more are not shown."), "{html}");
+    assert!(!html.contains("may be missing"));
+}
+
+#[test]
+fn an_empty_page_says_so_and_a_lost_watch_is_shown() {
+    let html = page(&Snapshot::default());
+    for text in [
+        "No operation is in flight.",
+        "operations may be missing",
+        "Nothing is frozen, and no freeze is to come.",
+        "The watch of the ReleaseOverrides is interrupted.",
+        "has refused nothing",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
+    let html = page(&Snapshot { overrides: Some(vec![]), in_sync: true, ..Snapshot::default() });
+    assert!(html.contains("No override is in force.") && !html.contains("interrupted"), "{html}");
+}
+
+#[test]
+fn freezes_say_whether_they_are_in_force_and_the_moment_at_which_that_changes() {
+    let html = page(&snapshot("year-end"));
+    for text in [
+        "1 in force, 1 to come",
+        "<b>year-end</b> <span class=\"severity\">in force</span>",
+        "Frozen until 2027-01-02 06:00 Europe/Berlin: year-end",
+        "<b>year-end</b> <span class=\"severity\">to come</span>",
+        "Frozen from 2027-04-01 00:00 UTC: year-end",
+    ] {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+}
+
+#[test]
+fn the_page_is_bounded_whatever_strangers_write() {
+    let one = snapshot(&"<".repeat(100_000));
+    let many = |operation: &ReleaseSummary| vec![operation.clone(); 200];
+    let html = page(&Snapshot { operations: many(&one.operations[0]), in_flight: 200, ..one });
+    assert!(html.len() < 2 << 20, "{}", html.len());
+    let shown = html.matches("pending-upgrade").count();
+    assert!(shown > 1 && html.contains(&format!("{} more are not shown.", 200 - shown)), "{shown}");
+}
+
+#[test]
+fn the_policy_allows_only_the_style_and_the_script_of_the_page() {
+    let policy = policy();
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
+    let html = page(&Snapshot::default());
+    for remote in ["src=", "href=", "url("] {
+        assert!(!html.contains(remote), "{remote}");
+    }
+}

@@ -1,0 +1,175 @@
+//! What the page shows at one moment.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::{Instant, timeout_at};
+
+use crate::budget::beside_the_network;
+use crate::engine::evidence::{Answer, Knowledge, Query};
+use crate::engine::flux::Driver;
+use crate::engine::policy::{Freeze, FreezeState, Policies};
+use crate::engine::release::History;
+use crate::engine::release_override::Override;
+use crate::inspect::status::{ReleaseSummary, Stuck, assess};
+use crate::serve::report::refusals::Refusal;
+use crate::world::{InFlight, Known};
+
+/// How many operations, freezes and overrides are shown; more are counted.
+const SHOWN: usize = 200;
+
+/// How many histories one page may list.
+const HISTORIES: usize = 10;
+
+/// How long all of them may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is shown.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    pub(super) time: Timestamp,
+    /// Stuck ones first, then in the order in which they started.
+    pub(super) operations: Vec<ReleaseSummary>,
+    /// How many operations are in flight.
+    pub(super) in_flight: usize,
+    /// Whether the copies of records are in sync.
+    pub(super) in_sync: bool,
+    /// Those in force first, then those to come; in each the next to change first.
+    pub(super) freezes: Vec<ShownFreeze>,
+    pub(super) freezes_in_force: usize,
+    pub(super) freezes_to_come: usize,
+    /// Those that expire first come first, each with its end by the policy. `None` if they are not known.
+    pub(super) overrides: Option<Vec<(Override, Option<Timestamp>)>>,
+    /// How many overrides are in force.
+    pub(super) overrides_in_force: usize,
+    /// Newest first.
+    pub(super) refusals: Vec<Refusal>,
+}
+
+/// A freeze, in the words of the policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ShownFreeze {
+    pub(super) name: String,
+    pub(super) reason: String,
+    pub(super) scope: String,
+    /// Otherwise it is to come.
+    pub(super) in_force: bool,
+    /// `until 2027-01-02 06:00 Europe/Berlin`, `from 2026-12-20 00:00 Europe/Berlin`.
+    pub(super) when: String,
+}
+
+/// Collects what is shown.
+pub(super) async fn take(world: &dyn Known, policies: &Policies, refusals: Vec<Refusal>, time: Timestamp) -> Snapshot {
+    let (mut shown, drivers) = beside_the_network(|| {
+        let mut shown = Snapshot { time, refusals, ..Snapshot::default() };
+        let drivers = operations(world, policies, &mut shown);
+        freezes(policies, &mut shown);
+        overrides(world, policies, &mut shown);
+        (shown, drivers)
+    });
+    complete(world, policies, drivers.as_deref(), &mut shown).await;
+    shown.operations.sort_by_key(|row| row.stuck == Stuck::No);
+    shown
+}
+
+/// The operations, as far as the copies know. Returns the HelmReleases.
+fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> Option<Vec<Driver>> {
+    let (found, in_flight, in_sync) = world.in_flight(SHOWN);
+    let drivers = if found.is_empty() { None } else { world.drivers() };
+    let rows = found.into_iter().filter_map(|InFlight { release, storage, entries, .. }| {
+        let policy = policies.of(&release.namespace);
+        let known = History::new(entries);
+        let mut row = assess(&release, storage, &known, drivers.as_deref(), policy, shown.time)?;
+        // The next step then depends on superseded records, of which there are no copies.
+        if row.stuck == Stuck::Yes && known.newest_deployed().is_none() {
+            row.next = None;
+        }
+        Some(row)
+    });
+    shown.operations = rows.collect();
+    (shown.in_flight, shown.in_sync) = (in_flight, in_sync);
+    drivers
+}
+
+/// Finds the missing next steps of the oldest operations. In those of the others is the command that says more.
+async fn complete(world: &dyn Known, policies: &Policies, drivers: Option<&[Driver]>, shown: &mut Snapshot) {
+    let until = Instant::now() + PATIENCE;
+    let unclear = shown.operations.iter_mut().filter(|row| row.next.is_none());
+    for (asked, row) in unclear.enumerate() {
+        let release = row.release_ref();
+        let whole = match asked < HISTORIES {
+            true => timeout_at(until, history(world, row)).await.ok().flatten(),
+            false => None,
+        };
+        let policy = policies.of(&release.namespace);
+        let again = whole.and_then(|whole| assess(&release, row.storage.into(), &whole, drivers, policy, shown.time));
+        match again {
+            Some(again) => *row = again,
+            None => row.next = Some(format!("interlock status {release}")),
+        }
+    }
+}
+
+/// The metadata of all records of a release; `None` if they cannot be listed, or the operation has ended.
+async fn history(world: &dyn Known, row: &ReleaseSummary) -> Option<History> {
+    let (namespace, release) = (row.namespace.clone(), row.release.clone());
+    match world.answer(&Query::History { storage: row.storage.into(), namespace, release }).await {
+        Answer::Known(Knowledge::History(whole)) if whole.newest()?.status.is_in_flight() => Some(whole),
+        _ => None,
+    }
+}
+
+fn freezes(policies: &Policies, shown: &mut Snapshot) {
+    let at = |(_, freeze)| Some((freeze, FrozenWhen::of(freeze, shown.time)?));
+    let mut found: Vec<(&Freeze, FrozenWhen)> = policies.freezes().filter_map(at).collect();
+    found.sort_by_key(|(_, when)| *when);
+    shown.freezes_in_force = found.iter().filter(|(_, when)| when.is_in_force()).count();
+    shown.freezes_to_come = found.len() - shown.freezes_in_force;
+    let rows = found.into_iter().take(SHOWN).map(|(freeze, when)| ShownFreeze {
+        name: freeze.name.clone(),
+        reason: freeze.reason.clone(),
+        scope: freeze.scope.clone(),
+        in_force: when.is_in_force(),
+        when: match when {
+            FrozenWhen::Until(until) => freeze.shown_until(Some(until)),
+            FrozenWhen::ForGood => freeze.shown_until(None),
+            FrozenWhen::From(from) => format!("from {}", freeze.shown(from)),
+        },
+    });
+    shown.freezes = rows.collect();
+}
+
+/// In the order in which freezes are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum FrozenWhen {
+    Until(Timestamp),
+    ForGood,
+    From(Timestamp),
+}
+
+impl FrozenWhen {
+    /// `None` if the freeze is over.
+    fn of(freeze: &Freeze, now: Timestamp) -> Option<Self> {
+        match freeze.at(now) {
+            FreezeState::InForce(Some(until)) => Some(Self::Until(until)),
+            FreezeState::InForce(None) => Some(Self::ForGood),
+            FreezeState::Open(from) => from.map(Self::From),
+        }
+    }
+
+    fn is_in_force(self) -> bool {
+        !matches!(self, Self::From(_))
+    }
+}
+
+fn overrides(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) {
+    let bounds = |it: &Override| &policies.of(&it.namespace).overrides;
+    let time = shown.time;
+    let Some((found, in_force)) = world.overrides_that(&|it| it.is_in_force(bounds(it), time), SHOWN) else { return };
+    shown.overrides =
+        Some(found.into_iter().map(|it| (it.closes(bounds(&it)), it)).map(|(end, it)| (it, end)).collect());
+    shown.overrides_in_force = in_force;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use jiff::SignedDuration;
+
+use super::*;
+use crate::engine::policy::Policy;
+use crate::engine::policy_files::{LoadedPolicies, PolicyFiles};
+use crate::engine::release::{Entry, ReleaseRef, Status, Storage};
+use crate::engine::release_override::OverrideSpec;
+use crate::engine::rule::RuleId;
+use crate::world::{AnswerFuture, Payer, World};
+use Status::{Deployed, PendingUpgrade, Superseded};
+
+const NOW: &str = "2026-11-21T10:00:00Z";
+
+/// What copies know, the histories that can be listed, and the releases that were asked for.
+#[derive(Default)]
+struct Copies {
+    in_flight: Vec<InFlight>,
+    overrides: Option<Vec<Override>>,
+    histories: BTreeMap<String, Vec<Entry>>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl World for Copies {
+    fn answer_for<'w>(&'w self, query: &'w Query, _: Payer<'w>) -> AnswerFuture<'w> {
+        let Query::History { namespace, release, .. } = query else { unreachable!("{query:?}") };
+        let release = format!("{namespace}/{release}");
+        let found = self.histories.get(&release).cloned();
+        self.asked.lock().unwrap().push(release);
+        Box::pin(async move {
+            match found {
+                Some(entries) => Answer::Known(Knowledge::History(History::new(entries))),
+                // An API server that does not answer.
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+impl Known for Copies {
+    fn in_flight(&self, limit: usize) -> (Vec<InFlight>, usize, bool) {
+        (self.in_flight.iter().take(limit).cloned().collect(), self.in_flight.len(), true)
+    }
+
+    fn drivers(&self) -> Option<Vec<Driver>> {
+        Some(vec![])
+    }
+
+    fn overrides_that(&self, matches: &dyn Fn(&Override) -> bool, limit: usize) -> Option<(Vec<Override>, usize)> {
+        let matching: Vec<_> = self.overrides.as_ref()?.iter().filter(|it| matches(it)).cloned().collect();
+        let total = matching.len();
+        Some((matching.into_iter().take(limit).collect(), total))
+    }
+}
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+fn ago(minutes: i64) -> Option<Timestamp> {
+    now().checked_sub(SignedDuration::from_mins(minutes)).ok()
+}
+
+fn entry(revision: u64, status: Status, minutes_ago: i64) -> Entry {
+    Entry { created: ago(minutes_ago), ..Entry::of_web(revision, status) }
+}
+
+fn in_flight(release: &str, entries: Vec<Entry>) -> InFlight {
+    let started = entries.last().unwrap().started();
+    InFlight { started, release: ReleaseRef::new("shop", release), storage: Storage::Secret, entries }
+}
+
+fn shipped() -> Policies {
+    Policies::from(Policy::shipped().unwrap())
+}
+
+async fn next_steps(world: &Copies) -> Vec<(String, String)> {
+    let shown = take(world, &shipped(), vec![], now()).await;
+    shown.operations.into_iter().map(|row| (row.release, row.next.unwrap())).collect()
+}
+
+fn pairs(wanted: &[(&str, &str)]) -> Vec<(String, String)> {
+    wanted.iter().map(|(release, next)| ((*release).to_owned(), (*next).to_owned())).collect()
+}
+
+#[tokio::test]
+async fn stuck_operations_come_first_and_those_of_the_copies_are_enough_for_most() {
+    let world = Copies {
+        in_flight: vec![
+            in_flight("young", vec![entry(1, Deployed, 90), entry(2, PendingUpgrade, 1)]),
+            in_flight("old", vec![entry(1, Deployed, 90), entry(2, PendingUpgrade, 60)]),
+        ],
+        ..Copies::default()
+    };
+    assert_eq!(
+        next_steps(&world).await,
+        pairs(&[("old", "interlock unstick shop/old"), ("young", "wait until 10:14 UTC")])
+    );
+    assert!(world.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn superseded_records_are_listed_for_a_few_and_nobody_waits_long() {
+    let stuck = |release: &str| in_flight(release, vec![entry(2, PendingUpgrade, 60)]);
+    let whole = vec![entry(1, Superseded, 90), entry(2, PendingUpgrade, 60)];
+    let ended = vec![entry(1, Superseded, 90), entry(2, Deployed, 60)];
+    let world = Copies {
+        in_flight: vec![stuck("a"), stuck("ended"), stuck("silent"), stuck("z")],
+        histories: [("shop/a".to_owned(), whole.clone()), ("shop/ended".to_owned(), ended)].into(),
+        ..Copies::default()
+    };
+    let begun = Instant::now();
+    assert_eq!(
+        next_steps(&world).await,
+        pairs(&[
+            ("a", "helm rollback a 1 -n shop"),
+            ("ended", "interlock status shop/ended"),
+            ("silent", "interlock status shop/silent"),
+            ("z", "interlock status shop/z"),
+        ])
+    );
+    assert_eq!(begun.elapsed(), PATIENCE);
+
+    let names: Vec<_> = (0..=HISTORIES).map(|number| format!("r{number:02}")).collect();
+    let world = Copies {
+        in_flight: names.iter().map(|name| stuck(name)).collect(),
+        histories: names.iter().map(|name| (format!("shop/{name}"), whole.clone())).collect(),
+        ..Copies::default()
+    };
+    let steps = next_steps(&world).await;
+    assert_eq!((world.asked.lock().unwrap().len(), &*steps[9].1), (HISTORIES, "helm rollback r09 1 -n shop"));
+    assert_eq!(steps[HISTORIES].1, "interlock status shop/r10");
+}
+
+#[tokio::test]
+async fn operations_are_counted_beyond_those_shown() {
+    let one = |number: usize| in_flight(&format!("r{number}"), vec![entry(1, PendingUpgrade, 1)]);
+    let world = Copies { in_flight: (0..SHOWN + 5).map(one).collect(), ..Copies::default() };
+    let shown = take(&world, &shipped(), vec![], now()).await;
+    assert_eq!((shown.operations.len(), shown.in_flight, shown.overrides), (SHOWN, SHOWN + 5, None));
+}
+
+#[tokio::test]
+async fn only_overrides_in_force_are_shown_with_their_end_by_the_policy() {
+    let overriding = |name: &str, created: i64, expires_in: i64| Override {
+        namespace: "shop".to_owned(),
+        name: name.to_owned(),
+        created: ago(created),
+        created_by: None,
+        spec: OverrideSpec {
+            release: "web".to_owned(),
+            rules: vec![RuleId::known("manual-edit")],
+            users: None,
+            reason: "r".to_owned(),
+            expires_at: now().checked_add(SignedDuration::from_mins(expires_in)).unwrap(),
+        },
+    };
+    let world = Copies {
+        overrides: Some(vec![overriding("open", 1, 30), overriding("over", 60, -1), overriding("long", 1, 100_000)]),
+        ..Copies::default()
+    };
+    let shown = take(&world, &shipped(), vec![], now()).await;
+    let overrides = shown.overrides.unwrap();
+    let named: Vec<_> = overrides.iter().map(|(it, end)| (&*it.name, *end)).collect();
+    let longest = ago(1).unwrap().checked_add(shipped().of("shop").overrides.max_duration).unwrap();
+    assert_eq!(named, [("open", ago(-30)), ("long", Some(longest))]);
+    assert_eq!(shown.overrides_in_force, 2);
+}
+
+/// The policies of a cluster and of the namespace `shop`, by their freezes.
+fn policies(cluster: &str, shop: &str) -> Policies {
+    let mut files = PolicyFiles::default();
+    let file =
+        |kind: &str, freezes: &str| format!("apiVersion: interlock.dev/v1alpha1\nkind: {kind}\nfreezes: [{freezes}]\n");
+    files.set_cluster("c".into(), file("ClusterPolicy", cluster));
+    files.add_namespace("shop".into(), "n".into(), file("NamespacePolicy", shop));
+    LoadedPolicies::of(&files).into_policies().unwrap()
+}
+
+#[tokio::test]
+async fn freezes_in_force_come_before_those_to_come_and_those_over_are_left_out() {
+    let policies = policies(
+        "{name: later, reason: r, timeZone: UTC, from: 2027-04-01, to: 2027-04-02}, \
+         {name: over, reason: r, timeZone: UTC, from: 2026-10-01, to: 2026-10-02}, \
+         {name: soon, reason: r, timeZone: UTC, weekdays: [sunday], releases: [web]}, \
+         {name: year-end, reason: stock-taking, timeZone: Europe/Berlin, from: 2026-11-20, to: 2027-01-02T06:00}",
+        "{name: own, reason: r, timeZone: UTC, effect: allowOnly, from: 2026-10-01, to: 2026-10-02}",
+    );
+    let shown = take(&Copies::default(), &policies, vec![], now()).await;
+    let freezes: Vec<_> = shown.freezes.iter().map(|it| (&*it.name, it.in_force, &*it.when, &*it.scope)).collect();
+    assert_eq!(
+        freezes,
+        [
+            ("year-end", true, "until 2027-01-02 06:00 Europe/Berlin", "every release"),
+            ("own", true, "for good", "every release in namespace shop"),
+            ("soon", false, "from 2026-11-22 00:00 UTC", "releases web"),
+            ("later", false, "from 2027-04-01 00:00 UTC", "every release"),
+        ]
+    );
+    assert_eq!((shown.freezes_in_force, shown.freezes_to_come, &*shown.freezes[0].reason), (2, 2, "stock-taking"));
+}

@@ -1,0 +1,96 @@
+//! The last refusals of this replica, for the page on the admin port.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+
+use crate::engine::decision::Decision;
+
+/// How many refusals are kept. Each takes at most some 10 KiB, usually half a KiB.
+const KEPT: usize = 50;
+
+/// The newest refusals that were delivered. Repeats and dry runs are not among them.
+#[derive(Debug, Default)]
+pub(crate) struct LastRefusals(Mutex<VecDeque<Refusal>>);
+
+/// A refusal: names and sentences, which a [`Decision`] has made printable and bounded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// By this machine's clock.
+    pub(crate) at: Timestamp,
+    pub(crate) user: String,
+    pub(crate) operation: &'static str,
+    /// `apps/v1 Deployment shop/web`, or resource, namespace and name.
+    pub(crate) object: String,
+    pub(crate) rules: Vec<&'static str>,
+    pub(crate) sentences: Vec<String>,
+}
+
+impl LastRefusals {
+    /// Keeps a refusal, and forgets the oldest above the limit.
+    pub(crate) fn note(&self, decision: &Decision, at: Timestamp) {
+        if decision.allowed || decision.dry_run || decision.repeated {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT {
+            kept.pop_back();
+        }
+        kept.push_front(Refusal::of(decision, at));
+    }
+
+    /// Newest first.
+    pub(crate) fn newest(&self) -> Vec<Refusal> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+impl Refusal {
+    fn of(decision: &Decision, at: Timestamp) -> Self {
+        let Decision { resource, namespace, name, .. } = decision;
+        let refusing = || decision.findings.iter().filter(|finding| finding.refuses);
+        Self {
+            at,
+            user: decision.user.clone(),
+            operation: decision.operation.as_str(),
+            object: decision
+                .object
+                .as_ref()
+                .map_or_else(|| format!("{resource} {namespace}/{name}"), ToString::to_string),
+            rules: refusing().map(|finding| finding.rule.as_str()).collect(),
+            sentences: refusing().map(|finding| finding.message.clone()).chain(decision.objection.clone()).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::decision::tests::{decision, finding};
+    use crate::engine::rule::{Mode, RuleId};
+
+    #[test]
+    fn the_newest_refusals_are_kept_and_nothing_else() {
+        let refusals = LastRefusals::default();
+        let refused = |uid: &str| Decision {
+            user: uid.to_owned(),
+            ..decision(vec![
+                finding(RuleId::known("manual-edit"), Mode::Enforce),
+                finding(RuleId::known("manual-scale"), Mode::Warn),
+            ])
+        };
+        let at = Timestamp::UNIX_EPOCH;
+        refusals.note(&decision(vec![finding(RuleId::known("manual-edit"), Mode::Warn)]), at);
+        refusals.note(&Decision { dry_run: true, ..refused("dry") }, at);
+        refusals.note(&Decision { repeated: true, ..refused("again") }, at);
+        assert_eq!(refusals.newest(), []);
+        for user in 0..=KEPT {
+            refusals.note(&refused(&user.to_string()), at);
+        }
+        let newest = refusals.newest();
+        assert_eq!((newest.len(), &*newest[0].user, &*newest[KEPT - 1].user), (KEPT, "50", "1"));
+        assert_eq!((&*newest[0].object, &newest[0].rules[..]), ("apps/v1 Deployment shop/web", &["manual-edit"][..]));
+        assert_eq!(newest[0].sentences, ["It is so. Do this. [manual-edit]"]);
+    }
+}
