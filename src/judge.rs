@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::budget::{Budget, Busy, Holdings};
 use crate::engine::decide::{Step, Unjudged, decide, unjudged};
-use crate::engine::decision::Decision;
+use crate::engine::decision::{Decision, Transition};
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Evidence, Query};
 use crate::engine::facts::{Facts, Payloads, RecordBodies, RequestObjects, Subject};
@@ -155,7 +155,8 @@ impl Judge {
         let concluded = |request: &Request<'_>, facts: &Facts<'_>, outcome: Outcome| {
             let decision = Decision::of(request, facts, &outcome, started.elapsed());
             let decoded = objects.storage.and(bodies.get()).map(|inflated: &Inflated| inflated.took);
-            Judgement { outcome, decision: Decision { decoded, ..decision } }
+            let transition = (!decision.dry_run).then(|| Transition::of(facts, policy, now)).flatten().map(Box::new);
+            Judgement { outcome, decision: Decision { decoded, transition, ..decision } }
         };
         let judgement = match steps.take_memory(request, &objects, &payloads).await {
             Ok(()) => {

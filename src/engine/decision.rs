@@ -1,5 +1,7 @@
 //! The structured account of what happened to a review. The log line, metrics, Events and reports are built from it.
 
+mod transition;
+
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::str::FromStr;
@@ -9,6 +11,8 @@ use std::time::Duration;
 use jsonptr::Pointer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+pub use transition::{BadTransition, Transition, TransitionKind, TransitionOutcome};
 
 use super::facts::{Declaration, Facts, Subject};
 use super::json::first_at;
@@ -70,6 +74,8 @@ pub struct Decision {
     pub change: u64,
     /// Whether the API server sent the same request a moment ago; set by the [`Reporter`](crate::serve::report::Reporter).
     pub repeated: bool,
+    /// What happens to the status of a record; `None` for a dry run. Set by the [`Judge`](crate::judge::Judge).
+    pub transition: Option<Box<Transition>>,
     /// From the arrival of the body to the verdict.
     pub took: Duration,
     /// The time to inflate and parse the bodies of the records in the request, if it has any.
@@ -204,6 +210,7 @@ impl Decision {
             }),
             change: if is_found { change(request, facts.actor.name, outcome) } else { 0 },
             repeated: false,
+            transition: None,
             findings: findings.collect(),
             took,
             decoded: None,
@@ -348,6 +355,7 @@ pub(crate) mod tests {
             object_uid: "d1".into(),
             change: 1,
             repeated: false,
+            transition: None,
             took: Duration::from_micros(50),
             decoded: None,
             effort: 0,

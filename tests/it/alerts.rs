@@ -130,6 +130,7 @@ fn decision(kind: ViolationKind, overridden: Option<&str>) -> Decision {
         object_uid: String::new(),
         change: 0,
         repeated: false,
+        transition: None,
         took: Duration::ZERO,
         decoded: Some(Duration::ZERO),
         effort: 600_000_000,

@@ -136,3 +136,14 @@ pub fn in_force<'f>(
     let in_force = concerned.filter_map(|freeze| Some((freeze, freeze.stops(actor, now)?)));
     in_force.max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX))
 }
+
+/// The name of the freeze that is in force over a release, exempt users or not. Of several the one that lasts longest.
+#[must_use]
+pub fn frozen_by(freezes: &[Freeze], release: &ReleaseRef, now: Timestamp) -> Option<String> {
+    let in_force = freezes.iter().filter(|freeze| freeze.concerns(release)).filter_map(|freeze| match freeze.at(now) {
+        FreezeState::InForce(until) => Some((freeze, until)),
+        FreezeState::Open(_) => None,
+    });
+    let longest = in_force.max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX));
+    longest.map(|(freeze, _)| freeze.name.clone())
+}

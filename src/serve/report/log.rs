@@ -6,10 +6,13 @@
 //! reason if it was undecided, as `(late)`. `overridden` names the overrides that were used, and `ticket` their
 //! tickets. `repeated` marks a review that
 //! the API server sent again, which is counted nowhere else.
+//!
+//! A change of the status of a record has a second line, `transition`: a contract for programs, in `docs/changes.md`.
 
 use std::collections::BTreeSet;
 
-use crate::engine::decision::{Decision, DecisionFinding};
+use crate::engine::decision::{Decision, DecisionFinding, Transition, TransitionOutcome};
+use crate::engine::release::Status;
 use crate::engine::text::{MAX_MESSAGE_BYTES, into_printable};
 
 /// The longest list of rules or overrides, in bytes.
@@ -40,13 +43,42 @@ macro_rules! line {
     }};
 }
 
-/// Writes the line. A denial is not an error of Interlock, so it is at level info too.
+/// Separates groups: a comma may be part of the name of one, as in those of LDAP.
+const GROUP_SEPARATOR: &str = ";";
+
+/// Writes the lines. A denial is not an error of Interlock, so it is at level info too.
 pub(super) fn write(decision: &Decision) {
     if decision.concerns_releases {
         line!(info, decision);
     } else {
         line!(debug, decision);
     }
+    if let Some(transition) = decision.transition.as_deref().filter(|_| !decision.repeated) {
+        write_transition(decision, transition);
+    }
+}
+
+/// Writes the line of a transition. What is unknown is absent.
+fn write_transition(decision: &Decision, transition: &Transition) {
+    let groups = transition.groups.join(GROUP_SEPARATOR);
+    tracing::info!(
+        transition = transition.kind.as_str(),
+        outcome = TransitionOutcome::of(decision).as_str(),
+        time = format!("{:.3}", transition.time),
+        uid = decision.uid,
+        user = decision.user,
+        groups = Some(into_printable(groups, MAX_LIST_BYTES)).filter(|groups| !groups.is_empty()),
+        release = decision.release.as_ref().map(ToString::to_string),
+        revision = transition.revision.map(|revision| revision.0),
+        from = transition.from.map(Status::as_str),
+        to = transition.to.map(Status::as_str),
+        chart = transition.chart,
+        seconds = transition.seconds,
+        holder = transition.holder,
+        "override" = Some(overrides(decision)).filter(|names| !names.is_empty()),
+        freeze = transition.freeze,
+        "transition"
+    );
 }
 
 fn rules(decision: &Decision) -> String {
@@ -67,6 +99,12 @@ fn overridden(decision: &Decision) -> String {
 fn tickets(decision: &Decision) -> String {
     let tickets: BTreeSet<_> = decision.findings.iter().filter_map(|finding| finding.ticket.as_deref()).collect();
     into_printable(tickets.into_iter().collect::<Vec<_>>().join(","), MAX_LIST_BYTES)
+}
+
+/// Each override once, however many rules it opened.
+fn overrides(decision: &Decision) -> String {
+    let names: BTreeSet<_> = decision.findings.iter().filter_map(|finding| finding.overridden.as_deref()).collect();
+    into_printable(names.into_iter().collect::<Vec<_>>().join(","), MAX_LIST_BYTES)
 }
 
 fn rule(finding: &DecisionFinding) -> String {

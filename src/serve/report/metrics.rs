@@ -7,7 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::engine::decision::Decision;
+use crate::engine::decision::{Decision, TransitionKind};
 use crate::engine::outcome::Verdict;
 use crate::engine::review::Operation;
 use crate::engine::rule::{Mode, RuleId};
@@ -28,6 +28,7 @@ pub struct ReportMetrics {
     decisions: Family<DecisionLabels, Counter>,
     findings: Family<FindingLabels, Counter>,
     undecided: Family<UndecidedLabels, Counter>,
+    transitions: Family<TransitionLabels, Counter>,
     repeats: Counter,
     decodes: Histogram,
     effort: Histogram,
@@ -69,6 +70,7 @@ impl ReportMetrics {
             decisions: Family::default(),
             findings: Family::default(),
             undecided: Family::default(),
+            transitions: Family::default(),
             repeats: Counter::default(),
             decodes: Histogram::new(DECODE_BUCKETS),
             effort: Histogram::new(EFFORT_BUCKETS),
@@ -94,6 +96,9 @@ impl ReportMetrics {
         let help = "Broken and undecided rules by verdict; dry runs and repeats are not counted";
         registry.register("findings", help, self.findings.clone());
         registry.register("undecided", "Rules that could not be decided, by reason", self.undecided.clone());
+        let help =
+            "Changes of the status of a record, by the most severe verdict; dry runs and repeats are not counted";
+        registry.register("transitions", help, self.transitions.clone());
         registry.register("repeats", "Reviews that the API server sent again", self.repeats.clone());
         let help = "Time to inflate and parse the bodies of the records in a review";
         registry.register_with_unit("decode_duration", help, Unit::Seconds, self.decodes.clone());
@@ -127,6 +132,9 @@ impl ReportMetrics {
         }
         let (operation, verdict) = (decision.operation, decision.verdict());
         self.decisions.get_or_create(&DecisionLabels { operation, verdict }).inc();
+        if let Some(transition) = &decision.transition {
+            self.transitions.get_or_create(&TransitionLabels { transition: transition.kind, verdict }).inc();
+        }
         for finding in &decision.findings {
             let (rule, mode, verdict) = (finding.rule, finding.mode, finding.verdict());
             self.findings.get_or_create(&FindingLabels { rule, mode, verdict }).inc();
@@ -173,6 +181,12 @@ struct DecisionLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TransitionLabels {
+    transition: TransitionKind,
+    verdict: Verdict,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FindingLabels {
     rule: RuleId,
     mode: Mode,
@@ -200,7 +214,7 @@ struct WriteLabels {
     write: Write,
 }
 
-openmetrics::as_str!(Operation, RuleId, Mode, Verdict, Kind);
+openmetrics::as_str!(Operation, RuleId, Mode, Verdict, Kind, TransitionKind);
 openmetrics::named!(Sink { Events => "events", Reports => "reports" });
 openmetrics::named!(Write { Created => "created", Updated => "updated", Deleted => "deleted", Failed => "failed" });
 
