@@ -1,7 +1,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark has no callers to report an error to")]
 
-//! What a replay of an audit log costs, against `jq -c .` over the same file in the same run: jq reads and prints every
-//! event and judges none.
+//! What a replay of an audit log costs, and a list of its changes, against `jq -c .` over the same file in the same run: jq reads and
+//! prints every event and judges none.
 //!
 //! The two take turns, so that a machine that slows down slows both; the figure to keep is the ratio.
 
@@ -25,19 +25,25 @@ fn main() {
 
     let mut replay = Command::new(env!("CARGO_BIN_EXE_interlock"));
     replay.args(["replay", "--as-recorded"]).arg(&path);
+    let mut changes = Command::new(env!("CARGO_BIN_EXE_interlock"));
+    changes.args(["changes", "-o", "csv", "--audit-log"]).arg(&path);
     let mut jq = Command::new("jq");
     jq.args(["-c", "."]).arg(&path);
     let has_jq =
         Command::new("jq").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let (mut ours, mut listed, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         ours.push(measured(&mut replay));
+        listed.push(measured(&mut changes));
         if has_jq {
             theirs.push(measured(&mut jq));
         }
     }
     let ours = median(ours);
     report("interlock replay", &ours);
+    let listed = median(listed);
+    report("interlock changes", &listed);
+    println!("replay takes {:.2} times as long as changes", ours.took.as_secs_f64() / listed.took.as_secs_f64());
     if has_jq {
         let theirs = median(theirs);
         report("jq -c .", &theirs);

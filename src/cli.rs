@@ -5,6 +5,7 @@
 
 mod break_glass;
 mod certs;
+mod changes;
 mod cluster;
 mod completions;
 mod doctor;
@@ -62,6 +63,7 @@ enum Command {
     Policy(policy::Arguments),
     Scan(scan::Arguments),
     Status(status::Arguments),
+    Changes(changes::Arguments),
     Unstick(unstick::Arguments),
     Wait(wait::Arguments),
     Doctor(doctor::Arguments),
@@ -95,6 +97,7 @@ pub fn main() -> ExitCode {
         Command::Policy(arguments) => policy::run(&arguments),
         Command::Scan(arguments) => scan::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Changes(arguments) => changes::run(&arguments),
         Command::Unstick(arguments) => unstick::run(&arguments),
         Command::Wait(arguments) => wait::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

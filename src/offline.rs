@@ -1,4 +1,5 @@
-//! Judging requests without a server: recordings, and the test suites of policies.
+//! Without a server: judging recordings, the test suites of policies, and the changes that logs tell.
 
+pub(crate) mod changes;
 pub mod replay;
 pub(crate) mod suite;

@@ -63,7 +63,7 @@ fn with_flags_of_helm(command: Command) -> Command {
         let namespace = match subcommand.get_name() {
             // helm's namespace is that of releases.
             "status" => None,
-            "scan" => Some("only-namespace"),
+            "scan" | "changes" => Some("only-namespace"),
             _ => Some("interlock-namespace"),
         };
         renamed(subcommand, namespace)

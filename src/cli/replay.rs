@@ -1,7 +1,7 @@
 //! `interlock replay`: judges recordings and audit logs, line by line.
 
 mod compare;
-mod since;
+pub(super) mod since;
 mod tally;
 
 use std::io::{BufWriter, IsTerminal, Write, stdout};

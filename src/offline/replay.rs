@@ -30,6 +30,7 @@ use audit::AuditedChange;
 use line::RecordingLine;
 
 pub use gaps::{NothingJudged, ReplayGaps, UnknownKind};
+pub(super) use source::opened;
 pub use source::{Source, SourceError, SourceLine, SourceNotes};
 use witness::Witness;
 

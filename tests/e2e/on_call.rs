@@ -1,6 +1,7 @@
 //! The commands and reports for people on call.
 
 mod audit_log;
+mod changes;
 mod page;
 mod plugins;
 mod reports;

@@ -3,6 +3,7 @@
 
 mod alerts;
 mod certificates;
+mod changes;
 mod command_line;
 mod crd;
 mod documentation;

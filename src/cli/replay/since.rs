@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
 /// Parses `24h` or `7d` (before now), `2026-11-20` or `2026-11-20T10:00:00Z`.
-pub(super) fn since(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+pub(in crate::cli) fn since(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if let Ok(timestamp) = text.parse::<Timestamp>() {
         return Ok(timestamp);
     }

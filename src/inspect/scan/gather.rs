@@ -9,6 +9,7 @@ use super::listing::Listing;
 use crate::engine::flux::{self, Driver, HelmRelease};
 use crate::engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE};
 use crate::world::kubernetes::kinds::Kinds;
+use crate::world::read::RECORD_SELECTOR;
 
 /// The records in Secrets: by type, to include records without labels, and by label, to include records of another
 /// type, which Helm accepts.
@@ -74,4 +75,21 @@ fn core(kind: &str, plural: &str) -> ApiResource {
         kind: kind.to_owned(),
         plural: plural.to_owned(),
     }
+}
+
+/// Records as whole objects, of one namespace or all, and of the releases with one name or all. Only those that a client would list.
+///
+/// # Errors
+/// When the API server does not answer, or its answer cannot be parsed.
+pub(crate) async fn whole_records<A>(
+    client: &Client,
+    kind: &str,
+    namespace: Option<&str>,
+    release: Option<&str>,
+    start: impl Fn() -> A,
+    add: impl FnMut(&mut A, &RawValue),
+) -> Result<A, Error> {
+    let of_release = release.map(|release| format!(",name={release}")).unwrap_or_default();
+    let listing = Listing::of(&core(kind, &format!("{}s", kind.to_lowercase())), [namespace]).whole();
+    listing.labels(&format!("{RECORD_SELECTOR}{of_release}")).fold(client, start, add).await
 }

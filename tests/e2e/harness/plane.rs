@@ -110,6 +110,13 @@ impl Plane {
         Self::once(&PLANE, || Self::boot_with(&["--audit"], "bare", |_| Ok(None)))
     }
 
+    /// A plane of the test's own with the webhook, which reads this as its `cluster.yaml`. Its API server writes an audit log.
+    #[track_caller]
+    pub(crate) fn audited(policy: &str) -> Self {
+        let plane = Self::boot_with(&["--audit"], "audited", |plane| Self::own_webhook(plane, policy, &[]).map(Some));
+        plane.unwrap_or_else(|error| panic!("{error}"))
+    }
+
     /// A plane of the test's own without the webhook.
     #[track_caller]
     pub(crate) fn alone() -> Self {
@@ -139,14 +146,16 @@ impl Plane {
     /// The same with further arguments for `interlock serve`.
     #[track_caller]
     pub(crate) fn start_with(policy: &str, arguments: &'static [&'static str]) -> Self {
-        let plane = Self::boot("own", |plane| {
-            let policies = plane.dir().join("policies");
-            fs::create_dir_all(&policies)
-                .and_then(|()| fs::write(policies.join("cluster.yaml"), policy))
-                .map_err(|e| format!("cannot write {}: {e}", policies.display()))?;
-            Webhook::start(plane, &policies, arguments).map(Some)
-        });
+        let plane = Self::boot("own", |plane| Self::own_webhook(plane, policy, arguments).map(Some));
         plane.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn own_webhook(plane: &Self, policy: &str, arguments: &'static [&'static str]) -> Result<Webhook, String> {
+        let policies = plane.dir().join("policies");
+        fs::create_dir_all(&policies)
+            .and_then(|()| fs::write(policies.join("cluster.yaml"), policy))
+            .map_err(|e| format!("cannot write {}: {e}", policies.display()))?;
+        Webhook::start(plane, &policies, arguments)
     }
 
     #[track_caller]

@@ -200,7 +200,7 @@ fn explained(error: io::Error) -> io::Error {
 }
 
 /// Opens a file, and decompresses gzip and zstd.
-fn opened(path: &Path, read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead>> {
+pub(in crate::offline) fn opened(path: &Path, read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead>> {
     let mut file =
         BufReader::with_capacity(1 << 18, CountingReader { file: File::open(path)?, read: Arc::clone(read) });
     let start = file.fill_buf()?;

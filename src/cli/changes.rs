@@ -1,0 +1,243 @@
+//! `interlock changes`: who changed which release, when, and by whose leave.
+
+mod csv;
+mod rows;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::cluster::ClusterArguments;
+use super::exit_status::ExitStatus;
+use super::output;
+use super::progress::{Progress, Unit};
+use super::release_argument;
+use super::replay::since::since;
+use super::runtime::block_on;
+use crate::inspect::changes::{Change, merged, of_cluster};
+use crate::offline::changes::{LogKind, ReadChanges, STANDARD_INPUT, read};
+
+/// List who changed which release, when, from what to what, and by which override
+///
+/// Reads the release records of the cluster, audit logs of the API server, and Interlock's own log, and merges them: a
+/// change that several sources know is one line, of the surest of them (log, then audit, then record). Without files,
+/// reads the cluster, which keeps the last revisions of each release and nothing of uninstalled ones. Lines that cannot
+/// be parsed are reported and skipped. Exits with 2 if nothing could be read.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Show only this release, as RELEASE or NAMESPACE/RELEASE. Before the files
+    #[arg(value_name = "RELEASE")]
+    release: Option<String>,
+    /// Show only this namespace [default: all namespaces]
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// Show only changes since this time: a duration before now (24h, 90d) or a time (2026-11-20T10:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| since(text, Timestamp::now()))]
+    since: Option<Timestamp>,
+    /// Audit logs of the API servers; plain, gzip or zstd, `-` for standard input
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    audit_log: Vec<PathBuf>,
+    /// Logs of Interlock's replicas in the format json; plain, gzip or zstd, `-` for standard input
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    log: Vec<PathBuf>,
+    /// Read the records of the cluster too [default: only if no file is given]
+    #[arg(long)]
+    records: bool,
+    /// Also show what Interlock refused, which changed nothing
+    #[arg(long)]
+    refused: bool,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    /// Output format
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Table,
+    /// For spreadsheets (RFC 4180), with a heading.
+    Csv,
+    /// For programs.
+    Json,
+}
+
+/// Which changes are shown.
+#[derive(Debug, Default)]
+struct Wanted {
+    namespace: Option<String>,
+    release: Option<String>,
+    since: Option<Timestamp>,
+    refused: bool,
+}
+
+/// The output for programs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChangesOutput<'a> {
+    changes: &'a [Change],
+    /// What was left out, and why.
+    not_read: &'a [String],
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let wanted = arguments.wanted().map_err(anyhow::Error::msg)?;
+    let mut found = arguments.of_files(&wanted)?;
+    if arguments.reads_records() {
+        let of_cluster = block_on(arguments.of_cluster(&wanted));
+        match of_cluster {
+            Ok((changes, notes)) => {
+                found.changes.extend(changes);
+                found.notes.extend(notes);
+                found.has_read = true;
+            }
+            // What the files say is worth more than nothing.
+            Err(error) if found.has_read => found.notes.push(format!("the records of the cluster: {error:#}")),
+            Err(error) => {
+                complain(&found.notes);
+                return Err(error);
+            }
+        }
+    }
+    complain(&found.notes);
+    anyhow::ensure!(found.has_read, "nothing could be read");
+    let mut changes = merged(found.changes);
+    changes.retain(|change| wanted.contains(change));
+    match arguments.output {
+        Format::Table if changes.is_empty() => output::complain("interlock: no changes found"),
+        Format::Table => output::print(&rows::table(&changes))?,
+        Format::Csv => csv::print(&changes)?,
+        Format::Json => output::print_json(&ChangesOutput { changes: &changes, not_read: &found.notes })?,
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn complain(notes: &[String]) {
+    notes.iter().for_each(|note| output::complain(&format!("interlock: {note}")));
+}
+
+impl Arguments {
+    fn wanted(&self) -> Result<Wanted, String> {
+        let wanted = Wanted { since: self.since, refused: self.refused, ..Wanted::default() };
+        let namespace = self.namespace.clone();
+        let Some(named) = self.release.as_deref() else { return Ok(Wanted { namespace, ..wanted }) };
+        if let Some((own, _)) = named.split_once('/') {
+            if namespace.as_deref().is_some_and(|namespace| namespace != own) {
+                return Err(format!(
+                    "{named} is not in namespace {}: name the namespace once",
+                    namespace.unwrap_or_default()
+                ));
+            }
+            let release = release_argument::release(named)?;
+            return Ok(Wanted { namespace: Some(release.namespace), release: Some(release.name), ..wanted });
+        }
+        // The name is checked as that of a release in some namespace.
+        let checked = release_argument::release(&format!("{}/{named}", namespace.as_deref().unwrap_or("default")))?;
+        Ok(Wanted { namespace, release: Some(checked.name), ..wanted })
+    }
+
+    fn reads_records(&self) -> bool {
+        self.records || (self.audit_log.is_empty() && self.log.is_empty())
+    }
+
+    fn of_files(&self, wanted: &Wanted) -> anyhow::Result<ReadChanges> {
+        let files = || self.audit_log.iter().chain(&self.log);
+        let inputs = files().filter(|file| file.as_os_str() == STANDARD_INPUT).count();
+        anyhow::ensure!(inputs <= 1, "standard input (-) can be read once only");
+        let size = files().filter_map(|file| Some(file.metadata().ok()?.len())).sum::<u64>();
+        let mut bar = Progress::new("reading", size, Unit::Bytes, false);
+        let (mut all, mut before) = (ReadChanges::default(), 0);
+        for (kind, files) in [(LogKind::Audit, &self.audit_log), (LogKind::Own, &self.log)] {
+            let mut last = 0;
+            let found = read(
+                kind,
+                files,
+                |change| wanted.contains(change),
+                |bytes| {
+                    last = bytes;
+                    bar.at(before + bytes);
+                },
+            );
+            let found = found.map_err(|(path, error)| {
+                anyhow::Error::new(error).context(format!("failed to read {}", path.display()))
+            })?;
+            before += last;
+            all.changes.extend(found.changes);
+            all.notes.extend(found.notes);
+            all.has_read |= found.has_read;
+        }
+        Ok(all)
+    }
+
+    async fn of_cluster(&self, wanted: &Wanted) -> anyhow::Result<(Vec<Change>, Vec<String>)> {
+        let client = self.cluster.client().await.context("the records cannot be read")?;
+        let listed = of_cluster(&client, wanted.namespace.as_deref(), wanted.release.as_deref()).await;
+        let (changes, gaps) = listed.map_err(anyhow::Error::msg)?;
+        Ok((changes, gaps.into_iter().map(|gap| format!("not read: {}: {}", gap.what, gap.why)).collect()))
+    }
+}
+
+impl Wanted {
+    fn contains(&self, change: &Change) -> bool {
+        let is = |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
+        is(&self.namespace, &change.release.namespace)
+            && is(&self.release, &change.release.release)
+            && self.since.is_none_or(|since| change.time >= since)
+            && (self.refused || !change.is_refused())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn parsed(line: &[&str]) -> Arguments {
+        Line::try_parse_from(["changes"].iter().chain(line)).unwrap().arguments
+    }
+
+    #[test]
+    fn a_release_is_named_with_or_without_its_namespace() {
+        let (shop, web) = (Some("shop".to_owned()), Some("web".to_owned()));
+        for (line, wanted) in [
+            (&[][..], (None, None)),
+            (&["-n", "shop"], (shop.clone(), None)),
+            (&["web"], (None, web.clone())),
+            (&["web", "-n", "shop"], (shop.clone(), web.clone())),
+            (&["shop/web"], (shop.clone(), web.clone())),
+            (&["shop/web", "-n", "shop"], (shop, web)),
+        ] {
+            let found = parsed(line).wanted().unwrap();
+            assert_eq!((found.namespace, found.release), wanted, "{line:?}");
+        }
+        for (line, wanted) in
+            [(&["shop/web", "-n", "other"][..], "name the namespace once"), (&["Web"], "is not a name")]
+        {
+            let error = parsed(line).wanted().unwrap_err();
+            assert!(error.contains(wanted), "{line:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_cluster_is_asked_without_files_and_on_demand() {
+        for (line, wanted) in [
+            (&[][..], true),
+            (&["--log", "a"], false),
+            (&["--audit-log", "a", "b"], false),
+            (&["--log", "a", "--records"], true),
+        ] {
+            assert_eq!(parsed(line).reads_records(), wanted, "{line:?}");
+        }
+    }
+}

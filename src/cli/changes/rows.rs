@@ -1,0 +1,59 @@
+//! Changes as a table for people.
+
+use comfy_table::{Cell, Color};
+
+use crate::cli::table::{self, printable};
+use crate::engine::decision::TransitionOutcome;
+use crate::inspect::changes::{Certainty, Change};
+
+/// The table, one row for each change.
+pub(super) fn table(changes: &[Change]) -> String {
+    let mut table = table::table(&["time (UTC)", "release", "rev", "change", "who", "chart", "by", "source"]);
+    for change in changes {
+        let release = format!("{}/{}", change.release.namespace, change.release.release);
+        let revision = change.release.revision.to_string();
+        let who = change.user.as_deref().or(change.holder.as_deref()).unwrap_or("-");
+        let cells = [
+            change.time.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+            printable(&release),
+            revision,
+            what(change),
+            printable(who),
+            printable(change.chart.as_deref().unwrap_or("-")),
+            leave(change),
+            source(change),
+        ];
+        let cells = cells.into_iter().map(|text| {
+            let cell = Cell::new(text);
+            if change.is_refused() { cell.fg(Color::Red) } else { cell }
+        });
+        table.add_row(cells);
+    }
+    format!("{table}\n")
+}
+
+/// `deployed (40 s)`, `upgrade (refused)`.
+fn what(change: &Change) -> String {
+    let outcome = match change.outcome {
+        TransitionOutcome::Allowed => None,
+        other => Some(other.as_str().to_owned()),
+    };
+    let took = change.seconds.map(|seconds| format!("{seconds} s"));
+    let more: Vec<_> = took.into_iter().chain(outcome).collect();
+    if more.is_empty() { change.transition.to_string() } else { format!("{} ({})", change.transition, more.join(", ")) }
+}
+
+/// What let it pass, or stood in its way: an override, a freeze.
+fn leave(change: &Change) -> String {
+    let overridden = change.overridden.as_ref().map(|name| format!("override {}", printable(name)));
+    let frozen = change.freeze.as_ref().map(|name| format!("freeze {}", printable(name)));
+    overridden.into_iter().chain(frozen).collect::<Vec<_>>().join(", ")
+}
+
+/// `log`, `record, inferred`.
+fn source(change: &Change) -> String {
+    match change.certainty {
+        Certainty::Sure => change.source.as_str().to_owned(),
+        unsure => format!("{}, {}", change.source.as_str(), unsure.as_str()),
+    }
+}

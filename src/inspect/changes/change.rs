@@ -1,0 +1,149 @@
+//! One change of a release.
+
+use std::fmt::Display;
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+
+use crate::engine::decision::{TransitionKind, TransitionOutcome};
+use crate::engine::release::Status;
+
+/// A transition of a release. The names of the fields are public: `interlock changes -o json` and the columns of its CSV.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Change {
+    /// By the clock of the API server.
+    pub(crate) time: Timestamp,
+    #[serde(flatten)]
+    pub(crate) release: ChangedRelease,
+    #[serde(serialize_with = "text")]
+    pub(crate) transition: TransitionKind,
+    /// The status before; `None` if the record is created, or if it is unknown.
+    #[serde(serialize_with = "optional_text")]
+    pub(crate) from: Option<Status>,
+    /// The status after; `None` if the record is deleted, or if it is unknown.
+    #[serde(serialize_with = "optional_text")]
+    pub(crate) to: Option<Status>,
+    #[serde(serialize_with = "outcome")]
+    pub(crate) outcome: TransitionOutcome,
+    /// Who made this write.
+    pub(crate) user: Option<String>,
+    pub(crate) groups: Vec<String>,
+    /// Who started the operation.
+    pub(crate) holder: Option<String>,
+    /// `name-version`.
+    pub(crate) chart: Option<String>,
+    /// From the start of the operation to its end.
+    pub(crate) seconds: Option<u64>,
+    /// The override that opened a rule to it, as `namespace/name`.
+    #[serde(rename = "override")]
+    pub(crate) overridden: Option<String>,
+    /// The freeze that was in force when an operation started.
+    pub(crate) freeze: Option<String>,
+    pub(crate) source: ChangeSource,
+    pub(crate) certainty: Certainty,
+    /// When it may have taken place, if `time` is only a guess.
+    #[serde(skip)]
+    pub(crate) range: Option<(Timestamp, Timestamp)>,
+}
+
+/// A revision of a release.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub(crate) struct ChangedRelease {
+    /// That of the records.
+    pub(crate) namespace: String,
+    pub(crate) release: String,
+    pub(crate) revision: u64,
+}
+
+/// Where a change is known from; the surest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ChangeSource {
+    /// Interlock's own log.
+    Log,
+    /// The audit log of the API server.
+    Audit,
+    /// A record in the cluster.
+    Record,
+}
+
+impl ChangeSource {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Audit => "audit",
+            Self::Record => "record",
+        }
+    }
+}
+
+/// How sure a change is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Certainty {
+    /// Seen by Interlock or by the API server when it took place.
+    Sure,
+    /// Stamped on the record when it took place.
+    Stamped,
+    /// Concluded from what a record says now, or from an incomplete log.
+    Inferred,
+}
+
+impl Certainty {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Sure => "sure",
+            Self::Stamped => "stamped",
+            Self::Inferred => "inferred",
+        }
+    }
+}
+
+impl Change {
+    /// A change of which nothing else is known yet.
+    pub(crate) fn new(
+        time: Timestamp,
+        release: ChangedRelease,
+        transition: TransitionKind,
+        source: ChangeSource,
+    ) -> Self {
+        Self {
+            time,
+            release,
+            transition,
+            from: None,
+            to: None,
+            outcome: TransitionOutcome::Allowed,
+            user: None,
+            groups: Vec::new(),
+            holder: None,
+            chart: None,
+            seconds: None,
+            overridden: None,
+            freeze: None,
+            source,
+            certainty: Certainty::Sure,
+            range: None,
+        }
+    }
+
+    /// Whether the write was refused, so that nothing changed.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.outcome == TransitionOutcome::Refused
+    }
+}
+
+fn text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn optional_text<S: Serializer>(value: &Option<impl Display>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.collect_str(value),
+        None => serializer.serialize_none(),
+    }
+}
+
+fn outcome<S: Serializer>(value: &TransitionOutcome, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(value.as_str())
+}

@@ -1,0 +1,112 @@
+//! The changes that the records of a cluster tell.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kube::Client;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::change::Change;
+use super::of_records::{RecordTrace, changes};
+use crate::engine::effort::Effort;
+use crate::engine::release::record::{Payload, chart_at_start};
+use crate::engine::release::{Record, ReleaseRef, Stamps, Storage, Stored};
+use crate::inspect::scan::{Gap, gather};
+use crate::world::kubernetes::api_error::reason;
+
+/// The changes of the releases of a cluster, or of one namespace, or of the releases with this name. With what could not be read.
+///
+/// # Errors
+/// Why the records in Secrets cannot be listed.
+pub(crate) async fn of_cluster(
+    client: &Client,
+    namespace: Option<&str>,
+    release: Option<&str>,
+) -> Result<(Vec<Change>, Vec<Gap>), String> {
+    let listed = gather::whole_records(client, "Secret", namespace, release, Traces::default, |all, item| {
+        all.add("Secret", item);
+    });
+    let mut traces =
+        listed.await.map_err(|error| format!("failed to list the records in Secrets: {}", reason(&error)))?;
+    let config_maps = gather::whole_records(client, "ConfigMap", namespace, release, Traces::default, |all, item| {
+        all.add("ConfigMap", item);
+    });
+    let mut gaps = Vec::new();
+    match config_maps.await {
+        Ok(more) => traces.0.extend(more.0),
+        Err(error) => {
+            gaps.push(Gap { what: "records in ConfigMaps".to_owned(), times: 1, why: reason(&error) });
+        }
+    }
+    Ok((traces.0.iter().flat_map(|((release, _), records)| changes(release, records)).collect(), gaps))
+}
+
+/// What the records of each release tell, by storage: one name can be in several.
+#[derive(Default)]
+struct Traces(BTreeMap<(ReleaseRef, &'static str), Vec<RecordTrace>>);
+
+#[derive(Deserialize)]
+struct Place<'a> {
+    #[serde(borrow)]
+    metadata: Namespaced<'a>,
+}
+
+#[derive(Deserialize)]
+struct Namespaced<'a> {
+    #[serde(borrow, default)]
+    namespace: std::borrow::Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct FieldsEntry {
+    #[serde(default)]
+    manager: String,
+    time: Option<Timestamp>,
+}
+
+impl Traces {
+    /// Adds a Secret or ConfigMap. One that a client would not list as a record tells nothing.
+    fn add(&mut self, kind: &'static str, item: &RawValue) {
+        let (Ok(stored), Ok(place)) = (Stored::read(item.into()), serde_json::from_str::<Place<'_>>(item.get())) else {
+            return;
+        };
+        let Some(storage) = stored.storage(kind) else { return };
+        let Some((release, trace)) = trace(storage, &stored) else { return };
+        let release = ReleaseRef::new(place.metadata.namespace, release);
+        let driver = if storage == Storage::ConfigMap { "configmap" } else { storage.owner() };
+        self.0.entry((release, driver)).or_default().push(trace);
+    }
+}
+
+/// The name of the release of a record, and what the record tells.
+fn trace(storage: Storage, stored: &Stored<'_>) -> Option<(String, RecordTrace)> {
+    let metadata = &stored.metadata;
+    let created = metadata.creation_timestamp?;
+    let stamps = Stamps::of(|key| metadata.annotation(key).map(str::to_owned));
+    let effort = Effort::of_review();
+    let body = Payload::decode(storage, &stored.data).and_then(|payload| payload.inflate(&effort)).ok();
+    let body = body.as_deref().and_then(|json| Record::read(json, &effort).ok());
+    let status = body.as_ref().and_then(|body| body.info.status.parse().ok());
+    let trace = RecordTrace {
+        revision: metadata.label("version")?.parse().ok()?,
+        status: status.or_else(|| metadata.label("status")?.parse().ok())?,
+        created,
+        written: last_write(stored).unwrap_or(created).max(created),
+        chart: body
+            .as_ref()
+            .and_then(Record::chart)
+            .or_else(|| stamps.chart().map(str::to_owned))
+            .or_else(|| chart_at_start(storage, &stored.data)),
+        stamps,
+        description: body.map(|body| body.info.description.into_owned()).unwrap_or_default(),
+    };
+    Some((metadata.label("name")?.to_owned(), trace))
+}
+
+/// The last write by somebody other than Interlock, whose leader notes interrupted operations.
+fn last_write(stored: &Stored<'_>) -> Option<Timestamp> {
+    let entries: Vec<FieldsEntry> = serde_json::from_str(stored.metadata.managed_fields?.get()).ok()?;
+    let others = entries.into_iter().filter(|entry| !entry.manager.starts_with("interlock"));
+    others.filter_map(|entry| entry.time).max()
+}

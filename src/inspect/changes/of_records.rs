@@ -1,0 +1,242 @@
+//! What the records of a release say of its past. A record keeps its last status, when it was created, and the stamps of its last
+//! operation; the rest is concluded.
+
+use jiff::Timestamp;
+
+use super::change::{Certainty, Change, ChangeSource, ChangedRelease};
+use crate::engine::decision::TransitionKind;
+use crate::engine::release::{ReleaseRef, Revision, Stamps, Status};
+
+/// A record, as far as it tells of changes.
+#[derive(Debug, Clone)]
+pub(super) struct RecordTrace {
+    pub(super) revision: Revision,
+    pub(super) status: Status,
+    /// By the API server's clock.
+    pub(super) created: Timestamp,
+    /// The last write of a client, by the API server's clock.
+    pub(super) written: Timestamp,
+    pub(super) stamps: Stamps,
+    pub(super) chart: Option<String>,
+    /// The words of the client; empty if the body cannot be decoded.
+    pub(super) description: String,
+}
+
+/// The changes that the records of one release tell.
+pub(super) fn changes(release: &ReleaseRef, records: &[RecordTrace]) -> Vec<Change> {
+    let is_deployed =
+        |below: Revision| records.iter().any(|record| record.revision < below && record.status == Status::Deployed);
+    records
+        .iter()
+        .flat_map(|record| Trace { release, record, is_replaced: !is_deployed(record.revision) }.changes())
+        .collect()
+}
+
+struct Trace<'t> {
+    release: &'t ReleaseRef,
+    record: &'t RecordTrace,
+    /// Whether no earlier revision is deployed any more.
+    is_replaced: bool,
+}
+
+impl Trace<'_> {
+    fn changes(&self) -> Vec<Change> {
+        let record = self.record;
+        let mut changes = vec![self.start()];
+        let pending = changes[0].to;
+        match record.status {
+            Status::PendingInstall | Status::PendingUpgrade | Status::PendingRollback | Status::Unknown => {}
+            Status::Deployed | Status::Failed => changes.push(self.end(record.status, pending, record.written)),
+            Status::Superseded => {
+                let before = self.result();
+                changes.push(self.end(before, pending, record.created));
+                changes.push(Change {
+                    range: Some((record.created, record.written)),
+                    ..self.to(record.written, Some(before), Status::Superseded)
+                });
+            }
+            Status::Uninstalling | Status::Uninstalled => {
+                let before = self.result();
+                changes.push(self.end(before, pending, record.created));
+                let uninstall = self.uninstall(before);
+                let started = uninstall.time;
+                changes.push(uninstall);
+                if record.status == Status::Uninstalled {
+                    let seconds = seconds(started, record.stamps.ended());
+                    let end = self.at_its_end(Some(Status::Uninstalling), Status::Uninstalled, record.written);
+                    changes.push(Change { seconds, ..end });
+                }
+            }
+        }
+        changes
+    }
+
+    /// Whether the stamps are those of the uninstall, which replace those of the operation before it.
+    fn is_uninstalled(&self) -> bool {
+        matches!(self.record.status, Status::Uninstalling | Status::Uninstalled)
+    }
+
+    fn start(&self) -> Change {
+        let record = self.record;
+        let operation = match record.status {
+            pending if pending.is_pending() => pending,
+            _ if record.description.starts_with("Rollback") => Status::PendingRollback,
+            _ if record.description.starts_with("Install") || record.revision == Revision(1) => Status::PendingInstall,
+            _ => Status::PendingUpgrade,
+        };
+        let holder = record.stamps.holder().filter(|_| !self.is_uninstalled());
+        let certainty = if holder.is_some() { Certainty::Stamped } else { Certainty::Inferred };
+        let user = holder.map(str::to_owned);
+        Change { certainty, holder: user.clone(), user, ..self.to(record.created, None, operation) }
+    }
+
+    /// What the operation of a record came to that is neither deployed nor failed any more.
+    fn result(&self) -> Status {
+        let failed = self.record.description.contains("failed") || (self.is_uninstalled() && !self.is_replaced);
+        if failed { Status::Failed } else { Status::Deployed }
+    }
+
+    /// The end of the operation that the record was created for.
+    fn end(&self, status: Status, pending: Option<Status>, guess: Timestamp) -> Change {
+        if self.is_uninstalled() {
+            let last = self.record.stamps.started().unwrap_or(self.record.written);
+            return Change { range: Some((self.record.created, last)), ..self.to(guess, pending, status) };
+        }
+        let holder = self.record.stamps.holder().map(str::to_owned);
+        let seconds = seconds(self.record.created, self.record.stamps.ended());
+        Change { holder, seconds, ..self.at_its_end(pending, status, guess) }
+    }
+
+    /// At the stamped end of an operation, or some time before the last write.
+    fn at_its_end(&self, from: Option<Status>, to: Status, guess: Timestamp) -> Change {
+        match self.record.stamps.ended() {
+            Some(ended) => Change { certainty: Certainty::Stamped, ..self.to(ended, from, to) },
+            None => Change { range: Some((self.record.created, self.record.written)), ..self.to(guess, from, to) },
+        }
+    }
+
+    fn uninstall(&self, before: Status) -> Change {
+        let RecordTrace { stamps, written, created, .. } = self.record;
+        let user = stamps.holder().map(str::to_owned);
+        match stamps.started() {
+            Some(started) => {
+                let certainty = if user.is_some() { Certainty::Stamped } else { Certainty::Inferred };
+                let start = self.to(started, Some(before), Status::Uninstalling);
+                Change { certainty, holder: user.clone(), user, ..start }
+            }
+            None => {
+                Change { range: Some((*created, *written)), ..self.to(*written, Some(before), Status::Uninstalling) }
+            }
+        }
+    }
+
+    /// A change to a status, as far as nothing but the status tells.
+    fn to(&self, time: Timestamp, from: Option<Status>, to: Status) -> Change {
+        let ReleaseRef { namespace, name } = self.release.clone();
+        let release = ChangedRelease { namespace, release: name, revision: self.record.revision.0 };
+        let kind = TransitionKind::of(from, Some(to)).unwrap_or(TransitionKind::Deployed);
+        Change {
+            from,
+            to: Some(to),
+            chart: self.record.chart.clone(),
+            certainty: Certainty::Inferred,
+            ..Change::new(time, release, kind, ChangeSource::Record)
+        }
+    }
+}
+
+fn seconds(start: Timestamp, end: Option<Timestamp>) -> Option<u64> {
+    u64::try_from(end?.duration_since(start).as_secs()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::release::stamps::{ENDED, HOLDER, STARTED};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_795_000_000 + second).unwrap()
+    }
+
+    /// A record that was created at a second and written last at another, with the stamps of an operation by alice.
+    fn record(
+        revision: u64,
+        status: Status,
+        [created, written]: [i64; 2],
+        stamped: &[(&'static str, i64)],
+    ) -> RecordTrace {
+        let mut stamps = Stamps::default();
+        for (key, second) in stamped {
+            stamps.set(HOLDER, "alice".to_owned());
+            stamps.set(key, at(*second).to_string());
+        }
+        let (chart, description) = (Some("demo-1.0.0".to_owned()), "Upgrade complete".to_owned());
+        RecordTrace {
+            revision: Revision(revision),
+            status,
+            created: at(created),
+            written: at(written),
+            stamps,
+            chart,
+            description,
+        }
+    }
+
+    fn lines(records: &[RecordTrace]) -> Vec<String> {
+        let line = |it: &Change| {
+            let second = it.time.as_second() - 1_795_000_000;
+            let (user, certainty) = (it.user.as_deref().unwrap_or("-"), it.certainty.as_str());
+            let seconds = it.seconds.map(|seconds| format!(" {seconds}s")).unwrap_or_default();
+            format!("{second} v{} {} {user} {certainty}{seconds}", it.release.revision, it.transition)
+        };
+        changes(&ReleaseRef::new("shop", "web"), records).iter().map(line).collect()
+    }
+
+    #[test]
+    fn stamps_say_who_started_an_operation_and_when_it_ended() {
+        let first = record(1, Status::Superseded, [0, 33], &[(STARTED, 0), (ENDED, 5)]);
+        let second = record(2, Status::Deployed, [30, 40], &[(STARTED, 30), (ENDED, 34)]);
+        let wanted = [
+            "0 v1 install alice stamped",
+            "5 v1 deployed - stamped 5s",
+            "33 v1 superseded - inferred",
+            "30 v2 upgrade alice stamped",
+            "34 v2 deployed - stamped 4s",
+        ];
+        assert_eq!(lines(&[first, second]), wanted);
+    }
+
+    #[test]
+    fn without_stamps_a_record_still_says_what_happened() {
+        let failed = RecordTrace {
+            description: "Upgrade \"web\" failed: timed out".to_owned(),
+            ..record(2, Status::Failed, [30, 40], &[])
+        };
+        let rollback =
+            RecordTrace { description: "Rollback to 1".to_owned(), ..record(3, Status::Deployed, [50, 55], &[]) };
+        let pending = record(4, Status::PendingUpgrade, [60, 60], &[]);
+        let wanted = [
+            "30 v2 upgrade - inferred",
+            "40 v2 failed - inferred",
+            "50 v3 rollback - inferred",
+            "55 v3 deployed - inferred",
+            "60 v4 upgrade - inferred",
+        ];
+        assert_eq!(lines(&[failed, rollback, pending]), wanted);
+    }
+
+    #[test]
+    fn the_stamps_of_an_uninstalled_record_are_those_of_the_uninstall() {
+        let gone = record(2, Status::Uninstalled, [30, 90], &[(STARTED, 80), (ENDED, 90)]);
+        let wanted = [
+            "30 v2 upgrade - inferred",
+            "30 v2 deployed - inferred",
+            "80 v2 uninstall alice stamped",
+            "90 v2 uninstalled - stamped 10s",
+        ];
+        assert_eq!(lines(std::slice::from_ref(&gone)), wanted);
+        // What was deployed instead tells that its own operation had failed.
+        let others = [record(1, Status::Deployed, [0, 5], &[]), gone];
+        assert_eq!(lines(&others)[3], "30 v2 failed - inferred");
+    }
+}

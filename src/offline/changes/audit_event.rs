@@ -1,0 +1,205 @@
+//! What an audit event says of a write of a record.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::engine::release::record::chart_at_start;
+use crate::engine::release::{RecordName, Stamps, Status, Storage, Stored};
+use crate::engine::review::UserInfo;
+use crate::inspect::changes::ChangedRelease;
+
+/// The stage at which the result of a request is known.
+const ENDED: &str = "ResponseComplete";
+
+/// The ends of the keys under which Interlock annotates an event; each starts with the name of a webhook.
+const VERDICT_KEY: &str = ".interlock.dev/verdict";
+const OVERRIDE_KEY: &str = ".interlock.dev/override";
+
+/// A write of a record.
+#[derive(Debug, Clone)]
+pub(super) struct Observation {
+    pub(super) time: Timestamp,
+    pub(super) release: ChangedRelease,
+    pub(super) act: Act,
+    /// The status that it stores. `None` for a deletion, and if the event has no objects.
+    pub(super) status: Option<Status>,
+    pub(super) user: String,
+    pub(super) groups: Vec<String>,
+    pub(super) holder: Option<String>,
+    pub(super) chart: Option<String>,
+    pub(super) overridden: Option<String>,
+    /// The verdict of Interlock, if it annotated one.
+    pub(super) verdict: Option<String>,
+    pub(super) is_refused: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    Created,
+    Updated,
+    Deleted,
+}
+
+/// The fields of an `audit.k8s.io/v1` Event, or of a list of them.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AuditEvent<'a> {
+    #[serde(default, borrow)]
+    pub(super) kind: Cow<'a, str>,
+    #[serde(default, borrow)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) items: Option<Vec<&'a RawValue>>,
+    #[serde(default, borrow)]
+    stage: Cow<'a, str>,
+    #[serde(default, borrow)]
+    verb: Cow<'a, str>,
+    #[serde(default, rename = "requestURI", borrow)]
+    request_uri: Cow<'a, str>,
+    #[serde(borrow)]
+    user: Option<UserInfo<'a>>,
+    #[serde(borrow)]
+    impersonated_user: Option<UserInfo<'a>>,
+    #[serde(borrow)]
+    object_ref: Option<ObjectReference<'a>>,
+    response_status: Option<ResponseStatus>,
+    #[serde(borrow)]
+    request_object: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response_object: Option<&'a RawValue>,
+    request_received_timestamp: Option<Timestamp>,
+    #[serde(default, borrow)]
+    annotations: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ObjectReference<'a> {
+    #[serde(borrow)]
+    resource: Cow<'a, str>,
+    #[serde(borrow)]
+    subresource: Cow<'a, str>,
+    #[serde(borrow)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    api_group: Cow<'a, str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ResponseStatus {
+    code: u16,
+}
+
+#[derive(Deserialize)]
+struct ObjectList<'a> {
+    #[serde(borrow, default)]
+    items: Vec<&'a RawValue>,
+}
+
+impl<'a> AuditEvent<'a> {
+    /// Whether it is an event, or a list of them. The items of a list have no kind of their own.
+    pub(super) fn is_of_audit(&self) -> bool {
+        self.api_version.starts_with("audit.k8s.io/") || (self.kind.is_empty() && !self.stage.is_empty())
+    }
+
+    /// The writes of records that it describes; several for a deletion of a collection.
+    pub(super) fn observations(&self) -> Result<Vec<Observation>, String> {
+        let Some((reference, kind)) = self.subject() else { return Ok(Vec::new()) };
+        let code = self.response_status.as_ref().map_or(0, |status| status.code);
+        let verdict = self.annotation(VERDICT_KEY);
+        let is_refused = code >= 400;
+        // Others refuse writes too, and many fail: they are no decisions about releases.
+        if is_refused && verdict != Some("denied") {
+            return Ok(Vec::new());
+        }
+        let act = match (self.verb.as_ref(), code) {
+            ("create", _) | ("update" | "patch", 201) => Act::Created,
+            ("update" | "patch", _) => Act::Updated,
+            ("delete" | "deletecollection", _) => Act::Deleted,
+            _ => return Ok(Vec::new()),
+        };
+        let time = self.request_received_timestamp.ok_or("the audit event has no requestReceivedTimestamp")?;
+        if self.verb == "deletecollection" {
+            let deleted = self.response_object.and_then(|list| serde_json::from_str::<ObjectList<'_>>(list.get()).ok());
+            let stored =
+                deleted.into_iter().flat_map(|list| list.items).filter_map(|item| Stored::read(item.into()).ok());
+            let found = stored.filter_map(|stored| {
+                let release = revision(&reference.namespace, &stored.metadata.name)?;
+                Some(self.observation(time, release, act, is_refused))
+            });
+            return Ok(found.collect());
+        }
+        let whole = matches!(self.verb.as_ref(), "create" | "update");
+        let answered = self.response_object.filter(|_| !is_refused);
+        let object = answered.or(self.request_object.filter(|_| whole)).and_then(|raw| Stored::read(raw.into()).ok());
+        let name = object.as_ref().map_or("", |object| object.metadata.name.as_ref());
+        let name = if reference.name.is_empty() { name } else { reference.name.as_ref() };
+        let Some(release) = revision(&reference.namespace, name) else { return Ok(Vec::new()) };
+        let mut observation = self.observation(time, release, act, is_refused);
+        if let Some((storage, object)) =
+            object.and_then(|it| Some((it.storage(kind)?, it))).filter(|_| act != Act::Deleted)
+        {
+            observation.add(storage, &object);
+        }
+        Ok(vec![observation])
+    }
+
+    /// The object and its kind, if the event is the end of a write of something that can be a record.
+    fn subject(&self) -> Option<(&ObjectReference<'a>, &'static str)> {
+        let reference = self.object_ref.as_ref()?;
+        let kind = match reference.resource.as_ref() {
+            "secrets" => "Secret",
+            "configmaps" => "ConfigMap",
+            _ => return None,
+        };
+        let is_plain = reference.api_group.is_empty() && reference.subresource.is_empty();
+        (is_plain && self.stage == ENDED && !self.request_uri.contains("dryRun=")).then_some((reference, kind))
+    }
+
+    fn annotation(&self, end: &str) -> Option<&str> {
+        self.annotations.iter().find(|(key, _)| key.ends_with(end)).map(|(_, value)| value.as_ref())
+    }
+
+    fn observation(&self, time: Timestamp, release: ChangedRelease, act: Act, is_refused: bool) -> Observation {
+        let user = self.impersonated_user.as_ref().or(self.user.as_ref());
+        let groups = user.map(|user| user.groups.iter().map(|group| group.clone().into_owned()).collect());
+        Observation {
+            time,
+            release,
+            act,
+            status: None,
+            user: user.map(|user| user.username.clone().into_owned()).unwrap_or_default(),
+            groups: groups.unwrap_or_default(),
+            holder: None,
+            chart: None,
+            overridden: self.annotation(OVERRIDE_KEY).map(str::to_owned),
+            verdict: self.annotation(VERDICT_KEY).map(str::to_owned),
+            is_refused,
+        }
+    }
+}
+
+impl Observation {
+    /// Adds what the stored record says.
+    fn add(&mut self, storage: Storage, object: &Stored<'_>) {
+        let stamps = Stamps::of(|key| object.metadata.annotation(key).map(str::to_owned));
+        self.status = object.metadata.label("status").and_then(|status| status.parse().ok());
+        self.holder = stamps.holder().map(str::to_owned);
+        // Later writes of a revision have the same chart.
+        let read = || chart_at_start(storage, &object.data).filter(|_| self.act == Act::Created);
+        self.chart = stamps.chart().map(str::to_owned).or_else(read);
+    }
+}
+
+/// The revision of a release, by the name of its record.
+fn revision(namespace: &str, name: &str) -> Option<ChangedRelease> {
+    let RecordName { release, revision } = name.parse().ok()?;
+    Some(ChangedRelease { namespace: namespace.to_owned(), release: release.as_str().to_owned(), revision: revision.0 })
+}
