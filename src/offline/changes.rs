@@ -6,24 +6,22 @@ mod audit;
 mod audit_event;
 mod lines;
 mod log;
+mod tally;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::inspect::changes::{Change, MAX_CHANGES, Newest};
 use audit::Observations;
 use lines::Lines;
-
-/// The name of standard input on a command line.
-pub(crate) const STANDARD_INPUT: &str = "-";
+pub(crate) use lines::STANDARD_INPUT;
+use tally::FileTally;
+pub(crate) use tally::LogKind;
 
 /// Lines between two reports of progress.
 const PROGRESS_LINES: usize = 1_024;
-
-/// The most bad lines of a file that are named.
-const MAX_NAMED: usize = 5;
 
 /// What was read from some files.
 #[derive(Debug, Default)]
@@ -33,65 +31,6 @@ pub(crate) struct ReadChanges {
     pub(crate) notes: Vec<String>,
     /// Whether a file had a line that could be parsed, or no line at all.
     pub(crate) has_read: bool,
-}
-
-/// How a file is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogKind {
-    /// Audit events of the API server.
-    Audit,
-    /// Interlock's log in JSON.
-    Own,
-}
-
-/// What was found in one file.
-#[derive(Debug, Default)]
-struct FileTally {
-    lines: usize,
-    /// Lines of the expected kind, whether they tell a change or not.
-    known: usize,
-    bad: usize,
-    named: Vec<String>,
-    /// Writes of records whose objects the log does not contain.
-    without_objects: usize,
-    /// Why the rest of the file could not be read.
-    failure: Option<String>,
-}
-
-impl FileTally {
-    fn bad(&mut self, path: &Path, line: usize, why: &str) {
-        self.bad += 1;
-        if self.named.len() < MAX_NAMED {
-            self.named.push(format!("{}:{line}: {why}", path.display()));
-        }
-    }
-
-    /// What a reader must know of it.
-    fn notes(&self, path: &Path, kind: LogKind) -> Vec<String> {
-        let mut notes = self.named.clone();
-        let path = path.display();
-        if self.bad > self.named.len() {
-            notes.push(format!("{path}: {} more lines cannot be parsed", self.bad - self.named.len()));
-        }
-        if self.without_objects > 0 {
-            notes.push(format!(
-                "{path}: {} writes of records say nothing of the record, and only the starts among them are listed: the audit \
-                 policy logs Secrets below the level RequestResponse",
-                self.without_objects
-            ));
-        }
-        if self.known == 0 && self.lines > self.bad {
-            let wanted = match kind {
-                LogKind::Audit => "an audit event (apiVersion audit.k8s.io/v1)",
-                LogKind::Own => {
-                    "a transition. Give the log of `interlock serve` in the format json (--log-format json)"
-                }
-            };
-            notes.push(format!("{path}: none of its {} lines is {wanted}", self.lines));
-        }
-        notes.extend(self.failure.iter().map(|why| format!("{path}: {why}")));
-        notes
-    }
 }
 
 /// Reads files; `progress` is told the bytes read so far.

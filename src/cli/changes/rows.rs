@@ -1,6 +1,6 @@
 //! Changes as a table for people.
 
-use comfy_table::{Cell, Color};
+use comfy_table::{Cell, Color, ColumnConstraint};
 
 use crate::cli::table::{self, printable};
 use crate::engine::decision::TransitionOutcome;
@@ -28,6 +28,10 @@ pub(super) fn table(changes: &[Change]) -> String {
             if change.is_refused() { cell.fg(Color::Red) } else { cell }
         });
         table.add_row(cells);
+    }
+    // A time on two lines cannot be searched for.
+    if let Some(times) = table.column_mut(0) {
+        times.set_constraint(ColumnConstraint::ContentWidth);
     }
     format!("{table}\n")
 }

@@ -1,6 +1,6 @@
 //! Merges what several sources say of the same transitions.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -44,8 +44,9 @@ fn key(change: &Change) -> (&ChangedRelease, Option<TransitionKind>, bool) {
 }
 
 /// Stamps and records know seconds, so the order of an operation counts before the rest.
-fn place(change: &Change) -> (Timestamp, &ChangedRelease, TransitionKind) {
-    (change.time, &change.release, change.transition)
+fn place(change: &Change) -> (Timestamp, &ChangedRelease, TransitionKind, Reverse<bool>) {
+    // What was refused came before what passed.
+    (change.time, &change.release, change.transition, Reverse(change.is_refused()))
 }
 
 fn add(known: &mut Vec<Known>, change: Change) {

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use memchr::memmem::Finder;
 
-use super::FileTally;
 use super::audit_event::{Act, AuditEvent, Observation};
+use super::tally::FileTally;
 use crate::engine::decision::{TransitionKind, TransitionOutcome};
 use crate::engine::release::Status;
 use crate::inspect::changes::{Certainty, Change, ChangeSource, ChangedRelease, MAX_CHANGES, Newest};

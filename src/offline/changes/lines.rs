@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use super::{FileTally, STANDARD_INPUT};
+use super::tally::FileTally;
 use crate::offline::replay::opened;
+
+/// The name of standard input on a command line.
+pub(crate) const STANDARD_INPUT: &str = "-";
 
 /// A line has at most two objects of 3 MiB each, escaped, with their metadata. A longer one is skipped, and counted as bad.
 const MAX_LINE_BYTES: usize = 64 << 20;

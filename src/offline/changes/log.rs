@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use memchr::memmem;
 use serde::Deserialize;
 
-use super::FileTally;
+use super::tally::FileTally;
 use crate::engine::decision::{TransitionKind, TransitionOutcome};
 use crate::engine::release::Status;
 use crate::inspect::changes::{Change, ChangeSource, ChangedRelease};

@@ -112,8 +112,11 @@ mod tests {
         Arc::new(Policy::parse(&text, Path::new("test")).unwrap().into())
     }
 
-    /// The labels, and the answers of the API server one after the other: the labels of the Namespace, or a code.
-    fn labels(list: &str, answers: &[Result<Value, u16>]) -> (NamespaceLabels, Arc<Mutex<Vec<Result<Value, u16>>>>) {
+    /// What the API server has not answered yet: the labels of the Namespace, or a code.
+    type Left = Arc<Mutex<Vec<Result<Value, u16>>>>;
+
+    /// The labels, and the answers of the API server one after the other.
+    fn labels(list: &str, answers: &[Result<Value, u16>]) -> (NamespaceLabels, Left) {
         let left = Arc::new(Mutex::new(answers.iter().rev().cloned().collect::<Vec<_>>()));
         let answers = left.clone();
         let client = fake::client(move |_, _| match answers.lock().unwrap().pop() {

@@ -93,7 +93,7 @@ fn every_source_tells_the_same_changes_and_together_they_tell_each_once() {
 
         the_freeze_is_told(&namespace, &of_log, [log, audit]);
         let table =
-            interlock(&namespace, &["changes", "-n", namespace.name(), "--log", log, "frozen"]).expect_success();
+            interlock(&namespace, &["changes", "frozen", "-n", namespace.name(), "--log", log]).expect_success();
         println!("{}", table.stdout);
         for cell in ["time (UTC)", "frozen", "upgrade", "alice", "bob"] {
             assert!(table.stdout.contains(cell), "{cell}\n{table}");

@@ -31,6 +31,7 @@ fn snapshot(text: &str) -> Snapshot {
         rules: vec![RuleId::known("manual-edit")],
         users: Some(vec![text.to_owned()]),
         reason: text.to_owned(),
+        ticket: None,
         expires_at: NOW.parse().unwrap(),
     };
     let (namespace, name, created_by) = (text.to_owned(), text.to_owned(), Some(text.to_owned()));

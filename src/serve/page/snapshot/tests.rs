@@ -154,6 +154,7 @@ async fn only_overrides_in_force_are_shown_with_their_end_by_the_policy() {
             rules: vec![RuleId::known("manual-edit")],
             users: None,
             reason: "r".to_owned(),
+            ticket: None,
             expires_at: now().checked_add(SignedDuration::from_mins(expires_in)).unwrap(),
         },
     };
