@@ -26,8 +26,9 @@ fn the_page_shows_a_killed_upgrade_with_its_next_step_a_freeze_an_override_and_r
     let next = format!("Next: <code>interlock unstick {release}</code>");
     let title = format!("<b>{release}</b> <span class=\"severity\">stuck</span>");
     shows("the killed upgrade is stuck", &[&title, "pending-upgrade, revision 2, held by <b>", &next]);
-    let status = run(plane.interlock(&plane.person("alice"), &["status", &release]), SOON);
-    assert!(status.stdout.contains(&format!("interlock unstick {release}")), "{}", status.stdout);
+    let policies = format!("--policies={}", plane.dir().join("policies").display());
+    let status = run(plane.interlock(&plane.person("alice"), &["status", &release, &policies]), SOON);
+    assert!(status.stdout.contains(&format!("interlock unstick {release}")), "{status}");
 
     let carol = namespace.kubectl("carol");
     let edit = |note: &str| {
