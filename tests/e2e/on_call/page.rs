@@ -30,13 +30,14 @@ fn the_page_shows_a_killed_upgrade_with_its_next_step_a_freeze_an_override_and_r
     let status = run(plane.interlock(&plane.person("alice"), &["status", &release, &policies]), SOON);
     assert!(status.stdout.contains(&format!("interlock unstick {release}")), "{status}");
 
-    let carol = namespace.kubectl("carol");
+    // A user whose edits the policy of this plane refuses.
+    let admin = namespace.kubectl("admin");
     let edit = |note: &str| {
         let patch = json!({"data": {"note": note}}).to_string();
-        carol.run(&["patch", "configmap/demo", "--type=merge", "-p", &patch])
+        admin.run(&["patch", "configmap/demo", "--type=merge", "-p", &patch])
     };
     edit("refused").expect_failure(&["denied the request"]);
-    shows("the refusal", &[&format!("UPDATE v1 ConfigMap {release}"), "carol"]);
+    shows("the refusal", &[&format!("UPDATE v1 ConfigMap {release}"), "admin"]);
 
     let until = "Frozen until 2099-01-01 00:00 Europe/Berlin: we count &lt;all&gt;</p>";
     shows("the freeze", &["<b>stock-taking</b> <span class=\"severity\">in force</span>", until, "releases frozen"]);
