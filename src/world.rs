@@ -5,9 +5,11 @@ pub mod kubernetes;
 mod locate;
 mod manifests;
 pub mod memory;
+pub(crate) mod metadata_only;
 mod payload;
 mod policy_directory;
 pub(crate) mod read;
+mod rollout;
 
 use std::pin::Pin;
 

@@ -1,6 +1,5 @@
 //! `interlock registration`: removes Interlock from the API server, in a safe order.
 
-use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -9,9 +8,8 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
-use kube::{Client, Error, Resource};
-use serde::de::DeserializeOwned;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::{Client, Error};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -22,6 +20,7 @@ use super::runtime::block_on;
 use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::serve::leader::LEASE;
 use crate::serve::pki::ca_secret;
+use crate::world::metadata_only::resource_of;
 
 /// The name of the webhook configurations and the Deployment.
 const NAME: &str = "interlock";
@@ -91,15 +90,19 @@ struct Removal {
 impl Removal {
     /// Removes both webhook configurations; the API server then sends no reviews.
     async fn remove_registration(&self) -> anyhow::Result<()> {
-        self.remove::<ValidatingWebhookConfiguration>(Api::all(self.client.clone()), NAME).await?;
-        self.remove::<MutatingWebhookConfiguration>(Api::all(self.client.clone()), NAME).await?;
-        self.await_gone::<ValidatingWebhookConfiguration>(Api::all(self.client.clone()), NAME).await?;
-        self.await_gone::<MutatingWebhookConfiguration>(Api::all(self.client.clone()), NAME).await
+        let kinds = [resource_of::<ValidatingWebhookConfiguration>(), resource_of::<MutatingWebhookConfiguration>()];
+        for kind in &kinds {
+            self.remove(kind, None, NAME).await?;
+        }
+        for kind in &kinds {
+            self.await_gone(kind, NAME).await?;
+        }
+        Ok(())
     }
 
     /// Stops the replicas, which would otherwise create their objects again.
     async fn stop_replicas(&self, namespace: &str) -> anyhow::Result<()> {
-        let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), namespace);
+        let deployments = self.api(&resource_of::<Deployment>(), Some(namespace));
         let params = PatchParams { dry_run: self.dry_run, ..PatchParams::default() };
         let none = Patch::Merge(json!({"spec": {"replicas": 0}}));
         match deployments.patch_scale(NAME, &params, &none).await {
@@ -110,7 +113,7 @@ impl Removal {
         if self.dry_run {
             return Ok(());
         }
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let pods = self.api(&resource_of::<Pod>(), Some(namespace));
         let ours = ListParams::default().labels(REPLICAS).limit(1);
         loop {
             let found = pods.list_metadata(&ours).await.context("failed to list the replicas")?;
@@ -122,32 +125,34 @@ impl Removal {
 
     /// Deletes the objects that the replicas created.
     async fn delete_stored_state(&self, namespace: &str) -> anyhow::Result<()> {
-        self.remove::<Secret>(Api::namespaced(self.client.clone(), namespace), ca_secret::SECRET_NAME).await?;
-        self.remove::<Lease>(Api::namespaced(self.client.clone(), namespace), LEASE).await
+        self.remove(&resource_of::<Secret>(), Some(namespace), ca_secret::SECRET_NAME).await?;
+        self.remove(&resource_of::<Lease>(), Some(namespace), LEASE).await
     }
 
-    async fn remove<K>(&self, api: Api<K>, name: &str) -> anyhow::Result<()>
-    where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-    {
-        let kind = K::kind(&());
+    /// The objects of a built-in kind, which have a namespace or not.
+    fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        }
+    }
+
+    async fn remove(&self, resource: &ApiResource, namespace: Option<&str>, name: &str) -> anyhow::Result<()> {
+        let kind = &resource.kind;
         let params = DeleteParams { dry_run: self.dry_run, ..DeleteParams::default() };
-        match api.delete(name, &params).await {
-            Ok(_) => self.report("removed", &kind, name),
-            Err(error) if is_not_found(&error) => self.report_absent(&kind, name),
+        match self.api(resource, namespace).delete(name, &params).await {
+            Ok(_) => self.report("removed", kind, name),
+            Err(error) if is_not_found(&error) => self.report_absent(kind, name),
             Err(error) => Err(error).with_context(|| format!("failed to remove {kind} {name}")),
         }
     }
 
     /// Waits until an object is deleted, including its finalizers.
-    async fn await_gone<K>(&self, api: Api<K>, name: &str) -> anyhow::Result<()>
-    where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-    {
+    async fn await_gone(&self, resource: &ApiResource, name: &str) -> anyhow::Result<()> {
         if self.dry_run {
             return Ok(());
         }
-        let kind = K::kind(&());
+        let (api, kind) = (self.api(resource, None), &resource.kind);
         loop {
             let there = api.get_metadata_opt(name).await;
             if there.with_context(|| format!("failed to look for {kind} {name}"))?.is_none() {

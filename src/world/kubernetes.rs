@@ -29,10 +29,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::Client;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, DynamicObject, ListParams};
 
 pub use caches::Watches;
 pub use deleted_pending::{DeletedPendingRecord, DeletedPendingRecords};
@@ -42,7 +41,9 @@ pub(crate) use records::RecordSummary;
 use super::documents::DocumentCache;
 use super::locate::{self, RecordSet, ReleaseQuery};
 use super::manifests::{ManifestCache, ManifestError};
-use super::read::{self, RECORD_SELECTOR, Rollout, entry};
+use super::metadata_only::resource_of;
+use super::read::{self, RECORD_SELECTOR, entry};
+use super::rollout::{self, WorkloadObject, rollout};
 use super::{AnswerFuture, InFlight, Known, NewestRecord, Payer, World};
 use crate::budget::Budget;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, Workload};
@@ -51,7 +52,7 @@ use crate::engine::json::redacted;
 use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policies;
-use crate::engine::release::manifest::{WorkloadKind, WorkloadRef};
+use crate::engine::release::manifest::WorkloadRef;
 use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::release_override::Override;
 use crate::engine::sveltos::{Bundle, BundleRef};
@@ -177,7 +178,8 @@ impl Cluster {
                 Ok(Some(Knowledge::Workloads(found)))
             }
             Query::Leases { namespace } => {
-                let leases = self.api.get::<ConfigMap>(namespace, super::WERF_LEASES).await?;
+                let config_maps = resource_of::<ConfigMap>();
+                let leases: Option<DynamicObject> = self.api.get(&config_maps, namespace, super::WERF_LEASES).await?;
                 Ok(leases.map(|leases| Knowledge::Leases(leases.metadata.annotations.unwrap_or_default())))
             }
             Query::Object(key) => Ok(self.api.object(key).await?.map(Knowledge::Object)),
@@ -219,11 +221,8 @@ impl Cluster {
             // No object can have such a name.
             return Ok(None);
         }
-        Ok(match kind {
-            WorkloadKind::Deployment => self.api.get::<Deployment>(namespace, name).await?.map(|it| it.rollout()),
-            WorkloadKind::StatefulSet => self.api.get::<StatefulSet>(namespace, name).await?.map(|it| it.rollout()),
-            WorkloadKind::DaemonSet => self.api.get::<DaemonSet>(namespace, name).await?.map(|it| it.rollout()),
-        })
+        let found: Option<WorkloadObject> = self.api.get(&rollout::resource(*kind), namespace, name).await?;
+        Ok(found.map(|object| rollout(*kind, object)))
     }
 
     async fn bundle(&self, reference: &BundleRef) -> Result<Option<Result<Bundle, String>>, Unavailable> {

@@ -6,7 +6,6 @@ mod override_file;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -15,7 +14,8 @@ use serde::de::DeserializeOwned;
 use super::locate::{self, RecordSet, ReleaseQuery};
 use super::manifests::{self, RecordVersion};
 use super::payload::{self, OpenedPayload};
-use super::read::{self, Rollout};
+use super::read;
+use super::rollout::rollout;
 use super::{AnswerFuture, InFlight, Known, Payer, World, documents};
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Knowledge, Query, RecordRef, ScaledRef, Workload};
@@ -23,7 +23,7 @@ use crate::engine::flux::{self, Driver, HelmRelease};
 use crate::engine::json::{RawObject, first_at};
 use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::{Metadata, ObjectKey};
-use crate::engine::release::manifest::{DocumentKey, WorkloadKind, WorkloadRef};
+use crate::engine::release::manifest::{DocumentKey, WorkloadRef};
 use crate::engine::release::record::DecodeError;
 use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::release_override::{self, Override};
@@ -163,11 +163,7 @@ impl Memory {
 
     fn workload(&self, WorkloadRef { kind, namespace, name }: &WorkloadRef) -> Option<Workload> {
         let key = ObjectKey::new("apps", kind.as_str(), namespace, name);
-        match kind {
-            WorkloadKind::Deployment => self.read(&key).map(|object: Deployment| object.rollout()),
-            WorkloadKind::StatefulSet => self.read(&key).map(|object: StatefulSet| object.rollout()),
-            WorkloadKind::DaemonSet => self.read(&key).map(|object: DaemonSet| object.rollout()),
-        }
+        self.read(&key).map(|object| rollout(*kind, object))
     }
 
     fn bundle(&self, reference: &BundleRef) -> Result<Option<Bundle>, String> {

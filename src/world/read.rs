@@ -1,13 +1,10 @@
 //! Converts API objects to what rules know of them. Shared by all worlds.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use serde::Deserialize;
 
-use crate::engine::evidence::{Knowledge, Workload};
+use crate::engine::evidence::Knowledge;
 use crate::engine::flux::Driver;
 use crate::engine::json::redacted;
 use crate::engine::managed::Marks;
@@ -98,58 +95,4 @@ pub(super) fn oldest_first(drivers: impl IntoIterator<Item = Driver>) -> Vec<Dri
         rank(one).cmp(&rank(other)).then_with(|| name(one).cmp(&name(other)))
     });
     drivers
-}
-
-/// The rollout of a kind of workload.
-pub(super) trait Rollout {
-    fn rollout(&self) -> Workload;
-}
-
-impl Rollout for Deployment {
-    fn rollout(&self) -> Workload {
-        let status = self.status.clone().unwrap_or_default();
-        let conditions = status.conditions.unwrap_or_default();
-        let conditions = conditions.into_iter().map(|condition| (condition.type_, condition.status == "True"));
-        let known = |condition: &str| (condition.to_owned(), false);
-        // A controller that has not written a condition yet has not reported success.
-        let unknown = [known("Available"), known("Progressing")];
-        Workload {
-            // The API server's default is 1.
-            desired: self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1).into(),
-            updated: status.updated_replicas.unwrap_or_default().into(),
-            available: status.available_replicas.unwrap_or_default().into(),
-            observed: observed(&self.metadata, status.observed_generation),
-            conditions: unknown.into_iter().chain(conditions).collect(),
-        }
-    }
-}
-
-impl Rollout for StatefulSet {
-    fn rollout(&self) -> Workload {
-        let status = self.status.clone().unwrap_or_default();
-        Workload {
-            desired: self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1).into(),
-            updated: status.updated_replicas.unwrap_or_default().into(),
-            available: status.ready_replicas.unwrap_or_default().into(),
-            observed: observed(&self.metadata, status.observed_generation),
-            conditions: BTreeMap::new(),
-        }
-    }
-}
-
-impl Rollout for DaemonSet {
-    fn rollout(&self) -> Workload {
-        let status = self.status.clone().unwrap_or_default();
-        Workload {
-            desired: status.desired_number_scheduled.into(),
-            updated: status.updated_number_scheduled.unwrap_or_default().into(),
-            available: status.number_available.unwrap_or_default().into(),
-            observed: observed(&self.metadata, status.observed_generation),
-            conditions: BTreeMap::new(),
-        }
-    }
-}
-
-fn observed(metadata: &ObjectMeta, observed: Option<i64>) -> bool {
-    observed.unwrap_or_default() >= metadata.generation.unwrap_or_default()
 }

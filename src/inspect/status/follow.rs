@@ -1,26 +1,24 @@
 //! Watches releases and reports each change.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Debug;
 use std::pin::{Pin, pin};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{Stream, StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{Api, PartialObjectMeta};
-use kube::core::NamespaceResourceScope;
+use kube::Client;
+use kube::api::{Api, ApiResource};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, watcher};
-use kube::{Client, Resource};
-use serde::de::DeserializeOwned;
 
 use super::summary::{ReleaseSummary, Stuck};
 use super::survey::{StatusError, StatusOptions, row};
 use crate::engine::release::{ReleaseRef, Revision, Status, Storage};
 use crate::inspect::view::View;
 use crate::world::kubernetes::clock::ServerClock;
+use crate::world::metadata_only::{MetadataOnly, resource_of};
 use crate::world::read;
 
 /// The maximum time between two checks of the clock; a laptop may sleep meanwhile.
@@ -28,6 +26,10 @@ const MAX_RECHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The minimum time, so that an unavailable API server is not called in a loop.
 const MIN_RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long the API server must refuse a watch before the refusal counts. While it starts, it does not know its roles yet, and refuses
+/// everybody.
+const REFUSAL_COUNTS_AFTER: Duration = Duration::from_secs(10);
 
 /// A release in one storage.
 type StoredRelease = (ReleaseRef, Storage);
@@ -192,24 +194,67 @@ fn record_events(
 ) -> impl Stream<Item = RecordEvent> + use<> {
     let labels =
         only.map_or(read::RECORD_SELECTOR.to_owned(), |only| format!("{},name={}", read::RECORD_SELECTOR, only.name));
-    let secrets = watch_records::<Secret>(client, namespace, &labels, "Secrets");
-    stream::select(secrets, watch_records::<ConfigMap>(client, namespace, &labels, "ConfigMaps"))
+    let secrets = watch_records(client, namespace, &resource_of::<Secret>(), &labels, "Secrets");
+    stream::select(secrets, watch_records(client, namespace, &resource_of::<ConfigMap>(), &labels, "ConfigMaps"))
 }
 
 /// Watches the metadata of records. The watch starts with a list.
-fn watch_records<K>(client: &Client, namespace: Option<&str>, labels: &str, kind: &'static str) -> WatchEvents
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static,
-{
-    let api: Api<PartialObjectMeta<K>> = match namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
+fn watch_records(
+    client: &Client,
+    namespace: Option<&str>,
+    resource: &ApiResource,
+    labels: &str,
+    kind: &'static str,
+) -> WatchEvents {
+    let api: Api<MetadataOnly> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+        None => Api::all_with(client.clone(), resource),
     };
     let events = watcher(api, Config::default().labels(labels)).default_backoff();
-    Box::pin(events.filter_map(move |event| std::future::ready(record_event(kind, event))))
+    let mut refusals = Refusals::default();
+    Box::pin(events.filter_map(move |event| {
+        let has_lasted = refusals.have_lasted(&event, Instant::now());
+        std::future::ready(record_event(kind, event, has_lasted))
+    }))
 }
 
-fn record_event<K>(kind: &'static str, event: watcher::Result<Event<PartialObjectMeta<K>>>) -> Option<RecordEvent> {
+/// Since when the API server has refused every attempt to watch.
+#[derive(Default)]
+struct Refusals(Option<Instant>);
+
+impl Refusals {
+    /// Notes the outcome of an attempt, and returns whether the API server has refused it and those before for long enough to count.
+    fn have_lasted<K>(&mut self, event: &watcher::Result<Event<K>>, now: Instant) -> bool {
+        match event {
+            Err(error) if refusal(error).is_some() => {
+                now.duration_since(*self.0.get_or_insert(now)) >= REFUSAL_COUNTS_AFTER
+            }
+            // Comes before each attempt to list.
+            Ok(Event::Init) => false,
+            Ok(_) | Err(_) => {
+                self.0 = None;
+                false
+            }
+        }
+    }
+}
+
+/// Why the API server refuses a watch, if it does.
+fn refusal(error: &watcher::Error) -> Option<&str> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => {
+            Some(status.message.as_str()).filter(|_| status.code == 403)
+        }
+        _ => None,
+    }
+}
+
+fn record_event(
+    kind: &'static str,
+    event: watcher::Result<Event<MetadataOnly>>,
+    refusal_counts: bool,
+) -> Option<RecordEvent> {
     let record = |metadata: &ObjectMeta| {
         let (storage, release, entry) = read::record(kind.trim_end_matches('s'), metadata)?;
         Some(((ReleaseRef::new(metadata.namespace.as_deref().unwrap_or_default(), release), storage), entry))
@@ -223,13 +268,48 @@ fn record_event<K>(kind: &'static str, event: watcher::Result<Event<PartialObjec
         Ok(Event::Apply(object) | Event::Delete(object)) => {
             record(&object.metadata).map(|(release, _)| RecordEvent::Changed(release))
         }
-        Err(
-            watcher::Error::InitialListFailed(kube::Error::Api(status))
-            | watcher::Error::WatchStartFailed(kube::Error::Api(status)),
-        ) if kind == "Secrets" && status.code == 403 => {
-            Some(RecordEvent::Failed(StatusError::Watch { kind, why: status.message.clone() }))
-        }
-        // The watch restarts by itself.
-        Err(_) => None,
+        // The watch restarts by itself. Without the right to watch ConfigMaps, the records in Secrets are watched.
+        Err(error) => refusal(&error)
+            .filter(|_| refusal_counts && kind == "Secrets")
+            .map(|why| RecordEvent::Failed(StatusError::Watch { kind, why: why.to_owned() })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status as ApiStatus;
+
+    use super::*;
+
+    fn api_error(code: u16) -> kube::Error {
+        kube::Error::Api(Box::new(ApiStatus::failure("no", "reason").with_code(code)))
+    }
+
+    /// Whether the last of these outcomes, each so many seconds after the first, shows a refusal that counts.
+    fn counts(outcomes: Vec<(u64, watcher::Result<Event<()>>)>) -> bool {
+        let (start, mut refusals) = (Instant::now(), Refusals::default());
+        let counted =
+            outcomes.iter().map(|(second, event)| refusals.have_lasted(event, start + Duration::from_secs(*second)));
+        counted.last().unwrap()
+    }
+
+    fn refused() -> watcher::Result<Event<()>> {
+        Err(watcher::Error::WatchStartFailed(api_error(403)))
+    }
+
+    #[test]
+    fn a_refusal_counts_once_it_has_lasted() {
+        assert!(!counts(vec![(0, refused())]));
+        assert!(!counts(vec![(0, refused()), (9, refused())]));
+        let list_refused = Err(watcher::Error::InitialListFailed(api_error(403)));
+        assert!(counts(vec![(0, refused()), (5, Ok(Event::Init)), (10, list_refused)]));
+    }
+
+    #[test]
+    fn the_refusals_of_an_api_server_that_starts_do_not_count() {
+        let unreachable = || Err(watcher::Error::WatchStartFailed(api_error(503)));
+        assert!(!counts(vec![(0, refused()), (5, unreachable()), (11, refused())]));
+        assert!(!counts(vec![(0, refused()), (5, Ok(Event::InitDone)), (11, refused())]));
+        assert!(!counts(vec![(0, refused()), (11, unreachable())]));
     }
 }

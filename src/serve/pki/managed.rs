@@ -17,8 +17,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, PartialObjectMeta};
-use kube::{Client, Error};
+use kube::{Api, Client, Error};
 use tokio::time::{sleep, timeout};
 
 use super::authority::AuthorityError;
@@ -28,6 +27,7 @@ use super::metrics::{CertificateMetrics, CertificateRole, CertificateTrouble};
 use super::rotation::{self, Leaf, Lifetimes, RotationStep, Situation, StoredCa, TrustHistory};
 use super::tls::{CertificateError, Certificates};
 use crate::readiness::{Gate, Readiness};
+use crate::world::metadata_only::resource_of;
 use observation::Observation;
 use pace::{CHECK_INTERVAL, HealPace, MAX_RETRY, RETRY};
 
@@ -103,12 +103,12 @@ impl Managed {
     #[must_use]
     pub(crate) fn start(self, watches: &Client) -> Arc<Rotator> {
         let rotator = Arc::new(Rotator::new());
-        let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(watches.clone(), &self.namespace);
+        let secrets = Api::namespaced_with(watches.clone(), &self.namespace, &resource_of::<Secret>());
         tokio::spawn(observation::wake(secrets, ca_secret::SECRET_NAME, Arc::clone(&rotator)));
-        let validating: Api<PartialObjectMeta<ValidatingWebhookConfiguration>> = Api::all(watches.clone());
-        tokio::spawn(observation::wake(validating, live::CONFIGURATION, Arc::clone(&rotator)));
-        let mutating: Api<PartialObjectMeta<MutatingWebhookConfiguration>> = Api::all(watches.clone());
-        tokio::spawn(observation::wake(mutating, live::CONFIGURATION, Arc::clone(&rotator)));
+        for kind in [resource_of::<ValidatingWebhookConfiguration>(), resource_of::<MutatingWebhookConfiguration>()] {
+            let configurations = Api::all_with(watches.clone(), &kind);
+            tokio::spawn(observation::wake(configurations, live::CONFIGURATION, Arc::clone(&rotator)));
+        }
         tokio::spawn(self.follow(Arc::clone(&rotator)));
         rotator
     }

@@ -1,14 +1,10 @@
 //! Copies of what rules query most: release records, managed objects that can be scaled, Flux's HelmReleases, and overrides.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, ReplicationController, Secret};
-use kube::api::{Api, PartialObjectMeta};
-use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource};
-use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
 use super::DeletedPendingRecords;
@@ -23,6 +19,7 @@ use crate::engine::managed::Marks;
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::readiness::Readiness;
 use crate::world::locate::{self, ReleaseQuery};
+use crate::world::metadata_only::resource_of;
 use crate::world::{InFlight, NewestRecord, read};
 
 /// The label selector of objects that a Helm release manages.
@@ -163,23 +160,6 @@ impl Default for Mirror<ScalableMarks> {
     }
 }
 
-/// A built-in kind of namespaced objects.
-trait Namespaced:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
-{
-}
-
-impl<K> Namespaced for K where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Send
-        + Sync
-        + 'static
-{
-}
-
 struct WatchTasks<'t> {
     client: &'t Client,
     reach: &'t Reach,
@@ -190,16 +170,17 @@ struct WatchTasks<'t> {
 impl WatchTasks<'_> {
     fn start<K, T>(&mut self, labels: &'static str, mirror: &Arc<Mirror<T>>, gate: &'static str)
     where
-        K: Namespaced,
+        K: Resource<DynamicType = ()>,
         T: Feed,
     {
-        let apis: Vec<Api<PartialObjectMeta<K>>> = self.reach.apis(self.client);
-        self.running.spawn(follow(apis, labels, Arc::clone(mirror), self.readiness.gate(gate)));
+        let resource = resource_of::<K>();
+        let apis = self.reach.apis_with(self.client, &resource);
+        self.running.spawn(follow(resource.plural, apis, labels, Arc::clone(mirror), self.readiness.gate(gate)));
     }
 
     fn start_scaled<K>(&mut self, scaled: &ScalableMirrors, [of_releases, of_profiles]: [&'static str; 2])
     where
-        K: Namespaced,
+        K: Resource<DynamicType = ()>,
     {
         self.start::<K, _>(HELM_SELECTOR, &scaled.of_releases, of_releases);
         self.start::<K, _>(SVELTOS_SELECTOR, &scaled.of_profiles, of_profiles);

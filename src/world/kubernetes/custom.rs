@@ -56,7 +56,7 @@ impl<T: Default> CustomObjects<T> {
 
     /// Follows the definition, forever.
     pub(super) async fn follow_definition(self: Arc<Self>, client: Client) {
-        definition::follow(Api::all(client), self.kind.definition, &self.definition).await;
+        definition::follow(client, self.kind.definition, &self.definition).await;
     }
 
     /// Follows the objects while their definition is installed, forever. `gate` opens when the definition is known not to be

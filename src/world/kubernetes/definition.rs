@@ -5,11 +5,12 @@ use std::pin::pin;
 
 use futures_util::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, PartialObjectMeta};
+use kube::{Api, Client};
 use kube::runtime::watcher::{Config, Event, watcher};
 use tokio::sync::watch::Sender;
 
 use super::watch::Attempts;
+use crate::world::metadata_only::{MetadataOnly, resource_of};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Definition {
@@ -24,8 +25,6 @@ pub(super) enum Definition {
     },
 }
 
-type DefinitionMetadata = PartialObjectMeta<CustomResourceDefinition>;
-
 /// The state of one watch of one definition.
 #[derive(Debug, Default)]
 struct ListProgress {
@@ -35,7 +34,7 @@ struct ListProgress {
 
 impl ListProgress {
     /// The state after an event; `None` if the event changes nothing.
-    fn after(&mut self, event: Event<DefinitionMetadata>) -> Option<Definition> {
+    fn after(&mut self, event: Event<MetadataOnly>) -> Option<Definition> {
         match event {
             Event::Init => {
                 self.listed = Some(Definition::Absent);
@@ -52,7 +51,7 @@ impl ListProgress {
     }
 }
 
-fn installed(object: &DefinitionMetadata) -> Definition {
+fn installed(object: &MetadataOnly) -> Definition {
     Definition::Installed { uid: object.metadata.uid.clone().unwrap_or_default() }
 }
 
@@ -75,7 +74,8 @@ impl Drop for AbsenceGuard<'_> {
 
 /// Follows the definition of a name, forever, metadata only. Receivers are notified of every change of it, also of those
 /// that leave it installed, because a version may be served only now.
-pub(super) async fn follow(api: Api<DefinitionMetadata>, name: &'static str, known: &Sender<Definition>) {
+pub(super) async fn follow(client: Client, name: &'static str, known: &Sender<Definition>) {
+    let api: Api<MetadataOnly> = Api::all_with(client, &resource_of::<CustomResourceDefinition>());
     let only = Config::default().fields(&format!("metadata.name={name}"));
     let mut attempts = Attempts::default();
     loop {
@@ -111,9 +111,9 @@ mod tests {
 
     use super::*;
 
-    fn definition(uid: &str) -> DefinitionMetadata {
+    fn definition(uid: &str) -> MetadataOnly {
         let metadata = ObjectMeta { uid: Some(uid.to_owned()), ..ObjectMeta::default() };
-        PartialObjectMeta { types: None, metadata, _phantom: std::marker::PhantomData }
+        MetadataOnly { types: None, metadata, _phantom: std::marker::PhantomData }
     }
 
     fn uid(uid: &str) -> Definition {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PartialObjectMeta};
-use kube::core::{NamespaceResourceScope, ObjectList};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::core::DynamicResourceScope;
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
@@ -17,6 +17,7 @@ use super::kinds::Kinds;
 use super::reach::Reach;
 use crate::engine::evidence::ScaledRef;
 use crate::engine::object::{MAX_NAME_LENGTH, ObjectKey, is_dns_subdomain};
+use crate::world::metadata_only::resource_of;
 
 /// Why a query has no answer.
 pub(super) type Unavailable = String;
@@ -58,22 +59,22 @@ impl ApiReader {
     }
 
     /// An object of a built-in kind.
-    pub(super) async fn get<K>(&self, namespace: &str, name: &str) -> Result<Option<K>, Unavailable>
+    pub(super) async fn get<K>(&self, kind: &ApiResource, namespace: &str, name: &str) -> Result<Option<K>, Unavailable>
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope> + Clone + Debug + DeserializeOwned,
     {
-        let api: Api<K> = Api::namespaced(self.client.clone(), self.in_reach(namespace)?);
+        let api: Api<K> = Api::namespaced_with(self.client.clone(), self.in_reach(namespace)?, kind);
         api.get_opt(valid_name(name)?).await.map_err(|error| reason(&error))
     }
 
     /// The metadata of objects of a built-in kind.
     pub(super) async fn list<K>(&self, namespace: &str, selector: &ListParams) -> Result<Vec<ObjectMeta>, Unavailable>
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+        K: Resource<DynamicType = ()>,
     {
-        let api: Api<K> = Api::namespaced(self.client.clone(), self.in_reach(namespace)?);
-        let list: ObjectList<PartialObjectMeta<K>> =
-            api.list_metadata(selector).await.map_err(|error| reason(&error))?;
+        let (namespace, kind) = (self.in_reach(namespace)?, resource_of::<K>());
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &kind);
+        let list = api.list_metadata(selector).await.map_err(|error| reason(&error))?;
         Ok(list.items.into_iter().map(|item| item.metadata).collect())
     }
 

@@ -1,7 +1,6 @@
 //! Copies of cluster state that watches keep. A copy is complete or not used, and it is known when it is out of date.
 
 use std::collections::HashSet;
-use std::fmt::Debug;
 use std::mem::{Discriminant, discriminant};
 use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -9,14 +8,13 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::PartialObjectMeta;
+use kube::Api;
 use kube::runtime::watcher::{self, Config, DefaultBackoff, Event, watcher};
-use kube::{Api, Resource};
-use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
 use super::reach::merge_watches;
 use crate::readiness::Gate;
+use crate::world::metadata_only::MetadataOnly;
 
 /// A watch that lasted this long has recovered: its next failure is logged again. Pauses start from the beginning after the
 /// same time.
@@ -94,21 +92,18 @@ impl<T> Drop for SyncGuard<'_, T> {
     }
 }
 
-/// Keeps a mirror of the metadata of the objects with some labels, in one namespace or several, forever. `gate` opens after
-/// the first complete list.
+/// Keeps a mirror of the metadata of the objects of a kind with some labels, in one namespace or several, forever. `gate` opens
+/// after the first complete list.
 ///
 /// Every failure leads to a new list, because only a list proves that nothing was missed; until then the mirror is not in
 /// sync. Repeated failures lead to longer pauses, and each kind of failure is logged once.
-pub(super) async fn follow<K, T>(
-    apis: Vec<Api<PartialObjectMeta<K>>>,
+pub(super) async fn follow<T: Feed>(
+    resource: String,
+    apis: Vec<Api<MetadataOnly>>,
     labels: &'static str,
     mirror: Arc<Mirror<T>>,
     gate: Gate,
-) where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
-    T: Feed,
-{
-    let resource = K::plural(&());
+) {
     let mut attempts = Attempts::default();
     loop {
         attempts.start();
@@ -200,7 +195,6 @@ pub(super) async fn feed<K, O, T: Feed<O>>(
 #[cfg(test)]
 mod tests {
     use futures_util::{FutureExt, stream};
-    use k8s_openapi::api::core::v1::Secret;
 
     use super::*;
     use crate::readiness::Readiness;
@@ -224,14 +218,14 @@ mod tests {
         }
     }
 
-    type Events = Vec<watcher::Result<Event<PartialObjectMeta<Secret>>>>;
+    type Events = Vec<watcher::Result<Event<MetadataOnly>>>;
 
-    fn object(name: &str) -> PartialObjectMeta<Secret> {
+    fn object(name: &str) -> MetadataOnly {
         let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
-        PartialObjectMeta { types: None, metadata, _phantom: std::marker::PhantomData }
+        MetadataOnly { types: None, metadata, _phantom: std::marker::PhantomData }
     }
 
-    fn failure() -> watcher::Result<Event<PartialObjectMeta<Secret>>> {
+    fn failure() -> watcher::Result<Event<MetadataOnly>> {
         Err(watcher::Error::NoResourceVersion)
     }
 

@@ -1,22 +1,20 @@
 //! What one pass observes on the API server, and the watches that trigger a pass.
 
-use std::fmt::Debug;
 use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Resource;
-use kube::api::{Api, PartialObjectMeta};
+use kube::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, watcher};
-use serde::de::DeserializeOwned;
 
 use super::rotator::Rotator;
 use crate::serve::pki::bundle::CaBundle;
 use crate::serve::pki::live::WebhookConfiguration;
 use crate::serve::pki::rotation::{Leaf, StoredCa};
+use crate::world::metadata_only::MetadataOnly;
 
 /// Everything that was read in one pass.
 pub(super) struct Observation {
@@ -55,16 +53,14 @@ impl Observation {
 }
 
 /// Wakes the loop whenever an object changes, forever. The regular check finds what a failed watch misses.
-pub(super) async fn wake<K>(api: Api<PartialObjectMeta<K>>, name: &'static str, rotator: Arc<Rotator>)
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
-{
+pub(super) async fn wake(api: Api<MetadataOnly>, name: &'static str, rotator: Arc<Rotator>) {
     let only = Config::default().fields(&format!("metadata.name={name}"));
+    let resource = api.resource_url().to_owned();
     let mut events = pin!(watcher(api, only).default_backoff());
     while let Some(event) = events.next().await {
         match event {
             Ok(_) => rotator.wake(),
-            Err(error) => tracing::debug!(kind = %K::kind(&()), %error, "a watch failed; looking once a minute"),
+            Err(error) => tracing::debug!(resource, %error, "a watch failed; looking once a minute"),
         }
     }
 }

@@ -1,0 +1,14 @@
+//! Objects of any kind, of which only the metadata is read.
+//!
+//! One type for all kinds: the code of a watch or a list is large, and would be compiled again for each.
+
+use kube::Resource;
+use kube::api::{ApiResource, DynamicObject, PartialObjectMeta};
+
+/// The metadata of an object of any kind.
+pub(crate) type MetadataOnly = PartialObjectMeta<DynamicObject>;
+
+/// A built-in kind as a value.
+pub(crate) fn resource_of<K: Resource<DynamicType = ()>>() -> ApiResource {
+    ApiResource::erase::<K>(&())
+}
