@@ -14,7 +14,7 @@ pub use declared::{Declared, ItemKey};
 pub use delta::{ChangedValue, Delta, DifferingItem, delta};
 pub use document::{declared_by, is_custom_resource};
 pub use fields::ManagedFields;
-pub(crate) use ownership::{Mark, Marks, Origin, Owner, may_be_marked};
+pub(crate) use ownership::{MANAGED_BY_LABEL, Mark, Marks, Origin, Owner, may_be_marked};
 pub use touched::{Ignored, drifted, touched};
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
 //! The page of `serve --page` on the admin port: operations in flight, freezes, overrides in force, and the last refusals.
 //!
-//! It is computed from what the replica knows already, at most once in [`FRESH`] however many clients ask. Only where the
-//! next step of a stuck release depends on superseded records, which no copy holds, their metadata is listed. The work runs
-//! on the runtime of the reviews, beside their network, so the thread of the admin port only waits.
+//! It is computed from the copies of the replica, at most once in [`FRESH`] for all clients. One thing is read from the API server: the
+//! metadata of superseded records, which have no copies, if the next step of a stuck release depends on them. The work runs on the
+//! runtime of the reviews, beside their network, so the thread of the admin port only waits.
 
 mod html;
 mod snapshot;
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
@@ -82,7 +82,7 @@ impl OverviewPage {
             return Ok(page.clone());
         }
         let source = Arc::clone(&self.0);
-        // The task has the lock: a client that leaves neither stops it, nor makes room for a second one.
+        // The task has the lock: if a client disconnects, the task goes on, and no second one starts.
         let computed = self.0.runtime.spawn(async move {
             let page = source.compute().await;
             *last = Some((Instant::now(), page.clone()));
@@ -107,7 +107,15 @@ impl fmt::Debug for OverviewPage {
     }
 }
 
-async fn answer(State(page): State<OverviewPage>, headers: HeaderMap) -> Response {
+async fn answer(
+    State(page): State<OverviewPage>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Response {
+    if !is_local(peer.ip()) {
+        let text = "this page is served only over the loopback interface: open it by `kubectl port-forward`\n";
+        return plain(StatusCode::FORBIDDEN, text);
+    }
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if !is_direct(host) {
         let text = "open this page by `kubectl port-forward` as http://localhost, or by an IP address\n";
@@ -131,6 +139,13 @@ const SAFE: [(http::HeaderName, &str); 3] =
 
 fn plain(status: StatusCode, text: &'static str) -> Response {
     (status, [(CONTENT_TYPE, "text/plain; charset=utf-8")], SAFE, text).into_response()
+}
+
+/// Whether a client connects over the loopback interface of the pod, as the container runtime does for `kubectl port-forward`. Every pod
+/// reaches the admin port for metrics; the page is for users who may forward ports of this pod.
+fn is_local(peer: IpAddr) -> bool {
+    // A socket that listens on [::] shows IPv4 addresses as mapped ones.
+    peer.to_canonical().is_loopback()
 }
 
 /// Whether a Host header is `localhost` or an IP address. A website that rebinds its name to this address sends its name.

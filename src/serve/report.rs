@@ -60,14 +60,14 @@ impl Reporter {
         Self { refusals, ..self }
     }
 
-    /// Reports one decision.
-    pub fn report(&self, decision: Decision) {
+    /// Reports one decision, at this moment by the clock of the reviews.
+    pub fn report(&self, decision: Decision, now: Timestamp) {
         let decision = Decision { repeated: self.repeats.is_repeat(&decision, Instant::now()), ..decision };
         log::write(&decision);
         traces::decided(&decision);
         self.metrics.decided(&decision);
         if let Some(refusals) = &self.refusals {
-            refusals.note(&decision, Timestamp::now());
+            refusals.note(&decision, now);
         }
         let is_news = !decision.findings.is_empty() && !decision.dry_run && !decision.repeated;
         if let Some(events) = self.events.as_ref().filter(|_| is_news) {

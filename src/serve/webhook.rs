@@ -68,12 +68,12 @@ impl Webhook {
     fn answer_with(&self, uid: &str, judgement: Judgement, write: Option<&Bytes>) -> Answer {
         let Judgement { outcome, decision } = judgement;
         let applied = self.memory.clone().zip(write.cloned()).filter(|_| outcome.allowed);
-        let reporter = self.reporter.clone();
+        let (reporter, clock) = (self.reporter.clone(), Arc::clone(&self.clock));
         let delivered = move || {
             if let Some((memory, body)) = applied {
                 beside_the_network(|| apply(&memory, &body));
             }
-            reporter.report(decision);
+            reporter.report(decision, clock.now());
         };
         Answer { delivered: Some(Box::new(delivered)), ..decided(reply::answer(uid, &outcome)) }
     }
@@ -129,6 +129,7 @@ fn apply(memory: &Memory, body: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
     use serde_json::{Value, json};
 
     use super::*;
@@ -136,11 +137,19 @@ mod tests {
     use crate::engine::policy::Policy;
     use crate::engine::{release_override, sveltos};
     use crate::serve::report::metrics::ReportMetrics;
+    use crate::serve::report::refusals::LastRefusals;
 
-    /// Whether a request that was not judged is allowed, and what the user reads.
-    fn undecided(operation: &str, group: &str, kind: &str, user: &str, why: Unjudged) -> (bool, String) {
+    fn webhook(reporter: Reporter) -> Webhook {
         let judge = Judge::new(Policy::shipped().unwrap(), Arc::new(Memory::new(0)), Arc::new(Budget::new(0)));
-        let webhook = Webhook::new(judge, Reporter::new(Arc::new(ReportMetrics::new())));
+        Webhook::new(judge, reporter)
+    }
+
+    fn reporter() -> Reporter {
+        Reporter::new(Arc::new(ReportMetrics::new()))
+    }
+
+    /// A review of a request whose object cannot be read.
+    fn unreadable(operation: &str, group: &str, kind: &str, user: &str) -> Bytes {
         let kind = json!({"group": group, "version": "v1", "kind": kind});
         let head = json!({
             "uid": "u", "operation": operation, "name": "web", "namespace": "shop", "kind": kind,
@@ -148,8 +157,13 @@ mod tests {
         });
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": head});
         // The object is not read, so it need not be JSON.
-        let body = review.to_string().replacen("}}}", r#"},"object":{{{"#, 1);
-        let Answer { reply, .. } = webhook.undecided(Endpoint::Validate, &body.into(), why);
+        review.to_string().replacen("}}}", r#"},"object":{{{"#, 1).into()
+    }
+
+    /// Whether a request that was not judged is allowed, and what the user reads.
+    fn undecided(operation: &str, group: &str, kind: &str, user: &str, why: Unjudged) -> (bool, String) {
+        let body = unreadable(operation, group, kind, user);
+        let Answer { reply, .. } = webhook(reporter()).undecided(Endpoint::Validate, &body, why);
         assert_eq!(reply.status, StatusCode::OK);
         let reply: Value = serde_json::from_slice(&reply.body).unwrap();
         let response = &reply["response"];
@@ -193,5 +207,16 @@ mod tests {
         let collector = "system:serviceaccount:kube-system:namespace-controller";
         let commit = sveltos::CONFIGURATION_GROUP;
         assert_eq!(undecided("CREATE", sveltos::LIB_GROUP, commit, collector, Unjudged::Busy), (true, String::new()));
+    }
+    #[test]
+    fn a_refusal_is_kept_with_its_time_by_the_clock_of_the_reviews() {
+        let refusals = Arc::<LastRefusals>::default();
+        let webhook = webhook(reporter().with_refusals(Some(refusals.clone())))
+            .with_clock(Arc::new(ServerClock::ahead_by(3_600)));
+        let before = Timestamp::now();
+        let body = unreadable("CREATE", "", "Secret", "alice");
+        webhook.undecided(Endpoint::Validate, &body, Unjudged::Late).delivered.unwrap()();
+        let ahead = refusals.newest()[0].at.duration_since(before).as_secs();
+        assert!((3_600..3_660).contains(&ahead), "{ahead} s ahead");
     }
 }

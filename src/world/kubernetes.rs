@@ -137,10 +137,17 @@ impl Cluster {
         self.caches.release_overrides().count(|it| it.is_in_force(&policies.of(&it.namespace).overrides, now))
     }
 
-    /// Overrides that ended longer ago than the retention, as far as the watch knows: namespace and name of at most so many.
+    /// Overrides that ended longer ago than the retention and are not being deleted, as far as the watch knows: at most so many, by
+    /// namespace and name, from the first one after `after`.
     #[must_use]
-    pub fn past_overrides(&self, retention: SignedDuration, now: Timestamp, limit: usize) -> Vec<(String, String)> {
-        self.caches.release_overrides().some(limit, |it| it.is_past(retention, now))
+    pub fn past_overrides(
+        &self,
+        retention: SignedDuration,
+        now: Timestamp,
+        after: Option<&(String, String)>,
+        limit: usize,
+    ) -> Vec<(String, String)> {
+        self.caches.release_overrides().to_delete(after, limit, |it| it.is_past(retention, now))
     }
 
     async fn look_up(&self, query: &Query, payer: Payer<'_>) -> Result<Option<Knowledge>, Unavailable> {

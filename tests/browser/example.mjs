@@ -1,4 +1,4 @@
-// Runs a standalone server whose page shows something of everything, until its standard input ends or Ctrl-C.
+// Runs a standalone server whose page has something in every section, until its standard input ends or Ctrl-C.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -43,7 +43,8 @@ spec:
   release: ledger
   rules: [manual-edit]
   users: [carol]
-  reason: "INC-2481: more database connections until the fix is released"
+  reason: more database connections until the fix is released
+  ticket: INC-2481
   expiresAt: ${minutes(55)}Z
 `,
 );

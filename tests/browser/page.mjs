@@ -25,7 +25,7 @@ async function look(name, options) {
   if (options.javaScriptEnabled !== false) {
     const before = await tab.locator("#time").textContent();
     await tab.waitForFunction((before) => document.querySelector("#time").textContent !== before, before);
-    // What cannot be reached is said, and said no more once it answers again.
+    // The page shows that Interlock does not answer, until it answers again.
     await context.setOffline(true);
     await tab.locator("#lost:not(:empty)").waitFor();
     await context.setOffline(false);

@@ -35,8 +35,8 @@ pub(crate) struct Arguments {
     /// addresses]
     #[arg(long, value_name = "ADDRESS", env = "INTERLOCK_ADMIN_LISTEN")]
     pub(super) admin_listen: Option<SocketAddr>,
-    /// Show operations in flight, freezes, overrides in force and the last refusals at / of the admin address, to everybody
-    /// who reaches it; for kubectl port-forward
+    /// Show operations in flight, freezes, overrides in force and the last refusals at / of the admin address, only over the
+    /// loopback interface: open it by kubectl port-forward
     #[arg(long, env = "INTERLOCK_PAGE")]
     pub(super) page: bool,
     #[command(flatten)]

@@ -66,11 +66,14 @@ struct OwnerKind {
 /// Builds the owner from the two annotations and the labels.
 type OwnerFn = fn(name: &str, scope: &str, label: &dyn Fn(&str) -> Option<String>) -> Owner;
 
+/// The label with the tool that manages an object: `Helm`, or `interlock` on what Interlock writes.
+pub(crate) const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+
 const OWNER_KINDS: [OwnerKind; 2] = [
     // Helm, and programs that use its SDK. The CLI calls itself `helm`; a program that sets no name has the first part
     // of its user agent.
     OwnerKind {
-        label: ("app.kubernetes.io/managed-by", Some("Helm")),
+        label: (MANAGED_BY_LABEL, Some("Helm")),
         name: "meta.helm.sh/release-name",
         scope: "meta.helm.sh/release-namespace",
         managers: &["helm", "Helm", "helm-controller", "operator-controller", "fleetagent"],

@@ -16,7 +16,7 @@ use crate::engine::release::ReleaseRef;
 #[derive(Debug, Clone)]
 pub struct Freeze {
     pub name: String,
-    /// Why, for whoever is refused.
+    /// Why. Refused users read it.
     pub reason: String,
     /// What it concerns, in the words of the policy: `every release`, `releases web, api-* in namespaces prod-*`.
     pub scope: String,
@@ -98,9 +98,14 @@ impl Freeze {
     /// Until when it keeps an actor from starting operations, or for good; `None` if it does not.
     #[must_use]
     pub fn stops(&self, actor: Actor<'_>, now: Timestamp) -> Option<Option<Timestamp>> {
+        self.frozen_until(now).filter(|_| !self.exempts(actor))
+    }
+
+    /// Until when it is in force, or for good; `None` if it is not.
+    fn frozen_until(&self, now: Timestamp) -> Option<Option<Timestamp>> {
         match self.at(now) {
-            FreezeState::InForce(until) if !self.exempts(actor) => Some(until),
-            _ => None,
+            FreezeState::InForce(until) => Some(until),
+            FreezeState::Open(_) => None,
         }
     }
 
@@ -132,18 +137,22 @@ pub fn in_force<'f>(
     actor: Actor<'_>,
     now: Timestamp,
 ) -> Option<(&'f Freeze, Option<Timestamp>)> {
-    let concerned = freezes.iter().filter(|freeze| freeze.concerns(release));
-    let in_force = concerned.filter_map(|freeze| Some((freeze, freeze.stops(actor, now)?)));
-    in_force.max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX))
+    longest(freezes, release, |freeze| freeze.stops(actor, now))
 }
 
 /// The name of the freeze that is in force over a release, exempt users or not. Of several the one that lasts longest.
 #[must_use]
 pub fn frozen_by(freezes: &[Freeze], release: &ReleaseRef, now: Timestamp) -> Option<String> {
-    let in_force = freezes.iter().filter(|freeze| freeze.concerns(release)).filter_map(|freeze| match freeze.at(now) {
-        FreezeState::InForce(until) => Some((freeze, until)),
-        FreezeState::Open(_) => None,
-    });
-    let longest = in_force.max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX));
-    longest.map(|(freeze, _)| freeze.name.clone())
+    longest(freezes, release, |freeze| freeze.frozen_until(now)).map(|(freeze, _)| freeze.name.clone())
+}
+
+/// The freeze of a release that lasts longest, and until when or for good. `until` returns `None` for a freeze that does not count.
+fn longest<'f>(
+    freezes: &'f [Freeze],
+    release: &ReleaseRef,
+    until: impl Fn(&Freeze) -> Option<Option<Timestamp>>,
+) -> Option<(&'f Freeze, Option<Timestamp>)> {
+    let concerned = freezes.iter().filter(|freeze| freeze.concerns(release));
+    let in_force = concerned.filter_map(|freeze| Some((freeze, until(freeze)?)));
+    in_force.max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX))
 }

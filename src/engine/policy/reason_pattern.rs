@@ -16,7 +16,7 @@ const MAX_REASON_BYTES: usize = 2_000;
 #[derive(Debug, Clone)]
 pub struct ReasonPattern {
     regex: Regex,
-    /// A reason that matches, for whoever is refused.
+    /// A reason that matches. Refused users read it.
     pub example: String,
 }
 

@@ -89,7 +89,7 @@ pub(crate) async fn follow(
     }
 }
 
-/// An item whenever the records of a release may have changed since the last one, for ever: the watches restart by themselves. The
+/// An item whenever the records of a release may have changed since the last one, forever: the watches restart by themselves. The
 /// items after the start stand for the lists with which the watches begin.
 pub(crate) fn changes(client: &Client, release: &ReleaseRef) -> impl Stream<Item = Result<(), StatusError>> + use<> {
     let events = record_events(client, Some(&release.namespace), Some(release));

@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
+use crate::engine::managed::MANAGED_BY_LABEL;
 use crate::engine::release::{ReleaseRef, Revision, Storage};
 use crate::inspect::storage_kind::StorageKind;
 
@@ -82,7 +83,7 @@ pub(super) fn copy_of(
         annotations[PARTS] = json!(parts).to_string().into();
     }
     let (label, value) = COPY_LABEL;
-    let labels = json!({"app.kubernetes.io/managed-by": "interlock", label: value});
+    let labels = json!({MANAGED_BY_LABEL: "interlock", label: value});
     let begins = format!("interlock-copy-{release}-v{}-", origin.revision);
     let metadata =
         json!({"generateName": begins, "namespace": namespace, "labels": labels, "annotations": annotations});

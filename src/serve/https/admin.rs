@@ -1,5 +1,6 @@
-//! The admin router: probes, metrics and the page, on a separate port over plain HTTP, because kubelets and scrapers do not have
-//! the CA and the answers to them contain nothing sensitive.
+//! The admin router: probes and metrics, on a separate port over plain HTTP, because kubelets and scrapers do not have the CA and
+//! the answers to them contain no names. With `--page` also the [page](super::super::page), which contains names and is served only to
+//! clients in the same pod.
 
 use std::sync::Arc;
 

@@ -2,9 +2,11 @@
 //! clock.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::ConnectInfo;
 use http::header::CONNECTION;
 use http::{HeaderValue, Request};
 use hyper::body::Incoming;
@@ -36,12 +38,12 @@ pub(super) struct ConnectionContext {
 }
 
 /// Serves requests until the client disconnects, a timer expires, the slot is taken away, or the server closes.
-pub(super) async fn serve<S>(stream: S, activity: &Arc<Activity>, context: ConnectionContext)
+pub(super) async fn serve<S>(stream: S, peer: SocketAddr, activity: &Arc<Activity>, context: ConnectionContext)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let ConnectionContext { router, limits, metrics, mut phase } = context;
-    let service = RequestService { router, activity: Arc::clone(activity), phase: phase.clone() };
+    let service = RequestService { router, peer, activity: Arc::clone(activity), phase: phase.clone() };
     let stream = TimedStream::new(stream, Arc::clone(activity), Arc::clone(&metrics), phase.clone(), &limits);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -81,6 +83,7 @@ where
 /// The service of one connection.
 struct RequestService {
     router: Router,
+    peer: SocketAddr,
     activity: Arc<Activity>,
     phase: watch::Receiver<ShutdownPhase>,
 }
@@ -93,6 +96,7 @@ impl RequestService {
         self.activity.head_arrived();
         // The handler reads the body, and says so when it is complete.
         request.extensions_mut().insert(Arc::clone(&self.activity));
+        request.extensions_mut().insert(ConnectInfo(self.peer));
         let answer = self.router.clone().call(request);
         let (activity, phase) = (Arc::clone(&self.activity), self.phase.clone());
         async move {
@@ -135,7 +139,8 @@ mod tests {
         let (limits, metrics) = (Limits::default(), Arc::new(HttpsMetrics::new()));
         let context = ConnectionContext { router, limits: limits.clone(), metrics: Arc::clone(&metrics), phase };
         let (client, stream) = duplex(4096);
-        let serving = tokio::spawn(async move { serve(stream, &Arc::new(Activity::new()), context).await });
+        let peer = SocketAddr::from(([10, 0, 0, 7], 40_000));
+        let serving = tokio::spawn(async move { serve(stream, peer, &Arc::new(Activity::new()), context).await });
         Fixture { client, serving, metrics, limits, phase: sender }
     }
 

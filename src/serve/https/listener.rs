@@ -66,7 +66,7 @@ impl Listener {
         let mut connections = JoinSet::new();
         let admit = |connections: &mut JoinSet<()>, stream, peer: SocketAddr| match slots.take(peer.ip()) {
             Some(slot) => {
-                connections.spawn(connect(stream, slot, port, transport.clone(), context.clone()));
+                connections.spawn(connect(stream, peer, slot, port, transport.clone(), context.clone()));
             }
             None => metrics.cut(Cut::Full),
         };
@@ -126,7 +126,14 @@ async fn drain(
 }
 
 /// One connection, handshake included: a slow client delays nobody else.
-async fn connect(stream: TcpStream, slot: Slot, port: Port, transport: Transport, context: ConnectionContext) {
+async fn connect(
+    stream: TcpStream,
+    peer: SocketAddr,
+    slot: Slot,
+    port: Port,
+    transport: Transport,
+    context: ConnectionContext,
+) {
     if slot.evicted_another {
         let kind = "every slot is taken";
         if let Some(suppressed) = OF_CLIENTS.admit(kind) {
@@ -141,7 +148,7 @@ async fn connect(stream: TcpStream, slot: Slot, port: Port, transport: Transport
     // Answers are written whole, so Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
     match transport {
-        Transport::Plain => connection::serve(stream, slot.activity(), context).await,
+        Transport::Plain => connection::serve(stream, peer, slot.activity(), context).await,
         Transport::Tls(acceptor) => {
             let handshake = timeout(context.limits.handshake, handshake(stream, &acceptor));
             let shaken = tokio::select! {
@@ -149,7 +156,7 @@ async fn connect(stream: TcpStream, slot: Slot, port: Port, transport: Transport
                 () = slot.activity().evicted() => return context.metrics.cut(Cut::Evicted),
             };
             match shaken {
-                Ok(stream) => connection::serve(stream, slot.activity(), context).await,
+                Ok(stream) => connection::serve(stream, peer, slot.activity(), context).await,
                 Err(failure) => context.metrics.handshake_failed(failure),
             }
         }

@@ -1,6 +1,6 @@
 //! Deletes overrides that ended longer ago than the policy keeps them.
 //!
-//! An override whose end cannot be told stays: one that this version cannot parse, or one that is unknown to the watch.
+//! An override stays if this version cannot parse it, or if the watch does not know it.
 
 use std::time::Duration;
 
@@ -21,20 +21,22 @@ use crate::world::kubernetes::release_overrides;
 /// Between two passes. Nobody waits for the end of a retention of days.
 const INTERVAL: Duration = Duration::from_secs(20);
 
-/// How many overrides one pass deletes: the API server is not busy with them, and a hundred thousand are gone within six hours.
+/// How many overrides one pass deletes: little work for the API server, and a hundred thousand are deleted within six hours.
 const MAX_DELETIONS: usize = 100;
 
 /// The longest reason in the log, in bytes, as in an Event.
 const MAX_REASON_BYTES: usize = 1_024;
 
-/// Deletes what is past, forever.
+/// Deletes expired overrides, forever.
 pub(super) async fn delete_all(client: &Client, cluster: &Cluster, policies: &ArcSwap<Policies>) {
     let log_limit = LogLimit::new();
+    let mut last = None;
     loop {
         sleep(INTERVAL).await;
         let retention = policies.load().of("").overrides.retain_expired;
         // The copy only proposes, by the clock of this machine. What is deleted is decided by the API server's clock and object.
-        let proposed = cluster.past_overrides(retention, Timestamp::now(), MAX_DELETIONS);
+        let proposed = cluster.past_overrides(retention, Timestamp::now(), last.as_ref(), MAX_DELETIONS);
+        last = end_of_pass(&proposed);
         if proposed.is_empty() {
             continue;
         }
@@ -50,8 +52,13 @@ pub(super) async fn delete_all(client: &Client, cluster: &Cluster, policies: &Ar
     }
 }
 
-/// Deletes those of the proposed overrides that are past. One that cannot be deleted keeps no other from it; returns the last
-/// failure.
+/// Where the next pass continues, so that overrides that cannot be deleted do not delay the others. `None` after the last override: then
+/// the next pass starts with the first one again.
+fn end_of_pass(proposed: &[(String, String)]) -> Option<(String, String)> {
+    proposed.get(MAX_DELETIONS - 1).cloned()
+}
+
+/// Deletes those of the proposed overrides that are past. Goes on after a failure, and returns the last one.
 async fn delete_each(
     client: &Client,
     proposed: &[(String, String)],
@@ -159,8 +166,16 @@ mod tests {
         assert!(outcome.is_ok());
     }
 
+    #[test]
+    fn a_full_pass_is_continued_and_another_one_was_the_last() {
+        let proposed: Vec<_> = (0..MAX_DELETIONS).map(|number| ("shop".to_owned(), format!("{number:03}"))).collect();
+        assert_eq!(end_of_pass(&proposed), Some(("shop".to_owned(), "099".to_owned())));
+        assert_eq!(end_of_pass(&proposed[1..]), None);
+        assert_eq!(end_of_pass(&[]), None);
+    }
+
     #[tokio::test]
-    async fn one_that_cannot_be_deleted_keeps_no_other_from_it() {
+    async fn the_others_are_deleted_although_one_cannot_be() {
         let (received, outcome) = deleted(&["old", "older"], 403).await;
         assert_eq!(received.len(), 2);
         assert!(outcome.is_err());

@@ -1,4 +1,4 @@
-//! The page as HTML. Strangers choose names, users and reasons, so everything is escaped, printable and bounded.
+//! The page as HTML. Users choose names and reasons, so every text is escaped, made printable and limited in length.
 
 use std::fmt::{self, Write};
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use crate::serve::report::refusals::Refusal;
 const STYLE: &str = concat!(include_str!("../../inspect/html/base.css"), include_str!("page.css"));
 const SCRIPT: &str = include_str!("page.js");
 
-/// Where the list of a section ends, whatever strangers write: entries are usually half a KiB.
+/// Where the list of a section ends. An entry usually takes half a KiB, but users may choose long names and reasons.
 const MAX_SECTION_BYTES: usize = 512 << 10;
 
 /// The Content-Security-Policy: the page's own style and script, and a request to the page itself.
@@ -169,15 +169,17 @@ fn release_override(out: &mut String, (shown, until): &(Override, Option<Timesta
     let rules: Vec<_> = spec.rules.iter().copied().map(RuleId::as_str).collect();
     let users = spec.users.as_ref().map_or("all users".to_owned(), |users| users.join(", "));
     let until = until.map_or(String::new(), |until| format!(" until {}", until.strftime("%Y-%m-%d %H:%M UTC")));
+    let ticket = spec.ticket.as_ref().map_or(String::new(), |ticket| format!("ticket {ticket}, "));
     writeln!(
         out,
         "<li class=\"medium\"><p class=\"what\"><b>{}</b></p><p>{} suspends {} for {}{until}</p>\
-         <p class=\"way-out\">{} (created by {})</p></li>",
+         <p class=\"way-out\">{} ({}created by {})</p></li>",
         Escaped(&format!("{namespace}/{}", spec.release)),
         Escaped(name),
         rules.join(", "),
         Escaped(&users),
         Escaped(&spec.reason),
+        Escaped(&ticket),
         Escaped(created_by.as_deref().unwrap_or("an unknown user")),
     )
 }

@@ -34,11 +34,11 @@ pub(super) struct Snapshot {
     pub(super) in_flight: usize,
     /// Whether the copies of records are in sync.
     pub(super) in_sync: bool,
-    /// Those in force first, then those to come; in each the next to change first.
+    /// Those in force first, then those to come; within each group, the next one to change first.
     pub(super) freezes: Vec<ShownFreeze>,
     pub(super) freezes_in_force: usize,
     pub(super) freezes_to_come: usize,
-    /// Those that expire first come first, each with its end by the policy. `None` if they are not known.
+    /// In the order in which they expire, each with its end by the policy. `None` if they are not known.
     pub(super) overrides: Option<Vec<(Override, Option<Timestamp>)>>,
     /// How many overrides are in force.
     pub(super) overrides_in_force: usize,
@@ -91,7 +91,7 @@ fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> O
     drivers
 }
 
-/// Finds the missing next steps of the oldest operations. In those of the others is the command that says more.
+/// Finds the missing next steps of the oldest operations. The other operations get the command that shows theirs.
 async fn complete(world: &dyn Known, policies: &Policies, drivers: Option<&[Driver]>, shown: &mut Snapshot) {
     let until = Instant::now() + PATIENCE;
     let unclear = shown.operations.iter_mut().filter(|row| row.next.is_none());

@@ -1,7 +1,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use axum::body::Body;
+use http::Request;
+use http_body_util::BodyExt;
 use tokio::task::JoinSet;
 use tokio::time::advance;
+use tower_service::Service;
 
 use super::*;
 use crate::engine::evidence::Query;
@@ -35,11 +39,43 @@ impl Known for Counted {
     }
 }
 
+fn page_of(world: Arc<Counted>) -> OverviewPage {
+    let policies = Arc::new(ArcSwap::from_pointee(Policies::from(Policy::shipped().unwrap())));
+    OverviewPage::new(world, policies, Arc::default(), Arc::default())
+}
+
+/// The status and the text that a client at this address gets, and how often the page was computed for it.
+async fn answer_to(peer: Option<&str>) -> (StatusCode, String, usize) {
+    let world = Arc::new(Counted::default());
+    let mut request = Request::get("/").header(HOST, "localhost:8081").body(Body::empty()).unwrap();
+    if let Some(peer) = peer {
+        request.extensions_mut().insert(ConnectInfo(peer.parse::<SocketAddr>().unwrap()));
+    }
+    let answer = page_of(world.clone()).router().call(request).await.unwrap();
+    let status = answer.status();
+    let text = answer.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(text.to_vec()).unwrap(), world.0.load(Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn only_clients_in_the_pod_get_the_page() {
+    for peer in ["127.0.0.1:40000", "127.0.0.6:40000", "[::1]:40000", "[::ffff:127.0.0.1]:40000"] {
+        let (status, text, computed) = answer_to(Some(peer)).await;
+        assert_eq!((status, text.starts_with("<!doctype html>"), computed), (StatusCode::OK, true, 1), "{peer}");
+    }
+    for peer in ["10.0.0.7:40000", "[fd00::7]:40000", "[::ffff:10.0.0.7]:40000", "0.0.0.0:40000"] {
+        let (status, text, computed) = answer_to(Some(peer)).await;
+        assert_eq!((status, computed), (StatusCode::FORBIDDEN, 0), "{peer}");
+        assert!(text.contains("`kubectl port-forward`") && text.lines().count() == 1, "{text}");
+    }
+    let (status, _, computed) = answer_to(None).await;
+    assert_eq!((status.is_success(), computed), (false, 0), "the address of the client is not known");
+}
+
 #[tokio::test(start_paused = true)]
 async fn however_many_clients_ask_the_page_is_computed_once_in_its_time() {
     let world = Arc::new(Counted::default());
-    let policies = Arc::new(ArcSwap::from_pointee(Policies::from(Policy::shipped().unwrap())));
-    let page = OverviewPage::new(world.clone(), policies, Arc::default(), Arc::default());
+    let page = page_of(world.clone());
     for times in 1..=2 {
         // One that leaves while the page is computed.
         timeout(Duration::ZERO, page.html()).await.unwrap_err();

@@ -1,8 +1,8 @@
-//! The labels of Namespaces that Events and reports copy, so that whoever reads them can tell whose release they are about: those that
-//! `reportLabels` of the policy names.
+//! The labels of Namespaces that Events and reports copy, so that their readers know which team a release belongs to. The policy names
+//! the labels in `reportLabels`.
 //!
-//! Read by the writers of Events and reports, never for a review. A Namespace is read once in a while, so a label that changes is on
-//! what is written half a minute later.
+//! The writers of Events and reports read them; reviews do not. A Namespace is read again after half a minute, so a changed label appears
+//! in Events and reports with that delay.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,8 +48,8 @@ impl NamespaceLabels {
         Self { client, policies, known: Mutex::default(), log_limit: LogLimit::new() }
     }
 
-    /// The labels of a namespace that the policy names; none for an empty name. Those of the last read if the Namespace cannot be
-    /// read: what is to be written is written without its labels rather than not at all.
+    /// The labels of a namespace that the policy names; none for an empty name. If the Namespace cannot be read, the labels of the last
+    /// read, or none: an Event or a report without labels is better than none.
     pub(super) async fn of(&self, namespace: &str) -> Labels {
         let keys = self.policies.load().of("").report_labels.clone();
         if keys.is_empty() || namespace.is_empty() {
@@ -104,7 +104,6 @@ mod tests {
 
     use super::*;
     use crate::engine::policy::Policy;
-    use crate::serve::ownership::MANAGED_BY;
     use crate::world::kubernetes::fake;
 
     fn policies(list: &str) -> Arc<Policies> {
@@ -177,12 +176,5 @@ mod tests {
             labels.of(&format!("shop-{index}")).await;
         }
         assert_eq!(labels.known().len(), MAX_NAMESPACES);
-    }
-
-    #[test]
-    fn interlocks_own_label_cannot_be_named() {
-        let text =
-            format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nreportLabels: [{}]\n", MANAGED_BY.0);
-        assert!(Policy::parse(&text, Path::new("test")).is_err());
     }
 }

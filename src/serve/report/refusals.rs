@@ -17,7 +17,7 @@ pub(crate) struct LastRefusals(Mutex<VecDeque<Refusal>>);
 /// A refusal: names and sentences, which a [`Decision`] has made printable and bounded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// By this machine's clock.
+    /// By the clock of the reviews, which is the API server's.
     pub(crate) at: Timestamp,
     pub(crate) user: String,
     pub(crate) operation: &'static str,

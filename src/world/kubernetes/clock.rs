@@ -41,6 +41,12 @@ impl ServerClock {
         Ok(clock)
     }
 
+    /// A clock that is so many seconds ahead of this machine's.
+    #[cfg(test)]
+    pub(crate) fn ahead_by(seconds: i64) -> Self {
+        Self { correction_seconds: AtomicI64::new(seconds) }
+    }
+
     /// The time by the API server's clock, as far as it is known.
     #[must_use]
     pub fn now(&self) -> Timestamp {
@@ -63,7 +69,7 @@ impl ServerClock {
     }
 }
 
-/// Compares the clocks for ever. Opens `known` after the first comparison, or when the API server does not say its time.
+/// Compares the clocks forever. Opens `known` after the first comparison, or when the API server does not say its time.
 pub(crate) async fn follow(client: Client, clock: Arc<ServerClock>, known: Gate) {
     loop {
         let pause = match server_time(&client).await {

@@ -37,13 +37,13 @@ impl ReleaseOverrides {
     /// The known overrides of a release in a namespace.
     pub(super) fn of(&self, namespace: &str, release: &str) -> Vec<Override> {
         let of_release = |it: &&Override| it.namespace == namespace && it.spec.release == release;
-        self.0.read(|overrides| overrides.0.values().filter(of_release).cloned().collect()).unwrap_or_default()
+        self.0.read(|overrides| overrides.all().filter(of_release).cloned().collect()).unwrap_or_default()
     }
 
     /// The overrides that match, as [`Known::overrides_that`](crate::world::Known::overrides_that).
     pub(super) fn that(&self, matches: &dyn Fn(&Override) -> bool, limit: usize) -> Option<(Vec<Override>, usize)> {
         self.0.read(|overrides| {
-            let mut matching: Vec<_> = overrides.0.values().filter(|it| matches(it)).collect();
+            let mut matching: Vec<_> = overrides.all().filter(|it| matches(it)).collect();
             matching.sort_unstable_by_key(|it| (it.spec.expires_at, &*it.namespace, &*it.name));
             (matching.iter().take(limit).map(|it| (*it).clone()).collect(), matching.len())
         })
@@ -51,15 +51,28 @@ impl ReleaseOverrides {
 
     /// How many known overrides match.
     pub(super) fn count(&self, sort: impl Fn(&Override) -> bool) -> usize {
-        self.0.read(|overrides| overrides.0.values().filter(|it| sort(it)).count()).unwrap_or_default()
+        self.0.read(|overrides| overrides.all().filter(|it| sort(it)).count()).unwrap_or_default()
     }
 
-    /// The known overrides that match, at most so many, those that ended first at the front: namespace and name.
-    pub(super) fn some(&self, limit: usize, sort: impl Fn(&Override) -> bool) -> Vec<(String, String)> {
+    /// At most so many of the known overrides that match and are not being deleted: namespace and name, in this order, `after` excluded
+    /// and all before it.
+    pub(super) fn to_delete(
+        &self,
+        after: Option<&(String, String)>,
+        limit: usize,
+        matches: impl Fn(&Override) -> bool,
+    ) -> Vec<(String, String)> {
+        let after = after.map(|(namespace, name)| (&**namespace, &**name));
         let found = self.0.read(|overrides| {
-            let mut found: Vec<_> = overrides.0.values().filter(|it| sort(it)).collect();
-            found.sort_by_key(|it| (it.spec.expires_at, &it.namespace, &it.name));
-            found.into_iter().take(limit).map(|it| (it.namespace.clone(), it.name.clone())).collect()
+            let mut found: Vec<_> = overrides
+                .0
+                .values()
+                .filter(|known| !known.is_being_deleted && matches(&known.read))
+                .map(|KnownOverride { read, .. }| (&*read.namespace, &*read.name))
+                .filter(|it| after.is_none_or(|after| *it > after))
+                .collect();
+            found.sort_unstable();
+            found.into_iter().take(limit).map(|(namespace, name)| (namespace.to_owned(), name.to_owned())).collect()
         });
         found.unwrap_or_default()
     }
@@ -115,7 +128,20 @@ pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kub
 
 /// Every override that can be parsed.
 #[derive(Debug, Default)]
-pub(super) struct OverridesByName(HashMap<NamespacedName, Override>);
+pub(super) struct OverridesByName(HashMap<NamespacedName, KnownOverride>);
+
+#[derive(Debug)]
+struct KnownOverride {
+    read: Override,
+    /// Whether it has a deletion timestamp: it is gone once its finalizers are.
+    is_being_deleted: bool,
+}
+
+impl OverridesByName {
+    fn all(&self) -> impl Iterator<Item = &Override> {
+        self.0.values().map(|known| &known.read)
+    }
+}
 
 impl Feed<DynamicObject> for OverridesByName {
     fn fresh(&self) -> Self {
@@ -124,7 +150,10 @@ impl Feed<DynamicObject> for OverridesByName {
 
     fn apply(&mut self, object: &DynamicObject) {
         match release_override(object) {
-            Some(read) => _ = self.0.insert(NamespacedName::of(&object.metadata), read),
+            Some(read) => {
+                let is_being_deleted = object.metadata.deletion_timestamp.is_some();
+                self.0.insert(NamespacedName::of(&object.metadata), KnownOverride { read, is_being_deleted });
+            }
             None => self.delete(object),
         }
     }
@@ -170,15 +199,33 @@ mod tests {
         assert_eq!(found[0].created_by.as_deref(), Some("alice"));
         assert!(found[0].created.is_some());
         assert_eq!((known.count(|_| true), known.count(|it| it.spec.release == "other")), (2, 1));
-        let of_web = known.some(1, |it| it.spec.release == "web");
-        assert_eq!(of_web, [("shop".to_owned(), "one".to_owned())]);
-        assert_eq!((known.some(9, |_| true).len(), known.some(1, |_| true).len()), (2, 1));
         let that = |limit: usize| known.that(&|it| it.namespace == "shop", limit).unwrap();
         let (first, total) = that(1);
         assert_eq!((&*first[0].name, first.len(), total, that(9).0.len()), ("one", 1, 2, 2));
         assert_eq!(known.that(&|it| it.spec.release == "none", 9), Some((vec![], 0)));
         known.0.objects.clear(OverridesByName::default());
         assert!(known.of("shop", "web").is_empty());
+    }
+
+    #[test]
+    fn those_to_delete_come_in_turn_and_those_being_deleted_are_left_out() {
+        let known = ReleaseOverrides::new();
+        known.0.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
+        let mut overrides = OverridesByName::default();
+        for name in ["d", "b", "a", "c"] {
+            overrides.apply(&object(name, "web", "manual-edit"));
+        }
+        let mut going = object("aa", "web", "manual-edit");
+        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-21T10:00:00Z")).unwrap();
+        overrides.apply(&going);
+        overrides.apply(&object("bb", "other", "manual-edit"));
+        known.0.objects.replace(overrides);
+        let shop = |name: &str| ("shop".to_owned(), name.to_owned());
+        let next = |after: Option<&str>| known.to_delete(after.map(shop).as_ref(), 2, |it| it.spec.release == "web");
+        assert_eq!(next(None), [shop("a"), shop("b")]);
+        assert_eq!(next(Some("b")), [shop("c"), shop("d")]);
+        assert_eq!(next(Some("aa")), [shop("b"), shop("c")], "although it is not among them");
+        assert_eq!(next(Some("d")), []);
     }
 
     #[test]

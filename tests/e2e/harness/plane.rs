@@ -113,7 +113,13 @@ impl Plane {
     /// A plane of the test's own with the webhook, which reads this as its `cluster.yaml`. Its API server writes an audit log.
     #[track_caller]
     pub(crate) fn audited(policy: &str) -> Self {
-        let plane = Self::boot_with(&["--audit"], "audited", |plane| Self::own_webhook(plane, policy, &[]).map(Some));
+        Self::audited_with(policy, &[])
+    }
+
+    /// The same, with further arguments of the webhook.
+    #[track_caller]
+    pub(crate) fn audited_with(policy: &str, args: &'static [&'static str]) -> Self {
+        let plane = Self::boot_with(&["--audit"], "audited", |plane| Self::own_webhook(plane, policy, args).map(Some));
         plane.unwrap_or_else(|error| panic!("{error}"))
     }
 

@@ -50,7 +50,7 @@ fn stored(namespace: &Namespace<'_>) -> Vec<Value> {
 
 #[test]
 fn an_override_needs_its_ticket_shows_it_everywhere_and_is_deleted_in_time() {
-    let plane = Plane::start_with(&policy(), &["--report-round=1"]);
+    let plane = Plane::audited_with(&policy(), &["--report-round=1"]);
     plane.define("tests/e2e/harness/crds/reports.yaml");
     plane.define("manifests/base/releaseoverrides.yaml");
     let namespace = Namespace::new(&plane, "tickets");
@@ -118,6 +118,23 @@ fn the_ticket_is_in_every_trace(namespace: &Namespace<'_>, name: &str) {
         let used = results.iter().find(|it| it["properties"]["verdict"] == "overridden");
         let ticket = used.map(|it| it["properties"]["ticket"].clone());
         if ticket == Some("CHG-7".into()) { Ok(()) } else { Err(format!("{report:#}")) }
+    });
+    eventually(PATIENCE, "the audit log shows the ticket", || {
+        let log = fs::read_to_string(plane.audit_log()).map_err(|error| error.to_string())?;
+        // The last line may be incomplete.
+        let mut edits = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .filter(|event| event["user"]["username"] == "bob" && event["objectRef"]["resource"] == "configmaps");
+        // The API server puts the name of the webhook before each key.
+        let value = |event: &Value, key: &str| {
+            let annotations = event["annotations"].as_object()?;
+            annotations.iter().find(|(name, _)| name.ends_with(key)).map(|(_, value)| value.clone())
+        };
+        let of_override = Some(format!("{}/{name}", namespace.name()).into());
+        let shown = edits
+            .any(|event| value(&event, "/override") == of_override && value(&event, "/ticket") == Some("CHG-7".into()));
+        if shown { Ok(()) } else { Err(log) }
     });
     let release = format!("{}/demo", namespace.name());
     let status = run(plane.interlock(&plane.person("alice"), &["status", &release]), PATIENCE);

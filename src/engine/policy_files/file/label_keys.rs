@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::read::FromNode;
 use super::tree::Node;
 use super::values::{items, word};
+use crate::engine::managed::MANAGED_BY_LABEL;
 use crate::engine::policy_files::problem::Problems;
 
 /// How many labels are copied. An alert or a ticket is routed by one or two.
@@ -13,9 +14,6 @@ const MAX_KEYS: usize = 8;
 /// The longest name of a label, without its prefix, and the longest prefix, in bytes.
 const MAX_NAME_BYTES: usize = 63;
 const MAX_PREFIX_BYTES: usize = 253;
-
-/// The label by which Interlock finds its own Events and reports.
-const OWN: &str = "app.kubernetes.io/managed-by";
 
 /// Keys of labels to copy, each once.
 #[derive(Debug, Clone, Default)]
@@ -38,8 +36,11 @@ impl FromNode for LabelKeys {
             if !is_label_key(key) {
                 let message = format!("`{key}` is not the key of a label like team or example.com/team");
                 problems.at(item.span, message);
-            } else if key == OWN {
-                problems.at(item.span, format!("Interlock sets the label `{OWN}` itself; remove it from the list"));
+            } else if key == MANAGED_BY_LABEL {
+                problems.at(
+                    item.span,
+                    format!("Interlock sets the label `{MANAGED_BY_LABEL}` itself; remove it from the list"),
+                );
             } else if keys.iter().any(|known| known == key) {
                 problems.at(item.span, format!("the label `{key}` is listed twice; remove one"));
             } else {
@@ -101,6 +102,7 @@ mod tests {
             assert!(!is_label_key(key), "{key}");
         }
     }
+
     #[test]
     fn a_list_that_cannot_be_meant_is_an_error() {
         let told = |list: &str| loaded(list).problems.iter().map(ToString::to_string).collect::<Vec<_>>();

@@ -204,7 +204,7 @@ keys! {
     FreezeFile {
         /// A name for messages.
         name "name": String, required;
-        /// Why, for whoever is refused.
+        /// Why. Refused users read it.
         reason "reason": String, required;
         /// The time zone of the times, for example Europe/Berlin or UTC.
         time_zone "timeZone": ZoneName, required;

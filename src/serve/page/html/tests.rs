@@ -31,7 +31,7 @@ fn snapshot(text: &str) -> Snapshot {
         rules: vec![RuleId::known("manual-edit")],
         users: Some(vec![text.to_owned()]),
         reason: text.to_owned(),
-        ticket: None,
+        ticket: Some(text.to_owned()),
         expires_at: NOW.parse().unwrap(),
     };
     let (namespace, name, created_by) = (text.to_owned(), text.to_owned(), Some(text.to_owned()));
@@ -62,12 +62,12 @@ fn snapshot(text: &str) -> Snapshot {
 }
 
 #[test]
-fn nothing_that_strangers_choose_becomes_markup() {
+fn nothing_that_users_choose_becomes_markup() {
     let html = page(&snapshot("<img src=x onerror=alert(1)>\"'&</p><script>alert(2)</script>\u{202e}\u{0}"));
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (1, 1));
     assert!(!html.contains("<img") && !html.contains('\u{202e}') && !html.contains('\u{0}'));
-    // Five of the operation, three of each freeze, six of the override, three of the refusal.
-    assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 20);
+    // Five of the operation, three of each freeze, seven of the override, three of the refusal.
+    assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 21);
 }
 
 #[test]
@@ -110,7 +110,17 @@ fn freezes_say_whether_they_are_in_force_and_the_moment_at_which_that_changes() 
 }
 
 #[test]
-fn the_page_is_bounded_whatever_strangers_write() {
+fn an_override_is_shown_with_its_reason_and_ticket() {
+    let html = page(&snapshot("CHG-7"));
+    assert!(html.contains("CHG-7 (ticket CHG-7, created by CHG-7)"), "{html}");
+    let mut bare = snapshot("OPS-8");
+    bare.overrides.as_mut().unwrap()[0].0.spec.ticket = None;
+    let html = page(&bare);
+    assert!(html.contains("OPS-8 (created by OPS-8)"), "{html}");
+}
+
+#[test]
+fn the_page_is_bounded_whatever_users_write() {
     let one = snapshot(&"<".repeat(100_000));
     let many = |operation: &ReleaseSummary| vec![operation.clone(); 200];
     let html = page(&Snapshot { operations: many(&one.operations[0]), in_flight: 200, ..one });
