@@ -8,13 +8,13 @@ use jiff::Timestamp;
 
 use super::case::RecordCase;
 use super::standing::InFlight;
-use crate::engine::facts::{ObjectChange, RecordSide};
-use crate::engine::policy::in_force;
-use crate::engine::release::{Entry, ReleaseRef, Status};
+use crate::engine::facts::{Actor, ObjectChange, RecordSide, RecordWrite, Target};
+use crate::engine::policy::{ActiveFreeze, Policy, in_force};
+use crate::engine::release::{Entry, ReleaseRef, Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::objects::case::ObjectCase;
-use crate::engine::rules::undecided::Undecided;
+use crate::engine::rules::undecided::{Undecided, namespace_of_extension};
 use crate::engine::rules::wording;
 
 /// The rule `freeze`.
@@ -43,8 +43,11 @@ fn check(case: &RecordCase<'_>) -> Checked {
     let Some(write) = case.change.write().filter(|write| write.starts(actor.name)) else {
         return Ok(None);
     };
-    let release = ReleaseRef::new(&case.target.namespace, &case.target.release);
-    let Some((freeze, until)) = in_force(&case.policy.freezes, &release, actor, case.now) else {
+    if !stops_something(case.policy, actor, case.now) {
+        return Ok(None);
+    }
+    let release = ReleaseRef::new(&home(case, write)?, &case.target.release);
+    let Some(active) = in_force(&case.policy.freezes, &release, actor, case.now) else {
         return Ok(None);
     };
     let status = write.after.status();
@@ -52,25 +55,45 @@ fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     }
     let operation = status.map_or("operation", wording::operation);
-    let sentence = format!("Cannot start the {operation} of {}: {}.", case.subject(), freeze.said(until));
-    Ok(Some(Refusal::new(sentence, way_out(until)).in_freeze(freeze, until)))
+    let sentence = format!("Cannot start the {operation} of {}: {}.", case.subject(), active.sentence());
+    Ok(Some(Refusal::new(sentence, way_out(active)).in_freeze(active)))
 }
 
 /// Refuses the deletions of an uninstall that starts in a freeze. Helm only logs that the write of its record was refused, and goes on
 /// deleting; it stops when a deletion is refused.
 fn uninstalls(case: &ObjectCase<'_>) -> Checked {
+    let actor = case.facts.actor;
     let deletes = matches!(case.write.change, ObjectChange::Deleted { .. });
-    if !deletes || !case.policy.freezes.iter().any(|freeze| freeze.stops(case.facts.actor, case.now).is_some()) {
+    if !deletes || !stops_something(case.policy, actor, case.now) {
         return Ok(None);
     }
     let Some(conflict) = case.conflict_of_uninstall()? else {
         return Ok(None);
     };
-    let frozen = in_force(&case.policy.freezes, &conflict.release, case.facts.actor, case.now);
-    Ok(frozen.map(|(freeze, until)| {
-        let sentence = format!("{} is managed by {}: {}.", case.subject(), conflict.owner, freeze.said(until));
-        Refusal::new(sentence, way_out(until)).about(conflict.release.clone()).in_freeze(freeze, until)
+    let ReleaseRef { namespace, name } = &conflict.release;
+    let home = conflict.declaring.as_ref().map_or(namespace.as_str(), |declaring| {
+        declaring.record.storage.home(namespace, Some(&declaring.target_namespace))
+    });
+    let active = in_force(&case.policy.freezes, &ReleaseRef::new(home, name), actor, case.now);
+    Ok(active.map(|active| {
+        let sentence = format!("{} is managed by {}: {}.", case.subject(), conflict.owner, active.sentence());
+        Refusal::new(sentence, way_out(active)).about(conflict.release.clone()).in_freeze(active)
     }))
+}
+
+/// Whether any freeze keeps the actor from starting an operation. Without one, nothing needs to be read.
+fn stops_something(policy: &Policy, actor: Actor<'_>, now: Timestamp) -> bool {
+    policy.freezes.iter().any(|freeze| freeze.stops(actor, now))
+}
+
+/// The namespace that the release counts as in. A record in several Secrets cannot be read in one of them, so the extension says it.
+fn home(case: &RecordCase<'_>, write: RecordWrite<'_>) -> Result<String, Undecided> {
+    let Target { storage, namespace, release, .. } = case.target;
+    let of_objects = match write.after.target_namespace().or_else(|| write.before?.target_namespace()) {
+        None if *storage == Storage::OlmIndex => namespace_of_extension(case.evidence, release)?,
+        known => known,
+    };
+    Ok(storage.home(namespace, of_objects.as_deref()).to_owned())
 }
 
 /// Whether a start is part of an operation that has begun: its remedy, or the rest of an uninstall.
@@ -109,10 +132,11 @@ fn remedies<'c>(
     }
 }
 
-fn way_out(until: Option<Timestamp>) -> String {
-    let wait = until.map_or(
-        "A",
-        |_| "Wait until the freeze ends; Flux, Sveltos and OLM try again by themselves. If a fix cannot wait, a",
-    );
-    format!("{wait}sk for a ReleaseOverride.")
+fn way_out(active: ActiveFreeze<'_>) -> &'static str {
+    match active.until {
+        Some(_) => {
+            "Wait until the freeze ends; Flux, Sveltos and OLM try again by themselves. If a fix cannot wait, ask for a ReleaseOverride."
+        }
+        None => "Ask for a ReleaseOverride.",
+    }
 }

@@ -1,8 +1,11 @@
 //! What starts in a freeze is refused at every door, and what goes on is not.
 
+use serde_json::{Value, json};
+
 use super::names::{FREEZE, MANUAL_DELETE, RECORD_DELETION};
 use super::objects::{record, web};
-use super::scenario::{Cluster, Verdict, rec};
+use super::olm::index;
+use super::scenario::{Cluster, Rec, Verdict, rec};
 
 const CI: &str = "system:serviceaccount:ci:deployer";
 const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
@@ -89,6 +92,56 @@ fn a_first_install_that_fails_is_cleaned_up() {
         Ok(())
     );
     assert_eq!(cluster.delete("alice", &uninstalling), Ok(()));
+}
+
+#[test]
+fn the_freeze_of_a_namespace_reaches_the_objects_of_its_releases_elsewhere() {
+    const ROLE: &str =
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\nrules: []\n";
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": [],
+        "metadata": {
+            "name": "web", "labels": {"app.kubernetes.io/managed-by": "Helm"},
+            "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"},
+        },
+    });
+    let freeze = "name: own, reason: r, timeZone: UTC, from: 2026-11-21T10:00, to: 2026-11-21T12:00";
+    let deleted = |freeze: String| {
+        let mut cluster = Cluster::with_policies("rules: {}\n", Some(&format!("freezes: [{{{freeze}}}]")));
+        cluster.given_record(&Rec { manifest: ROLE, ..record(5, "deployed", "alice") });
+        [CI, FLUX].map(|user| cluster.delete_cluster_scoped(user, role.clone()))
+    };
+    assert_eq!(deleted(freeze.to_owned()), [Err(vec![FREEZE, MANUAL_DELETE]), refused()]);
+    assert_eq!(deleted(format!("{freeze}, releases: [other]")), [Err(vec![MANUAL_DELETE]), Ok(())]);
+}
+
+#[test]
+fn an_extension_is_frozen_with_the_namespace_of_its_objects() {
+    const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
+    let policy = |namespace: &str| {
+        format!(
+            "freezes: [{{name: a, reason: r, timeZone: UTC, from: 2026-11-21T09:00, to: 2026-11-21T12:00, \
+             namespaces: [{namespace}]}}]\nrules: {{}}\n"
+        )
+    };
+    let mut upgrade = rec(6, "pending-upgrade");
+    let mut body = upgrade.body();
+    body["namespace"] = "apps".into();
+    upgrade.payload = Some(upgrade.encoded(&body));
+    // The records of both are in namespace shop.
+    let by_olm = |namespace: &str, index: Value| {
+        let mut cluster = Cluster::with_policy(&policy(namespace));
+        cluster.given(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": "web"}, "spec": {"namespace": "apps"},
+        }));
+        cluster.create_object(OPERATOR, index).err().is_some_and(|rules| rules.contains(&FREEZE))
+    };
+    assert!(by_olm("apps", index(&upgrade, &[])) && !by_olm("shop", index(&upgrade, &[])));
+    // The rest of the record is in another Secret, and the namespace with it.
+    assert!(by_olm("apps", index(&upgrade, &["rest"])) && !by_olm("shop", index(&upgrade, &["rest"])));
+    assert_eq!(Cluster::with_policy(&policy("apps")).create(CI, &upgrade), Ok(()));
+    assert_eq!(Cluster::with_policy(&policy("shop")).create(CI, &upgrade), refused());
 }
 
 #[test]
