@@ -1,8 +1,9 @@
 //! The rule `freeze`.
 //!
 //! Judged where an operation starts, and never in the middle of one: what has started before a freeze goes on, and so does what remedies
-//! it. That is the rollback or the uninstall of the same user right after a failure (`helm upgrade --rollback-on-failure`), the remedy
-//! of a manager for what a manager has started, and the rest of an uninstall.
+//! it. That is the rollback by the same user right after a failure (`helm upgrade --rollback-on-failure`), the rollback by a manager of
+//! what a manager has started, the uninstall in their place if no revision was ever deployed (`helm install --atomic`), and the rest of
+//! an uninstall.
 
 use jiff::Timestamp;
 
@@ -27,8 +28,8 @@ pub(crate) static RULE: Rule = Rule {
         fails_closed: FailsClosed::OnRecordCreate,
         summary: "No operation starts while a freeze of the policy is in force.",
         why: "A change before a weekend or during a sale is one that nobody is there to repair.",
-        allowed: "The end of an upgrade that started before the freeze, and its rollback if it fails; an upgrade by a user that the \
-                  freeze exempts.",
+        allowed: "The end of an upgrade that started before the freeze, and its rollback if it fails; the uninstall of a first \
+                  install that failed; an upgrade by a user that the freeze exempts.",
         refused: "`helm upgrade`, `helm rollback` and `helm uninstall` in a window that denies, or outside of the windows that \
                   `allowOnly` names.",
         way_out: "Wait until the freeze ends: the refusal says when, and `interlock explain NAMESPACE` which freezes there are. \
@@ -99,10 +100,12 @@ fn home(case: &RecordCase<'_>, write: RecordWrite<'_>) -> Result<String, Undecid
 /// Whether a start is part of an operation that has begun: its remedy, or the rest of an uninstall.
 fn goes_on(case: &RecordCase<'_>, before: Option<&RecordSide<'_>>, status: Option<Status>) -> Result<bool, Undecided> {
     match (before, status) {
-        // An uninstall writes over the record of what it takes away.
+        // An uninstall writes over the record of what it takes away. What was deployed before the failure is not to go with it.
         (Some(before), _) => {
+            let has_begun = before.status() == Some(Status::Uninstalling);
             let ended = before.stamps().ended().or(before.stored.metadata.creation_timestamp);
-            remedies(case, before.status(), &InFlight::of_side(before), ended)
+            Ok((has_begun || !case.history()?.was_deployed())
+                && remedies(case, before.status(), &InFlight::of_side(before), ended)?)
         }
         (None, Some(Status::PendingRollback)) => case.history()?.newest().map_or(Ok(false), |newest: &Entry| {
             remedies(case, Some(newest.status), &InFlight::of_entry(newest), newest.stamps.ended().or(newest.created))
