@@ -85,6 +85,11 @@ impl Freeze {
         self.window.meets(&self.zone, &other.window, &other.zone)
     }
 
+    /// Whether its window always contains that of another freeze.
+    pub(in crate::engine) fn covers(&self, other: &Self) -> bool {
+        self.window.covers(&self.zone, &other.window, &other.zone)
+    }
+
     /// Whether it is in force at a moment, and until when that stays so.
     #[must_use]
     pub fn at(&self, now: Timestamp) -> FreezeState {

@@ -81,13 +81,23 @@ fn check_pair(earlier: &FreezeFile, one: &FreezeFile, problems: &mut Problems<'_
     if name.value == known.value {
         problems.at(name.span, format!("two freezes are called `{}`; messages name them", name.value));
     }
-    let text = |list: &Option<Spanned<AtLeastOne<GlobList>>>| list.as_ref().map(|at| at.text.clone());
-    let scope = |file: &FreezeFile| (text(&file.releases), text(&file.namespaces));
-    let (Some(earlier), Some(one)) =
-        (freeze(earlier, None).filter(|_| scope(earlier) == scope(one)), freeze(one, None))
-    else {
-        return;
+    let Some(relation) = relation(earlier, one) else { return };
+    let (Some(earlier), Some(one)) = (freeze(earlier, None), freeze(one, None)) else { return };
+    let denied = match (earlier.effect, one.effect) {
+        (FreezeEffect::Deny, FreezeEffect::AllowOnly) => Some((&earlier, &one)),
+        (FreezeEffect::AllowOnly, FreezeEffect::Deny) => Some((&one, &earlier)),
+        _ => None,
     };
+    if let Some((deny, only)) = denied.filter(|(deny, only)| deny.covers(only)) {
+        let message = format!(
+            "`{}` denies the whole window of `{}`; of the releases that both concern, only exempt users could ever start an operation",
+            deny.name, only.name
+        );
+        problems.warn(name.span, message);
+    }
+    if relation != Scopes::Same {
+        return;
+    }
     match (earlier.effect, one.effect) {
         // A holiday may fall on a weekend.
         (FreezeEffect::Deny, FreezeEffect::Deny) if one.is_weekly() == earlier.is_weekly() && one.meets(&earlier) => {
@@ -104,6 +114,26 @@ fn check_pair(earlier: &FreezeFile, one: &FreezeFile, problems: &mut Problems<'_
         }
         _ => {}
     }
+}
+
+/// What two freezes concern, compared by the text of their lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scopes {
+    Same,
+    /// Some releases are in both.
+    Overlapping,
+}
+
+/// How the scopes of two freezes are related; `None` if it is not certain that a release is in both.
+fn relation(earlier: &FreezeFile, one: &FreezeFile) -> Option<Scopes> {
+    let text = |list: &Option<Spanned<AtLeastOne<GlobList>>>| list.as_ref().map(|at| at.text.clone());
+    let lists = [(&earlier.releases, &one.releases), (&earlier.namespaces, &one.namespaces)];
+    let texts = lists.map(|(earlier, one)| (text(earlier), text(one)));
+    if texts.iter().all(|(earlier, one)| earlier == one) {
+        return Some(Scopes::Same);
+    }
+    let overlap = texts.iter().all(|(earlier, one)| earlier == one || earlier.is_none() || one.is_none());
+    overlap.then_some(Scopes::Overlapping)
 }
 
 /// The window of a freeze; `None` if a part of it is wrong, which has been reported.

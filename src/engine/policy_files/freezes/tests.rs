@@ -110,6 +110,28 @@ fn what_a_freeze_concerns_is_said_in_the_words_of_the_policy() {
 }
 
 #[test]
+fn a_freeze_that_denies_a_whole_window_is_told() {
+    let only = format!("{BASE}, effect: allowOnly, weekdays: [friday, saturday], from: \"09:00\", to: \"16:00\"");
+    let deny = |rest: &str| told(&[&only, &format!("name: b, reason: r, timeZone: Europe/Berlin, {rest}")]).1;
+    for (covers, other) in [
+        (true, "weekdays: [friday, saturday]"),
+        (true, "weekdays: [friday, saturday], from: \"08:00\", to: \"16:00\""),
+        (true, "weekdays: [friday, saturday, sunday], releases: [web]"),
+        (false, "weekdays: [friday, saturday], from: \"10:00\", to: \"16:00\""),
+        (false, "weekdays: [saturday, sunday]"),
+        (false, "from: 2026-12-20, to: 2027-06-28"),
+    ] {
+        let warnings = deny(other);
+        let told = warnings.iter().any(|told| told.contains("`b` denies the whole window of `a`"));
+        assert_eq!(told, covers, "{other}: {warnings:?}");
+    }
+    let once = format!("{BASE}, effect: allowOnly, from: 2026-12-24T09:00, to: 2026-12-24T17:00");
+    let of_once = |rest: &str| told(&[&format!("name: b, reason: r, timeZone: UTC, {rest}"), &once]).1.len();
+    assert_eq!((of_once("from: 2026-12-20, to: 2026-12-28"), of_once("weekdays: [thursday]")), (1, 1));
+    assert_eq!(of_once("from: 2026-12-20, to: 2026-12-24T12:00"), 0);
+}
+
+#[test]
 fn a_namespace_adds_freezes_of_its_own() {
     let mut files = PolicyFiles::default();
     files.set_cluster("c".into(), format!("{HEADER}freezes: [{{{BASE}, weekdays: [friday]}}]\n"));
