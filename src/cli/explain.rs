@@ -169,6 +169,7 @@ fn namespace_text(namespace: &str, in_force: &InForce, at: Timestamp) -> String 
     for FreezeInForce { freeze, origin } in &in_force.freezes {
         let (state, origin) = (freezes::state(freeze, at), self::origin(origin));
         text.push_str(&format!("  {:<18} {state} ({}) {origin}\n", freeze.name, freeze.reason));
+        text.push_str(&format!("  {:<18} {}\n", "", freezes::concerned(freeze)));
     }
     text.trim_end().to_owned()
 }

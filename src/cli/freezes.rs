@@ -31,7 +31,16 @@ pub(super) fn state_json(freeze: &Freeze, at: Timestamp) -> Value {
         FreezeState::InForce(until) => (true, until),
         FreezeState::Open(next) => (false, next),
     };
-    json!({"freeze": freeze.name, "reason": freeze.reason, "inForce": in_force, "changes": changes})
+    json!({
+        "freeze": freeze.name, "reason": freeze.reason, "scope": freeze.scope, "exempt": freeze.exemption,
+        "inForce": in_force, "changes": changes,
+    })
+}
+
+/// `every release in namespaces prod-*, except for users bob, groups on-call`
+pub(super) fn concerned(freeze: &Freeze) -> String {
+    let exemption = freeze.exemption.as_ref().map(|who| format!(", except for {who}"));
+    format!("{}{}", freeze.scope, exemption.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `interlock policy`: policy files.
 
 use std::io::{Write, stdout};
-use std::iter;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -88,19 +87,15 @@ impl CheckArguments {
 impl CheckArguments {
     /// One line for each freeze of the cluster, and of a namespace.
     fn print_freezes(&self, policies: &Policies, at: Timestamp) -> anyhow::Result<()> {
-        let of_cluster = policies.of("").freezes.len();
-        let namespaces = policies.namespaces().map(|name| (Some(name), &policies.of(name).freezes[of_cluster..]));
-        for (namespace, all) in iter::once((None, &policies.of("").freezes[..])).chain(namespaces) {
-            for freeze in all {
-                let state = freezes::state(freeze, at);
-                let of = namespace.map(|name| format!(" of namespace {name}")).unwrap_or_default();
-                match self.output {
-                    Output::Table => output::print(&format!("freeze {}{of}: {state}\n", freeze.name))?,
-                    Output::Json => {
-                        let mut line = freezes::state_json(freeze, at);
-                        line["namespace"] = namespace.into();
-                        writeln!(stdout(), "{}", output::json(&line)?)?;
-                    }
+        for (namespace, freeze) in policies.freezes() {
+            let state = freezes::state(freeze, at);
+            let of = namespace.map(|name| format!(" of namespace {name}")).unwrap_or_default();
+            match self.output {
+                Output::Table => output::print(&format!("freeze {}{of}: {state}\n", freeze.name))?,
+                Output::Json => {
+                    let mut line = freezes::state_json(freeze, at);
+                    line["namespace"] = namespace.into();
+                    writeln!(stdout(), "{}", output::json(&line)?)?;
                 }
             }
         }

@@ -23,7 +23,7 @@ use crate::engine::policy::Policies;
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::inspect::status;
 use crate::inspect::view::View;
-use crate::inspect::wait::{Goal, Look, Starter, Wait};
+use crate::inspect::wait::{Goal, Look, Records, Starter, Wait};
 use crate::world::kubernetes::clock::ServerClock;
 use report::{Outcome, WaitReport};
 
@@ -170,10 +170,13 @@ impl<'a> Lookout<'a> {
         if let Some(starter) = &self.starter {
             let policies = self.arguments.policies.require(self.client).await?;
             let storage = look.newest().map_or(Storage::Secret, |row| row.storage.into());
+            let history = found.iter().find(|(it, _)| *it == storage).map(|(_, history)| history);
+            let of_objects = history.and_then(|history| history.newest()?.stamps.target_namespace());
+            let records = Records { storage, of_objects };
             let policy = policies.of(&release.namespace);
             // The webhook judges by the API server's clock, and this machine's may be some seconds fast. A Date is never early.
             let date = server_time(self.client).await?;
-            look.freeze = starter.frozen(&self.view, policy, release, storage, date).await;
+            look.freeze = starter.frozen(&self.view, policy, release, records, date).await;
         }
         Ok(look)
     }

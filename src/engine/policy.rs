@@ -12,7 +12,7 @@ mod scope;
 mod settings;
 
 pub use effective::Policy;
-pub use freeze::{DayWindow, Freeze, FreezeEffect, FreezeState, Interval, Window, frozen_by, in_force};
+pub use freeze::{ActiveFreeze, DayWindow, Freeze, FreezeEffect, FreezeState, Interval, Window, frozen_by, in_force};
 pub use globs::Globs;
 pub use ignore::{IgnoredFields, ignored_fields};
 pub use policies::Policies;

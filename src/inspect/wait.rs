@@ -7,7 +7,7 @@ mod goal;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub(crate) use freeze::{FreezeInForce, Starter};
+pub(crate) use freeze::{FreezeInForce, Records, Starter};
 pub(crate) use goal::Goal;
 
 use super::status::{ReleaseOwner, ReleaseSummary, Stuck};

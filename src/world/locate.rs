@@ -2,7 +2,6 @@
 //! whose records count.
 
 use crate::engine::evidence::Located;
-use crate::engine::release::stamps::TARGET_NAMESPACE;
 use crate::engine::release::{Entry, History, Storage};
 
 /// The release that an object belongs to.
@@ -79,12 +78,13 @@ pub(super) fn candidates_for_extension(record_sets: impl IntoIterator<Item = Rec
 
 /// The namespace of the objects of a record's release, where the record has that stamp.
 fn target(entry: &Entry) -> Option<&str> {
-    entry.stamps.get(TARGET_NAMESPACE)
+    entry.stamps.target_namespace()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::release::stamps::TARGET_NAMESPACE;
     use crate::engine::release::{Revision, Stamps, Status};
 
     const QUERY: ReleaseQuery<'static> =

@@ -235,15 +235,19 @@ fn freezes_are_told_for_any_time() {
         assert!(saturday.lines().any(|told| told == line), "{line}: {saturday}");
     }
     assert!(at("2027-02-01T10:00[Europe/Berlin]", &[]).contains("freeze year-end: over\n"));
-    assert!(
-        at("2026-11-28", &["-o", "json"])
-            .contains(r#""changes":"2026-11-29T23:00:00Z","freeze":"weekend-days","inForce":true"#)
-    );
+    assert!(at("2026-11-28", &["-o", "json"]).contains(
+        r#""changes":"2026-11-29T23:00:00Z","exempt":"groups on-call","freeze":"weekend-days","inForce":true"#
+    ));
     let explained = |namespace| {
         let time = "2026-12-24T18:00[Europe/Berlin]";
         transcript(&interlock(&["explain", namespace, "--policies", PRODUCTION, "--at", time]))
     };
     assert!(explained("shop").contains("in force until 2027-01-02 06:00 Europe/Berlin (no changes over the holidays)"));
+    for line in
+        ["  every release, except for groups on-call", "  every release in namespaces shop, except for groups on-call"]
+    {
+        assert!(explained("shop").lines().any(|told| told.ends_with(line)), "{line}: {}", explained("shop"));
+    }
     assert!(explained("shop").contains("shop-hours") && !explained("crm").contains("shop-hours"));
     assert!(explained("crm").contains("protected releases\n  protected "), "{}", explained("crm"));
     let wrong = interlock(&["policy", "check", PRODUCTION, "--at", "tomorrow"]);

@@ -170,7 +170,8 @@ impl Transition {
             _ => TransitionKind::of(from, to),
         }?;
         let side = if starts { after } else { before.or(after) }?;
-        let release = ReleaseRef::new(&target.namespace, &target.release);
+        let of_objects = side.target_namespace();
+        let release = ReleaseRef::new(target.storage.home(&target.namespace, of_objects.as_deref()), &target.release);
         let created = side.stored.metadata.creation_timestamp;
         let started = || side.stamps().operation_started(from, created).or(side.stamps().started());
         let ends = !starts && from.is_some_and(Status::is_in_flight);

@@ -79,6 +79,14 @@ impl<'r> RecordSide<'r> {
         }
     }
 
+    /// The namespace of the release's objects: that of the body, or the stamped one if the body was not read.
+    #[must_use]
+    pub fn target_namespace(&self) -> Option<String> {
+        let stamped = || self.stamps().target_namespace().map(str::to_owned);
+        let namespace = self.record().map(|record| record.namespace.to_string()).or_else(stamped);
+        namespace.filter(|namespace| !namespace.is_empty())
+    }
+
     /// The hooks, read once: the stamps need them, and every step of a decision. `None` if they cannot be compared, or the body was
     /// not read.
     pub fn hooks(&self, effort: &Effort) -> Option<&Hooks> {

@@ -44,8 +44,8 @@ pub struct Policy {
     pub grace_after_failure: SignedDuration,
     /// What HelmReleases except from the rules over objects.
     pub flux_exceptions: FluxExceptions,
-    /// When no operation may start.
-    pub freezes: Vec<Freeze>,
+    /// When no operation may start. Every policy knows the freezes of all namespaces.
+    pub freezes: Arc<[Freeze]>,
     /// The labels of a release's Namespace that its Events and reports copy. Of the cluster alone.
     pub report_labels: Vec<String>,
     /// No key of a policy file sets it.

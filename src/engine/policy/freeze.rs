@@ -16,10 +16,14 @@ use crate::engine::release::ReleaseRef;
 #[derive(Debug, Clone)]
 pub struct Freeze {
     pub name: String,
-    /// Why. Refused users read it.
+    /// Why. The refusal says it.
     pub reason: String,
     /// What it concerns, in the words of the policy: `every release`, `releases web, api-* in namespaces prod-*`.
     pub scope: String,
+    /// Whom it does not concern, in the words of the policy: `users bob, groups on-call`; `None` for nobody.
+    pub exemption: Option<String>,
+    /// The namespace whose policy sets it. It concerns the releases of this namespace alone. `None` if the cluster policy sets it.
+    pub home: Option<String>,
     pub(in crate::engine) window: Window,
     pub(in crate::engine) effect: FreezeEffect,
     /// The zone that its times are in, and in which they are shown.
@@ -53,17 +57,16 @@ pub enum FreezeState {
 }
 
 impl Freeze {
-    /// Whether it concerns a release, by the namespace of its records.
+    /// Whether it concerns a release, by its home ([`Storage::home`](crate::engine::release::Storage::home)) and its name.
     #[must_use]
     pub fn concerns(&self, release: &ReleaseRef) -> bool {
-        matches(self.namespaces.as_ref(), Some(&release.namespace))
-            && matches(self.releases.as_ref(), Some(&release.name))
+        self.concerns_namespace(&release.namespace) && matches(self.releases.as_ref(), Some(&release.name))
     }
 
     /// Whether it concerns some release of a namespace.
     #[must_use]
     pub fn concerns_namespace(&self, namespace: &str) -> bool {
-        matches(self.namespaces.as_ref(), Some(namespace))
+        self.home.as_ref().is_none_or(|home| home == namespace) && matches(self.namespaces.as_ref(), Some(namespace))
     }
 
     /// Whether it does not concern a user.
@@ -82,6 +85,11 @@ impl Freeze {
         self.window.meets(&self.zone, &other.window, &other.zone)
     }
 
+    /// Whether its window always contains that of another freeze.
+    pub(in crate::engine) fn covers(&self, other: &Self) -> bool {
+        self.window.covers(&self.zone, &other.window, &other.zone)
+    }
+
     /// Whether it is in force at a moment, and until when that stays so.
     #[must_use]
     pub fn at(&self, now: Timestamp) -> FreezeState {
@@ -95,18 +103,10 @@ impl Freeze {
         }
     }
 
-    /// Until when it keeps an actor from starting operations, or for good; `None` if it does not.
+    /// Whether it keeps an actor from starting operations at a moment.
     #[must_use]
-    pub fn stops(&self, actor: Actor<'_>, now: Timestamp) -> Option<Option<Timestamp>> {
-        self.frozen_until(now).filter(|_| !self.exempts(actor))
-    }
-
-    /// Until when it is in force, or for good; `None` if it is not.
-    fn frozen_until(&self, now: Timestamp) -> Option<Option<Timestamp>> {
-        match self.at(now) {
-            FreezeState::InForce(until) => Some(until),
-            FreezeState::Open(_) => None,
-        }
+    pub fn stops(&self, actor: Actor<'_>, now: Timestamp) -> bool {
+        !self.exempts(actor) && matches!(self.at(now), FreezeState::InForce(_))
     }
 
     /// A moment in the words of the freeze: `2027-01-02 06:00 Europe/Berlin`.
@@ -121,13 +121,36 @@ impl Freeze {
     pub fn shown_until(&self, until: Option<Timestamp>) -> String {
         until.map_or_else(|| "for good".to_owned(), |until| format!("until {}", self.shown(until)))
     }
+}
 
-    /// `the freeze year-end is in force until 2027-01-02 06:00 Europe/Berlin (no changes over the holidays)`
+/// The freeze that is in force over a release.
+#[derive(Debug, Clone, Copy)]
+pub struct ActiveFreeze<'f> {
+    pub freeze: &'f Freeze,
+    /// When this freeze ends by itself; `None` for good.
+    ends: Option<Timestamp>,
+    /// Until when no operation starts, because of this freeze and of those that follow it without a pause; `None` for good.
+    pub until: Option<Timestamp>,
+}
+
+impl ActiveFreeze<'_> {
+    /// `the freeze year-end is in force until 2027-01-02 06:00 Europe/Berlin (no changes over the holidays)`, and if another one begins
+    /// where it ends, `, and others follow until 2027-01-04 00:00 Europe/Berlin`.
     #[must_use]
-    pub fn said(&self, until: Option<Timestamp>) -> String {
-        format!("the freeze {} is in force {} ({})", self.name, self.shown_until(until), self.reason)
+    pub fn sentence(&self) -> String {
+        let Freeze { name, reason, .. } = self.freeze;
+        let ends = self.freeze.shown_until(self.ends);
+        let others = match self.until {
+            until if until == self.ends => String::new(),
+            until => format!(", and others follow {}", self.freeze.shown_until(until)),
+        };
+        format!("the freeze {name} is in force {ends} ({reason}){others}")
     }
 }
+
+/// How many freezes in a row are followed to the moment at which operations start again. More are in force for good: windows of every
+/// week that leave no pause together would be followed for ever.
+const MAX_IN_A_ROW: usize = 64;
 
 /// The freeze that keeps an actor from starting an operation of a release, and until when. Of several the one that lasts longest.
 #[must_use]
@@ -136,23 +159,42 @@ pub fn in_force<'f>(
     release: &ReleaseRef,
     actor: Actor<'_>,
     now: Timestamp,
-) -> Option<(&'f Freeze, Option<Timestamp>)> {
-    longest(freezes, release, |freeze| freeze.stops(actor, now))
+) -> Option<ActiveFreeze<'f>> {
+    let concerned: Vec<_> = concerned(freezes, release).filter(|freeze| !freeze.exempts(actor)).collect();
+    let (freeze, ends) = longest(concerned.iter().copied(), now)?;
+    Some(ActiveFreeze { freeze, ends, until: end_of_row(&concerned, ends) })
 }
 
 /// The name of the freeze that is in force over a release, exempt users or not. Of several the one that lasts longest.
 #[must_use]
 pub fn frozen_by(freezes: &[Freeze], release: &ReleaseRef, now: Timestamp) -> Option<String> {
-    longest(freezes, release, |freeze| freeze.frozen_until(now)).map(|(freeze, _)| freeze.name.clone())
+    longest(concerned(freezes, release), now).map(|(freeze, _)| freeze.name.clone())
 }
 
-/// The freeze of a release that lasts longest, and until when or for good. `until` returns `None` for a freeze that does not count.
-fn longest<'f>(
-    freezes: &'f [Freeze],
-    release: &ReleaseRef,
-    until: impl Fn(&Freeze) -> Option<Option<Timestamp>>,
-) -> Option<(&'f Freeze, Option<Timestamp>)> {
-    let concerned = freezes.iter().filter(|freeze| freeze.concerns(release));
-    let in_force = concerned.filter_map(|freeze| Some((freeze, until(freeze)?)));
+fn concerned<'f>(freezes: &'f [Freeze], release: &ReleaseRef) -> impl Iterator<Item = &'f Freeze> {
+    freezes.iter().filter(|freeze| freeze.concerns(release))
+}
+
+/// Of the freezes in force at a moment the one that lasts longest, and its end.
+fn longest<'f>(freezes: impl Iterator<Item = &'f Freeze>, now: Timestamp) -> Option<(&'f Freeze, Option<Timestamp>)> {
+    let in_force = freezes.filter_map(|freeze| match freeze.at(now) {
+        FreezeState::InForce(until) => Some((freeze, until)),
+        FreezeState::Open(_) => None,
+    });
     in_force.max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX))
 }
+
+/// The moment from which none of the freezes is in force, if one of them is until a given moment; `None` for good.
+fn end_of_row(freezes: &[&Freeze], first: Option<Timestamp>) -> Option<Timestamp> {
+    let mut end = first?;
+    for _ in 0..MAX_IN_A_ROW {
+        match longest(freezes.iter().copied(), end) {
+            None => return Some(end),
+            Some((_, next)) => end = next?,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

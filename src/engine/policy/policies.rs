@@ -35,6 +35,16 @@ impl Policies {
         }
     }
 
+    /// Tells every policy the freezes of all namespaces: an object of a release may be in another namespace, or in none.
+    pub(in crate::engine) fn share_freezes(&mut self) {
+        let own = self.namespaces.values().flat_map(|policy| policy.freezes.iter());
+        let all: Vec<_> = self.cluster.freezes.iter().chain(own).cloned().collect();
+        let all: Arc<[_]> = all.into();
+        for policy in iter::once(&mut self.cluster).chain(self.namespaces.values_mut()) {
+            Arc::make_mut(policy).freezes = Arc::clone(&all);
+        }
+    }
+
     /// The policy for requests about objects of a namespace; empty for cluster-scoped ones.
     #[must_use]
     pub fn of(&self, namespace: &str) -> &Arc<Policy> {
@@ -43,12 +53,7 @@ impl Policies {
 
     /// Every freeze, with the namespace whose policy sets it; `None` for the cluster policy.
     pub fn freezes(&self) -> impl Iterator<Item = (Option<&str>, &Freeze)> {
-        let of_cluster = self.cluster.freezes.iter().map(|freeze| (None, freeze));
-        of_cluster.chain(self.namespaces.iter().flat_map(|(namespace, policy)| {
-            // The policy of a namespace repeats those of the cluster and adds its own.
-            let own = policy.freezes.iter().skip(self.cluster.freezes.len());
-            own.map(|freeze| (Some(namespace.as_str()), freeze))
-        }))
+        self.cluster.freezes.iter().map(|freeze| (freeze.home.as_deref(), freeze))
     }
 
     /// The namespaces with their own policy.

@@ -48,7 +48,7 @@ pub(super) fn policy(file: &PolicyFile) -> Policy {
         controllers: globs(file.controllers.as_ref()),
         ignore: file.ignore.iter().flat_map(|ignore| &ignore.value).filter_map(ignored).collect(),
         scalable_resources: ScalableResource::built_in().into_iter().chain(listed).collect(),
-        freezes: freezes::of_file(file, None),
+        freezes: freezes::of_file(file, None).collect(),
         report_labels: file.report_labels.as_ref().map(|at| at.value.0.clone()).unwrap_or_default(),
         transitions: Transitions::default(),
         grace_after_failure: setting(file, |rule| rule.grace_after_failure.as_ref())

@@ -3,13 +3,13 @@
 use super::cluster::value;
 use super::file::{AtLeastOne, FreezeFile, GlobList, Moment, PolicyFile, Spanned};
 use super::problem::{Problems, Span};
-use crate::engine::policy::{DayWindow, Freeze, FreezeEffect, Globs, Interval, Window};
+use crate::engine::policy::{DayWindow, Freeze, FreezeEffect, Interval, Window};
 
 const MINUTES_A_DAY: u16 = 1_440;
 
 /// The freezes of a file without problems; of the policy of a namespace, over this namespace.
-pub(super) fn of_file(file: &PolicyFile, home: Option<&str>) -> Vec<Freeze> {
-    located(file, home).map(|(_, freeze)| freeze).collect()
+pub(super) fn of_file(file: &PolicyFile, home: Option<&str>) -> impl Iterator<Item = Freeze> {
+    located(file, home).map(|(_, freeze)| freeze)
 }
 
 /// The same, each with the place of its name.
@@ -23,17 +23,17 @@ fn freeze(file: &FreezeFile, home: Option<&str>) -> Option<Freeze> {
     let users = exempt.and_then(|exempt| exempt.users.as_ref());
     let groups = exempt.and_then(|exempt| exempt.groups.as_ref());
     let compiled = |list: &Spanned<AtLeastOne<GlobList>>| list.value.0.compiled.clone();
-    let scope = scope(file, home);
-    let home = home.map(|namespace| Globs::new([namespace])).transpose().ok()?;
     Some(Freeze {
         name: value(file.name.as_ref())?,
         reason: value(file.reason.as_ref())?,
-        scope,
+        scope: scope(file, home),
+        exemption: exemption(users.map(|at| &at.value), groups.map(|at| &at.value)),
+        home: home.map(str::to_owned),
         window: window(file).ok()??,
         effect: value(file.effect.as_ref()).unwrap_or(FreezeEffect::Deny),
         zone: file.time_zone.as_ref()?.value.0.clone(),
         releases: file.releases.as_ref().map(compiled),
-        namespaces: home.or_else(|| file.namespaces.as_ref().map(compiled)),
+        namespaces: file.namespaces.as_ref().map(compiled),
         exempt_users: users.map(|at| at.value.compiled.clone()).unwrap_or_default(),
         exempt_groups: groups.map(|at| at.value.compiled.clone()).unwrap_or_default(),
     })
@@ -41,15 +41,25 @@ fn freeze(file: &FreezeFile, home: Option<&str>) -> Option<Freeze> {
 
 /// What a freeze concerns, in words.
 fn scope(file: &FreezeFile, home: Option<&str>) -> String {
-    let listed = |list: &Spanned<AtLeastOne<GlobList>>| {
-        let globs: Vec<_> = list.value.0.globs.iter().map(|(_, glob)| glob.as_str()).collect();
-        globs.join(", ")
-    };
-    let releases =
-        file.releases.as_ref().map_or("every release".to_owned(), |list| format!("releases {}", listed(list)));
-    let namespaces = file.namespaces.as_ref().map(|list| format!(" in namespaces {}", listed(list)));
+    let releases = file.releases.as_ref();
+    let releases = releases.map_or("every release".to_owned(), |list| format!("releases {}", listed(&list.value.0)));
+    let namespaces = file.namespaces.as_ref().map(|list| format!(" in namespaces {}", listed(&list.value.0)));
     let namespaces = home.map(|namespace| format!(" in namespace {namespace}")).or(namespaces);
     format!("{releases}{}", namespaces.unwrap_or_default())
+}
+
+/// Whom a freeze does not concern, in words.
+fn exemption(users: Option<&GlobList>, groups: Option<&GlobList>) -> Option<String> {
+    let named = |what: &str, list: Option<&GlobList>| {
+        list.filter(|list| !list.globs.is_empty()).map(|list| format!("{what} {}", listed(list)))
+    };
+    let all: Vec<_> = [named("users", users), named("groups", groups)].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
+fn listed(list: &GlobList) -> String {
+    let globs: Vec<_> = list.globs.iter().map(|(_, glob)| glob.as_str()).collect();
+    globs.join(", ")
 }
 
 /// Reports what is wrong with the freezes of a file, each by itself and two together.
@@ -71,13 +81,23 @@ fn check_pair(earlier: &FreezeFile, one: &FreezeFile, problems: &mut Problems<'_
     if name.value == known.value {
         problems.at(name.span, format!("two freezes are called `{}`; messages name them", name.value));
     }
-    let text = |list: &Option<Spanned<AtLeastOne<GlobList>>>| list.as_ref().map(|at| at.text.clone());
-    let scope = |file: &FreezeFile| (text(&file.releases), text(&file.namespaces));
-    let (Some(earlier), Some(one)) =
-        (freeze(earlier, None).filter(|_| scope(earlier) == scope(one)), freeze(one, None))
-    else {
-        return;
+    let Some(relation) = relation(earlier, one) else { return };
+    let (Some(earlier), Some(one)) = (freeze(earlier, None), freeze(one, None)) else { return };
+    let denied = match (earlier.effect, one.effect) {
+        (FreezeEffect::Deny, FreezeEffect::AllowOnly) => Some((&earlier, &one)),
+        (FreezeEffect::AllowOnly, FreezeEffect::Deny) => Some((&one, &earlier)),
+        _ => None,
     };
+    if let Some((deny, only)) = denied.filter(|(deny, only)| deny.covers(only)) {
+        let message = format!(
+            "`{}` denies the whole window of `{}`; of the releases that both concern, only exempt users could ever start an operation",
+            deny.name, only.name
+        );
+        problems.warn(name.span, message);
+    }
+    if relation != Scopes::Same {
+        return;
+    }
     match (earlier.effect, one.effect) {
         // A holiday may fall on a weekend.
         (FreezeEffect::Deny, FreezeEffect::Deny) if one.is_weekly() == earlier.is_weekly() && one.meets(&earlier) => {
@@ -94,6 +114,26 @@ fn check_pair(earlier: &FreezeFile, one: &FreezeFile, problems: &mut Problems<'_
         }
         _ => {}
     }
+}
+
+/// What two freezes concern, compared by the text of their lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scopes {
+    Same,
+    /// Some releases are in both.
+    Overlapping,
+}
+
+/// How the scopes of two freezes are related; `None` if it is not certain that a release is in both.
+fn relation(earlier: &FreezeFile, one: &FreezeFile) -> Option<Scopes> {
+    let text = |list: &Option<Spanned<AtLeastOne<GlobList>>>| list.as_ref().map(|at| at.text.clone());
+    let lists = [(&earlier.releases, &one.releases), (&earlier.namespaces, &one.namespaces)];
+    let texts = lists.map(|(earlier, one)| (text(earlier), text(one)));
+    if texts.iter().all(|(earlier, one)| earlier == one) {
+        return Some(Scopes::Same);
+    }
+    let overlap = texts.iter().all(|(earlier, one)| earlier == one || earlier.is_none() || one.is_none());
+    overlap.then_some(Scopes::Overlapping)
 }
 
 /// The window of a freeze; `None` if a part of it is wrong, which has been reported.

@@ -38,7 +38,7 @@ pub(super) fn policy(
     problems: &mut Problems<'_>,
 ) -> Policy {
     let mut policy = cluster.clone();
-    policy.freezes.extend(freezes::of_file(file, Some(namespace)));
+    policy.freezes = freezes::of_file(file, Some(namespace)).collect();
     for rule in rules::all() {
         if let Some(file) = rule_of(file, rule) {
             let reason = format!("a namespace may only tighten it, unless cluster.yaml delegates {rule}");

@@ -67,6 +67,14 @@ impl History {
         !gone && self.0.iter().any(|entry| entry.status == Status::Deployed || entry.status.is_in_flight())
     }
 
+    /// Whether a revision was deployed since the release was last uninstalled. `helm install --replace` marks what was uninstalled as
+    /// superseded, so that it looks like a revision of the same life.
+    #[must_use]
+    pub fn was_deployed(&self) -> bool {
+        let life = self.0.iter().take_while(|entry| entry.status != Status::Uninstalled);
+        life.map(|entry| entry.status).any(|status| matches!(status, Status::Deployed | Status::Superseded))
+    }
+
     /// The records above a revision, newest first.
     pub fn above(&self, revision: Revision) -> impl Iterator<Item = &Entry> {
         self.0.iter().take_while(move |entry| entry.revision > revision)

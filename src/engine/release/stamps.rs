@@ -69,6 +69,12 @@ impl Stamps {
         self.get(CHART)
     }
 
+    /// The namespace of the release's objects.
+    #[must_use]
+    pub fn target_namespace(&self) -> Option<&str> {
+        self.get(TARGET_NAMESPACE)
+    }
+
     /// When the transition started.
     #[must_use]
     pub fn started(&self) -> Option<Timestamp> {

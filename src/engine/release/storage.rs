@@ -65,6 +65,13 @@ impl Storage {
         format!("owner={},name={release}{index}", self.owner())
     }
 
+    /// The namespace that a release counts as in: that of its records. OLM keeps the records of all extensions in one namespace, so an
+    /// extension counts as in that of its objects, if it is known.
+    #[must_use]
+    pub fn home<'n>(self, of_records: &'n str, of_objects: Option<&'n str>) -> &'n str {
+        of_objects.filter(|_| self == Self::OlmIndex).unwrap_or(of_records)
+    }
+
     /// Helm's other storage, whose records of the same name may manage the same objects.
     #[must_use]
     pub fn sibling(self) -> Option<Self> {

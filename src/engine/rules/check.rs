@@ -1,14 +1,12 @@
 //! A rule with its checks, and the result of a check.
 
-use jiff::Timestamp;
-
 use super::declarations::case::DeclarationCase;
 use super::objects::case::ObjectCase;
 use super::records::case::RecordCase;
 use super::records::record_part::RecordPartCase;
 use super::undecided::Undecided;
 use crate::engine::json::FieldPath;
-use crate::engine::policy::Freeze;
+use crate::engine::policy::ActiveFreeze;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rule::{RuleId, Specification};
 use crate::engine::violation::Frozen;
@@ -75,8 +73,8 @@ impl Refusal {
     }
 
     /// Names the freeze that is why.
-    pub(crate) fn in_freeze(mut self, freeze: &Freeze, until: Option<Timestamp>) -> Self {
-        self.frozen = Some(Frozen { name: freeze.name.clone(), until });
+    pub(crate) fn in_freeze(mut self, active: ActiveFreeze<'_>) -> Self {
+        self.frozen = Some(Frozen { name: active.freeze.name.clone(), until: active.until });
         self
     }
 

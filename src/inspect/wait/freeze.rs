@@ -21,6 +21,13 @@ use crate::world::kubernetes::identity::own_user;
 #[derive(Debug)]
 pub(crate) struct Starter(UserInfo<'static>);
 
+/// Where the records of a release are, and the namespace of its objects as far as the records say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Records<'r> {
+    pub storage: Storage,
+    pub of_objects: Option<&'r str>,
+}
+
 /// A freeze that stops a user from starting an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -52,11 +59,11 @@ impl Starter {
         view: &View<'_>,
         policy: &Policy,
         release: &ReleaseRef,
-        storage: Storage,
+        records: Records<'_>,
         now: Timestamp,
     ) -> Option<FreezeInForce> {
         let rule = rules::named("freeze")?;
-        let freeze = self.stopped_by(policy, rule, release, storage, now)?;
+        let freeze = self.stopped_by(policy, rule, release, records, now)?;
         if self.has_override(view, policy, rule, release, now).await { None } else { Some(freeze) }
     }
 
@@ -65,7 +72,7 @@ impl Starter {
         policy: &Policy,
         rule: RuleId,
         release: &ReleaseRef,
-        storage: Storage,
+        Records { storage, of_objects }: Records<'_>,
         now: Timestamp,
     ) -> Option<FreezeInForce> {
         let actor = Actor::of(&self.0);
@@ -79,12 +86,13 @@ impl Starter {
             operation: Operation::Create,
             creates_record: true,
         };
-        let (freeze, until) = in_force(&policy.freezes, release, actor, now)?;
+        let home = ReleaseRef::new(storage.home(&release.namespace, of_objects), &release.name);
+        let active = in_force(&policy.freezes, &home, actor, now)?;
         (policy.mode(rule, &scope) == Mode::Enforce).then(|| FreezeInForce {
-            name: freeze.name.clone(),
-            reason: freeze.reason.clone(),
-            until,
-            sentence: freeze.said(until),
+            name: active.freeze.name.clone(),
+            reason: active.freeze.reason.clone(),
+            until: active.until,
+            sentence: active.sentence(),
         })
     }
 
@@ -121,7 +129,8 @@ mod tests {
         let starter = Starter(UserInfo { username: Cow::Owned(user.to_owned()), groups });
         let release = ReleaseRef::new("shop", release);
         let now = "2026-12-24T10:00:00Z".parse().unwrap();
-        starter.stopped_by(policies.of("shop"), RuleId::known("freeze"), &release, Storage::Secret, now)
+        let records = Records { storage: Storage::Secret, of_objects: None };
+        starter.stopped_by(policies.of("shop"), RuleId::known("freeze"), &release, records, now)
     }
 
     #[test]

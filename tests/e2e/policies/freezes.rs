@@ -1,5 +1,6 @@
 //! A freeze that begins while real clients are at work: what has started goes on, and nothing else starts.
 
+use std::fs;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -15,8 +16,8 @@ use crate::harness::records;
 const DRIVER: Driver = Driver::Secret;
 const TEXT: &str = "the freeze sale is in force until";
 
-/// From the start of the plane to the freeze: three releases are installed in it, and upgrades begin.
-const UNTIL_IT_BEGINS: SignedDuration = SignedDuration::from_secs(60);
+/// From the start of the plane to the freeze: four releases are installed in it, and upgrades begin, which fail after it has begun.
+const UNTIL_IT_BEGINS: SignedDuration = SignedDuration::from_secs(70);
 
 /// Longer than that.
 const WHILE: Duration = Duration::from_secs(120);
@@ -27,7 +28,8 @@ fn policy() -> String {
     let begins = now + UNTIL_IT_BEGINS;
     let shown = |moment: Timestamp| moment.to_zoned(TimeZone::UTC).datetime();
     let freeze = format!(
-        "freezes: [{{name: sale, reason: the sale, timeZone: UTC, from: {}, to: {}, exempt: {{users: [bob]}}}}]",
+        "freezes: [{{name: sale, reason: the sale, timeZone: UTC, from: {}, to: {}, namespaces: [freeze-*], \
+         exempt: {{users: [bob]}}}}]",
         shown(begins),
         shown(begins + SignedDuration::from_hours(1))
     );
@@ -37,6 +39,12 @@ fn policy() -> String {
 #[test]
 fn a_freeze_stops_what_would_start_and_nothing_that_has_started() {
     let (plane, chart) = (Plane::start(&policy()), Chart::new("demo"));
+    let stuck = Namespace::new(&plane, "freeze-stuck");
+    let owner = stuck.helm(HelmVersion::V4, DRIVER, "alice");
+    owner.ok(&["install", "demo", chart.path()]);
+    stuck.hang_pods();
+    let fails = owner.spawn(&["upgrade", "demo", chart.path(), "--set=image=two", "--timeout=70s", "--wait"]);
+    stuck.await_status(DRIVER, "demo", 2, "pending-upgrade");
     let running = [HelmVersion::V3, HelmVersion::V4].map(|version| {
         let namespace = Namespace::new(&plane, &format!("freeze-{version:?}").to_lowercase());
         let helm = namespace.helm(version, DRIVER, "alice");
@@ -55,6 +63,13 @@ fn a_freeze_stops_what_would_start_and_nothing_that_has_started() {
         let upgrade = alice.run(&["upgrade", "demo", chart.path()]);
         if upgrade.stderr.contains(TEXT) { Ok(()) } else { Err(upgrade.to_string()) }
     });
+    // What fails in the freeze may be rolled back, and takes nothing with it that was deployed before.
+    fails.wait(WHILE).expect_failure(&[]);
+    let objects = stuck.objects_of_demo();
+    owner.fails(&["uninstall", "demo"], &["failed to delete release"]);
+    assert_eq!(stuck.objects_of_demo(), objects);
+    stuck.ready_pods();
+    owner.ok(&["rollback", "demo", "1"]);
     for (namespace, helm, upgrade) in running {
         eventually(WHILE, "the upgrade fails", || {
             let told = namespace.records(DRIVER, "demo");
@@ -82,4 +97,29 @@ fn a_freeze_stops_what_would_start_and_nothing_that_has_started() {
         exempt.ok(&["uninstall", "demo"]);
         assert_eq!(namespace.objects_of_demo(), Vec::<&str>::new());
     }
+}
+
+#[test]
+fn the_freeze_of_a_namespace_keeps_what_its_releases_have_elsewhere() {
+    const ROLE: &str =
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {{ .Release.Namespace }}\n";
+    let (plane, chart) =
+        (Plane::start(include_str!("../../../policies/cluster.yaml")), Chart::new("demo").template("role", ROLE));
+    let namespace = Namespace::new(&plane, "own-freeze");
+    let alice = namespace.helm(HelmVersion::V4, DRIVER, "alice");
+    alice.ok(&["install", "demo", chart.path()]);
+    let freeze = "freezes: [{name: own, reason: ours, timeZone: UTC, from: 2020-01-01, to: 2120-01-01}]";
+    let text = format!("apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n{freeze}\n");
+    let directory = plane.webhook().policies().join("namespaces");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join(format!("{}.yaml", namespace.name())), text).unwrap();
+    eventually(WHILE, "the freeze is in force", || {
+        let upgrade = alice.run(&["upgrade", "demo", chart.path()]);
+        if upgrade.stderr.contains("the freeze own is in force") { Ok(()) } else { Err(upgrade.to_string()) }
+    });
+    let role = format!("clusterrole/{}", namespace.name());
+    let deployer = namespace.service_account("deployer");
+    alice.by(&deployer).fails(&["uninstall", "demo"], &["failed to delete release"]);
+    assert!(namespace.kubectl("admin").find(&[&role]).is_some());
+    namespace.kubectl_as(&deployer).fails(&["delete", &role], &["[freeze]"]);
 }

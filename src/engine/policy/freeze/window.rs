@@ -3,13 +3,15 @@
 //! A time of a clock that occurs twice in autumn opens a window the first time and closes it the second time. One that does not occur
 //! in spring is the moment at which the clock jumps over it. So a window never has a hole, and never ends before its clock says so.
 
-use jiff::Timestamp;
-use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{SignedDuration, Timestamp, ToSpan};
 
 /// The days before and after a moment whose windows can touch it: a window of six days and one that follows it.
 const DAYS_AROUND: i64 = 9;
+
+/// Every weekly window begins once in it.
+const A_WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// When a freeze, or the time outside of it, is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +62,20 @@ impl Window {
             .spans(moment, of_other)
             .iter()
             .any(|one| spans.iter().any(|two| one.start < two.end && two.start < one.end))
+    }
+
+    /// Whether another window is always within this one.
+    pub(super) fn covers(&self, zone: &TimeZone, other: &Self, of_other: &TimeZone) -> bool {
+        let moment = match (self, other) {
+            // What comes every week comes after it too.
+            (Self::Range(_), Self::Weekly(_)) => return false,
+            (_, Self::Range(span)) => span.start,
+            (Self::Weekly(_), Self::Weekly(_)) => Timestamp::UNIX_EPOCH,
+        };
+        let (spans, mut others) = (self.spans(moment, zone), other.spans(moment, of_other));
+        // Of each weekly window one, and not one that is cut off where the days around the moment end.
+        others.retain(|span| (SignedDuration::ZERO..=A_WEEK).contains(&moment.duration_since(span.start)));
+        others.iter().all(|span| spans.iter().any(|around| around.start <= span.start && span.end <= around.end))
     }
 
     /// The windows around a moment, in their order.

@@ -204,7 +204,7 @@ keys! {
     FreezeFile {
         /// A name for messages.
         name "name": String, required;
-        /// Why. Refused users read it.
+        /// Why. The refusal says it.
         reason "reason": String, required;
         /// The time zone of the times, for example Europe/Berlin or UTC.
         time_zone "timeZone": ZoneName, required;
@@ -220,7 +220,7 @@ keys! {
         to "to": Moment;
         /// Names of releases. Default: every release.
         releases "releases": AtLeastOne<GlobList>;
-        /// Namespaces of releases. Default: every namespace.
+        /// Namespaces of releases: those of their records, and of a ClusterExtension `spec.namespace`. Default: every namespace.
         namespaces "namespaces": AtLeastOne<GlobList>;
         /// Who may start operations all the same.
         exempt "exempt": ExemptFile;

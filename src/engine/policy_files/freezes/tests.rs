@@ -98,6 +98,37 @@ fn what_a_freeze_concerns_is_said_in_the_words_of_the_policy() {
                 .unwrap();
         assert_eq!(policy.freezes[0].scope, wanted);
     }
+    for (exempt, wanted) in [
+        ("", None),
+        (", exempt: {}", None),
+        (", exempt: {users: [bob]}", Some("users bob")),
+        (", exempt: {groups: [sre, on-call], users: [bob]}", Some("users bob, groups sre, on-call")),
+    ] {
+        let text = format!("{HEADER}freezes: [{{{BASE}, weekdays: [friday]{exempt}}}]\n");
+        assert_eq!(Policy::parse(&text, Path::new("c")).unwrap().freezes[0].exemption.as_deref(), wanted, "{exempt}");
+    }
+}
+
+#[test]
+fn a_freeze_that_denies_a_whole_window_is_told() {
+    let only = format!("{BASE}, effect: allowOnly, weekdays: [friday, saturday], from: \"09:00\", to: \"16:00\"");
+    let deny = |rest: &str| told(&[&only, &format!("name: b, reason: r, timeZone: Europe/Berlin, {rest}")]).1;
+    for (covers, other) in [
+        (true, "weekdays: [friday, saturday]"),
+        (true, "weekdays: [friday, saturday], from: \"08:00\", to: \"16:00\""),
+        (true, "weekdays: [friday, saturday, sunday], releases: [web]"),
+        (false, "weekdays: [friday, saturday], from: \"10:00\", to: \"16:00\""),
+        (false, "weekdays: [saturday, sunday]"),
+        (false, "from: 2026-12-20, to: 2027-06-28"),
+    ] {
+        let warnings = deny(other);
+        let told = warnings.iter().any(|told| told.contains("`b` denies the whole window of `a`"));
+        assert_eq!(told, covers, "{other}: {warnings:?}");
+    }
+    let once = format!("{BASE}, effect: allowOnly, from: 2026-12-24T09:00, to: 2026-12-24T17:00");
+    let of_once = |rest: &str| told(&[&format!("name: b, reason: r, timeZone: UTC, {rest}"), &once]).1.len();
+    assert_eq!((of_once("from: 2026-12-20, to: 2026-12-28"), of_once("weekdays: [thursday]")), (1, 1));
+    assert_eq!(of_once("from: 2026-12-20, to: 2026-12-24T12:00"), 0);
 }
 
 #[test]
@@ -107,8 +138,9 @@ fn a_namespace_adds_freezes_of_its_own() {
     let header = HEADER.replace("Cluster", "Namespace");
     files.add_namespace("shop".into(), "n".into(), format!("{header}freezes: [{{{BASE}, weekdays: [monday]}}]\n"));
     let policies = LoadedPolicies::of(&files).into_policies().unwrap();
-    let names = |policy: &Policy| policy.freezes.len();
-    assert_eq!((names(policies.of("shop")), names(policies.of("other"))), (2, 1));
+    // An object of its releases may be elsewhere.
+    let count = |policy: &Policy| policy.freezes.len();
+    assert_eq!((count(policies.of("shop")), count(policies.of("other")), count(policies.of(""))), (2, 2, 2));
     let own = &policies.of("shop").freezes[1];
     assert!(own.concerns_namespace("shop") && !own.concerns_namespace("other"));
     let all: Vec<_> = policies.freezes().map(|(namespace, freeze)| (namespace, &*freeze.scope)).collect();

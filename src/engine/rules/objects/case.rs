@@ -10,7 +10,7 @@ use crate::engine::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::engine::json::FieldPath;
 use crate::engine::managed::{Marks, Origin, Owner};
 use crate::engine::policy::{Policy, ScalableResource};
-use crate::engine::release::{Entry, ReleaseRef, Storage};
+use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::engine::rules::flux_release::FluxRelease;
 use crate::engine::rules::home::{records_of_extension, records_of_release};
 use crate::engine::rules::undecided::{Undecided, is_migrated, lookup};
@@ -27,13 +27,13 @@ pub(crate) struct ObjectCase<'a> {
     conflict: OnceCell<Result<Option<OwnershipConflict>, Undecided>>,
 }
 
-/// What managers may do to the objects of a release outside of operations of their own.
+/// What a request is judged as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Managers {
-    /// What they need for their work.
-    Pass,
-    /// No more than others: an operation of theirs may not start.
-    Wait,
+enum JudgedAs {
+    /// A write of its own. Operations and managers do what they need for their work.
+    Write,
+    /// A part of an uninstall, where none may start: a deletion has the rights of an uninstall that has begun, and of no other operation.
+    Uninstall,
 }
 
 /// The conflict of a request with the owner of an object.
@@ -78,32 +78,33 @@ impl<'a> ObjectCase<'a> {
     /// The conflict of the request; `None` if there is none.
     pub(crate) fn conflict(&self) -> Result<Option<&OwnershipConflict>, Undecided> {
         self.conflict
-            .get_or_init(|| self.find_conflict(Managers::Pass))
+            .get_or_init(|| self.find_conflict(JudgedAs::Write))
             .as_ref()
             .map(Option::as_ref)
             .map_err(Undecided::clone)
     }
 
-    /// The conflict of a deletion, also of a manager outside of its operations: the uninstall that it has not started.
+    /// The conflict of a deletion that may belong to an uninstall which may not start: also of a manager, and of the holder of an
+    /// upgrade.
     pub(crate) fn conflict_of_uninstall(&self) -> Result<Option<OwnershipConflict>, Undecided> {
-        if self.deletes() { self.find_conflict(Managers::Wait) } else { Ok(None) }
+        if self.deletes() { self.find_conflict(JudgedAs::Uninstall) } else { Ok(None) }
     }
 
     /// Checks caches first, then the API server: a cache may say that there is no conflict, and only the API server that there is
     /// one.
-    fn find_conflict(&self, managers: Managers) -> Result<Option<OwnershipConflict>, Undecided> {
+    fn find_conflict(&self, judged_as: JudgedAs) -> Result<Option<OwnershipConflict>, Undecided> {
         if self.is_exempt() || self.write.being_deleted || self.changes_nothing() {
             return Ok(None);
         }
         // If the API server was queried, the caches have already shown a conflict.
         if !self.evidence.is_live() {
-            match self.conflict_by(Freshness::Cached, managers) {
+            match self.conflict_by(Freshness::Cached, judged_as) {
                 Ok(None) => return Ok(None),
                 Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
                 Ok(Some(_)) | Err(_) => {}
             }
         }
-        self.conflict_by(Freshness::Live, managers)
+        self.conflict_by(Freshness::Live, judged_as)
     }
 
     /// `Deployment shop/web`.
@@ -143,13 +144,13 @@ impl<'a> ObjectCase<'a> {
         }
     }
 
-    fn conflict_by(&self, freshness: Freshness, managers: Managers) -> Result<Option<OwnershipConflict>, Undecided> {
+    fn conflict_by(&self, freshness: Freshness, judged_as: JudgedAs) -> Result<Option<OwnershipConflict>, Undecided> {
         let Some(marks) = self.marks(freshness)? else {
             return Ok(None);
         };
         match &marks.owner {
             Owner::Release { name, target_namespace, .. } => {
-                self.conflict_with_release(marks, (name, target_namespace), freshness, managers)
+                self.conflict_with_release(marks, (name, target_namespace), freshness, judged_as)
             }
             Owner::Profile { .. } if self.by_manager() => Ok(None),
             Owner::Profile { kind, name } => {
@@ -183,7 +184,7 @@ impl<'a> ObjectCase<'a> {
         marks: &Marks,
         (name, target_namespace): (&str, &str),
         freshness: Freshness,
-        managers: Managers,
+        judged_as: JudgedAs,
     ) -> Result<Option<OwnershipConflict>, Undecided> {
         let Some(located) = self.records_of(&marks.owner, freshness)? else {
             return Ok(None);
@@ -194,13 +195,17 @@ impl<'a> ObjectCase<'a> {
         let is_stale = |entry: &Entry| flux_release.is_stale(self.evidence, self.policy, entry.started(), self.now);
         let holding = holding(history, self.facts.actor.name, self.policy, self.now, is_stale)?;
         let entry = match holding {
-            Holding::Gone | Holding::Actor => return Ok(None),
+            Holding::Gone => return Ok(None),
+            Holding::Actor => match history.newest() {
+                Some(newest) if judged_as == JudgedAs::Uninstall && !may_uninstall(history, freshness) => newest,
+                _ => return Ok(None),
+            },
             Holding::Other(entry) | Holding::Nobody(entry) | Holding::Unknown(entry) => entry,
         };
         // Controllers delete objects of a release at any time. But an uninstall whose record write is refused goes on with its deletions.
         let uninstalls_over = self.deletes() && matches!(holding, Holding::Other(_));
         let of_manager = holder.is_some_and(|holder| self.policy.managers.contains(holder));
-        let may_pass = managers == Managers::Pass && self.by_manager() && (of_manager || !uninstalls_over);
+        let may_pass = judged_as == JudgedAs::Write && self.by_manager() && (of_manager || !uninstalls_over);
         if may_pass || self.is_taken_over(freshness)? {
             return Ok(None);
         }
@@ -212,7 +217,7 @@ impl<'a> ObjectCase<'a> {
         // Flux works for a tenant outside of operations too: it corrects drift, runs tests, applies definitions. Checked last, so
         // that requests without a conflict need no query.
         let may_go_on = matches!(lost, Ok(None) | Err(Undecided::Ask(_)));
-        if managers == Managers::Pass && !may_go_on && self.is_flux_at_work(flux_release, uninstalls_over)? {
+        if judged_as == JudgedAs::Write && !may_go_on && self.is_flux_at_work(flux_release, uninstalls_over)? {
             return Ok(None);
         }
         let Some(fields) = lost? else {
@@ -337,6 +342,14 @@ impl<'a> ObjectCase<'a> {
         }
         format!("revision {}, {}", entry.revision, entry.status)
     }
+}
+
+/// Whether whoever holds the operation of the newest record may delete what the release declares: it is an uninstall, or the clean-up
+/// of what was never deployed. Neither an upgrade nor its clean-up deletes what the release declares.
+fn may_uninstall(history: &History, freshness: Freshness) -> bool {
+    let has_begun = history.newest().is_some_and(|newest| newest.status == Status::Uninstalling);
+    // Caches leave superseded records out.
+    has_begun || (freshness == Freshness::Live && !history.was_deployed())
 }
 
 /// What declares a release, in its owner's terms.

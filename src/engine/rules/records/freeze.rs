@@ -1,20 +1,21 @@
 //! The rule `freeze`.
 //!
 //! Judged where an operation starts, and never in the middle of one: what has started before a freeze goes on, and so does what remedies
-//! it. That is the rollback or the uninstall of the same user right after a failure (`helm upgrade --rollback-on-failure`), the remedy
-//! of a manager for what a manager has started, and the rest of an uninstall.
+//! it. That is the rollback by the same user right after a failure (`helm upgrade --rollback-on-failure`), the rollback by a manager of
+//! what a manager has started, the uninstall in their place if no revision was ever deployed (`helm install --atomic`), and the rest of
+//! an uninstall.
 
 use jiff::Timestamp;
 
 use super::case::RecordCase;
 use super::standing::InFlight;
-use crate::engine::facts::{ObjectChange, RecordSide};
-use crate::engine::policy::in_force;
-use crate::engine::release::{Entry, ReleaseRef, Status};
+use crate::engine::facts::{Actor, ObjectChange, RecordSide, RecordWrite, Target};
+use crate::engine::policy::{ActiveFreeze, Policy, in_force};
+use crate::engine::release::{Entry, ReleaseRef, Status, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::objects::case::ObjectCase;
-use crate::engine::rules::undecided::Undecided;
+use crate::engine::rules::undecided::{Undecided, namespace_of_extension};
 use crate::engine::rules::wording;
 
 /// The rule `freeze`.
@@ -27,8 +28,8 @@ pub(crate) static RULE: Rule = Rule {
         fails_closed: FailsClosed::OnRecordCreate,
         summary: "No operation starts while a freeze of the policy is in force.",
         why: "A change before a weekend or during a sale is one that nobody is there to repair.",
-        allowed: "The end of an upgrade that started before the freeze, and its rollback if it fails; an upgrade by a user that the \
-                  freeze exempts.",
+        allowed: "The end of an upgrade that started before the freeze, and its rollback if it fails; the uninstall of a first \
+                  install that failed; an upgrade by a user that the freeze exempts.",
         refused: "`helm upgrade`, `helm rollback` and `helm uninstall` in a window that denies, or outside of the windows that \
                   `allowOnly` names.",
         way_out: "Wait until the freeze ends: the refusal says when, and `interlock explain NAMESPACE` which freezes there are. \
@@ -43,8 +44,11 @@ fn check(case: &RecordCase<'_>) -> Checked {
     let Some(write) = case.change.write().filter(|write| write.starts(actor.name)) else {
         return Ok(None);
     };
-    let release = ReleaseRef::new(&case.target.namespace, &case.target.release);
-    let Some((freeze, until)) = in_force(&case.policy.freezes, &release, actor, case.now) else {
+    if !stops_something(case.policy, actor, case.now) {
+        return Ok(None);
+    }
+    let release = ReleaseRef::new(&home(case, write)?, &case.target.release);
+    let Some(active) = in_force(&case.policy.freezes, &release, actor, case.now) else {
         return Ok(None);
     };
     let status = write.after.status();
@@ -52,34 +56,56 @@ fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     }
     let operation = status.map_or("operation", wording::operation);
-    let sentence = format!("Cannot start the {operation} of {}: {}.", case.subject(), freeze.said(until));
-    Ok(Some(Refusal::new(sentence, way_out(until)).in_freeze(freeze, until)))
+    let sentence = format!("Cannot start the {operation} of {}: {}.", case.subject(), active.sentence());
+    Ok(Some(Refusal::new(sentence, way_out(active)).in_freeze(active)))
 }
 
 /// Refuses the deletions of an uninstall that starts in a freeze. Helm only logs that the write of its record was refused, and goes on
 /// deleting; it stops when a deletion is refused.
 fn uninstalls(case: &ObjectCase<'_>) -> Checked {
+    let actor = case.facts.actor;
     let deletes = matches!(case.write.change, ObjectChange::Deleted { .. });
-    if !deletes || !case.policy.freezes.iter().any(|freeze| freeze.stops(case.facts.actor, case.now).is_some()) {
+    if !deletes || !stops_something(case.policy, actor, case.now) {
         return Ok(None);
     }
     let Some(conflict) = case.conflict_of_uninstall()? else {
         return Ok(None);
     };
-    let frozen = in_force(&case.policy.freezes, &conflict.release, case.facts.actor, case.now);
-    Ok(frozen.map(|(freeze, until)| {
-        let sentence = format!("{} is managed by {}: {}.", case.subject(), conflict.owner, freeze.said(until));
-        Refusal::new(sentence, way_out(until)).about(conflict.release.clone()).in_freeze(freeze, until)
+    let ReleaseRef { namespace, name } = &conflict.release;
+    let home = conflict.declaring.as_ref().map_or(namespace.as_str(), |declaring| {
+        declaring.record.storage.home(namespace, Some(&declaring.target_namespace))
+    });
+    let active = in_force(&case.policy.freezes, &ReleaseRef::new(home, name), actor, case.now);
+    Ok(active.map(|active| {
+        let sentence = format!("{} is managed by {}: {}.", case.subject(), conflict.owner, active.sentence());
+        Refusal::new(sentence, way_out(active)).about(conflict.release.clone()).in_freeze(active)
     }))
+}
+
+/// Whether any freeze keeps the actor from starting an operation. Without one, nothing needs to be read.
+fn stops_something(policy: &Policy, actor: Actor<'_>, now: Timestamp) -> bool {
+    policy.freezes.iter().any(|freeze| freeze.stops(actor, now))
+}
+
+/// The namespace that the release counts as in. A record in several Secrets cannot be read in one of them, so the extension says it.
+fn home(case: &RecordCase<'_>, write: RecordWrite<'_>) -> Result<String, Undecided> {
+    let Target { storage, namespace, release, .. } = case.target;
+    let of_objects = match write.after.target_namespace().or_else(|| write.before?.target_namespace()) {
+        None if *storage == Storage::OlmIndex => namespace_of_extension(case.evidence, release)?,
+        known => known,
+    };
+    Ok(storage.home(namespace, of_objects.as_deref()).to_owned())
 }
 
 /// Whether a start is part of an operation that has begun: its remedy, or the rest of an uninstall.
 fn goes_on(case: &RecordCase<'_>, before: Option<&RecordSide<'_>>, status: Option<Status>) -> Result<bool, Undecided> {
     match (before, status) {
-        // An uninstall writes over the record of what it takes away.
+        // An uninstall writes over the record of what it takes away. What was deployed before the failure is not to go with it.
         (Some(before), _) => {
+            let has_begun = before.status() == Some(Status::Uninstalling);
             let ended = before.stamps().ended().or(before.stored.metadata.creation_timestamp);
-            remedies(case, before.status(), &InFlight::of_side(before), ended)
+            Ok((has_begun || !case.history()?.was_deployed())
+                && remedies(case, before.status(), &InFlight::of_side(before), ended)?)
         }
         (None, Some(Status::PendingRollback)) => case.history()?.newest().map_or(Ok(false), |newest: &Entry| {
             remedies(case, Some(newest.status), &InFlight::of_entry(newest), newest.stamps.ended().or(newest.created))
@@ -109,10 +135,11 @@ fn remedies<'c>(
     }
 }
 
-fn way_out(until: Option<Timestamp>) -> String {
-    let wait = until.map_or(
-        "A",
-        |_| "Wait until the freeze ends; Flux, Sveltos and OLM try again by themselves. If a fix cannot wait, a",
-    );
-    format!("{wait}sk for a ReleaseOverride.")
+fn way_out(active: ActiveFreeze<'_>) -> &'static str {
+    match active.until {
+        Some(_) => {
+            "Wait until the freeze ends; Flux, Sveltos and OLM try again by themselves. If a fix cannot wait, ask for a ReleaseOverride."
+        }
+        None => "Ask for a ReleaseOverride.",
+    }
 }

@@ -1,8 +1,11 @@
 //! What starts in a freeze is refused at every door, and what goes on is not.
 
+use serde_json::{Value, json};
+
 use super::names::{FREEZE, MANUAL_DELETE, RECORD_DELETION};
 use super::objects::{record, web};
-use super::scenario::{Cluster, Verdict, rec};
+use super::olm::index;
+use super::scenario::{Cluster, Rec, Verdict, rec};
 
 const CI: &str = "system:serviceaccount:ci:deployer";
 const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
@@ -75,20 +78,115 @@ fn what_has_started_before_goes_on_to_its_end() {
 
 #[test]
 fn a_first_install_that_fails_is_cleaned_up() {
-    let install = rec(1, "pending-install");
+    let install = record(1, "pending-install", "");
     let mut cluster = Cluster::with_policy(
         "freezes: [{name: a, reason: r, timeZone: UTC, from: 2026-11-21T10:01, to: 2026-11-21T12:00}]\n",
     );
     assert_eq!(cluster.create("alice", &install), Ok(()));
+    cluster.given(web());
     cluster.later(120);
+    // Its clean-up also deletes what it has made before it says so.
+    assert_eq!(cluster.delete_object("alice", web()), Ok(()));
     let uninstalling = install.to("uninstalling");
     assert_eq!(cluster.update("alice", &install, &uninstalling), Ok(()));
     // A second run finishes it.
-    assert_eq!(
-        cluster.update("alice", &uninstalling, &super::scenario::Rec { hooks_run: 1, ..uninstalling.clone() }),
-        Ok(())
-    );
+    assert_eq!(cluster.update("alice", &uninstalling, &Rec { hooks_run: 1, ..uninstalling.clone() }), Ok(()));
     assert_eq!(cluster.delete("alice", &uninstalling), Ok(()));
+}
+
+/// An upgrade that starts a minute before the freeze, by its user, with what revision 5 and it declare.
+fn upgraded(user: &str) -> (Cluster, Rec) {
+    let (mut cluster, upgrade) = (cluster(), record(6, "pending-upgrade", ""));
+    cluster.later(HOUR - 60);
+    assert_eq!(cluster.create(user, &upgrade), Ok(()));
+    cluster.later(90);
+    (cluster, upgrade)
+}
+
+#[test]
+fn an_uninstall_is_no_remedy_of_what_was_deployed_before() {
+    for user in ["alice", CI, FLUX] {
+        let (mut running, upgrade) = upgraded(user);
+        assert_eq!(running.update(user, &upgrade, &upgrade.to("uninstalling")), refused(), "{user}, its own");
+        assert_eq!(running.delete_object(user, web()), refused(), "{user}, its own");
+        let (mut failed, upgrade) = upgraded(user);
+        let record = upgrade.to("failed");
+        assert_eq!(failed.update(user, &upgrade, &record), Ok(()));
+        assert_eq!(failed.update(user, &record, &record.to("uninstalling")), refused(), "{user}, failed");
+        assert_eq!(failed.delete_object(user, web()), refused(), "{user}, failed");
+        // `--cleanup-on-fail` deletes only what the upgrade has made.
+        let mut made = web();
+        made["metadata"]["name"] = "made".into();
+        assert_eq!(failed.delete_object(user, made), Ok(()), "{user}, failed");
+        assert_eq!(failed.create(user, &rec(7, "pending-rollback")), Ok(()), "{user}, failed");
+        // Whoever may end it may not take the release away with it.
+        let (mut stuck, upgrade) = upgraded(CI);
+        stuck.later(1_000);
+        assert_eq!(stuck.update(user, &upgrade, &upgrade.to("uninstalling")), refused(), "{user}, stuck");
+        assert!(stuck.delete_object(user, web()).unwrap_err().contains(&FREEZE), "{user}, stuck");
+    }
+}
+
+#[test]
+fn an_uninstall_that_has_begun_is_finished_by_whoever_may() {
+    let mut cluster = cluster();
+    let deployed = record(5, "deployed", "alice");
+    let (begun, again) = (deployed.to("uninstalling"), Rec { hooks_run: 1, ..deployed.to("uninstalling") });
+    assert_eq!(cluster.update(CI, &deployed, &begun), Ok(()));
+    cluster.later(HOUR);
+    assert_eq!(cluster.update("alice", &begun, &again), Ok(()), "it is stuck");
+    assert_eq!(cluster.delete_object("alice", web()), Ok(()));
+    assert_eq!(cluster.delete("alice", &again), Ok(()));
+}
+
+#[test]
+fn the_freeze_of_a_namespace_reaches_the_objects_of_its_releases_elsewhere() {
+    const ROLE: &str =
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\nrules: []\n";
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": [],
+        "metadata": {
+            "name": "web", "labels": {"app.kubernetes.io/managed-by": "Helm"},
+            "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"},
+        },
+    });
+    let freeze = "name: own, reason: r, timeZone: UTC, from: 2026-11-21T10:00, to: 2026-11-21T12:00";
+    let deleted = |freeze: String| {
+        let mut cluster = Cluster::with_policies("rules: {}\n", Some(&format!("freezes: [{{{freeze}}}]")));
+        cluster.given_record(&Rec { manifest: ROLE, ..record(5, "deployed", "alice") });
+        [CI, FLUX].map(|user| cluster.delete_cluster_scoped(user, role.clone()))
+    };
+    assert_eq!(deleted(freeze.to_owned()), [Err(vec![FREEZE, MANUAL_DELETE]), refused()]);
+    assert_eq!(deleted(format!("{freeze}, releases: [other]")), [Err(vec![MANUAL_DELETE]), Ok(())]);
+}
+
+#[test]
+fn an_extension_is_frozen_with_the_namespace_of_its_objects() {
+    const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
+    let policy = |namespace: &str| {
+        format!(
+            "freezes: [{{name: a, reason: r, timeZone: UTC, from: 2026-11-21T09:00, to: 2026-11-21T12:00, \
+             namespaces: [{namespace}]}}]\nrules: {{}}\n"
+        )
+    };
+    let mut upgrade = rec(6, "pending-upgrade");
+    let mut body = upgrade.body();
+    body["namespace"] = "apps".into();
+    upgrade.payload = Some(upgrade.encoded(&body));
+    // The records of both are in namespace shop.
+    let by_olm = |namespace: &str, index: Value| {
+        let mut cluster = Cluster::with_policy(&policy(namespace));
+        cluster.given(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": "web"}, "spec": {"namespace": "apps"},
+        }));
+        cluster.create_object(OPERATOR, index).err().is_some_and(|rules| rules.contains(&FREEZE))
+    };
+    assert!(by_olm("apps", index(&upgrade, &[])) && !by_olm("shop", index(&upgrade, &[])));
+    // The rest of the record is in another Secret, and the namespace with it.
+    assert!(by_olm("apps", index(&upgrade, &["rest"])) && !by_olm("shop", index(&upgrade, &["rest"])));
+    assert_eq!(Cluster::with_policy(&policy("apps")).create(CI, &upgrade), Ok(()));
+    assert_eq!(Cluster::with_policy(&policy("shop")).create(CI, &upgrade), refused());
 }
 
 #[test]

@@ -293,6 +293,14 @@ impl Cluster {
         self.judge("DELETE", user, Some(object), None, Some(&name))
     }
 
+    /// The deletion of an object that is in no namespace.
+    pub(super) fn delete_cluster_scoped(&mut self, user: &str, object: Value) -> Verdict {
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let mut line = self.review("DELETE", user, Some(object), None, Some(&name));
+        line["review"]["request"]["namespace"] = Value::Null;
+        self.verdict(&line)
+    }
+
     /// What is found in a write of an object, one sentence for each finding, whatever becomes of it.
     pub(super) fn findings(&mut self, user: &str, old: Option<Value>, new: Option<Value>) -> Vec<String> {
         let operation = match (&old, &new) {

@@ -7,11 +7,12 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::Case;
 use super::owners::{deployed_by_flux, deployed_by_olm, extension_ended};
 use super::scene::{Scene, place};
+use super::{Case, plane};
 use crate::harness::chart::Chart;
-use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::clients::{Driver, HelmVersion, Identity};
+use crate::harness::controllers::account;
 use crate::harness::eventually::{eventually, within};
 use crate::harness::extension::COLLECTOR;
 use crate::harness::process::Output;
@@ -19,6 +20,7 @@ use crate::harness::process::Output;
 pub(super) const CASES: &[Case] = &[
     Case { rule: "freeze", owner: "Helm", arrange: upgrade_with_helm },
     Case { rule: "freeze", owner: "Flux", arrange: upgrade_by_flux },
+    Case { rule: "freeze", owner: "Sveltos", arrange: upgrade_by_sveltos },
     Case { rule: "freeze", owner: "OLM", arrange: upgrade_by_olm },
 ];
 
@@ -67,13 +69,22 @@ fn frozen(act: impl Fn() -> Output) -> Output {
 }
 
 fn upgrade_with_helm() -> Scene {
+    upgrade_by("way-freeze-helm", &plane().person("bob"))
+}
+
+/// In push mode, addon-controller runs Helm under its own account, and again until it succeeds.
+fn upgrade_by_sveltos() -> Scene {
+    upgrade_by("way-freeze-sveltos", &account(plane(), "projectsveltos", "addon-controller"))
+}
+
+fn upgrade_by(test: &str, who: &Identity) -> Scene {
     await_open();
-    let (namespace, chart) = (place("way-freeze-helm"), Chart::new("demo"));
+    let (namespace, chart) = (place(test), Chart::new("demo"));
     let path = chart.path().to_owned();
-    let bob = namespace.helm(HelmVersion::V4, Driver::Secret, "bob");
-    bob.ok(&["install", "demo", &path]);
-    let refused = frozen(|| bob.run(&["upgrade", "demo", &path]));
-    Scene::new(namespace, chart, "bob", refused).retry(move |_| bob.run(&["upgrade", "demo", &path]))
+    let helm = namespace.helm_as(HelmVersion::V4, Driver::Secret, who);
+    helm.ok(&["install", "demo", &path]);
+    let refused = frozen(|| helm.run(&["upgrade", "demo", &path]));
+    Scene::new(namespace, chart, "bob", refused).retry(move |_| helm.run(&["upgrade", "demo", &path]))
 }
 
 fn upgrade_by_flux() -> Scene {
