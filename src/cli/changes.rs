@@ -15,8 +15,8 @@ use super::exit_status::ExitStatus;
 use super::output;
 use super::progress::{Progress, Unit};
 use super::release_argument;
-use super::replay::since::since;
 use super::runtime::block_on;
+use super::since::since;
 use crate::inspect::changes::{Change, merged, of_cluster};
 use crate::offline::changes::{LogKind, ReadChanges, STANDARD_INPUT, read};
 
