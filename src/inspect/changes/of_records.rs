@@ -22,18 +22,19 @@ pub(super) struct RecordTrace {
     pub(super) description: String,
 }
 
-/// The changes that the records of one release tell.
-pub(super) fn changes(release: &ReleaseRef, records: &[RecordTrace]) -> Vec<Change> {
+/// The changes that the records of one release tell, which are of this kind.
+pub(super) fn changes(release: &ReleaseRef, storage: &'static str, records: &[RecordTrace]) -> Vec<Change> {
     let is_deployed =
         |below: Revision| records.iter().any(|record| record.revision < below && record.status == Status::Deployed);
     records
         .iter()
-        .flat_map(|record| Trace { release, record, is_replaced: !is_deployed(record.revision) }.changes())
+        .flat_map(|record| Trace { release, storage, record, is_replaced: !is_deployed(record.revision) }.changes())
         .collect()
 }
 
 struct Trace<'t> {
     release: &'t ReleaseRef,
+    storage: &'static str,
     record: &'t RecordTrace,
     /// Whether no earlier revision is deployed any more.
     is_replaced: bool,
@@ -143,7 +144,8 @@ impl Trace<'_> {
     /// A change to a status, as far as nothing but the status tells.
     fn to(&self, time: Timestamp, from: Option<Status>, to: Status) -> Change {
         let ReleaseRef { namespace, name } = self.release.clone();
-        let release = ChangedRelease { namespace, release: name, revision: self.record.revision.0 };
+        let revision = self.record.revision.0;
+        let release = ChangedRelease { namespace, release: name, revision, storage: self.storage };
         let kind = TransitionKind::of(from, Some(to)).unwrap_or(TransitionKind::Deployed);
         Change {
             from,
@@ -199,7 +201,7 @@ mod tests {
             let seconds = it.seconds.map(|seconds| format!(" {seconds}s")).unwrap_or_default();
             format!("{second} v{} {} {user} {certainty}{seconds}", it.release.revision, it.transition)
         };
-        changes(&ReleaseRef::new("shop", "web"), records).iter().map(line).collect()
+        changes(&ReleaseRef::new("shop", "web"), "Secret", records).iter().map(line).collect()
     }
 
     #[test]
