@@ -1,9 +1,10 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark has no callers to report an error to")]
 
-//! What a replay of an audit log costs, and a list of its changes, against `jq -c .` over the same file in the same run: jq reads and
-//! prints every event and judges none.
+//! What a replay of an audit log costs, and the list of the changes in it, in a log of Interlock, and in both, against `jq -c .` over
+//! the audit log in the same run: jq reads and prints every event and judges none.
 //!
-//! The two take turns, so that a machine that slows down slows both; the figure to keep is the ratio.
+//! They take turns, so that a machine that slows down slows all; the figures to keep are the ratios. A list of changes is not to be
+//! slower than the replay.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,8 +13,11 @@ use std::time::{Duration, Instant};
 
 #[path = "fixtures/log.rs"]
 mod log;
+#[path = "fixtures/transitions.rs"]
+mod transitions;
 
 const EVENTS: usize = 100_000;
+const TRANSITIONS: usize = 100_000;
 const ROUNDS: usize = 3;
 
 fn main() {
@@ -21,32 +25,48 @@ fn main() {
     let path = dir.path().join("audit.log");
     log::write(File::create(&path).unwrap(), EVENTS).unwrap();
     let size = fs::metadata(&path).unwrap().len();
+    let own = dir.path().join("interlock.log");
+    transitions::write(File::create(&own).unwrap(), TRANSITIONS).unwrap();
     println!("{EVENTS} events, {:.0} MiB", size as f64 / 1_048_576.0);
 
     let mut replay = Command::new(env!("CARGO_BIN_EXE_interlock"));
     replay.args(["replay", "--as-recorded"]).arg(&path);
-    let mut changes = Command::new(env!("CARGO_BIN_EXE_interlock"));
-    changes.args(["changes", "-o", "csv", "--audit-log"]).arg(&path);
+    let changes = || {
+        let mut changes = Command::new(env!("CARGO_BIN_EXE_interlock"));
+        changes.args(["changes", "-o", "csv"]);
+        changes
+    };
+    let (mut of_audit, mut of_log, mut of_both) = (changes(), changes(), changes());
+    of_audit.arg("--audit-log").arg(&path);
+    of_log.arg("--log").arg(&own);
+    of_both.arg("--audit-log").arg(&path).arg("--log").arg(&own);
+    let mut lists = [
+        ("changes of audit", EVENTS, of_audit, Vec::new()),
+        ("changes of log", TRANSITIONS, of_log, Vec::new()),
+        ("changes of both", EVENTS + TRANSITIONS, of_both, Vec::new()),
+    ];
     let mut jq = Command::new("jq");
     jq.args(["-c", "."]).arg(&path);
     let has_jq =
         Command::new("jq").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
-    let (mut ours, mut listed, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         ours.push(measured(&mut replay));
-        listed.push(measured(&mut changes));
+        lists.iter_mut().for_each(|(_, _, command, runs)| runs.push(measured(command)));
         if has_jq {
             theirs.push(measured(&mut jq));
         }
     }
     let ours = median(ours);
-    report("interlock replay", &ours);
-    let listed = median(listed);
-    report("interlock changes", &listed);
-    println!("replay takes {:.2} times as long as changes", ours.took.as_secs_f64() / listed.took.as_secs_f64());
+    report("interlock replay", EVENTS, &ours);
+    for (name, lines, _, runs) in lists {
+        let listed = median(runs);
+        report(name, lines, &listed);
+        println!("replay takes {:.2} times as long", ours.took.as_secs_f64() / listed.took.as_secs_f64());
+    }
     if has_jq {
         let theirs = median(theirs);
-        report("jq -c .", &theirs);
+        report("jq -c .", EVENTS, &theirs);
         println!("jq takes {:.2} times as long", theirs.took.as_secs_f64() / ours.took.as_secs_f64());
     } else {
         println!("jq is not on PATH: nothing to compare with");
@@ -96,8 +116,8 @@ fn median(mut runs: Vec<Run>) -> Run {
     runs.swap_remove(runs.len() / 2)
 }
 
-fn report(name: &str, Run { took, peak, said }: &Run) {
-    let rate = EVENTS as f64 / took.as_secs_f64();
+fn report(name: &str, lines: usize, Run { took, peak, said }: &Run) {
+    let rate = lines as f64 / took.as_secs_f64();
     let last = said.lines().last().filter(|line| line.len() < 100).unwrap_or_default();
-    println!("{name:<18}{took:>9.2?}{rate:>10.0} events/s, peak {:>4} MiB  {last}", peak / 1024);
+    println!("{name:<18}{took:>9.2?}{rate:>10.0} lines/s, peak {:>4} MiB  {last}", peak / 1024);
 }

@@ -29,6 +29,7 @@ mod runbook_checks;
 mod runtime;
 mod scan;
 mod serve;
+mod since;
 mod status;
 mod table;
 mod telemetry;

@@ -1,4 +1,4 @@
-//! `interlock changes`: who changed which release, when, and by whose leave.
+//! `interlock changes`: who changed which release, when, and with which override.
 
 mod csv;
 mod rows;
@@ -15,10 +15,10 @@ use super::exit_status::ExitStatus;
 use super::output;
 use super::progress::{Progress, Unit};
 use super::release_argument;
-use super::replay::since::since;
 use super::runtime::block_on;
-use crate::inspect::changes::{Change, merged, of_cluster};
-use crate::offline::changes::{LogKind, ReadChanges, STANDARD_INPUT, read};
+use super::since::since;
+use crate::inspect::changes::{Change, Wanted, merged, of_cluster};
+use crate::offline::changes::{NotOpened, ReadChanges, STANDARD_INPUT, read_audit_logs, read_own_logs};
 
 /// List who changed which release, when, from what to what, and by which override
 ///
@@ -66,15 +66,6 @@ enum Format {
     Json,
 }
 
-/// Which changes are shown.
-#[derive(Debug, Default)]
-struct Wanted {
-    namespace: Option<String>,
-    release: Option<String>,
-    since: Option<Timestamp>,
-    refused: bool,
-}
-
 /// The output for programs.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -105,7 +96,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     }
     complain(&found.notes);
     anyhow::ensure!(found.has_read, "nothing could be read");
-    let mut changes = merged(found.changes);
+    let mut changes = merged(found.changes, &found.covered);
     changes.retain(|change| wanted.contains(change));
     match arguments.output {
         Format::Table if changes.is_empty() => output::complain("interlock: no changes found"),
@@ -150,26 +141,18 @@ impl Arguments {
         anyhow::ensure!(inputs <= 1, "standard input (-) can be read once only");
         let size = files().filter_map(|file| Some(file.metadata().ok()?.len())).sum::<u64>();
         let mut bar = Progress::new("reading", size, Unit::Bytes, false);
-        let (mut all, mut before) = (ReadChanges::default(), 0);
-        for (kind, files) in [(LogKind::Audit, &self.audit_log), (LogKind::Own, &self.log)] {
-            let mut last = 0;
-            let found = read(
-                kind,
-                files,
-                |change| wanted.contains(change),
-                |bytes| {
-                    last = bytes;
-                    bar.at(before + bytes);
-                },
-            );
-            let found = found.map_err(|(path, error)| {
-                anyhow::Error::new(error).context(format!("failed to read {}", path.display()))
-            })?;
-            before += last;
-            all.changes.extend(found.changes);
-            all.notes.extend(found.notes);
-            all.has_read |= found.has_read;
-        }
+        let failed =
+            |(path, error): NotOpened| anyhow::Error::new(error).context(format!("failed to read {}", path.display()));
+        let mut before = 0;
+        let mut all = read_audit_logs(&self.audit_log, wanted, |bytes| {
+            before = bytes;
+            bar.at(bytes);
+        })
+        .map_err(failed)?;
+        let of_log = read_own_logs(&self.log, wanted, |bytes| bar.at(before + bytes)).map_err(failed)?;
+        all.changes.extend(of_log.changes);
+        all.notes.extend(of_log.notes);
+        all.has_read |= of_log.has_read;
         Ok(all)
     }
 
@@ -178,16 +161,6 @@ impl Arguments {
         let listed = of_cluster(&client, wanted.namespace.as_deref(), wanted.release.as_deref()).await;
         let (changes, gaps) = listed.map_err(anyhow::Error::msg)?;
         Ok((changes, gaps.into_iter().map(|gap| format!("not read: {}: {}", gap.what, gap.why)).collect()))
-    }
-}
-
-impl Wanted {
-    fn contains(&self, change: &Change) -> bool {
-        let is = |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
-        is(&self.namespace, &change.release.namespace)
-            && is(&self.release, &change.release.release)
-            && self.since.is_none_or(|since| change.time >= since)
-            && (self.refused || !change.is_refused())
     }
 }
 

@@ -1,7 +1,6 @@
 //! `interlock replay`: judges recordings and audit logs, line by line.
 
 mod compare;
-pub(super) mod since;
 mod tally;
 
 use std::io::{BufWriter, IsTerminal, Write, stdout};
@@ -15,6 +14,7 @@ use super::output::{self, Output, screened};
 use super::policy_dir::PolicyDir;
 use super::progress::{Progress, Unit};
 use super::runtime::block_on;
+use super::since::since;
 use crate::engine::policy::Policies;
 use crate::offline::replay::{Replay, ReplayGaps, Replayed, Source, SourceLine, SourceNotes};
 use compare::PolicyComparison;
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     as_recorded: bool,
     /// Report only reviews since this time: a duration before now (24h, 7d) or a time (2026-11-20T10:00:00Z). Older
     /// reviews are still judged and applied
-    #[arg(long, value_name = "TIME", value_parser = |text: &str| since::since(text, Timestamp::now()))]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| since(text, Timestamp::now()))]
     since: Option<Timestamp>,
     /// Also judge with the policies of this directory, and report only different verdicts
     #[arg(long, value_name = "DIR")]

@@ -1,7 +1,9 @@
 //! The structured account of what happened to a review. The log line, metrics, Events and reports are built from it.
 
+mod groups;
 mod transition;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::str::FromStr;
@@ -12,6 +14,7 @@ use jsonptr::Pointer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+pub use groups::{BadGroups, Groups};
 pub use transition::{BadTransition, Transition, TransitionKind, TransitionOutcome};
 
 use super::facts::{Declaration, Facts, Subject};
@@ -30,6 +33,9 @@ const MAX_RESOURCE_BYTES: usize = MAX_NAME_BYTES + 2 * MAX_LABEL_BYTES + "./".le
 
 /// The longest API version that is shown, with its group.
 const MAX_API_VERSION_BYTES: usize = MAX_NAME_BYTES + MAX_LABEL_BYTES + "/".len();
+
+/// The longest list of overrides or tickets, in bytes.
+const MAX_LIST_BYTES: usize = 1024;
 
 /// The largest number of fields that are hashed: finding each of them parses an object of up to several MiB.
 const MAX_HASHED_FIELDS: usize = 8;
@@ -224,6 +230,23 @@ impl Decision {
     pub fn verdict(&self) -> Verdict {
         self.findings.iter().map(DecisionFinding::verdict).max().unwrap_or(Verdict::Allowed)
     }
+
+    /// The overrides that opened rules, separated by commas; each once, however many rules it opened. At most 1 KiB.
+    #[must_use]
+    pub fn overrides(&self) -> String {
+        self.distinct(|finding| finding.overridden.as_deref())
+    }
+
+    /// The tickets that these overrides name, in the same way.
+    #[must_use]
+    pub fn tickets(&self) -> String {
+        self.distinct(|finding| finding.ticket.as_deref())
+    }
+
+    fn distinct(&self, of: fn(&DecisionFinding) -> Option<&str>) -> String {
+        let texts: BTreeSet<_> = self.findings.iter().filter_map(of).collect();
+        into_printable(texts.into_iter().collect::<Vec<_>>().join(","), MAX_LIST_BYTES)
+    }
 }
 
 impl ObjectReference {
@@ -376,6 +399,22 @@ pub(crate) mod tests {
             ticket: None,
             frozen: None,
         }
+    }
+
+    #[test]
+    fn an_override_that_opens_several_rules_is_listed_once() {
+        let opened = |rule: &'static str, name: &str| DecisionFinding {
+            overridden: Some(name.into()),
+            ticket: Some("OPS-7".into()),
+            ..finding(RuleId::known(rule), Mode::Enforce)
+        };
+        let found = decision(vec![
+            opened("freeze", "shop/fix"),
+            opened("manual-edit", "shop/all"),
+            opened("illegal-transition", "shop/fix"),
+            finding(RuleId::known("manual-edit"), Mode::Warn),
+        ]);
+        assert_eq!((found.overrides().as_str(), found.tickets().as_str()), ("shop/all,shop/fix", "OPS-7"));
     }
 
     fn change_of(object: &Value, pointers: &[&str]) -> u64 {

@@ -6,6 +6,7 @@ mod audit;
 mod audit_event;
 mod lines;
 mod log;
+mod reader;
 mod tally;
 
 use std::io;
@@ -13,12 +14,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::inspect::changes::{Change, MAX_CHANGES, Newest};
-use audit::Observations;
+use crate::inspect::changes::{Change, Covered, MAX_CHANGES, Wanted};
+use audit::AuditReader;
 use lines::Lines;
 pub(crate) use lines::STANDARD_INPUT;
+use log::OwnLogReader;
+use reader::LogReader;
 use tally::FileTally;
-pub(crate) use tally::LogKind;
 
 /// Lines between two reports of progress.
 const PROGRESS_LINES: usize = 1_024;
@@ -27,29 +29,53 @@ const PROGRESS_LINES: usize = 1_024;
 #[derive(Debug, Default)]
 pub(crate) struct ReadChanges {
     pub(crate) changes: Vec<Change>,
+    /// The times of which an audit log has every write.
+    pub(crate) covered: Covered,
     /// What was left out, and why, one sentence each.
     pub(crate) notes: Vec<String>,
-    /// Whether a file had a line that could be parsed, or no line at all.
+    /// Whether a file had a line of the expected kind, or no line at all.
     pub(crate) has_read: bool,
 }
 
-/// Reads files; `progress` is told the bytes read so far.
+/// Why a file cannot be opened.
+pub(crate) type NotOpened = (PathBuf, io::Error);
+
+/// Reads audit logs of the API server. Changes before the time that is wanted are among the result, because they say what was
+/// before. `progress` gets the bytes read so far.
 ///
 /// # Errors
 /// A file that cannot be opened, before anything is read.
-pub(crate) fn read(
-    kind: LogKind,
+pub(crate) fn read_audit_logs(
     files: &[PathBuf],
-    wanted: impl Fn(&Change) -> bool,
+    wanted: &Wanted,
+    progress: impl FnMut(u64),
+) -> Result<ReadChanges, NotOpened> {
+    read(AuditReader::new(wanted), files, wanted, progress)
+}
+
+/// Reads Interlock's own log in the same way.
+///
+/// # Errors
+/// A file that cannot be opened, before anything is read.
+pub(crate) fn read_own_logs(
+    files: &[PathBuf],
+    wanted: &Wanted,
+    progress: impl FnMut(u64),
+) -> Result<ReadChanges, NotOpened> {
+    read(OwnLogReader::new(wanted), files, wanted, progress)
+}
+
+fn read<R: LogReader>(
+    mut reader: R,
+    files: &[PathBuf],
+    wanted: &Wanted,
     mut progress: impl FnMut(u64),
-) -> Result<ReadChanges, (PathBuf, io::Error)> {
+) -> Result<ReadChanges, NotOpened> {
     let bytes: Arc<AtomicU64> = Arc::default();
     let mut opened = Vec::new();
     for file in files {
         opened.push(Lines::open(file, &bytes).map_err(|error| (file.clone(), error))?);
     }
-    let mut changes = Newest::new(MAX_CHANGES, |change: &Change| change.time);
-    let mut observations = Observations::new();
     let mut result = ReadChanges::default();
     for mut file in opened {
         let mut tally = FileTally::default();
@@ -57,29 +83,27 @@ pub(crate) fn read(
             if tally.lines.is_multiple_of(PROGRESS_LINES) {
                 progress(bytes.load(Ordering::Relaxed));
             }
-            let read = match kind {
-                LogKind::Audit => observations.line(line, &mut tally),
-                LogKind::Own => log::change(line, &mut tally).map(|change| {
-                    change.into_iter().filter(|change| wanted(change)).for_each(|change| changes.push(change));
-                }),
-            };
-            if let Err(why) = read {
+            if let Err(why) = reader.line(line, &mut tally) {
                 tally.bad(file.path(), file.number(), &why);
             }
         }
-        result.has_read |= tally.known > 0 || (tally.lines == 0 && tally.failure.is_none());
-        result.notes.extend(tally.notes(file.path(), kind));
+        result.has_read |= tally.is_known || (tally.lines == 0 && tally.failure.is_none());
+        result.notes.extend(tally.notes(file.path(), R::EXPECTED));
+        // A log without objects does not have every change.
+        let range = tally.range.filter(|_| tally.without_objects == 0);
+        range.into_iter().for_each(|(first, last)| result.covered.add(first, last));
     }
-    let (observed, forgotten) = observations.changes();
-    observed.into_iter().filter(|change| wanted(change)).for_each(|change| changes.push(change));
-    let (changes, dropped) = changes.into_sorted();
-    result.changes = changes;
-    if dropped + forgotten > 0 {
+    let (changes, dropped) = reader.into_changes();
+    let oldest = changes.iter().map(|change| change.time).min();
+    if dropped > 0 {
+        oldest.into_iter().for_each(|oldest| result.covered.starts_at(oldest));
+    }
+    if dropped > 0 && wanted.since.is_none_or(|since| oldest.is_none_or(|oldest| since < oldest)) {
         result.notes.push(format!(
-            "{} older changes are left out, because at most {MAX_CHANGES} of each source are kept: narrow them with --since, \
+            "{dropped} older changes are left out, because at most {MAX_CHANGES} of each source are kept: narrow them with --since, \
              --namespace or a release",
-            dropped + forgotten
         ));
     }
+    result.changes = changes;
     Ok(result)
 }

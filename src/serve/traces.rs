@@ -14,8 +14,6 @@ use tracing::Span;
 use super::https::Endpoint;
 use crate::engine::decision::Decision;
 #[cfg(feature = "otel")]
-use crate::engine::decision::DecisionFinding;
-#[cfg(feature = "otel")]
 use sending::TARGET;
 
 #[cfg(feature = "otel")]
@@ -74,12 +72,7 @@ pub(crate) fn decided(decision: &Decision) {
     }
     let rules: Vec<_> = decision.findings.iter().map(|finding| finding.rule.as_str()).collect();
     let release = decision.release.as_ref().map(ToString::to_string).unwrap_or_default();
-    let joined = |of: fn(&DecisionFinding) -> Option<&str>| {
-        let mut found: Vec<_> = decision.findings.iter().filter_map(of).collect();
-        found.dedup();
-        found.join(",")
-    };
-    let (overridden, ticket) = (joined(|it| it.overridden.as_deref()), joined(|it| it.ticket.as_deref()));
+    let (overridden, ticket) = (decision.overrides(), decision.tickets());
     for (field, value) in [
         ("uid", decision.uid.as_str()),
         ("operation", decision.operation.as_str()),

@@ -62,16 +62,16 @@ async fn a_transition_is_one_line_with_these_fields_and_is_counted() {
     let wanted = [
         json!({
             "message": "transition", "transition": "install", "outcome": "allowed", "time": "T", "uid": "u1",
-            "user": "alice", "groups": "devs;CN=ops,OU=it", "release": "shop/web", "revision": 1,
+            "user": "alice", "groups": r#"["devs","CN=ops,OU=it"]"#, "storage": "Secret", "release": "shop/web", "revision": 1,
             "to": "pending-install", "chart": "shop-1.0.0",
         }),
         json!({
             "message": "transition", "transition": "upgrade", "outcome": "refused", "time": "T", "uid": "u1",
-            "user": "bob", "release": "shop/web", "revision": 2, "to": "pending-upgrade", "chart": "shop-1.0.0",
+            "user": "bob", "storage": "Secret", "release": "shop/web", "revision": 2, "to": "pending-upgrade", "chart": "shop-1.0.0",
         }),
         json!({
             "message": "transition", "transition": "deployed", "outcome": "allowed", "time": "T", "uid": "u1",
-            "user": "alice", "release": "shop/web", "revision": 1, "from": "pending-install", "to": "deployed",
+            "user": "alice", "storage": "Secret", "release": "shop/web", "revision": 1, "from": "pending-install", "to": "deployed",
             "chart": "shop-1.0.0", "seconds": "S", "holder": "alice",
         }),
     ];
@@ -108,8 +108,9 @@ async fn changes_reads_the_log_that_a_server_wrote() {
     assert!(seconds.is_some_and(|seconds| seconds > 0));
     install["time"] = "T".into();
     let wanted = json!({
-        "time": "T", "namespace": "shop", "release": "web", "revision": 1, "transition": "install", "from": null,
-        "to": "pending-install", "outcome": "allowed", "user": "alice", "groups": ["devs", "CN=ops,OU=it"], "holder": null,
+        "time": "T", "namespace": "shop", "release": "web", "revision": 1, "storage": "Secret", "transition": "install", "from": null,
+        "to": "pending-install", "outcome": "allowed", "user": "alice", "groups": ["devs", "CN=ops,OU=it"],
+        "omittedGroups": 0, "holder": null, "ticket": null,
         "chart": "shop-1.0.0", "seconds": null, "override": null, "freeze": null, "source": "log", "certainty": "sure",
     });
     assert_eq!(install, wanted);
@@ -158,11 +159,12 @@ fn bad_lines_are_told_with_their_places_and_the_rest_is_read() {
         assert!(told.contains(&format!("interlock: {file}{place}")), "{place}\n{told}");
     }
     assert_eq!(told.lines().count(), 2, "{told}");
-    let wanted = "time,namespace,release,revision,transition,from,to,outcome,user,groups,holder,chart,seconds,override,freeze,source,\
-                  certainty\r\n\
-                  2026-11-21T10:00:00Z,shop,web,1,install,,pending-install,allowed,\"'=cmd|' /C calc'!A0\",,,shop-1.0.0,,,,audit,sure\r\n\
-                  2026-11-21T10:00:07.5Z,shop,web,1,deployed,pending-install,deployed,allowed,\"'=cmd|' /C calc'!A0\",,,shop-1.0.0,7,,,\
-                  audit,sure\r\n";
+    let wanted = "time,namespace,release,revision,storage,transition,from,to,outcome,user,groups,omittedGroups,holder,chart,seconds,\
+                  override,ticket,freeze,source,certainty\r\n\
+                  2026-11-21T10:00:00Z,shop,web,1,Secret,install,,pending-install,allowed,\"'=cmd|' /C calc'!A0\",,0,,\
+                  shop-1.0.0,,,,,audit,sure\r\n\
+                  2026-11-21T10:00:07.5Z,shop,web,1,Secret,deployed,pending-install,deployed,allowed,\"'=cmd|' /C calc'!A0\",,\
+                  0,,shop-1.0.0,7,,,,audit,sure\r\n";
     assert_eq!(stdout(&output), wanted);
     let table = interlock(&["changes", "--audit-log", file]);
     for cell in ["2026-11-21 10:00:07", "shop/web", "deployed (7 s)", "shop-1.0.0", "audit"] {
@@ -187,12 +189,18 @@ fn standard_input_is_read_and_files_without_a_change_are_told() {
         path.to_str().unwrap().to_owned()
     };
     let (empty, text) = (file("empty", ""), file("text", "INFO transition: decided\nINFO more\n"));
-    let cases: [(&[&str], i32, &str); 5] = [
+    let line = json!({"level": "INFO", "message": "decided", "user": "alice", "name": "sh.helm.release.v1.web.v1"});
+    let quiet = file("quiet", &format!("{line}\n").repeat(3));
+    let audit = file("audit", &format!("{install}\n"));
+    let cases: [(&[&str], i32, &str); 8] = [
+        (&["--log", &quiet], 0, "no changes found"),
+        (&["--log", &audit], 2, "none of its 1 lines is a line of Interlock's log"),
+        (&["--audit-log", &quiet], 2, "nothing could be read"),
         (&["--log", &empty], 0, "no changes found"),
         (
             &["--log", &text],
             2,
-            "none of its 2 lines is a transition. Give the log of `interlock serve` in the format json",
+            "none of its 2 lines is a line of Interlock's log. Give the log of `interlock serve` in the format json",
         ),
         (&["--audit-log", &text], 2, "nothing could be read"),
         (&["--audit-log", "nowhere.log"], 2, "failed to read nowhere.log"),

@@ -20,7 +20,7 @@ pub(super) fn table(changes: &[Change]) -> String {
             what(change),
             printable(who),
             printable(change.chart.as_deref().unwrap_or("-")),
-            leave(change),
+            override_and_freeze(change),
             source(change),
         ];
         let cells = cells.into_iter().map(|text| {
@@ -47,9 +47,10 @@ fn what(change: &Change) -> String {
     if more.is_empty() { change.transition.to_string() } else { format!("{} ({})", change.transition, more.join(", ")) }
 }
 
-/// What let it pass, or stood in its way: an override, a freeze.
-fn leave(change: &Change) -> String {
-    let overridden = change.overridden.as_ref().map(|name| format!("override {}", printable(name)));
+/// The override that opened a rule to it, with its ticket, and the freeze that was in force.
+fn override_and_freeze(change: &Change) -> String {
+    let ticket = change.ticket.as_ref().map(|ticket| format!(" ({})", printable(ticket))).unwrap_or_default();
+    let overridden = change.overridden.as_ref().map(|name| format!("override {}{ticket}", printable(name)));
     let frozen = change.freeze.as_ref().map(|name| format!("freeze {}", printable(name)));
     overridden.into_iter().chain(frozen).collect::<Vec<_>>().join(", ")
 }
@@ -59,5 +60,26 @@ fn source(change: &Change) -> String {
     match change.certainty {
         Certainty::Sure => change.source.as_str().to_owned(),
         unsure => format!("{}, {}", change.source.as_str(), unsure.as_str()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::engine::decision::TransitionKind;
+    use crate::inspect::changes::{ChangeSource, ChangedRelease};
+
+    #[test]
+    fn an_override_is_shown_with_its_ticket_beside_the_freeze() {
+        let release =
+            ChangedRelease { namespace: "shop".into(), release: "web".into(), revision: 7, storage: "Secret" };
+        let change = Change::new(Timestamp::UNIX_EPOCH, release, TransitionKind::Upgrade, ChangeSource::Log);
+        assert_eq!(override_and_freeze(&change), "");
+        let opened = Change { overridden: Some("shop/fix".into()), freeze: Some("sale".into()), ..change };
+        assert_eq!(override_and_freeze(&opened), "override shop/fix, freeze sale");
+        let with_ticket = Change { ticket: Some("OPS-7".into()), ..opened };
+        assert_eq!(override_and_freeze(&with_ticket), "override shop/fix (OPS-7), freeze sale");
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
-use super::Decision;
+use super::{Decision, Groups};
 use crate::engine::facts::{Facts, RecordChange, RecordSide, RecordWrite};
 use crate::engine::outcome::Verdict;
 use crate::engine::policy::{Policy, frozen_by};
@@ -15,8 +15,8 @@ use crate::engine::release::{ReleaseRef, Revision, Status};
 use crate::engine::rule::Mode;
 use crate::engine::text::{into_printable, printable_name};
 
-/// The most groups of a user that are told.
-const MAX_GROUPS: usize = 32;
+/// The longest list of groups in JSON, in bytes.
+const MAX_GROUPS_BYTES: usize = 1024;
 
 /// The longest name of a chart with its version, in bytes: those of stamps have at most 120 characters.
 const MAX_CHART_BYTES: usize = 512;
@@ -27,8 +27,10 @@ pub struct Transition {
     pub kind: TransitionKind,
     /// The API server's clock at the review.
     pub time: Timestamp,
-    /// The groups of the user, at most 32.
-    pub groups: Vec<String>,
+    /// The groups of the user, as far as they fit into 1 KiB.
+    pub groups: Groups,
+    /// `Secret` or `ConfigMap`: a release of one name can have records in both.
+    pub storage: &'static str,
     pub revision: Option<Revision>,
     /// `None` if the record is created.
     pub from: Option<Status>,
@@ -40,7 +42,8 @@ pub struct Transition {
     pub seconds: Option<u64>,
     /// The user who started the operation of the record, from its stamp.
     pub holder: Option<String>,
-    /// The freeze that was in force over the release when an operation started, whatever became of that.
+    /// The freeze that was in force over the release when an operation started, even if an override or an exemption
+    /// let it start.
     pub freeze: Option<String>,
 }
 
@@ -176,11 +179,12 @@ impl Transition {
         let started = || side.stamps().operation_started(from, created).or(side.stamps().started());
         let ends = !starts && from.is_some_and(Status::is_in_flight);
         let seconds = || started().and_then(|start| u64::try_from(now.duration_since(start).as_secs()).ok());
-        let groups = facts.actor.groups.iter().take(MAX_GROUPS);
+        let groups = facts.actor.groups.iter().map(AsRef::as_ref);
         Some(Self {
             kind,
             time: now,
-            groups: groups.map(|group| printable_name(group)).collect(),
+            groups: Groups::of(groups, MAX_GROUPS_BYTES),
+            storage: target.storage.kind(),
             revision: target.revision,
             from,
             to,
@@ -215,10 +219,10 @@ impl TransitionOutcome {
     #[must_use]
     pub fn of(decision: &Decision) -> Self {
         let warns = |verdict| matches!(verdict, Verdict::Warned | Verdict::Undecided);
-        let mut told = decision.findings.iter().filter(|finding| finding.mode != Mode::Audit);
+        let mut shown = decision.findings.iter().filter(|finding| finding.mode != Mode::Audit);
         match decision.allowed {
             false => Self::Refused,
-            true if told.any(|finding| warns(finding.verdict())) => Self::Warned,
+            true if shown.any(|finding| warns(finding.verdict())) => Self::Warned,
             true => Self::Allowed,
         }
     }
@@ -300,7 +304,8 @@ mod tests {
             assert_eq!((start.from, start.to), (None, Some(Status::PendingUpgrade)));
             assert_eq!((start.holder.as_deref(), start.chart.as_deref()), (Some(user), Some("demo-1.2.0")));
             assert_eq!((start.freeze.as_deref(), start.seconds), (Some("sale"), None), "exempt or not");
-            assert_eq!(start.groups, ["devs", "a\u{fffd}b"]);
+            assert_eq!(start.storage, "Secret");
+            assert_eq!(start.groups.names(), ["devs", "a\u{fffd}b"]);
         }
         let (pending, deployed) = (record("pending-upgrade", stamped("alice")), record("deployed", stamped("alice")));
         let end = transition("flux", Some(pending.clone()), Some(deployed.clone())).unwrap();

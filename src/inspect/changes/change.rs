@@ -5,7 +5,7 @@ use std::fmt::Display;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use crate::engine::decision::{TransitionKind, TransitionOutcome};
+use crate::engine::decision::{Groups, TransitionKind, TransitionOutcome};
 use crate::engine::release::Status;
 
 /// A transition of a release. The names of the fields are public: `interlock changes -o json` and the columns of its CSV.
@@ -27,7 +27,8 @@ pub(crate) struct Change {
     pub(crate) outcome: TransitionOutcome,
     /// Who made this write.
     pub(crate) user: Option<String>,
-    pub(crate) groups: Vec<String>,
+    #[serde(flatten)]
+    pub(crate) groups: Groups,
     /// Who started the operation.
     pub(crate) holder: Option<String>,
     /// `name-version`.
@@ -37,6 +38,8 @@ pub(crate) struct Change {
     /// The override that opened a rule to it, as `namespace/name`.
     #[serde(rename = "override")]
     pub(crate) overridden: Option<String>,
+    /// The ticket that this override names.
+    pub(crate) ticket: Option<String>,
     /// The freeze that was in force when an operation started.
     pub(crate) freeze: Option<String>,
     pub(crate) source: ChangeSource,
@@ -53,6 +56,8 @@ pub(crate) struct ChangedRelease {
     pub(crate) namespace: String,
     pub(crate) release: String,
     pub(crate) revision: u64,
+    /// The kind of its record, `Secret` or `ConfigMap`: a release of one name can have records in both.
+    pub(crate) storage: &'static str,
 }
 
 /// Where a change is known from; the surest first.
@@ -85,7 +90,8 @@ pub(crate) enum Certainty {
     Sure,
     /// Stamped on the record when it took place.
     Stamped,
-    /// Concluded from what a record says now, or from an incomplete log.
+    /// Concluded from what a record says now, or from an incomplete log. Or admitted by Interlock, but missing in the audit log of
+    /// that time: something else may have refused the write.
     Inferred,
 }
 
@@ -115,11 +121,12 @@ impl Change {
             to: None,
             outcome: TransitionOutcome::Allowed,
             user: None,
-            groups: Vec::new(),
+            groups: Groups::default(),
             holder: None,
             chart: None,
             seconds: None,
             overridden: None,
+            ticket: None,
             freeze: None,
             source,
             certainty: Certainty::Sure,

@@ -1,10 +1,12 @@
 //! Merges what several sources say of the same transitions.
 
 use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::change::{Change, ChangeSource, ChangedRelease};
+use super::change::{Certainty, Change, ChangeSource, ChangedRelease};
+use super::covered::Covered;
 use crate::engine::decision::TransitionKind;
 
 /// The largest distance between two accounts of one write: the API server gives a webhook up to 30 seconds, and starts a request
@@ -14,27 +16,77 @@ const TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 /// One line for each transition, ordered by time. The account of the surest source counts; the others complete it.
 ///
 /// Two accounts are of one transition if they are of the same revision and kind and from about the same time: an uninstalled release
-/// starts again with revision 1. No source tells the same transition twice, so each account completes another one only once.
-pub(crate) fn merged(mut changes: Vec<Change>) -> Vec<Change> {
+/// starts again with revision 1. No source has the same transition twice, so each account completes another one only once.
+///
+/// What Interlock admitted at a time that the audit log covers, and no other source has, is not sure to have been stored.
+pub(crate) fn merged(mut changes: Vec<Change>, covered: &Covered) -> Vec<Change> {
     drop_repeats(&mut changes);
     changes.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| (a.source, a.time).cmp(&(b.source, b.time))));
     let mut all: Vec<Change> = Vec::with_capacity(changes.len());
-    let mut alike: Vec<Known> = Vec::new();
+    let mut alike = Alike::default();
     for change in changes {
-        if alike.first().is_some_and(|known| key(&known.change) != key(&change)) {
-            all.extend(alike.drain(..).map(|known| known.change));
+        if alike.known.first().is_some_and(|known| key(&known.change) != key(&change)) {
+            all.extend(std::mem::take(&mut alike).into_changes(covered));
         }
-        add(&mut alike, change);
+        alike.add(change);
     }
-    all.extend(alike.into_iter().map(|known| known.change));
+    all.extend(alike.into_changes(covered));
     all.sort_by(|a, b| place(a).cmp(&place(b)));
     all
 }
 
-/// A change, and the last source that told it.
+/// The transitions of one key. Their accounts come source by source, and the cost of each is logarithmic: a client may try the same
+/// refused operation any number of times.
+#[derive(Default)]
+struct Alike {
+    known: Vec<Known>,
+    /// Those that the source has no account of yet, by time; with their places in `known`.
+    open: BTreeSet<(Timestamp, usize)>,
+    /// The source of the last account.
+    source: Option<ChangeSource>,
+}
+
 struct Known {
     change: Change,
-    told_by: ChangeSource,
+    /// Whether several sources have it.
+    is_confirmed: bool,
+}
+
+impl Alike {
+    /// Adds an account, after those of surer sources.
+    fn add(&mut self, change: Change) {
+        if self.source != Some(change.source) {
+            self.source = Some(change.source);
+            self.open = self.known.iter().enumerate().map(|(place, known)| (known.change.time, place)).collect();
+        }
+        match self.nearest(&change) {
+            Some(found) => {
+                self.open.remove(&found);
+                let known = &mut self.known[found.1];
+                known.is_confirmed = true;
+                complete(&mut known.change, change);
+            }
+            None => self.known.push(Known { change, is_confirmed: false }),
+        }
+    }
+
+    /// The open transition nearest to a change, if it is near enough. Only records have a range, and they come last.
+    fn nearest(&self, change: &Change) -> Option<(Timestamp, usize)> {
+        let before = self.open.range(..(change.time, 0)).next_back();
+        let after = self.open.range((change.time, 0)..).next();
+        let near = before.into_iter().chain(after).filter(|(time, _)| distance(change, *time) <= TOLERANCE);
+        near.min_by_key(|(time, _)| time.duration_since(change.time).abs()).copied()
+    }
+
+    fn into_changes(self, covered: &Covered) -> impl Iterator<Item = Change> {
+        self.known.into_iter().map(|Known { mut change, is_confirmed }| {
+            let is_admission = change.source == ChangeSource::Log && !change.is_refused();
+            if is_admission && !is_confirmed && covered.contains(change.time, TOLERANCE) {
+                change.certainty = Certainty::Inferred;
+            }
+            change
+        })
+    }
 }
 
 /// What accounts of one transition have in common. A revision starts once, whether a source knows by which operation or not.
@@ -49,23 +101,10 @@ fn place(change: &Change) -> (Timestamp, &ChangedRelease, TransitionKind, Revers
     (change.time, &change.release, change.transition, Reverse(change.is_refused()))
 }
 
-fn add(known: &mut Vec<Known>, change: Change) {
-    let candidates = known.iter_mut().filter(|it| it.told_by != change.source);
-    let near = candidates.filter(|it| distance(&it.change, &change) <= TOLERANCE);
-    match near.min_by_key(|it| it.change.time.duration_since(change.time).abs()) {
-        Some(nearest) => {
-            nearest.told_by = change.source;
-            complete(&mut nearest.change, change);
-        }
-        None => known.push(Known { told_by: change.source, change }),
-    }
-}
-
-/// Between the times at which two changes may have taken place.
-fn distance(a: &Change, b: &Change) -> SignedDuration {
-    let range = |change: &Change| change.range.unwrap_or((change.time, change.time));
-    let ((a_start, a_end), (b_start, b_end)) = (range(a), range(b));
-    a_start.duration_since(b_end).max(b_start.duration_since(a_end)).max(SignedDuration::ZERO)
+/// Between a time and the times at which a change may have taken place.
+fn distance(change: &Change, time: Timestamp) -> SignedDuration {
+    let (start, end) = change.range.unwrap_or((change.time, change.time));
+    start.duration_since(time).max(time.duration_since(end)).max(SignedDuration::ZERO)
 }
 
 /// Adds what only a less sure account has.
@@ -77,29 +116,35 @@ fn complete(change: &mut Change, other: Change) {
     // Nor what was before the log begins.
     let knows_more = change.from.is_none() && change.to == other.to;
     change.from = change.from.or(other.from.filter(|_| knows_more));
-    change.user = change.user.take().or(other.user);
-    if change.groups.is_empty() {
-        change.groups = other.groups;
+    if change.user.is_none() || change.user == other.user {
+        let lists_fewer = change.groups.are_unknown() || other.groups.omitted() < change.groups.omitted();
+        if lists_fewer && !other.groups.are_unknown() {
+            change.groups = other.groups;
+        }
+        change.user = other.user.or(change.user.take());
     }
     change.holder = change.holder.take().or(other.holder);
     change.chart = change.chart.take().or(other.chart);
     change.seconds = change.seconds.or(other.seconds);
     change.overridden = change.overridden.take().or(other.overridden);
+    change.ticket = change.ticket.take().or(other.ticket);
     change.freeze = change.freeze.take().or(other.freeze);
 }
 
-/// Drops what one source tells twice: the API server repeats a review if another write made its object stale, and a log may be given
-/// twice. A record cannot come to a status twice in a row.
+/// Drops what one source has twice: the API server repeats a review if another write made its object stale, and a log may be given
+/// twice. Within so short a time a record does not come to a status twice in a row.
 fn drop_repeats(changes: &mut Vec<Change>) {
     let order = |a: &Change, b: &Change| -> Ordering {
-        (a.source, &a.release, a.time, a.transition).cmp(&(b.source, &b.release, b.time, b.transition))
+        let act = |it: &Change| (it.time, it.transition, it.outcome);
+        (a.source, &a.release).cmp(&(b.source, &b.release)).then_with(|| (act(a), &a.user).cmp(&(act(b), &b.user)))
     };
     changes.sort_by(order);
     let is_repeat = |again: &Change, first: &Change| {
         let same_act = again.source == first.source
             && again.release == first.release
             && (again.transition, again.from, again.to) == (first.transition, first.from, first.to)
-            && again.user == first.user;
+            && again.user == first.user
+            && again.time.duration_since(first.time) <= TOLERANCE;
         again == first || (same_act && !again.is_refused() && !first.is_refused())
     };
     changes.dedup_by(|again, first| is_repeat(again, first));
@@ -107,16 +152,27 @@ fn drop_repeats(changes: &mut Vec<Change>) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
+    use ChangeSource::{Audit, Log, Record};
+    use TransitionKind::{Deployed, Install, Rollback, Superseded, Uninstall, Uninstalled, Upgrade};
+
     use super::*;
-    use crate::engine::decision::TransitionOutcome;
+    use crate::engine::decision::{Groups, TransitionOutcome};
     use crate::engine::release::Status;
-    use crate::inspect::changes::Certainty;
 
     fn change(second: i64, revision: u64, transition: TransitionKind, source: ChangeSource) -> Change {
-        let release = ChangedRelease { namespace: "shop".into(), release: "web".into(), revision };
+        let release = ChangedRelease { namespace: "shop".into(), release: "web".into(), revision, storage: "Secret" };
         let certainty = if source == ChangeSource::Record { Certainty::Inferred } else { Certainty::Sure };
-        let time = Timestamp::from_second(1_795_000_000 + second).unwrap();
-        Change { certainty, ..Change::new(time, release, transition, source) }
+        Change { certainty, ..Change::new(at(second), release, transition, source) }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_795_000_000 + second).unwrap()
+    }
+
+    fn merged(changes: Vec<Change>) -> Vec<Change> {
+        super::merged(changes, &Covered::default())
     }
 
     fn lines(changes: Vec<Change>) -> Vec<String> {
@@ -126,9 +182,6 @@ mod tests {
         };
         merged(changes).iter().map(line).collect()
     }
-
-    use ChangeSource::{Audit, Log, Record};
-    use TransitionKind::{Deployed, Install, Rollback, Superseded, Uninstall, Uninstalled, Upgrade};
 
     #[test]
     fn a_transition_that_three_sources_tell_is_one_line_of_the_surest_in_order_of_time() {
@@ -146,11 +199,28 @@ mod tests {
     #[test]
     fn a_less_sure_source_completes_and_never_contradicts() {
         let log = Change { user: Some("alice".into()), seconds: Some(7), ..change(10, 1, Deployed, Log) };
-        let audit = Change { user: Some("bob".into()), groups: vec!["devs".into()], ..change(9, 1, Deployed, Audit) };
+        let groups = Groups::of(["devs"], 1024);
+        let audit = Change { user: Some("alice".into()), groups: groups.clone(), ..change(9, 1, Deployed, Audit) };
         let record = Change { chart: Some("demo-1.0.0".into()), seconds: Some(9), ..change(11, 1, Deployed, Record) };
-        let all = merged(vec![record, log.clone(), audit]);
-        let wanted = Change { groups: vec!["devs".into()], chart: Some("demo-1.0.0".into()), ..log };
+        let all = merged(vec![record.clone(), log.clone(), audit.clone()]);
+        let wanted = Change { groups, chart: Some("demo-1.0.0".into()), ..log.clone() };
         assert_eq!(all, [wanted]);
+        // The groups of another user are not those of this one.
+        let audit = Change { user: Some("bob".into()), ..audit };
+        let wanted = Change { chart: Some("demo-1.0.0".into()), ..log.clone() };
+        assert_eq!(merged(vec![record, log, audit]), [wanted]);
+    }
+
+    #[test]
+    fn a_list_of_groups_that_was_cut_is_replaced_by_one_that_is_whole() {
+        let names: Vec<String> = (0..100).map(|index| format!("group-number-{index}")).collect();
+        let groups = |bytes: usize| Groups::of(names.iter().map(String::as_str), bytes);
+        let who = |source, groups| Change { user: Some("alice".into()), groups, ..change(9, 1, Deployed, source) };
+        let all = merged(vec![who(Log, groups(1024)), who(Audit, groups(1 << 20))]);
+        assert_eq!((all.len(), all[0].source), (1, Log));
+        assert_eq!((all[0].groups.names(), all[0].groups.omitted()), (&*names, 0));
+        let all = merged(vec![who(Log, groups(1024)), who(Audit, Groups::default())]);
+        assert_eq!(all[0].groups, groups(1024));
     }
 
     #[test]
@@ -182,10 +252,8 @@ mod tests {
 
     #[test]
     fn a_guessed_time_matches_whatever_is_in_its_range() {
-        let guess = |from: i64, to: i64| {
-            let at = |second: i64| Timestamp::from_second(1_795_000_000 + second).unwrap();
-            Change { range: Some((at(from), at(to))), ..change(from, 1, Deployed, Record) }
-        };
+        let guess =
+            |from: i64, to: i64| Change { range: Some((at(from), at(to))), ..change(from, 1, Deployed, Record) };
         assert_eq!(lines(vec![guess(0, 9_000), change(3_600, 1, Deployed, Log)]), ["3600 v1 deployed log"]);
         assert_eq!(
             lines(vec![guess(0, 900), change(3_600, 1, Deployed, Log)]),
@@ -206,8 +274,57 @@ mod tests {
     fn a_repeated_review_counts_once_and_a_repeated_life_does_not() {
         let all = vec![change(1, 1, Superseded, Log), change(2, 1, Superseded, Log)];
         assert_eq!(lines(all), ["1 v1 superseded log"]);
+        assert_eq!(lines(vec![change(1, 1, Superseded, Log), change(61, 1, Superseded, Log)]).len(), 1);
+        assert_eq!(lines(vec![change(1, 1, Superseded, Log), change(62, 1, Superseded, Log)]).len(), 2);
         let all = vec![change(1, 1, Install, Log), change(2, 1, Uninstalled, Log), change(3, 1, Install, Log)];
         assert_eq!(lines(all).len(), 3);
+    }
+
+    #[test]
+    fn the_same_write_much_later_is_another_one() {
+        // The first was refused by a quota, after Interlock had admitted it.
+        let all = [Log, Audit].map(|source| change(3_600, 1, Install, source));
+        let all: Vec<_> = all.into_iter().chain([change(0, 1, Install, Log)]).collect();
+        assert_eq!(lines(all.clone()), ["0 v1 install log", "3600 v1 install log"]);
+        // An audit log that covers the time of the first does not have it. Near its ends it may not have an event yet.
+        let certainties = |first: i64, last: i64| {
+            let mut covered = Covered::default();
+            covered.add(at(first), at(last));
+            super::merged(all.clone(), &covered).iter().map(|it| it.certainty.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(certainties(-61, 4_000), ["inferred", "sure"]);
+        assert_eq!(certainties(-59, 4_000), ["sure", "sure"]);
+        assert_eq!(certainties(-4_000, 59), ["sure", "sure"]);
+    }
+
+    #[test]
+    fn what_was_refused_is_sure_without_the_audit_log() {
+        let mut covered = Covered::default();
+        covered.add(at(-1_000), at(1_000));
+        let refused = Change { outcome: TransitionOutcome::Refused, ..change(0, 2, Upgrade, Log) };
+        assert_eq!(super::merged(vec![refused], &covered)[0].certainty, Certainty::Sure);
+    }
+
+    #[test]
+    fn equal_revisions_in_secrets_and_config_maps_are_two_changes() {
+        let mut other = change(1, 1, Install, Audit);
+        other.release.storage = "ConfigMap";
+        assert_eq!(lines(vec![change(0, 1, Install, Log), other]), ["0 v1 install log", "1 v1 install audit"]);
+    }
+
+    #[test]
+    fn a_hundred_thousand_attempts_at_one_revision_are_merged_in_seconds() {
+        let started = Instant::now();
+        let attempt = |nanosecond: i64, source| {
+            let time = at(0) + SignedDuration::from_nanos(nanosecond);
+            Change { time, outcome: TransitionOutcome::Refused, ..change(0, 2, Upgrade, source) }
+        };
+        let all: Vec<_> = [Log, Audit].into_iter().flat_map(|it| (0..100_000).map(move |n| attempt(n, it))).collect();
+        let found = merged(all);
+        assert_eq!(found.len(), 100_000);
+        assert!(found.iter().all(|it| it.source == Log));
+        // Ten thousand million comparisons take minutes.
+        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
     }
 
     #[test]

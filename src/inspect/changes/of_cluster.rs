@@ -39,12 +39,15 @@ pub(crate) async fn of_cluster(
             gaps.push(Gap { what: "records in ConfigMaps".to_owned(), times: 1, why: reason(&error) });
         }
     }
-    Ok((traces.0.iter().flat_map(|((release, _), records)| changes(release, records)).collect(), gaps))
+    let of_release = |((release, storage), records): (&(ReleaseRef, Storage), &Vec<RecordTrace>)| {
+        changes(release, storage.kind(), records)
+    };
+    Ok((traces.0.iter().flat_map(of_release).collect(), gaps))
 }
 
 /// What the records of each release tell, by storage: one name can be in several.
 #[derive(Default)]
-struct Traces(BTreeMap<(ReleaseRef, &'static str), Vec<RecordTrace>>);
+struct Traces(BTreeMap<(ReleaseRef, Storage), Vec<RecordTrace>>);
 
 #[derive(Deserialize)]
 struct Place<'a> {
@@ -74,8 +77,7 @@ impl Traces {
         let Some(storage) = stored.storage(kind) else { return };
         let Some((release, trace)) = trace(storage, &stored) else { return };
         let release = ReleaseRef::new(place.metadata.namespace, release);
-        let driver = if storage == Storage::ConfigMap { "configmap" } else { storage.owner() };
-        self.0.entry((release, driver)).or_default().push(trace);
+        self.0.entry((release, storage)).or_default().push(trace);
     }
 }
 

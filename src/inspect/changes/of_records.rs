@@ -22,18 +22,19 @@ pub(super) struct RecordTrace {
     pub(super) description: String,
 }
 
-/// The changes that the records of one release tell.
-pub(super) fn changes(release: &ReleaseRef, records: &[RecordTrace]) -> Vec<Change> {
+/// The changes that the records of one release tell, which are of this kind.
+pub(super) fn changes(release: &ReleaseRef, storage: &'static str, records: &[RecordTrace]) -> Vec<Change> {
     let is_deployed =
         |below: Revision| records.iter().any(|record| record.revision < below && record.status == Status::Deployed);
     records
         .iter()
-        .flat_map(|record| Trace { release, record, is_replaced: !is_deployed(record.revision) }.changes())
+        .flat_map(|record| Trace { release, storage, record, is_replaced: !is_deployed(record.revision) }.changes())
         .collect()
 }
 
 struct Trace<'t> {
     release: &'t ReleaseRef,
+    storage: &'static str,
     record: &'t RecordTrace,
     /// Whether no earlier revision is deployed any more.
     is_replaced: bool,
@@ -92,8 +93,18 @@ impl Trace<'_> {
 
     /// What the operation of a record came to that is neither deployed nor failed any more.
     fn result(&self) -> Status {
-        let failed = self.record.description.contains("failed") || (self.is_uninstalled() && !self.is_replaced);
+        // An uninstall replaces the description: "Deletion in progress (or silently failed)".
+        let failed = if self.is_uninstalled() { !self.is_replaced } else { self.is_described_as_failed() };
         if failed { Status::Failed } else { Status::Deployed }
+    }
+
+    /// Whether the description is the one that Helm writes when an operation of this release fails, or Flux when it
+    /// unlocks its record. Users choose any other text.
+    fn is_described_as_failed(&self) -> bool {
+        let description = &self.record.description;
+        let of_helm = |act: &str| description.starts_with(&format!("{act} \"{}\" failed: ", self.release.name));
+        ["Release", "Upgrade", "Rollback"].into_iter().any(of_helm)
+            || description.starts_with("Release unlocked from stale '")
     }
 
     /// The end of the operation that the record was created for.
@@ -133,7 +144,8 @@ impl Trace<'_> {
     /// A change to a status, as far as nothing but the status tells.
     fn to(&self, time: Timestamp, from: Option<Status>, to: Status) -> Change {
         let ReleaseRef { namespace, name } = self.release.clone();
-        let release = ChangedRelease { namespace, release: name, revision: self.record.revision.0 };
+        let revision = self.record.revision.0;
+        let release = ChangedRelease { namespace, release: name, revision, storage: self.storage };
         let kind = TransitionKind::of(from, Some(to)).unwrap_or(TransitionKind::Deployed);
         Change {
             from,
@@ -189,7 +201,7 @@ mod tests {
             let seconds = it.seconds.map(|seconds| format!(" {seconds}s")).unwrap_or_default();
             format!("{second} v{} {} {user} {certainty}{seconds}", it.release.revision, it.transition)
         };
-        changes(&ReleaseRef::new("shop", "web"), records).iter().map(line).collect()
+        changes(&ReleaseRef::new("shop", "web"), "Secret", records).iter().map(line).collect()
     }
 
     #[test]
@@ -238,5 +250,29 @@ mod tests {
         // What was deployed instead tells that its own operation had failed.
         let others = [record(1, Status::Deployed, [0, 5], &[]), gone];
         assert_eq!(lines(&others)[3], "30 v2 failed - inferred");
+    }
+
+    #[test]
+    fn only_the_words_of_a_client_about_a_failure_make_a_past_revision_failed() {
+        for (description, wanted) in [
+            ("Upgrade \"web\" failed: timed out", "failed"),
+            ("Release \"web\" failed: timed out", "failed"),
+            ("Rollback \"web\" failed: timed out", "failed"),
+            ("Release unlocked from stale 'pending-upgrade' state", "failed"),
+            ("retry after failed import", "deployed"),
+            ("Upgrade \"api\" failed: see the other release", "deployed"),
+            ("Upgrade complete", "deployed"),
+        ] {
+            let past =
+                RecordTrace { description: description.to_owned(), ..record(2, Status::Superseded, [30, 90], &[]) };
+            assert_eq!(lines(&[past])[1], format!("30 v2 {wanted} - inferred"), "{description}");
+        }
+    }
+
+    #[test]
+    fn a_healthy_release_that_is_being_uninstalled_did_not_fail() {
+        let description = "Deletion in progress (or silently failed)".to_owned();
+        let leaving = RecordTrace { description, ..record(2, Status::Uninstalling, [30, 80], &[(STARTED, 80)]) };
+        assert_eq!(lines(&[leaving])[1], "30 v2 deployed - inferred");
     }
 }

@@ -5,19 +5,29 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
-use memchr::memmem::Finder;
+use memchr::memmem::{Finder, FinderRev};
 
 use super::audit_event::{Act, AuditEvent, Observation};
+use super::reader::LogReader;
 use super::tally::FileTally;
-use crate::engine::decision::{TransitionKind, TransitionOutcome};
+use crate::engine::decision::TransitionKind;
 use crate::engine::release::Status;
-use crate::inspect::changes::{Certainty, Change, ChangeSource, ChangedRelease, MAX_CHANGES, Newest};
+use crate::inspect::changes::{
+    Certainty, Change, ChangeSource, ChangedRelease, MAX_CHANGES, Newest, SharedGroups, Wanted,
+};
 
 /// What the name of every record starts with. Nearly all lines of a log are of other objects, and are not parsed.
 static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("sh.helm.release.v1."));
 
-/// Writes of records.
-pub(super) struct Observations(Newest<Observation>);
+/// What precedes the time of an event. The API server writes it near the end of the line.
+static TIME: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(r#""requestReceivedTimestamp":""#));
+
+/// Collects the writes of records.
+pub(super) struct AuditReader<'w> {
+    observations: Newest<Observation>,
+    wanted: &'w Wanted,
+    groups: SharedGroups,
+}
 
 /// The last known state of a record.
 struct Known {
@@ -27,25 +37,48 @@ struct Known {
     chart: Option<String>,
 }
 
-impl Observations {
-    pub(super) fn new() -> Self {
-        Self(Newest::new(MAX_CHANGES, |observation| observation.time))
+impl<'w> AuditReader<'w> {
+    pub(super) fn new(wanted: &'w Wanted) -> Self {
+        let observations = Newest::new(MAX_CHANGES, |observation: &Observation| observation.time);
+        Self { observations, wanted, groups: SharedGroups::default() }
     }
 
+    fn event(&mut self, event: &AuditEvent<'_>, tally: &mut FileTally) -> Result<(), String> {
+        event.request_received_timestamp.into_iter().for_each(|time| tally.saw(time));
+        for mut observation in event.observations()? {
+            tally.without_objects += usize::from(observation.act != Act::Deleted && observation.status.is_none());
+            // Whatever the time that is wanted: an earlier write says what was before.
+            if self.wanted.concerns(&observation.release, observation.is_refused()) {
+                observation.groups = self.groups.shared(observation.groups);
+                self.observations.push(observation);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LogReader for AuditReader<'_> {
+    const EXPECTED: &'static str = "an audit event (apiVersion audit.k8s.io/v1)";
+
     /// Reads a line: an event, or a list of events.
-    pub(super) fn line(&mut self, line: &[u8], tally: &mut FileTally) -> Result<(), String> {
-        // The first line tells whether the file is an audit log at all.
-        if tally.lines > 1 && MARK.find(line).is_none() {
-            let is_whole = line.starts_with(b"{") && line.ends_with(b"}");
-            tally.known += usize::from(is_whole);
-            return if is_whole { Ok(()) } else { Err("the line is not a JSON object".to_owned()) };
+    fn line(&mut self, line: &[u8], tally: &mut FileTally) -> Result<(), String> {
+        let is_marked = MARK.find(line).is_some();
+        if !is_marked && !(line.starts_with(b"{") && line.ends_with(b"}")) {
+            return Err("the line is not a JSON object".to_owned());
+        }
+        if !is_marked {
+            // One event tells whether the file is an audit log.
+            tally.is_known =
+                tally.is_known || serde_json::from_slice(line).is_ok_and(|event: AuditEvent<'_>| event.is_of_audit());
+            time(line).into_iter().for_each(|time| tally.saw(time));
+            return Ok(());
         }
         let event: AuditEvent<'_> =
             serde_json::from_slice(line).map_err(|error| format!("it is no audit event: {error}"))?;
         if !event.is_of_audit() {
             return Err("it is no audit event: its apiVersion is not audit.k8s.io/v1".to_owned());
         }
-        tally.known += 1;
+        tally.is_known = true;
         let Some(items) = &event.items else { return self.event(&event, tally) };
         for item in items {
             let event = serde_json::from_str(item.get()).map_err(|error| format!("an event of the list: {error}"))?;
@@ -54,22 +87,14 @@ impl Observations {
         Ok(())
     }
 
-    fn event(&mut self, event: &AuditEvent<'_>, tally: &mut FileTally) -> Result<(), String> {
-        for observation in event.observations()? {
-            tally.without_objects += usize::from(observation.act != Act::Deleted && observation.status.is_none());
-            self.0.push(observation);
-        }
-        Ok(())
-    }
-
-    /// The transitions, and the number of older writes that were forgotten.
-    pub(super) fn changes(self) -> (Vec<Change>, usize) {
-        let (observations, forgotten) = self.0.into_sorted();
+    /// The transitions, and the number of older writes that were not kept.
+    fn into_changes(self) -> (Vec<Change>, usize) {
+        let (observations, forgotten) = self.observations.into_sorted();
         let mut records: HashMap<ChangedRelease, Known> = HashMap::new();
         let changes = observations.into_iter().filter_map(|observation| {
             let known = records.get(&observation.release);
             let change = change(&observation, known);
-            if observation.is_refused {
+            if observation.is_refused() {
                 return change;
             }
             let Observation { release, act, status, time, chart, .. } = observation;
@@ -89,12 +114,19 @@ impl Observations {
     }
 }
 
+/// The time of the event in a line that is not parsed.
+fn time(line: &[u8]) -> Option<Timestamp> {
+    let start = TIME.rfind(line)? + TIME.needle().len();
+    let length = line[start..].iter().position(|byte| *byte == b'"')?;
+    str::from_utf8(&line[start..start + length]).ok()?.parse().ok()
+}
+
 /// The transition that a write makes from the known state of its record.
 fn change(seen: &Observation, known: Option<&Known>) -> Option<Change> {
     let before = known.and_then(|known| known.status);
     let (from, to) = match seen.act {
         // The same event is in two logs.
-        Act::Created if !seen.is_refused && before.is_some() && before == seen.status => return None,
+        Act::Created if !seen.is_refused() && before.is_some() && before == seen.status => return None,
         Act::Created => (None, seen.status),
         Act::Updated => (before, Some(seen.status?)),
         Act::Deleted => (Some(before?), None),
@@ -113,21 +145,17 @@ fn change(seen: &Observation, known: Option<&Known>) -> Option<Change> {
     let ends = from.is_some_and(Status::is_in_flight);
     let since = known.and_then(|known| known.since).filter(|_| ends);
     let seconds = since.and_then(|since| u64::try_from(seen.time.duration_since(since).as_secs()).ok());
-    let outcome = match seen.verdict.as_deref() {
-        _ if seen.is_refused => TransitionOutcome::Refused,
-        Some("warned" | "undecided") => TransitionOutcome::Warned,
-        _ => TransitionOutcome::Allowed,
-    };
     Some(Change {
         from,
         to,
-        outcome,
+        outcome: seen.outcome,
         user: Some(seen.user.clone()).filter(|user| !user.is_empty()),
         groups: seen.groups.clone(),
         holder: seen.holder.clone(),
         chart: seen.chart.clone().or_else(|| known.and_then(|known| known.chart.clone())),
         seconds,
         overridden: seen.overridden.clone(),
+        ticket: seen.ticket.clone(),
         certainty: if is_sure { Certainty::Sure } else { Certainty::Inferred },
         ..Change::new(seen.time, seen.release.clone(), kind, ChangeSource::Audit)
     })
@@ -161,10 +189,14 @@ mod tests {
     }
 
     fn read(events: &[Value]) -> (Vec<String>, FileTally) {
-        let (mut observations, mut tally) = (Observations::new(), FileTally::default());
+        read_wanted(events, &Wanted { refused: true, ..Wanted::default() })
+    }
+
+    fn read_wanted(events: &[Value], wanted: &Wanted) -> (Vec<String>, FileTally) {
+        let (mut reader, mut tally) = (AuditReader::new(wanted), FileTally::default());
         for event in events {
             tally.lines += 1;
-            observations.line(event.to_string().as_bytes(), &mut tally).unwrap();
+            reader.line(event.to_string().as_bytes(), &mut tally).unwrap();
         }
         let line = |it: &Change| {
             let status = |status: Option<Status>| status.map_or("-", Status::as_str);
@@ -181,7 +213,7 @@ mod tests {
                 it.certainty.as_str()
             )
         };
-        (observations.changes().0.iter().map(line).collect(), tally)
+        (reader.into_changes().0.iter().map(line).collect(), tally)
     }
 
     #[test]
@@ -234,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_of_interlock_are_told_and_those_of_others_are_not() {
+    fn refusals_of_interlock_are_listed_and_those_of_others_are_not() {
         let refused = |annotations: Value| {
             let mut event = event(5, "create", 2, "pending-upgrade");
             (event["responseStatus"], event["annotations"]) = (json!({"code": 403}), annotations);
@@ -260,5 +292,55 @@ mod tests {
             changed("objectRef", json!({"resource": "pods", "name": "sh.helm.release.v1.web.v1"})),
         ];
         assert_eq!(read(&others).0, Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_writes_of_other_releases_and_refusals_take_no_room() {
+        let wanted = Wanted { namespace: Some("quiet".to_owned()), ..Wanted::default() };
+        let mut reader = AuditReader::new(&wanted);
+        reader.observations = Newest::new(2, |observation: &Observation| observation.time);
+        let mut own = event(0, "create", 1, "pending-install");
+        for key in ["objectRef", "responseObject"] {
+            own[key]["namespace"] = "quiet".into();
+        }
+        own["responseObject"]["metadata"]["namespace"] = "quiet".into();
+        let mut refused = own.clone();
+        refused["responseStatus"] = json!({"code": 403});
+        refused["annotations"] = json!({"create-delete.records.interlock.dev/verdict": "denied"});
+        let others = (1..9).map(|second| event(second, "create", 1, "pending-install"));
+        let mut tally = FileTally::default();
+        for event in [own].into_iter().chain(others).chain(vec![refused; 9]) {
+            reader.line(event.to_string().as_bytes(), &mut tally).unwrap();
+        }
+        let (changes, forgotten) = reader.into_changes();
+        assert_eq!((changes.len(), changes[0].release.namespace.as_str(), forgotten), (1, "quiet", 0));
+        // They still count for the time that the log covers.
+        let seconds = |time: Timestamp| time.as_second() - 1_795_000_000;
+        assert_eq!(tally.range.map(|(first, last)| (seconds(first), seconds(last))), Some((0, 8)));
+    }
+
+    #[test]
+    fn only_an_audit_event_makes_a_file_an_audit_log() {
+        let other = json!({"level": "INFO", "message": "decided", "target": "release_interlock"});
+        let read_get = json!({"kind": "Event", "apiVersion": "audit.k8s.io/v1", "stage": "ResponseComplete", "verb": "get",
+            "requestReceivedTimestamp": "2026-11-24T10:00:00.123456Z"});
+        let (changes, tally) = read(&[other.clone(), other.clone()]);
+        assert_eq!((changes.len(), tally.is_known, tally.range), (0, false, None));
+        let time: Timestamp = "2026-11-24T10:00:00.123456Z".parse().unwrap();
+        let (changes, tally) = read(&[other, read_get]);
+        assert_eq!((changes.len(), tally.is_known, tally.range), (0, true, Some((time, time))));
+    }
+
+    #[test]
+    fn a_change_names_the_override_and_its_ticket() {
+        let mut opened = event(0, "create", 2, "pending-upgrade");
+        opened["annotations"] = json!({"create-delete.records.interlock.dev/override": "shop/fix",
+            "create-delete.records.interlock.dev/ticket": "OPS-7"});
+        let wanted = Wanted::default();
+        let mut reader = AuditReader::new(&wanted);
+        reader.line(opened.to_string().as_bytes(), &mut FileTally::default()).unwrap();
+        let change = &reader.into_changes().0[0];
+        assert_eq!((change.overridden.as_deref(), change.ticket.as_deref()), (Some("shop/fix"), Some("OPS-7")));
+        assert_eq!(change.groups.names(), ["devs"]);
     }
 }

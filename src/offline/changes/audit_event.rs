@@ -7,9 +7,11 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::engine::decision::{Groups, TransitionOutcome};
 use crate::engine::release::record::chart_at_start;
 use crate::engine::release::{RecordName, Stamps, Status, Storage, Stored};
 use crate::engine::review::UserInfo;
+use crate::engine::text::{into_printable, printable_name};
 use crate::inspect::changes::ChangedRelease;
 
 /// The stage at which the result of a request is known.
@@ -18,8 +20,15 @@ const ENDED: &str = "ResponseComplete";
 /// The ends of the keys under which Interlock annotates an event; each starts with the name of a webhook.
 const VERDICT_KEY: &str = ".interlock.dev/verdict";
 const OVERRIDE_KEY: &str = ".interlock.dev/override";
+const TICKET_KEY: &str = ".interlock.dev/ticket";
 
-/// A write of a record.
+/// The longest list of groups in JSON, in bytes: that of a cell of a table.
+const MAX_GROUPS_BYTES: usize = 8 * 1024;
+
+/// The longest other text, in bytes: what Interlock annotates has at most 1 KiB.
+const MAX_VALUE_BYTES: usize = 1024;
+
+/// A write of a record. Every text is bounded.
 #[derive(Debug, Clone)]
 pub(super) struct Observation {
     pub(super) time: Timestamp,
@@ -28,13 +37,12 @@ pub(super) struct Observation {
     /// The status that it stores. `None` for a deletion, and if the event has no objects.
     pub(super) status: Option<Status>,
     pub(super) user: String,
-    pub(super) groups: Vec<String>,
+    pub(super) groups: Groups,
     pub(super) holder: Option<String>,
     pub(super) chart: Option<String>,
     pub(super) overridden: Option<String>,
-    /// The verdict of Interlock, if it annotated one.
-    pub(super) verdict: Option<String>,
-    pub(super) is_refused: bool,
+    pub(super) ticket: Option<String>,
+    pub(super) outcome: TransitionOutcome,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +79,7 @@ pub(super) struct AuditEvent<'a> {
     request_object: Option<&'a RawValue>,
     #[serde(borrow)]
     response_object: Option<&'a RawValue>,
-    request_received_timestamp: Option<Timestamp>,
+    pub(super) request_received_timestamp: Option<Timestamp>,
     #[serde(default, borrow)]
     annotations: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
 }
@@ -115,10 +123,13 @@ impl<'a> AuditEvent<'a> {
         let code = self.response_status.as_ref().map_or(0, |status| status.code);
         let verdict = self.annotation(VERDICT_KEY);
         let is_refused = code >= 400;
-        // Others refuse writes too, and many fail: they are no decisions about releases.
-        if is_refused && verdict != Some("denied") {
-            return Ok(Vec::new());
-        }
+        let outcome = match verdict {
+            Some("denied") if is_refused => TransitionOutcome::Refused,
+            // Others refuse writes too, and many fail: they are no decisions about releases.
+            _ if is_refused => return Ok(Vec::new()),
+            Some("warned" | "undecided") => TransitionOutcome::Warned,
+            _ => TransitionOutcome::Allowed,
+        };
         let act = match (self.verb.as_ref(), code) {
             ("create", _) | ("update" | "patch", 201) => Act::Created,
             ("update" | "patch", _) => Act::Updated,
@@ -131,8 +142,8 @@ impl<'a> AuditEvent<'a> {
             let stored =
                 deleted.into_iter().flat_map(|list| list.items).filter_map(|item| Stored::read(item.into()).ok());
             let found = stored.filter_map(|stored| {
-                let release = revision(&reference.namespace, &stored.metadata.name)?;
-                Some(self.observation(time, release, act, is_refused))
+                let release = revision(&reference.namespace, &stored.metadata.name, kind)?;
+                Some(self.observation(time, release, act, outcome))
             });
             return Ok(found.collect());
         }
@@ -141,8 +152,8 @@ impl<'a> AuditEvent<'a> {
         let object = answered.or(self.request_object.filter(|_| whole)).and_then(|raw| Stored::read(raw.into()).ok());
         let name = object.as_ref().map_or("", |object| object.metadata.name.as_ref());
         let name = if reference.name.is_empty() { name } else { reference.name.as_ref() };
-        let Some(release) = revision(&reference.namespace, name) else { return Ok(Vec::new()) };
-        let mut observation = self.observation(time, release, act, is_refused);
+        let Some(release) = revision(&reference.namespace, name, kind) else { return Ok(Vec::new()) };
+        let mut observation = self.observation(time, release, act, outcome);
         if let Some((storage, object)) =
             object.and_then(|it| Some((it.storage(kind)?, it))).filter(|_| act != Act::Deleted)
         {
@@ -167,39 +178,52 @@ impl<'a> AuditEvent<'a> {
         self.annotations.iter().find(|(key, _)| key.ends_with(end)).map(|(_, value)| value.as_ref())
     }
 
-    fn observation(&self, time: Timestamp, release: ChangedRelease, act: Act, is_refused: bool) -> Observation {
+    fn observation(
+        &self,
+        time: Timestamp,
+        release: ChangedRelease,
+        act: Act,
+        outcome: TransitionOutcome,
+    ) -> Observation {
         let user = self.impersonated_user.as_ref().or(self.user.as_ref());
-        let groups = user.map(|user| user.groups.iter().map(|group| group.clone().into_owned()).collect());
+        let groups = user.map(|user| Groups::of(user.groups.iter().map(AsRef::as_ref), MAX_GROUPS_BYTES));
+        let annotated = |key| self.annotation(key).map(|text| into_printable(text.to_owned(), MAX_VALUE_BYTES));
         Observation {
             time,
             release,
             act,
             status: None,
-            user: user.map(|user| user.username.clone().into_owned()).unwrap_or_default(),
+            user: user.map(|user| printable_name(&user.username)).unwrap_or_default(),
             groups: groups.unwrap_or_default(),
             holder: None,
             chart: None,
-            overridden: self.annotation(OVERRIDE_KEY).map(str::to_owned),
-            verdict: self.annotation(VERDICT_KEY).map(str::to_owned),
-            is_refused,
+            overridden: annotated(OVERRIDE_KEY),
+            ticket: annotated(TICKET_KEY),
+            outcome,
         }
     }
 }
 
 impl Observation {
+    pub(super) fn is_refused(&self) -> bool {
+        self.outcome == TransitionOutcome::Refused
+    }
+
     /// Adds what the stored record says.
     fn add(&mut self, storage: Storage, object: &Stored<'_>) {
         let stamps = Stamps::of(|key| object.metadata.annotation(key).map(str::to_owned));
         self.status = object.metadata.label("status").and_then(|status| status.parse().ok());
-        self.holder = stamps.holder().map(str::to_owned);
+        self.holder = stamps.holder().map(printable_name);
         // Later writes of a revision have the same chart.
         let read = || chart_at_start(storage, &object.data).filter(|_| self.act == Act::Created);
-        self.chart = stamps.chart().map(str::to_owned).or_else(read);
+        let chart = stamps.chart().map(str::to_owned).or_else(read);
+        self.chart = chart.map(|chart| into_printable(chart, MAX_VALUE_BYTES));
     }
 }
 
-/// The revision of a release, by the name of its record.
-fn revision(namespace: &str, name: &str) -> Option<ChangedRelease> {
+/// The revision of a release, by the name of its record and the kind of that.
+fn revision(namespace: &str, name: &str, storage: &'static str) -> Option<ChangedRelease> {
     let RecordName { release, revision } = name.parse().ok()?;
-    Some(ChangedRelease { namespace: namespace.to_owned(), release: release.as_str().to_owned(), revision: revision.0 })
+    let (namespace, release) = (namespace.to_owned(), release.as_str().to_owned());
+    Some(ChangedRelease { namespace, release, revision: revision.0, storage })
 }

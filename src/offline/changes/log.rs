@@ -3,17 +3,39 @@
 use jiff::Timestamp;
 use memchr::memmem;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
+use super::reader::LogReader;
 use super::tally::FileTally;
-use crate::engine::decision::{TransitionKind, TransitionOutcome};
+use crate::engine::decision::{Groups, TransitionKind, TransitionOutcome};
 use crate::engine::release::Status;
-use crate::inspect::changes::{Change, ChangeSource, ChangedRelease};
+use crate::engine::text::{MAX_NAME_BYTES, into_printable};
+use crate::inspect::changes::{Change, ChangeSource, ChangedRelease, MAX_CHANGES, Newest, SharedGroups, Wanted};
 
 /// The message of the lines.
 const MESSAGE: &str = "transition";
 
 /// What every such line contains, and hardly another.
 const MARK: &[u8] = br#""transition""#;
+
+/// The longest value of a field other than a name, in bytes: a list of overrides or tickets.
+const MAX_VALUE_BYTES: usize = 1024;
+
+/// Reads the lines of transitions. Tools that collect logs put a time or a name before each line.
+pub(super) struct OwnLogReader<'w> {
+    changes: Newest<Change>,
+    wanted: &'w Wanted,
+    groups: SharedGroups,
+}
+
+/// What every line of the log has.
+#[derive(Deserialize)]
+struct AnyLine<'a> {
+    #[serde(borrow, rename = "message")]
+    _message: &'a RawValue,
+    #[serde(borrow, rename = "level")]
+    _level: &'a RawValue,
+}
 
 #[derive(Deserialize)]
 struct TransitionLine {
@@ -28,8 +50,11 @@ struct TransitionLine {
     release: String,
     #[serde(default)]
     revision: u64,
+    storage: Option<String>,
     user: Option<String>,
     groups: Option<String>,
+    #[serde(default)]
+    omitted_groups: u64,
     from: Option<String>,
     to: Option<String>,
     chart: Option<String>,
@@ -37,29 +62,60 @@ struct TransitionLine {
     holder: Option<String>,
     #[serde(rename = "override")]
     overridden: Option<String>,
+    ticket: Option<String>,
     freeze: Option<String>,
 }
 
-/// The change that a line tells, if it is one of a transition. Tools that collect logs put a time or a name before each line.
-pub(super) fn change(line: &[u8], tally: &mut FileTally) -> Result<Option<Change>, String> {
-    if memmem::find(line, MARK).is_none() {
-        return Ok(None);
+impl<'w> OwnLogReader<'w> {
+    pub(super) fn new(wanted: &'w Wanted) -> Self {
+        let changes = Newest::new(MAX_CHANGES, |change: &Change| change.time);
+        Self { changes, wanted, groups: SharedGroups::default() }
     }
-    let json = line.iter().position(|byte| *byte == b'{').map_or(line, |start| &line[start..]);
-    let read: TransitionLine =
-        serde_json::from_slice(json).map_err(|error| format!("it is no line of Interlock's log: {error}"))?;
-    if read.message != MESSAGE {
-        return Ok(None);
+}
+
+impl LogReader for OwnLogReader<'_> {
+    const EXPECTED: &'static str =
+        "a line of Interlock's log. Give the log of `interlock serve` in the format json (--log-format json)";
+
+    fn line(&mut self, line: &[u8], tally: &mut FileTally) -> Result<(), String> {
+        let json = line.iter().position(|byte| *byte == b'{').map_or(line, |start| &line[start..]);
+        if memmem::find(json, MARK).is_none() {
+            // One line tells whether the file is a log of Interlock; nothing happened if it has no transition.
+            tally.is_known = tally.is_known || serde_json::from_slice::<AnyLine<'_>>(json).is_ok();
+            return Ok(());
+        }
+        let read: TransitionLine =
+            serde_json::from_slice(json).map_err(|error| format!("it is no line of Interlock's log: {error}"))?;
+        if read.message != MESSAGE {
+            return Ok(());
+        }
+        tally.is_known = true;
+        let mut change = read.change()?;
+        if self.wanted.contains(&change) {
+            change.groups = self.groups.shared(change.groups);
+            self.changes.push(change);
+        }
+        Ok(())
     }
-    tally.known += 1;
-    read.change().map(Some)
+
+    fn into_changes(self) -> (Vec<Change>, usize) {
+        self.changes.into_sorted()
+    }
 }
 
 impl TransitionLine {
     fn change(self) -> Result<Change, String> {
         let (namespace, release) = self.release.split_once('/').ok_or("the transition has no release")?;
-        let release =
-            ChangedRelease { namespace: namespace.to_owned(), release: release.to_owned(), revision: self.revision };
+        let release = ChangedRelease {
+            namespace: namespace.to_owned(),
+            release: release.to_owned(),
+            revision: self.revision,
+            storage: match self.storage.as_deref() {
+                Some("ConfigMap") => "ConfigMap",
+                Some("Secret") => "Secret",
+                _ => return Err("storage: expected Secret or ConfigMap".to_owned()),
+            },
+        };
         let kind: TransitionKind = self.transition.parse().map_err(|error| format!("transition: {error}"))?;
         let outcome = TransitionOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == self.outcome);
         let status = |text: Option<String>| {
@@ -67,19 +123,75 @@ impl TransitionLine {
             status.map_err(|error| error.to_string())
         };
         let time = self.time.ok_or("the transition has no time")?;
-        let groups = self.groups.unwrap_or_default();
+        let groups = self.groups.as_deref().unwrap_or("[]");
+        let groups = Groups::parse(groups, self.omitted_groups).map_err(|error| format!("groups: {error}"))?;
+        let cut = |text: Option<String>, max_bytes| text.map(|text| into_printable(text, max_bytes));
         Ok(Change {
             from: status(self.from)?,
             to: status(self.to)?,
             outcome: outcome.ok_or("outcome: expected allowed, warned or refused")?,
-            user: self.user,
-            groups: groups.split(';').filter(|group| !group.is_empty()).map(str::to_owned).collect(),
-            holder: self.holder,
-            chart: self.chart,
+            user: cut(self.user, MAX_NAME_BYTES),
+            groups,
+            holder: cut(self.holder, MAX_NAME_BYTES),
+            chart: cut(self.chart, MAX_VALUE_BYTES),
             seconds: self.seconds,
-            overridden: self.overridden,
-            freeze: self.freeze,
+            overridden: cut(self.overridden, MAX_VALUE_BYTES),
+            ticket: cut(self.ticket, MAX_VALUE_BYTES),
+            freeze: cut(self.freeze, MAX_NAME_BYTES),
             ..Change::new(time, release, kind, ChangeSource::Log)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &[&str]) -> (Vec<Change>, FileTally, Vec<String>) {
+        let (wanted, mut tally) = (Wanted::default(), FileTally::default());
+        let mut reader = OwnLogReader::new(&wanted);
+        let mut bad = Vec::new();
+        for line in lines {
+            tally.lines += 1;
+            bad.extend(reader.line(line.as_bytes(), &mut tally).err());
+        }
+        (reader.into_changes().0, tally, bad)
+    }
+
+    const DECIDED: &str =
+        r#"{"timestamp":"2026-11-24T10:00:07.612Z","level":"INFO","message":"decided","user":"alice"}"#;
+
+    #[test]
+    fn a_quiet_log_is_a_log_and_other_files_are_none() {
+        for (line, wanted) in [
+            (DECIDED, true),
+            (&*format!("2026-11-24T10:00:07Z pod/interlock-0 {DECIDED}"), true),
+            (r#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","responseStatus":{"message":"m","code":403}}"#, false),
+            (r#"{"of":"another kind"}"#, false),
+            ("INFO transition: decided", false),
+        ] {
+            let (changes, tally, bad) = read(&["thread 'main' panicked", line, "{"]);
+            assert_eq!((changes.len(), tally.is_known, bad), (0, wanted, Vec::new()), "{line}");
+        }
+    }
+
+    #[test]
+    fn groups_are_read_as_they_are_whatever_they_are_called() {
+        let line = |groups: &str| {
+            format!(
+                r#"{{"level":"INFO","message":"transition","transition":"deployed","outcome":"allowed","storage":"Secret",
+                "time":"2026-11-24T10:00:07.598Z","user":"alice","release":"shop/web","revision":7,"to":"deployed",
+                "override":"shop/fix","ticket":"OPS-7"{groups}}}"#
+            )
+        };
+        let (changes, tally, bad) = read(&[&line(r#","groups":"[\"x;system:masters\",\"devs\"]","omitted_groups":3"#)]);
+        assert_eq!((changes.len(), tally.is_known, bad), (1, true, Vec::new()));
+        assert_eq!(
+            (changes[0].groups.names(), changes[0].groups.omitted()),
+            (&["x;system:masters", "devs"].map(String::from)[..], 3)
+        );
+        assert_eq!(changes[0].ticket.as_deref(), Some("OPS-7"));
+        assert!(read(&[&line("")]).0[0].groups.are_unknown());
+        assert_eq!(read(&[&line(r#","groups":"devs;ops""#)]).2, ["groups: expected a JSON list of texts"]);
     }
 }

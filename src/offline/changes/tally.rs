@@ -2,28 +2,23 @@
 
 use std::path::Path;
 
+use jiff::Timestamp;
+
 /// The most bad lines of a file that are named.
 const MAX_NAMED: usize = 5;
-
-/// How a file is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogKind {
-    /// Audit events of the API server.
-    Audit,
-    /// Interlock's log in JSON.
-    Own,
-}
 
 /// What was found in one file.
 #[derive(Debug, Default)]
 pub(super) struct FileTally {
     pub(super) lines: usize,
-    /// Lines of the expected kind, whether they tell a change or not.
-    pub(super) known: usize,
+    /// Whether a line of the expected kind was found, with a change or without.
+    pub(super) is_known: bool,
     pub(super) bad: usize,
     pub(super) named: Vec<String>,
     /// Writes of records whose objects the log does not contain.
     pub(super) without_objects: usize,
+    /// The times of the first event and of the last one.
+    pub(super) range: Option<(Timestamp, Timestamp)>,
     /// Why the rest of the file could not be read.
     pub(super) failure: Option<String>,
 }
@@ -36,8 +31,14 @@ impl FileTally {
         }
     }
 
-    /// What a reader must know of it.
-    pub(super) fn notes(&self, path: &Path, kind: LogKind) -> Vec<String> {
+    /// An event of this time was found.
+    pub(super) fn saw(&mut self, time: Timestamp) {
+        let (first, last) = self.range.unwrap_or((time, time));
+        self.range = Some((first.min(time), last.max(time)));
+    }
+
+    /// What a reader must know of it; `expected` is what its lines should be.
+    pub(super) fn notes(&self, path: &Path, expected: &str) -> Vec<String> {
         let mut notes = self.named.clone();
         let path = path.display();
         if self.bad > self.named.len() {
@@ -50,14 +51,8 @@ impl FileTally {
                 self.without_objects
             ));
         }
-        if self.known == 0 && self.lines > self.bad {
-            let wanted = match kind {
-                LogKind::Audit => "an audit event (apiVersion audit.k8s.io/v1)",
-                LogKind::Own => {
-                    "a transition. Give the log of `interlock serve` in the format json (--log-format json)"
-                }
-            };
-            notes.push(format!("{path}: none of its {} lines is {wanted}", self.lines));
+        if !self.is_known && self.lines > self.bad {
+            notes.push(format!("{path}: none of its {} lines is {expected}", self.lines));
         }
         notes.extend(self.failure.iter().map(|why| format!("{path}: {why}")));
         notes

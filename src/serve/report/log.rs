@@ -3,19 +3,16 @@
 //! at most 12 KiB before the log format escapes quotes.
 //!
 //! `verdict` is the answer to the API server. `rules` has the mode of each rule, as `manual-edit=audit`, followed by the
-//! reason if it was undecided, as `(late)`. `overridden` names the overrides that were used, and `ticket` their
-//! tickets. `repeated` marks a review that
-//! the API server sent again, which is counted nowhere else.
+//! reason if it was undecided, as `(late)`. `overridden` names the overrides that were used, and `ticket` their tickets.
+//! `repeated` marks a review that the API server sent again, which is counted nowhere else.
 //!
 //! A change of the status of a record has a second line, `transition`: a contract for programs, in `docs/changes.md`.
-
-use std::collections::BTreeSet;
 
 use crate::engine::decision::{Decision, DecisionFinding, Transition, TransitionOutcome};
 use crate::engine::release::Status;
 use crate::engine::text::{MAX_MESSAGE_BYTES, into_printable};
 
-/// The longest list of rules or overrides, in bytes.
+/// The longest list of rules, in bytes.
 const MAX_LIST_BYTES: usize = 1024;
 
 /// A level has to be known when the program is built. Nothing is computed for a level that is off.
@@ -33,8 +30,8 @@ macro_rules! line {
             verdict = if decision.allowed { "allowed" } else { "denied" },
             rules = rules(decision),
             reason = reason(decision),
-            overridden = overridden(decision),
-            ticket = tickets(decision),
+            overridden = decision.overrides(),
+            ticket = decision.tickets(),
             dry_run = decision.dry_run,
             repeated = decision.repeated,
             micros = u64::try_from(decision.took.as_micros()).unwrap_or(u64::MAX),
@@ -42,9 +39,6 @@ macro_rules! line {
         );
     }};
 }
-
-/// Separates groups: a comma may be part of the name of one, as in those of LDAP.
-const GROUP_SEPARATOR: &str = ";";
 
 /// Writes the lines. A denial is not an error of Interlock, so it is at level info too.
 pub(super) fn write(decision: &Decision) {
@@ -60,14 +54,16 @@ pub(super) fn write(decision: &Decision) {
 
 /// Writes the line of a transition. What is unknown is absent.
 fn write_transition(decision: &Decision, transition: &Transition) {
-    let groups = transition.groups.join(GROUP_SEPARATOR);
+    let known = |text: String| Some(text).filter(|text| !text.is_empty());
     tracing::info!(
         transition = transition.kind.as_str(),
         outcome = TransitionOutcome::of(decision).as_str(),
         time = format!("{:.3}", transition.time),
         uid = decision.uid,
         user = decision.user,
-        groups = Some(into_printable(groups, MAX_LIST_BYTES)).filter(|groups| !groups.is_empty()),
+        groups = transition.groups.to_json(),
+        omitted_groups = Some(transition.groups.omitted()).filter(|omitted| *omitted > 0),
+        storage = transition.storage,
         release = decision.release.as_ref().map(ToString::to_string),
         revision = transition.revision.map(|revision| revision.0),
         from = transition.from.map(Status::as_str),
@@ -75,7 +71,8 @@ fn write_transition(decision: &Decision, transition: &Transition) {
         chart = transition.chart,
         seconds = transition.seconds,
         holder = transition.holder,
-        "override" = Some(overrides(decision)).filter(|names| !names.is_empty()),
+        "override" = known(decision.overrides()),
+        ticket = known(decision.tickets()),
         freeze = transition.freeze,
         "transition"
     );
@@ -88,23 +85,6 @@ fn rules(decision: &Decision) -> String {
 fn reason(decision: &Decision) -> String {
     let messages = decision.findings.iter().map(|finding| finding.message.as_str());
     into_printable(messages.chain(decision.objection.as_deref()).collect::<Vec<_>>().join(" "), MAX_MESSAGE_BYTES)
-}
-
-fn overridden(decision: &Decision) -> String {
-    let names = decision.findings.iter().filter_map(|finding| finding.overridden.as_deref());
-    into_printable(names.collect::<Vec<_>>().join(","), MAX_LIST_BYTES)
-}
-
-/// Each ticket once.
-fn tickets(decision: &Decision) -> String {
-    let tickets: BTreeSet<_> = decision.findings.iter().filter_map(|finding| finding.ticket.as_deref()).collect();
-    into_printable(tickets.into_iter().collect::<Vec<_>>().join(","), MAX_LIST_BYTES)
-}
-
-/// Each override once, however many rules it opened.
-fn overrides(decision: &Decision) -> String {
-    let names: BTreeSet<_> = decision.findings.iter().filter_map(|finding| finding.overridden.as_deref()).collect();
-    into_printable(names.into_iter().collect::<Vec<_>>().join(","), MAX_LIST_BYTES)
 }
 
 fn rule(finding: &DecisionFinding) -> String {

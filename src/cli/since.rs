@@ -1,11 +1,11 @@
-//! The time since which reviews are reported.
+//! The value of `--since`: a time, or a duration before now.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
 /// Parses `24h` or `7d` (before now), `2026-11-20` or `2026-11-20T10:00:00Z`.
-pub(in crate::cli) fn since(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+pub(super) fn since(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if let Ok(timestamp) = text.parse::<Timestamp>() {
         return Ok(timestamp);
     }

@@ -1,0 +1,19 @@
+//! What reads the lines of one kind of log.
+
+use super::tally::FileTally;
+use crate::inspect::changes::Change;
+
+/// Reads the lines of one kind of log.
+pub(super) trait LogReader {
+    /// What a line of such a log is, for a file that has none.
+    const EXPECTED: &'static str;
+
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// Why the line cannot be parsed.
+    fn line(&mut self, line: &[u8], tally: &mut FileTally) -> Result<(), String>;
+
+    /// The newest changes in all lines, and the number of older ones that were not kept.
+    fn into_changes(self) -> (Vec<Change>, usize);
+}
