@@ -60,13 +60,14 @@ pub(crate) fn lookup_object(evidence: &Evidence, key: ObjectKey) -> Result<Optio
 
 /// Whether a ClusterExtension has migrated to revisions, which own its objects now. Its Helm records stay behind unchanged. That there
 /// are ClusterObjectSets with its name proves nothing: whoever may create them can name any extension.
-pub(crate) fn is_migrated(evidence: &Evidence, extension: &str) -> Result<bool, Undecided> {
-    let key = ObjectKey::new(olm::GROUP, olm::CLUSTER_EXTENSION, "", extension);
-    let text = lookup_object(evidence, key)?;
-    // An extension of another shape proves nothing either.
-    Ok(text
-        .and_then(|text| serde_json::from_str::<ClusterExtension<'_>>(text).ok())
-        .is_some_and(|it| it.has_revisions()))
+pub(crate) fn is_migrated(evidence: &Evidence, name: &str) -> Result<bool, Undecided> {
+    Ok(extension(evidence, name)?.is_some_and(|it| it.has_revisions()))
+}
+
+/// A ClusterExtension; `None` if it does not exist. One of another shape proves nothing either.
+pub(crate) fn extension<'e>(evidence: &'e Evidence, name: &str) -> Result<Option<ClusterExtension<'e>>, Undecided> {
+    let text = lookup_object(evidence, ObjectKey::new(olm::GROUP, olm::CLUSTER_EXTENSION, "", name))?;
+    Ok(text.and_then(|text| serde_json::from_str(text).ok()))
 }
 
 /// Whether a namespace is being deleted.

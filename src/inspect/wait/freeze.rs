@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::facts::Actor;
-use crate::engine::policy::{Policy, Scope, in_force};
+use crate::engine::policy::{Policy, Removal, Scope, in_force};
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::engine::review::{Operation, UserInfo};
 use crate::engine::rule::{Mode, RuleId};
@@ -78,6 +78,7 @@ impl Starter {
             owner: Some(storage.owner()),
             operation: Operation::Create,
             creates_record: true,
+            removal: Removal::Nothing,
         };
         let (freeze, until) = in_force(&policy.freezes, release, actor, now)?;
         (policy.mode(rule, &scope) == Mode::Enforce).then(|| FreezeInForce {
