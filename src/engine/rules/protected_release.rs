@@ -5,6 +5,7 @@
 //! pipelines and of managers uninstall by accident too. So are the writes that make a manager uninstall, and the deletion of the
 //! namespace. An upgrade deletes what its own revision no longer declares, and that passes.
 
+mod commits;
 mod declarations;
 mod objects;
 mod protection;
@@ -17,7 +18,7 @@ use crate::engine::rules::check::{Check, Rule};
 pub(super) static RULE: Rule = Rule {
     specification: Specification {
         id: "protected-release",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm, ReleaseOwner::Sveltos],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRemoval,
@@ -27,8 +28,8 @@ pub(super) static RULE: Rule = Rule {
                   history; uninstalling what has never been deployed, as `helm install --atomic` does after a failure; deleting a \
                   suspended HelmRelease, which leaves the release.",
         refused: "`helm uninstall` of a release under `protected` in the policy, by a person, a pipeline or a manager; deleting its \
-                  HelmRelease, its ClusterExtension or its namespace; removing the annotation interlock.dev/protected from these, \
-                  except by managers and controllers of the policy.",
+                  HelmRelease, its ClusterExtension or its namespace; a commit of Sveltos without it; removing the annotation \
+                  interlock.dev/protected from these, except by managers and controllers of the policy.",
         way_out: "Ask for a ReleaseOverride of protected-release, or take the release out of `protected` in the policy.",
         settings: &[],
     },

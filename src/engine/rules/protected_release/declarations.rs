@@ -1,6 +1,7 @@
 //! The doors of managers, and that of the whole namespace: deletions and edits after which a release is uninstalled, and edits that
 //! take the protection away.
 
+use super::commits;
 use super::protection::{Protection, ReleaseAtHome, is_installed, refusal};
 use crate::engine::evidence::{Freshness, Knowledge, Located, Query};
 use crate::engine::facts::{Declaration, DeclarationWrite, Namespace};
@@ -24,14 +25,13 @@ pub(super) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         Declaration::HelmRelease(written, _) => helm_release(case, written),
         Declaration::ClusterExtension(written) => extension(case, written),
         Declaration::Namespace(written) => namespace(case, written),
+        Declaration::ConfigurationGroup(..) => commits::check(case),
         // Whether what cannot be parsed is annotated is not known either, and most clusters protect nothing.
         Declaration::Unparsed { .. } if case.policy.protected.names_nothing() => Ok(Vec::new()),
         Declaration::Unparsed { kind: flux::HELM_RELEASE | olm::CLUSTER_EXTENSION | "Namespace", why, .. } => {
             Err(unread(&format!("it cannot be parsed ({why})")))
         }
-        Declaration::Unparsed { .. } | Declaration::ClusterObjectSet(_) | Declaration::ConfigurationGroup(..) => {
-            Ok(Vec::new())
-        }
+        Declaration::Unparsed { .. } | Declaration::ClusterObjectSet(_) => Ok(Vec::new()),
     }
 }
 
