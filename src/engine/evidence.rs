@@ -10,7 +10,7 @@ use super::flux::{self, Driver};
 use super::managed::{Marks, Origin};
 use super::object::ObjectKey;
 use super::release::manifest::{DocumentKey, WorkloadRef};
-use super::release::{History, ReleaseRef, Storage};
+use super::release::{History, Storage};
 use super::release_override::{self, Override};
 use super::sveltos::{self, Bundle, BundleRef};
 
@@ -85,7 +85,8 @@ pub enum Query {
     Bundles(Vec<BundleRef>),
     /// A namespace.
     Namespace { name: String },
-    /// The releases whose records or, as far as Flux reports it, whose objects are in a namespace, as the API server has them now.
+    /// The releases whose records are in a namespace, and those whose objects are, as far as Flux reports it or a record of OLM is
+    /// stamped so, as the API server has them now.
     ReleasesIn { namespace: String },
 }
 
@@ -222,8 +223,8 @@ pub enum Knowledge {
     Bundles(Result<Vec<Option<Bundle>>, String>),
     /// Of a namespace: whether it is terminating, and whether it is annotated as protected.
     Namespace { terminating: bool, protected: bool },
-    /// Of a namespace: the releases in it, with their records.
-    Releases(Vec<(ReleaseRef, History)>),
+    /// Of a namespace: the releases in it by their names, with their records.
+    Releases(Vec<(String, Located)>),
 }
 
 /// The answer to a query.

@@ -1,6 +1,7 @@
 //! What a request says by itself: actor, release, operation, change. No policy, no cluster.
 
 mod actor;
+mod added;
 mod change;
 mod declaration;
 mod managed;
@@ -11,6 +12,7 @@ mod storing_kind;
 mod target;
 
 pub use actor::{Actor, ActorKind};
+pub(crate) use added::{adds_finalizer, adds_owner};
 pub use change::{RecordBody, RecordChange, RecordSide, RecordWrite};
 pub use declaration::{Declaration, DeclarationWrite, Namespace};
 pub use managed::{EditedObject, ManagedWrite, ObjectChange};

@@ -11,8 +11,14 @@ use serde_json::value::RawValue;
 use super::json::cursor::{members, unquoted};
 use super::json::{RawObject, null_is_default, text_at, unreadable};
 
-/// The annotation by which an object says that what it releases is not taken away.
+/// The annotation by which an object says that nobody uninstalls what it releases.
 pub(crate) const PROTECTED: &str = "interlock.dev/protected";
+
+/// Whether a value of the annotation [`PROTECTED`] protects anything.
+#[must_use]
+pub(crate) fn protects(value: Option<&str>) -> bool {
+    value == Some("true")
+}
 
 /// Object metadata, as far as rules need it, borrowed from a review.
 #[derive(Debug, Default)]
@@ -113,7 +119,7 @@ impl Metadata<'_> {
     /// Whether the object is annotated as protected.
     #[must_use]
     pub fn is_protected(&self) -> bool {
-        self.annotation(PROTECTED) == Some("true")
+        protects(self.annotation(PROTECTED))
     }
 
     /// The value of a label.
@@ -147,7 +153,7 @@ impl OwnedMetadata {
     /// Whether the object is annotated as protected.
     #[must_use]
     pub fn is_protected(&self) -> bool {
-        self.annotations.get(PROTECTED).is_some_and(|value| value == "true")
+        protects(self.annotations.get(PROTECTED).map(String::as_str))
     }
 }
 

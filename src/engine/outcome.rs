@@ -12,8 +12,7 @@ pub use weighed::WeighedViolation;
 
 use annotations::annotations;
 
-use super::policy::{OnUndecided, Policy, Scope};
-use super::review::Operation;
+use super::policy::{OnUndecided, Policy, Removal, Scope};
 use super::rule::{FailsClosed, Mode};
 use super::text::{MAX_MESSAGE_BYTES, into_printable, printable};
 use super::violation::{Relief, Violation, ViolationKind};
@@ -85,10 +84,12 @@ fn denies(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> bool {
         // An answer that does not decide the rule will be the same at the next try.
         (ViolationKind::Unclear, FailsClosed::Always) => scope.creates_record,
         (_, FailsClosed::Always) => true,
-        (ViolationKind::Unclear, FailsClosed::OnDelete) => false,
-        (_, FailsClosed::OnDelete) => {
-            scope.operation == Operation::Delete && scope.owner.is_none() && policy.protected.may_cover(scope.release)
-        }
+        (ViolationKind::Unclear, FailsClosed::OnRemoval) => false,
+        (_, FailsClosed::OnRemoval) => match scope.removal {
+            Removal::Nothing => false,
+            Removal::Possible => policy.protected.may_cover(scope.release),
+            Removal::Protected => true,
+        },
         (_, FailsClosed::OnRecordCreate) => scope.creates_record,
         (_, FailsClosed::Never) => false,
     };
@@ -225,6 +226,7 @@ mod tests {
             owner: None,
             operation: Operation::Create,
             creates_record,
+            removal: Removal::Nothing,
         }
     }
 

@@ -19,7 +19,7 @@ pub use policies::Policies;
 pub use protected::{Protected, ProtectedReleases};
 pub use reason_pattern::ReasonPattern;
 pub use scalable_resource::ScalableResource;
-pub use scope::{Scope, When};
+pub use scope::{Removal, Scope, When};
 pub use settings::{
     AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, Modes, OnFirstInstall, OnUndecided,
     OnUnexplained, OverrideSettings, RecoverySettings, RuleSettings, StartedBy, WhenSuspended,

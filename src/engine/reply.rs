@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::engine::facts::{Actor, ActorKind};
     use crate::engine::outcome::{Outcome, weigh};
-    use crate::engine::policy::{Policy, Scope};
+    use crate::engine::policy::{Policy, Removal, Scope};
     use crate::engine::release::ReleaseRef;
     use crate::engine::review::Operation;
     use crate::engine::rule::RuleId;
@@ -166,6 +166,7 @@ mod tests {
             owner: None,
             operation: Operation::Update,
             creates_record: false,
+            removal: Removal::Nothing,
         };
         let violation = Violation {
             rule,

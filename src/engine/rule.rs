@@ -45,9 +45,9 @@ pub enum FailsClosed {
     Never,
     /// The CREATE of a release record, the only clean and atomic gate. Other requests are admitted with a warning.
     OnRecordCreate,
-    /// A deletion, unless of a record, where the policy may protect what is deleted: it cannot be undone. Other requests are admitted
-    /// with a warning.
-    OnDelete,
+    /// Whatever cannot be undone and may take away what is protected: a deletion, unless of a record, and the write of a record that
+    /// starts or ends an uninstall. Other requests are admitted with a warning.
+    OnRemoval,
     /// Every request for which the cluster gave no answer: the client retries within a minute, and a wrong admission cannot be
     /// undone.
     Always,

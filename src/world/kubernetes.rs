@@ -77,6 +77,7 @@ pub struct Cluster {
 
 /// Why HelmReleases have no answer.
 const HELM_RELEASES_UNKNOWN: &str = "the HelmReleases of the cluster are not known at the moment";
+const EXTENSIONS_UNKNOWN: &str = "the records of extensions are not known at the moment";
 
 /// How many objects are read at a time, so that the hundreds of objects of a large release fit into the time of a review.
 const CONCURRENT_READS: usize = 16;
@@ -341,9 +342,9 @@ impl Cluster {
         Ok(read::oldest_first(confirmed))
     }
 
-    /// The releases whose records are in a namespace, and those that Flux has installed into it: one LIST of each kind of record,
+    /// The releases whose records are in a namespace, and those that Flux or OLM has installed into it: one LIST of each kind of record,
     /// metadata only, and one for each release elsewhere.
-    async fn releases_in(&self, namespace: &str) -> Result<Vec<(ReleaseRef, History)>, Unavailable> {
+    async fn releases_in(&self, namespace: &str) -> Result<Vec<(String, Located)>, Unavailable> {
         let selector = ListParams::default().labels(RECORD_SELECTOR);
         let secrets = self.api.list::<Secret>(namespace, &selector).await?;
         let config_maps = self.api.list::<ConfigMap>(namespace, &selector).await?;
@@ -353,14 +354,19 @@ impl Cluster {
         for (storage, release, entry) in records {
             entries.entry((release.to_owned(), storage)).or_default().push(entry);
         }
-        let here =
-            entries.into_iter().map(|((name, _), found)| (ReleaseRef::new(namespace, &name), History::new(found)));
+        let here = entries.into_iter().map(|((name, storage), entries)| {
+            (name, RecordSet { storage, namespace: namespace.to_owned(), entries }.located(false))
+        });
         let mut releases: Vec<_> = here.collect();
-        let elsewhere = self.caches.helm_releases().installed_into(namespace).ok_or(HELM_RELEASES_UNKNOWN)?;
-        let elsewhere = elsewhere.into_iter().filter(|release| release.namespace != namespace);
-        let reads = elsewhere.map(async |release| {
-            let history = self.history(Storage::Secret, &release.namespace, &release.name).await?;
-            Ok((release, history))
+        let of_flux = self.caches.helm_releases().installed_into(namespace).ok_or(HELM_RELEASES_UNKNOWN)?;
+        let of_olm = self.caches.extensions_in(namespace).ok_or(EXTENSIONS_UNKNOWN)?;
+        let elsewhere = of_flux.into_iter().map(|release| (release, Storage::Secret));
+        let elsewhere = elsewhere.chain(of_olm.into_iter().map(|release| (release, Storage::OlmIndex)));
+        let elsewhere = elsewhere.filter(|(release, _)| release.namespace != namespace);
+        let reads = elsewhere.map(async |(release, storage)| {
+            let history = self.history(storage, &release.namespace, &release.name).await?;
+            let installed = storage == Storage::Secret;
+            Ok((release.name, Located { storage, namespace: release.namespace, history, installed }))
         });
         releases.extend(side_by_side(CONCURRENT_READS, reads).await?);
         Ok(releases)

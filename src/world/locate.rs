@@ -64,16 +64,23 @@ impl<'q> ReleaseQuery<'q> {
     }
 }
 
+impl RecordSet {
+    /// Whether these are records of OLM for objects in a namespace.
+    pub(super) fn is_of_extension_in(&self, target_namespace: &str) -> bool {
+        self.storage == Storage::OlmIndex && self.entries.iter().any(|entry| target(entry) == Some(target_namespace))
+    }
+
+    /// The records of a release in a namespace that is asked about.
+    pub(super) fn located(self, installed: bool) -> Located {
+        let Self { storage, namespace, entries } = self;
+        Located { storage, namespace, history: History::new(entries), installed }
+    }
+}
+
 /// What may be the records of a ClusterExtension among those of its name: those of OLM.
 pub(super) fn candidates_for_extension(record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<Located> {
     let ours = record_sets.into_iter().filter(|record_set| record_set.storage == Storage::OlmIndex);
-    let located = ours.map(|RecordSet { storage, namespace, entries }| Located {
-        storage,
-        namespace,
-        history: History::new(entries),
-        installed: false,
-    });
-    located.collect()
+    ours.map(|record_set| record_set.located(false)).collect()
 }
 
 /// The namespace of the objects of a record's release, where the record has that stamp.

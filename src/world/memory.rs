@@ -18,7 +18,7 @@ use super::read;
 use super::rollout::rollout;
 use super::{AnswerFuture, InFlight, Known, Payer, World, documents};
 use crate::engine::effort::Effort;
-use crate::engine::evidence::{Answer, Knowledge, Query, RecordRef, ScaledRef, Workload};
+use crate::engine::evidence::{Answer, Knowledge, Located, Query, RecordRef, ScaledRef, Workload};
 use crate::engine::flux::{self, Driver, HelmRelease};
 use crate::engine::json::{RawObject, first_at};
 use crate::engine::managed::{Marks, Origin};
@@ -190,22 +190,21 @@ impl Memory {
         RecordSet::gather(records)
     }
 
-    /// The releases whose records are in a namespace, and those that Flux has installed into it.
-    fn releases_in(&self, namespace: &str) -> Vec<(ReleaseRef, History)> {
-        let here = |keys: &BTreeSet<ObjectKey>| keys.iter().any(|key| key.namespace == namespace);
-        let objects = self.lock();
-        let named = objects.records.iter().filter(|(_, keys)| here(keys));
-        let named: BTreeSet<_> = named.map(|(name, _)| ReleaseRef::new(namespace, name)).collect();
-        drop(objects);
+    /// The releases whose records are in a namespace, and those that Flux or OLM has installed into it.
+    fn releases_in(&self, namespace: &str) -> Vec<(String, Located)> {
+        let names: Vec<_> = self.lock().records.keys().cloned().collect();
         let of_flux = self.helm_releases(|driver| driver.kube_config.is_none());
-        let elsewhere = of_flux.iter().filter_map(|driver| driver.installed_in(namespace).cloned());
-        let all: BTreeSet<_> = named.into_iter().chain(elsewhere).collect();
-        let with_records = all.into_iter().flat_map(|release| {
-            let record_sets = self.record_sets(&release.name).into_iter();
-            let own: Vec<_> = record_sets.filter(|set| set.namespace == release.namespace).collect();
-            own.into_iter().map(move |set| (release.clone(), History::new(set.entries)))
+        let installed: BTreeSet<_> = of_flux.iter().filter_map(|driver| driver.installed_in(namespace)).collect();
+        let releases = names.into_iter().flat_map(|name| {
+            let installed = &installed;
+            self.record_sets(&name).into_iter().filter_map(move |set| {
+                let by_flux = set.storage == Storage::Secret
+                    && installed.contains(&ReleaseRef::new(set.namespace.as_str(), name.as_str()));
+                let counts = set.namespace == namespace || by_flux || set.is_of_extension_in(namespace);
+                counts.then(|| (name.clone(), set.located(by_flux)))
+            })
         });
-        with_records.collect()
+        releases.collect()
     }
 
     fn helm_releases(&self, is_wanted: impl Fn(&Driver) -> bool) -> Vec<Driver> {

@@ -8,7 +8,7 @@ use crate::engine::evidence::Knowledge;
 use crate::engine::flux::Driver;
 use crate::engine::json::redacted;
 use crate::engine::managed::Marks;
-use crate::engine::object::{ObjectKey, PROTECTED};
+use crate::engine::object::{ObjectKey, PROTECTED, protects};
 use crate::engine::release::{Entry, Stamps, Storage};
 use crate::engine::release_override::{CREATED_BY, Override, OverrideSpec};
 use crate::engine::sveltos::{self, Bundle, BundleRef};
@@ -57,7 +57,7 @@ pub(super) fn namespace(metadata: &ObjectMeta) -> Knowledge {
     let annotation = metadata.annotations.as_ref().and_then(|all| all.get(PROTECTED));
     Knowledge::Namespace {
         terminating: metadata.deletion_timestamp.is_some(),
-        protected: annotation.is_some_and(|value| value == "true"),
+        protected: protects(annotation.map(String::as_str)),
     }
 }
 

@@ -186,7 +186,7 @@ fn rule_table() -> String {
         let Specification { summary, fails_closed, .. } = rule.specification();
         let undecided = match fails_closed {
             FailsClosed::Always => "refuse",
-            FailsClosed::OnDelete => "refuse a DELETE of what may be protected, admit the rest",
+            FailsClosed::OnRemoval => "refuse what may take a protected release away, admit the rest",
             FailsClosed::OnRecordCreate => "refuse a CREATE, admit the rest",
             FailsClosed::Never => "admit",
         };

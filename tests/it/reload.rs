@@ -12,7 +12,7 @@ use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use release_interlock::budget::Budget;
 use release_interlock::engine::facts::{Actor, ActorKind};
-use release_interlock::engine::policy::{Policies, Scope};
+use release_interlock::engine::policy::{Policies, Removal, Scope};
 use release_interlock::engine::policy_files::{LoadedPolicies, PolicyFiles};
 use release_interlock::engine::release::record::INFLATE_LIMIT;
 use release_interlock::engine::review::Operation;
@@ -90,6 +90,7 @@ impl Followed {
             owner: None,
             operation: Operation::Update,
             creates_record: false,
+            removal: Removal::Nothing,
         };
         self.policies.load().of(namespace).mode(rules::named("illegal-transition").unwrap(), &scope)
     }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::engine::evidence::Evidence;
 use crate::engine::facts::{ActorKind, Declaration, Facts, Subject, storing_kind, writes_override};
 use crate::engine::outcome::{Outcome, weigh};
-use crate::engine::policy::{Policy, Scope};
+use crate::engine::policy::{Policy, Removal, Scope};
 use crate::engine::release::{RecordName, Storage};
 use crate::engine::review::{Operation, Request};
 use crate::engine::rule::{FailsClosed, RuleId};
@@ -75,7 +75,12 @@ pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: 
     };
     let of_subject = of_subject(request, facts, policy, &scope, is_head);
     let may_disturb = may_disturb_object(request, facts, is_head && record.is_none());
-    let of_objects = Family::Objects.rules().chain(of_deletions(request)).filter(|_| may_disturb);
+    let of_removals = of_removals().filter(|_| match scope.removal {
+        Removal::Nothing => false,
+        Removal::Possible => may_disturb,
+        Removal::Protected => true,
+    });
+    let of_objects = Family::Objects.rules().filter(|_| may_disturb).chain(of_removals);
     let of_objects: Vec<_> = of_objects.filter(|rule| !of_subject.contains(rule)).collect();
     Outcome::of(policy, weigh(policy, &scope, of_subject.into_iter().chain(of_objects).map(undecided).collect()))
 }
@@ -96,10 +101,9 @@ fn of_subject(
     }
 }
 
-/// The rules that must not let a deletion through unjudged, whatever is deleted.
-fn of_deletions(request: &Request<'_>) -> impl Iterator<Item = RuleId> {
-    let is_closed = |rule: &RuleId| rule.specification().fails_closed == FailsClosed::OnDelete;
-    rules::all().filter(move |rule| request.operation == Operation::Delete && is_closed(rule))
+/// The rules that must not admit a removal unjudged, whatever is removed.
+fn of_removals() -> impl Iterator<Item = RuleId> {
+    rules::all().filter(|rule| rule.specification().fails_closed == FailsClosed::OnRemoval)
 }
 
 /// The rules over a declaration: those that are undecided when it cannot be parsed.
@@ -141,6 +145,10 @@ fn scope_of_head<'s>(request: &'s Request<'_>, facts: &Facts<'s>, record: Option
         owner: record.map(|_| Storage::Secret.owner()),
         operation: request.operation,
         creates_record: request.operation == Operation::Create && storing_kind(request).is_some(),
+        removal: match request.operation {
+            Operation::Delete if record.is_none() => Removal::Possible,
+            _ => Removal::Nothing,
+        },
     }
 }
 
@@ -184,20 +192,14 @@ mod tests {
         }
     }
 
-    /// Whether a deletion of a Service is admitted that was not judged.
+    /// Whether an unjudged deletion of a Service is admitted.
     fn may_go(policy: &str, annotations: &str) -> bool {
-        let policy = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n{policy}");
-        let policy = Policy::parse(&policy, Path::new("test")).unwrap();
-        let review = format!(
-            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u",
-               "kind":{{"version":"v1","kind":"Service"}},"resource":{{"version":"v1","resource":"services"}},"name":"web","namespace":"shop","operation":"DELETE","userInfo":{{}},"oldObject":
-               {{"metadata":{{"name":"web","labels":{{"app.kubernetes.io/managed-by":"Helm"}},"annotations":{annotations}}}}}}}}}"#
+        let request = format!(
+            r#""kind":{{"version":"v1","kind":"Service"}},"resource":{{"version":"v1","resource":"services"}},
+               "name":"web","namespace":"shop","operation":"DELETE","oldObject":
+               {{"metadata":{{"name":"web","labels":{{"app.kubernetes.io/managed-by":"Helm"}},"annotations":{annotations}}}}}"#
         );
-        let review = Review::parse(review.as_bytes()).unwrap();
-        let objects = RequestObjects::read(&review.request).unwrap();
-        let (bodies, effort) = (RecordBodies::default(), Effort::of_review());
-        let facts = Facts::of(&review.request, &objects, &bodies, &effort);
-        unjudged(&review.request, &facts, &policy, Unjudged::Late).allowed
+        is_admitted(policy, &request)
     }
 
     #[test]
@@ -212,6 +214,64 @@ mod tests {
             ("protected: {releases: [w*]}\nrules: {protected-release: {mode: warn}}", of_web, true),
         ] {
             assert_eq!(may_go(policy, annotations), admitted, "{policy} {annotations}");
+        }
+    }
+
+    /// Whether an unjudged request is admitted.
+    fn is_admitted(policy: &str, request: &str) -> bool {
+        let policy = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n{policy}");
+        let policy = Policy::parse(&policy, Path::new("test")).unwrap();
+        let review = format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","userInfo":{{}},{request}}}}}"#
+        );
+        let review = Review::parse(review.as_bytes()).unwrap();
+        let objects = RequestObjects::read(&review.request).unwrap();
+        let (bodies, effort) = (RecordBodies::default(), Effort::of_review());
+        let facts = Facts::of(&review.request, &objects, &bodies, &effort);
+        unjudged(&review.request, &facts, &policy, Unjudged::Late).allowed
+    }
+
+    #[test]
+    fn an_unjudged_start_of_an_uninstall_is_refused_only_where_the_release_may_be_protected() {
+        let side = |status: &str| {
+            format!(
+                r#"{{"type":"helm.sh/release.v1","metadata":{{"name":"sh.helm.release.v1.web.v5","labels":
+                   {{"owner":"helm","name":"web","version":"5","status":"{status}"}}}},"data":{{"release":"eA=="}}}}"#
+            )
+        };
+        for (policy, from, to, admitted) in [
+            ("rules: {}", "deployed", "uninstalling", true),
+            ("protected: {releases: [w*]}", "deployed", "uninstalling", false),
+            ("protected: {releases: [w*]}", "deployed", "uninstalled", false),
+            ("protected: {releases: [api]}", "deployed", "uninstalling", true),
+            ("protected: {releases: [w*]}", "deployed", "superseded", true),
+            ("protected: {releases: [w*]}", "uninstalling", "uninstalled", true),
+        ] {
+            let request = format!(
+                r#""kind":{{"version":"v1","kind":"Secret"}},"resource":{{"version":"v1","resource":"secrets"}},
+                   "name":"sh.helm.release.v1.web.v5","namespace":"shop","operation":"UPDATE","object":{},"oldObject":{}"#,
+                side(to),
+                side(from)
+            );
+            assert_eq!(is_admitted(policy, &request), admitted, "{policy} {from} {to}");
+        }
+    }
+
+    #[test]
+    fn what_is_annotated_keeps_its_annotation_unjudged_whatever_the_policy_names() {
+        let side = |annotations: &str| format!(r#"{{"metadata":{{"name":"shop","annotations":{annotations}}}}}"#);
+        let annotated = side(r#"{"interlock.dev/protected":"true"}"#);
+        for (old, new, operation, admitted) in [
+            (&annotated, "null", "DELETE", false),
+            (&annotated, &*side("{}"), "UPDATE", false),
+            (&annotated, &*annotated, "UPDATE", true),
+            (&side("{}"), "null", "DELETE", true),
+        ] {
+            let request = format!(
+                r#""kind":{{"version":"v1","kind":"Namespace"}},"resource":{{"version":"v1","resource":"namespaces"}},
+                   "name":"shop","namespace":"shop","operation":"{operation}","object":{new},"oldObject":{old}"#
+            );
+            assert_eq!(is_admitted("rules: {}", &request), admitted, "{operation} {old} {new}");
         }
     }
 

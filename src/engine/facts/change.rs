@@ -151,6 +151,15 @@ impl RecordWrite<'_> {
         }
     }
 
+    /// Whether the release is marked as being uninstalled, or as uninstalled, and was not before. The label counts as well as the body:
+    /// records are listed by it.
+    #[must_use]
+    pub fn uninstalls(&self) -> bool {
+        let is_uninstall = |status: Option<Status>| matches!(status, Some(Status::Uninstalling | Status::Uninstalled));
+        let marked = |side: &RecordSide<'_>| is_uninstall(side.status()) || is_uninstall(side.label_status());
+        marked(self.after) && !self.before.is_some_and(marked)
+    }
+
     /// Whether an operation ends: its record is at rest afterwards.
     #[must_use]
     pub fn ends(&self) -> bool {

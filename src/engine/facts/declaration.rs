@@ -11,6 +11,9 @@ use crate::engine::release::ReleaseRef;
 use crate::engine::review::{Operation, Request};
 use crate::engine::sveltos::{self, Commit, ConfigurationGroup, Requestor};
 
+/// The subresources through which the metadata of a Namespace can be written.
+const KEEPS_NO_METADATA: [&str; 2] = ["status", "finalize"];
+
 /// A write of an object that declares releases.
 #[derive(Debug)]
 pub enum Declaration<'r> {
@@ -69,7 +72,9 @@ impl<T> DeclarationWrite<'_, T> {
 impl<'r> Declaration<'r> {
     /// Reads the object of a request; `None` if it declares nothing.
     pub(super) fn read(request: &'r Request<'r>) -> Option<Self> {
-        if request.sub_resource().is_some() {
+        let is_namespace = request.kind.group.is_empty() && request.kind.kind == "Namespace";
+        // Of custom resources these keep the metadata.
+        if request.sub_resource().is_some_and(|sub| !(is_namespace && KEEPS_NO_METADATA.contains(&sub))) {
             return None;
         }
         let read = match (request.kind.group.as_ref(), request.kind.kind.as_ref()) {
@@ -146,6 +151,20 @@ impl Declaration<'_> {
             Self::ConfigurationGroup(written, _) => &written.name,
             Self::Namespace(written) => &written.name,
             Self::Unparsed { name, .. } => name,
+        }
+    }
+
+    /// Whether the object was annotated as protected, and is deleted or keeps no such annotation.
+    #[must_use]
+    pub fn loses_protection(&self) -> bool {
+        fn loses<T>(written: &DeclarationWrite<'_, T>, is_protected: impl Fn(&T) -> bool) -> bool {
+            written.before.as_ref().is_some_and(&is_protected) && !written.after.as_ref().is_some_and(&is_protected)
+        }
+        match self {
+            Self::ClusterExtension(written) => loses(written, |side| side.metadata.is_protected()),
+            Self::HelmRelease(written, _) => loses(written, |side| side.metadata.is_protected()),
+            Self::Namespace(written) => loses(written, |side| side.metadata.is_protected()),
+            Self::ClusterObjectSet(_) | Self::ConfigurationGroup(..) | Self::Unparsed { .. } => false,
         }
     }
 

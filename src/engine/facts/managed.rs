@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::added::adds_owner;
 use crate::engine::effort::Effort;
 use crate::engine::json::{RawObject, redacted};
 use crate::engine::managed::{Delta, ManagedFields, Marks, Owner, delta, may_be_marked};
@@ -53,6 +54,8 @@ pub enum ObjectChange<'r> {
 pub struct EditedObject<'r> {
     old_fields: Option<RawObject<'r>>,
     new_fields: Option<RawObject<'r>>,
+    /// Whether the object gets an owner that it did not have.
+    pub adds_owner: bool,
     /// The difference without the fields that the API server maintains; `None` if there is none.
     pub delta: Option<Delta<'r>>,
 }
@@ -91,6 +94,8 @@ impl<'r> ManagedWrite<'r> {
     pub(super) fn read(request: &'r Request<'r>) -> Result<Option<Self>, BadReview> {
         match (request.operation, request.sub_resource()) {
             (Operation::Update | Operation::Delete, None) => Self::of_object(request),
+            // Of most built-in kinds it writes the metadata too.
+            (Operation::Update, Some("status")) => Self::of_object(request),
             (Operation::Update, Some("scale")) => Self::of_scale(request).map(Some),
             _ => Ok(None),
         }
@@ -110,6 +115,7 @@ impl<'r> ManagedWrite<'r> {
                 let sides = EditedObject {
                     old_fields: before.managed_fields,
                     new_fields: after.managed_fields,
+                    adds_owner: adds_owner(before.owner_references, after.owner_references),
                     delta: delta(old.get(), new.get()).and_then(|delta| delta.without(&SERVER_MAINTAINED_FIELDS)),
                 };
                 ObjectChange::Edited { marks, marks_after: self::marks(&after).map(Box::new), sides }

@@ -18,6 +18,8 @@ pub struct Driver {
     pub being_deleted: bool,
     /// Whether Flux ignores the HelmRelease.
     pub suspended: bool,
+    /// Whether it is annotated as protected.
+    pub protected: bool,
     /// The cluster of the release in `spec`; `None` for this cluster.
     pub kube_config: Option<KubeConfig>,
     /// The longest time that Flux may wait without writing a record.
@@ -40,6 +42,7 @@ impl From<&HelmRelease> for Driver {
             created: read.metadata.creation_timestamp,
             being_deleted: read.metadata.deletion_timestamp.is_some(),
             suspended: read.spec.suspend,
+            protected: read.metadata.is_protected(),
             kube_config: read.spec.kube_config.clone(),
             longest_timeout: read.longest_timeout(),
             drift_detection: read.spec.drift_detection.clone(),
@@ -85,6 +88,12 @@ impl Driver {
         let installed = self.installed.as_ref().filter(|installed| installed.name == release);
         let here = self.kube_config.is_none() && self.installed_into == target_namespace;
         installed.filter(|_| here).map(|installed| installed.namespace.as_str())
+    }
+
+    /// The release that Flux reports as installed.
+    #[must_use]
+    pub fn installed(&self) -> Option<&ReleaseRef> {
+        self.installed.as_ref()
     }
 
     /// The release that Flux reports as installed into a namespace.

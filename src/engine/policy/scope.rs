@@ -23,6 +23,29 @@ pub struct Scope<'s> {
     pub operation: Operation,
     /// Whether the request creates a record.
     pub creates_record: bool,
+    pub removal: Removal,
+}
+
+/// What a request takes away, as far as it says so by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    Nothing,
+    /// An object that may belong to a release, what declares one, or by its record a release.
+    Possible,
+    /// An object that is annotated as protected, or that annotation.
+    Protected,
+}
+
+impl Removal {
+    fn of(facts: &Facts<'_>) -> Self {
+        let is_removal = match &facts.subject {
+            Subject::Record(..) => facts.record_write().is_some_and(|write| write.uninstalls()),
+            Subject::RecordChunk(_) => false,
+            Subject::Declaration(declaration) if declaration.loses_protection() => return Self::Protected,
+            Subject::Declaration(_) | Subject::Override(_) | Subject::Other => facts.operation == Operation::Delete,
+        };
+        if is_removal { Self::Possible } else { Self::Nothing }
+    }
 }
 
 impl<'s> Scope<'s> {
@@ -37,6 +60,7 @@ impl<'s> Scope<'s> {
             owner: None,
             operation: facts.operation,
             creates_record: false,
+            removal: Removal::of(facts),
         };
         match (&facts.subject, facts.managed) {
             (Subject::Record(target, change), _) => Self {

@@ -7,7 +7,7 @@ use super::*;
 use crate::engine::facts::{Actor, ActorKind};
 use crate::engine::policy::{
     AllowRollback, DroppedBundlesSettings, FluxExceptions, OnFirstInstall, OnUndecided, OnUnexplained,
-    OverrideSettings, RecoverySettings, Scope, ignored_fields,
+    OverrideSettings, RecoverySettings, Removal, Scope, ignored_fields,
 };
 use crate::engine::review::Operation;
 use crate::engine::rule::{Mode, RuleId};
@@ -24,6 +24,7 @@ fn scope(name: &str) -> Scope<'_> {
         owner: None,
         operation: Operation::Update,
         creates_record: false,
+        removal: Removal::Nothing,
     }
 }
 

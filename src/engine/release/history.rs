@@ -67,12 +67,18 @@ impl History {
         !gone && self.0.iter().any(|entry| entry.status == Status::Deployed || entry.status.is_in_flight())
     }
 
-    /// Whether a revision was deployed since the release was last uninstalled. `helm install --replace` marks what was uninstalled as
-    /// superseded, so that it looks like a revision of the same life.
+    /// Whether a revision was deployed since the release was last uninstalled.
     #[must_use]
     pub fn was_deployed(&self) -> bool {
-        let life = self.0.iter().take_while(|entry| entry.status != Status::Uninstalled);
-        life.map(|entry| entry.status).any(|status| matches!(status, Status::Deployed | Status::Superseded))
+        let is_deployed = self.newest_deployed().is_some();
+        match self.newest().map(|newest| newest.status) {
+            // An install begins a life. `helm install --replace` marks what was uninstalled before it as superseded.
+            Some(Status::PendingInstall) => is_deployed,
+            _ => {
+                let mut life = self.0.iter().take_while(|entry| entry.status != Status::Uninstalled);
+                is_deployed || life.any(|entry| entry.status == Status::Superseded)
+            }
+        }
     }
 
     /// The records above a revision, newest first.

@@ -35,7 +35,7 @@ pub(crate) fn records_of_extension<'l>(found: &'l [Located], policy: &Policy) ->
 
 /// Whether something that the author of records cannot write says that they are those of the release: Flux, in the status of a
 /// HelmRelease; the stamp of a manager; or that only the namespace's own manager can write there.
-fn is_proven(located: &Located, policy: &Policy) -> bool {
+pub(crate) fn is_proven(located: &Located, policy: &Policy) -> bool {
     let holder = located.history.newest().and_then(|newest| newest.stamps.holder());
     located.installed
         || holder.is_some_and(|holder| policy.managers.contains(holder))

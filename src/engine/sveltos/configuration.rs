@@ -94,6 +94,12 @@ impl ClusterConfiguration<'_> {
         self.of(profile).any(|delivered| delivered.lists(release))
     }
 
+    /// The releases that a profile has delivered.
+    pub(crate) fn releases_of<'c>(&'c self, profile: &'c ProfileRef<'_>) -> impl Iterator<Item = RemoteRelease> {
+        let charts = self.of(profile).flat_map(|delivered| &delivered.features).flat_map(|feature| &feature.charts);
+        charts.map(|chart| RemoteRelease::new(&chart.namespace, &chart.release_name))
+    }
+
     /// The references from which a profile has delivered objects, as kind, namespace and name. An object whose owner the agent
     /// does not name may come from any: its name is empty.
     pub(crate) fn sources_of<'c>(

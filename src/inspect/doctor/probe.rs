@@ -19,7 +19,7 @@ use super::registration::RECORD_ENTRY;
 use super::selector::{label_of, matches};
 use super::snapshot::Snapshot;
 use crate::engine::facts::{Actor, ActorKind};
-use crate::engine::policy::Scope;
+use crate::engine::policy::{Removal, Scope};
 use crate::engine::policy_files::LoadedPolicies;
 use crate::engine::release::stamps::HOLDER;
 use crate::engine::review::Operation;
@@ -128,7 +128,8 @@ fn policy_admits_silently(snapshot: &Snapshot, namespace: &str) -> bool {
     let actor = Actor { name: "", kind: ActorKind::Person, groups: &[] };
     let (release, kind, owner) = (Some(RELEASE), "Secret", Some("helm"));
     let operation = Operation::Create;
-    let scope = Scope { actor, namespace, release, kind, owner, operation, creates_record: true };
+    let scope =
+        Scope { actor, namespace, release, kind, owner, operation, creates_record: true, removal: Removal::Nothing };
     policies.of(namespace).mode(record_integrity::RULE.id(), &scope) < Mode::Warn
 }
 

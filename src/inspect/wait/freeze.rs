@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::facts::Actor;
-use crate::engine::policy::{Policy, Scope, in_force};
+use crate::engine::policy::{Policy, Removal, Scope, in_force};
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::engine::review::{Operation, UserInfo};
 use crate::engine::rule::{Mode, RuleId};
@@ -85,6 +85,7 @@ impl Starter {
             owner: Some(storage.owner()),
             operation: Operation::Create,
             creates_record: true,
+            removal: Removal::Nothing,
         };
         let home = ReleaseRef::new(storage.home(&release.namespace, of_objects), &release.name);
         let active = in_force(&policy.freezes, &home, actor, now)?;

@@ -105,6 +105,12 @@ impl Caches {
         in_sync.then(|| locate::candidates_for_extension(record_sets))
     }
 
+    /// The extensions, by the namespace of their records, whose objects are in a namespace; `None` if that is not known.
+    pub(super) fn extensions_in(&self, target_namespace: &str) -> Option<Vec<ReleaseRef>> {
+        let (found, in_sync) = self.secrets.read(|index| index.extensions_in(target_namespace));
+        in_sync.then_some(found)
+    }
+
     /// The newest record of a release by the namespace of its records, and whether the copies are in sync.
     pub(super) fn newest(&self, release: &ReleaseRef) -> (Option<NewestRecord>, bool) {
         let ReleaseRef { namespace, name } = release;

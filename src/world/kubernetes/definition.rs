@@ -5,8 +5,8 @@ use std::pin::pin;
 
 use futures_util::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client};
 use kube::runtime::watcher::{Config, Event, watcher};
+use kube::{Api, Client};
 use tokio::sync::watch::Sender;
 
 use super::watch::Attempts;

@@ -18,7 +18,7 @@ use super::reach::Reach;
 use super::watch::Feed;
 use crate::engine::flux::{self, DriftDetection, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus};
 use crate::engine::managed::Origin;
-use crate::engine::object::OwnedMetadata;
+use crate::engine::object::{OwnedMetadata, PROTECTED};
 use crate::engine::release::ReleaseRef;
 use crate::log_limit::OF_CLIENTS;
 use crate::readiness::Gate;
@@ -134,13 +134,14 @@ impl WatchedHelmRelease {
             Lenient::Parsed(status) => status.clone(),
             Lenient::Unparsed(_) => HelmReleaseStatus::default(),
         };
-        let ObjectMeta { namespace, name, creation_timestamp, deletion_timestamp, .. } = &self.metadata;
+        let ObjectMeta { namespace, name, creation_timestamp, deletion_timestamp, annotations, .. } = &self.metadata;
+        let protected = annotations.iter().flatten().filter(|(key, _)| *key == PROTECTED);
         let metadata = OwnedMetadata {
             namespace: namespace.clone().unwrap_or_default(),
             name: name.clone().unwrap_or_default(),
             creation_timestamp: creation_timestamp.as_ref().map(|time| time.0),
             deletion_timestamp: deletion_timestamp.as_ref().map(|time| time.0),
-            ..OwnedMetadata::default()
+            annotations: protected.map(|(key, value)| (key.clone(), value.clone())).collect(),
         };
         let spec = HelmReleaseSpec { drift_detection: DriftDetection::default(), ..spec.clone() };
         Some(Driver::from(&HelmRelease { metadata, spec, status }))

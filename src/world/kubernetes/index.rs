@@ -92,6 +92,13 @@ impl Index {
         found.map(|(location, records)| location.with(records)).collect()
     }
 
+    /// The extensions with a record that is stamped for objects in a namespace, unless their records are there too.
+    pub(super) fn extensions_in(&self, target_namespace: &str) -> Vec<ReleaseRef> {
+        let stamped = self.elsewhere.iter().filter(|(target, _)| *target.namespace == *target_namespace);
+        let extensions = stamped.flat_map(|(_, locations)| locations).filter(|it| it.storage == Storage::OlmIndex);
+        extensions.map(|location| ReleaseRef::new(&*location.namespace, &*location.release)).collect()
+    }
+
     /// The record sets of a release in the namespace of its records.
     pub(super) fn record_sets_in(&self, namespace: &str, release: &str) -> Vec<locate::RecordSet> {
         let locations = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| RecordLocation {

@@ -91,8 +91,8 @@ impl<'a> Protected<'a> {
 fn await_entries(namespace: &Namespace<'_>) {
     let alice = namespace.kubectl("alice");
     eventually(WHILE, "the deletion of a namespace is judged", || {
-        let told = alice.run(&["delete", "namespace", namespace.name(), "--dry-run=server"]);
-        if told.stderr.contains(RULE) { Ok(()) } else { Err(told.to_string()) }
+        let deletion = alice.run(&["delete", "namespace", namespace.name(), "--dry-run=server"]);
+        if deletion.stderr.contains(RULE) { Ok(()) } else { Err(deletion.to_string()) }
     });
 }
 
@@ -124,6 +124,18 @@ fn nobody_takes_a_protected_release_away_without_an_override() {
         strip("app.kubernetes.io/managed-by-", "label").expect_failure(&[RULE]);
         strip("meta.helm.sh/release-name=thief", "annotate").expect_failure(&[RULE]);
         strip("team=blue", "label").expect_success();
+        // The garbage collector would delete what has an owner that does not exist.
+        let adopt = |kind: &str, who: &Identity| {
+            let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "none"});
+            let patch = json!({"metadata": {"ownerReferences": [owner]}}).to_string();
+            namespace.kubectl_as(who).run(&["patch", kind, "--dry-run=server", "--type=merge", "-p", &patch])
+        };
+        adopt("widget/demo", &plane.person("alice")).expect_failure(&[RULE, "the garbage collector may delete it"]);
+        adopt("widget/demo", &ci).expect_success();
+        // The status of a built-in kind takes its metadata along.
+        let annotate = r#"{"metadata":{"annotations":{"meta.helm.sh/release-name":"thief"}}}"#;
+        let through_status = ["patch", "deployment/demo", "--subresource=status", "--type=merge", "-p", annotate];
+        namespace.kubectl_as(&ci).fails(&through_status, &[RULE]);
 
         // Upgrades, what they leave out, their rollback, and the pruning of the history pass.
         it.helm.ok(&["upgrade", "demo", it.chart.path(), "--set=note=two"]);
@@ -179,7 +191,7 @@ fn flux_and_its_pruning_keep_a_protected_release() {
 }
 
 #[test]
-fn people_do_not_take_the_annotation_off() {
+fn only_managers_remove_the_annotation() {
     let plane = plane();
     let probe = Protected::install(&plane, "protected-probe", HelmVersion::V4);
     await_entries(&probe.namespace);
@@ -195,11 +207,23 @@ fn people_do_not_take_the_annotation_off() {
     it.namespace
         .kubectl("alice")
         .fails(&["delete", "namespace", name], &[RULE, "the annotation interlock.dev/protected"]);
-    for value in ["interlock.dev/protected-", "interlock.dev/protected=false"] {
-        annotate(&alice, value).expect_failure(&[RULE, "people do not take it off"]);
+    for who in [&alice, &ci] {
+        for value in ["interlock.dev/protected-", "interlock.dev/protected=false"] {
+            annotate(who, value).expect_failure(&[RULE, "only managers and controllers of the policy remove it"]);
+        }
     }
+    let remove = r#"{"metadata":{"annotations":{"interlock.dev/protected":null}}}"#;
+    let through_status = ["patch", "namespace", name, "--subresource=status", "--type=merge", "-p", remove];
+    it.namespace.kubectl("admin").fails(&through_status, &[RULE]);
     annotate(&alice, "team=blue").expect_success();
-    annotate(&ci, "interlock.dev/protected-").expect_success();
+    // A HelmRelease in an annotated namespace is guarded like its release.
+    let object = helm_release(name, "site", json!({"releaseName": "site", "timeout": "10s"}));
+    it.namespace.kubectl("bob").with_file("create", &object, &[]).expect_success();
+    installed(&it.namespace, "site", &it.namespace);
+    let delete = ["delete", "helmrelease/site"];
+    it.namespace.kubectl("bob").fails(&delete, &[RULE, "Flux would uninstall release", "of Namespace annotated"]);
+    annotate(&account(&plane, "flux-system", "kustomize-controller"), "interlock.dev/protected-").expect_success();
+    it.namespace.kubectl("bob").ok(&["delete", "helmrelease/site", "--dry-run=server"]);
     it.helm.ok(&["uninstall", "demo"]);
     it.expect_gone();
 }
@@ -217,9 +241,9 @@ fn nothing_of_a_protected_release_goes_while_the_webhook_is_away() {
     it.namespace.kubectl("alice").fails(&["delete", "namespace", it.namespace.name()], &[away]);
     other.kubectl("alice").ok(&["delete", "configmap/plain"]);
     plane.webhook().restart();
-    // Nobody saw how this uninstall began, so it does not go on either.
+    // The uninstall has not even begun.
     let statuses = it.namespace.records(DRIVER, "demo");
-    assert_eq!(statuses.last().unwrap().body_status, "uninstalling", "{}", records::summary(&statuses));
+    assert_eq!(statuses.last().unwrap().body_status, "deployed", "{}", records::summary(&statuses));
     it.expect_kept(&plane.person("alice"));
     override_protection(&it.namespace);
     it.helm.ok(&["uninstall", "demo"]);

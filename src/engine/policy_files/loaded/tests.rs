@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::engine::facts::{Actor, ActorKind};
-use crate::engine::policy::{AllowRollback, FluxExceptions, OnUndecided, Scope, StartedBy, WhenSuspended};
+use crate::engine::policy::{AllowRollback, FluxExceptions, OnUndecided, Removal, Scope, StartedBy, WhenSuspended};
 use crate::engine::policy_files::{SettingOrigin, in_force};
 use crate::engine::review::Operation;
 use crate::engine::rule::{Mode, RuleId};
@@ -36,6 +36,7 @@ fn mode(policies: &Policies, namespace: &str, rule: RuleId, user: &str) -> Mode 
         owner: None,
         operation: Operation::Update,
         creates_record: false,
+        removal: Removal::Nothing,
     };
     policies.of(namespace).mode(rule, &scope)
 }

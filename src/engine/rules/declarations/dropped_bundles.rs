@@ -14,6 +14,7 @@ mod delivered;
 mod delivery;
 mod explained;
 mod releases;
+pub(crate) mod removed;
 mod required;
 mod sources;
 mod staged;

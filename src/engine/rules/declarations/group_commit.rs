@@ -54,11 +54,17 @@ impl<'a> GroupCommit<'a> {
     /// The commit of a request whose bundles the agent would take as complete. Also `None` for a feature that cannot lose a part,
     /// and for a commit that removes everything, is a dry run (often partial), or still waits for bundles.
     pub(crate) fn delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
-        let delivers = |commit: &Self| {
-            let is_off = commit.requestor.is_safe() || commit.group.removes() || commit.group.spec.dry_run;
-            !is_off && !commit.waits()
-        };
-        Ok(Self::of(case)?.filter(delivers))
+        Ok(Self::of(case)?.filter(Self::delivers))
+    }
+
+    /// The same, or a commit that removes everything: one after which the agent may remove something.
+    pub(crate) fn removing_or_delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
+        Ok(Self::of(case)?.filter(|commit| commit.group.removes() || commit.delivers()))
+    }
+
+    fn delivers(&self) -> bool {
+        let is_off = self.requestor.is_safe() || self.group.removes() || self.group.spec.dry_run;
+        !is_off && !self.waits()
     }
 
     /// Whether its bundles are still being written and nothing else changes. Sveltos writes such a group for each bundle; the list
@@ -183,7 +189,8 @@ impl SummaryCommit<'_> {
         Refusal::new(sentence, way_out).about(self.release())
     }
 
-    fn release(&self) -> ReleaseRef {
+    /// The commit, as overrides name it.
+    pub(crate) fn release(&self) -> ReleaseRef {
         self.name.release(self.namespace)
     }
 

@@ -90,21 +90,28 @@ impl<'a> ObjectCase<'a> {
         if self.deletes() { self.find_conflict(JudgedAs::Uninstall) } else { Ok(None) }
     }
 
-    /// Checks caches first, then the API server: a cache may say that there is no conflict, and only the API server that there is
-    /// one.
-    fn find_conflict(&self, judged_as: JudgedAs) -> Result<Option<OwnershipConflict>, Undecided> {
-        if self.is_exempt() || self.write.being_deleted || self.changes_nothing() {
-            return Ok(None);
-        }
-        // If the API server was queried, the caches have already shown a conflict.
+    /// What a check finds, by caches first, then by the API server: a cache may say that there is nothing, and only the API server that
+    /// there is something.
+    pub(crate) fn confirmed<T>(
+        &self,
+        check: impl Fn(Freshness) -> Result<Option<T>, Undecided>,
+    ) -> Result<Option<T>, Undecided> {
+        // If the API server was queried, the caches have already shown something.
         if !self.evidence.is_live() {
-            match self.conflict_by(Freshness::Cached, judged_as) {
+            match check(Freshness::Cached) {
                 Ok(None) => return Ok(None),
                 Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
                 Ok(Some(_)) | Err(_) => {}
             }
         }
-        self.conflict_by(Freshness::Live, judged_as)
+        check(Freshness::Live)
+    }
+
+    fn find_conflict(&self, judged_as: JudgedAs) -> Result<Option<OwnershipConflict>, Undecided> {
+        if self.is_exempt() || self.write.being_deleted || self.changes_nothing() {
+            return Ok(None);
+        }
+        self.confirmed(|freshness| self.conflict_by(freshness, judged_as))
     }
 
     /// `Deployment shop/web`.

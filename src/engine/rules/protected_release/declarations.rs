@@ -1,16 +1,19 @@
-//! The doors of managers, and that of the whole namespace: what is deleted or changed so that a release goes.
+//! The doors of managers, and that of the whole namespace: deletions and edits after which a release is uninstalled, and edits that
+//! take the protection away.
 
-use super::protection::{Reason, refusal, stands};
-use crate::engine::evidence::{Freshness, Knowledge, Query};
-use crate::engine::facts::{ActorKind, Declaration, DeclarationWrite, Namespace};
+use super::commits;
+use super::protection::{Protection, ReleaseAtHome, is_installed, refusal};
+use crate::engine::evidence::{Freshness, Knowledge, Located, Query};
+use crate::engine::facts::{Declaration, DeclarationWrite, Namespace};
 use crate::engine::flux::{self, HelmRelease, InstalledRelease};
 use crate::engine::object::{PROTECTED, annotation_pointer};
 use crate::engine::olm::{self, ClusterExtension};
-use crate::engine::release::{History, ReleaseRef};
+use crate::engine::release::{ReleaseRef, Storage};
 use crate::engine::rules::check::{CheckedAll, Refusal};
 use crate::engine::rules::declarations::case::{DeclarationCase, unread};
 use crate::engine::rules::declarations::retarget;
-use crate::engine::rules::home::records_of_extension;
+use crate::engine::rules::flux_release::helm_releases_in;
+use crate::engine::rules::home::{is_proven, records_of_extension};
 use crate::engine::rules::undecided::{Undecided, lookup};
 use crate::engine::rules::wording::quoted;
 
@@ -22,37 +25,32 @@ pub(super) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         Declaration::HelmRelease(written, _) => helm_release(case, written),
         Declaration::ClusterExtension(written) => extension(case, written),
         Declaration::Namespace(written) => namespace(case, written),
+        Declaration::ConfigurationGroup(..) => commits::check(case),
         // Whether what cannot be parsed is annotated is not known either, and most clusters protect nothing.
         Declaration::Unparsed { .. } if case.policy.protected.names_nothing() => Ok(Vec::new()),
         Declaration::Unparsed { kind: flux::HELM_RELEASE | olm::CLUSTER_EXTENSION | "Namespace", why, .. } => {
             Err(unread(&format!("it cannot be parsed ({why})")))
         }
-        Declaration::Unparsed { .. } | Declaration::ClusterObjectSet(_) | Declaration::ConfigurationGroup(..) => {
-            Ok(Vec::new())
-        }
+        Declaration::Unparsed { .. } | Declaration::ClusterObjectSet(_) => Ok(Vec::new()),
     }
 }
 
-/// What a write does to a protected object.
-enum Act {
-    /// It is deleted.
-    Deletes,
-    /// A person takes the annotation off.
-    TakesOff,
-    /// Neither.
-    Other,
+/// How a write takes the protection of an object away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Removal {
+    /// The object is deleted.
+    OfObject,
+    /// The annotation is removed, by somebody who is no manager: managers write what Git has.
+    OfAnnotation,
 }
 
-impl Act {
-    fn of<T>(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, T>, is_protected: impl Fn(&T) -> bool) -> Self {
-        let was_protected = written.before.as_ref().is_some_and(&is_protected);
-        match &written.after {
-            None => Self::Deletes,
-            Some(after) if was_protected && !is_protected(after) && case.facts.actor.kind == ActorKind::Person => {
-                Self::TakesOff
-            }
-            Some(_) => Self::Other,
+fn removal<T>(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, T>) -> Option<Removal> {
+    match &written.after {
+        None => Some(Removal::OfObject),
+        Some(_) if case.declaration.loses_protection() && !case.policy.managers.contains(case.facts.actor.name) => {
+            Some(Removal::OfAnnotation)
         }
+        Some(_) => None,
     }
 }
 
@@ -63,26 +61,29 @@ fn helm_release(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmR
     let Some(installed) = before.installed() else {
         return Ok(Vec::new());
     };
-    let act = Act::of(case, written, |side| side.metadata.is_protected());
-    let gives_up = match (&act, &written.after) {
+    let removal = removal(case, written);
+    let concerns = match (removal, &written.after) {
         // Flux leaves the release of a HelmRelease that it ignores.
-        (Act::Deletes, _) => !before.spec.suspend,
-        (Act::TakesOff, _) => true,
-        (Act::Other, after) => {
-            !written.same_spec && after.as_ref().is_some_and(|after| retarget::abandons(before, after, installed))
-        }
+        (Some(Removal::OfObject), _) => !before.spec.suspend,
+        (Some(Removal::OfAnnotation), _) => true,
+        (None, Some(after)) => !written.same_spec && retarget::abandons(before, after, installed),
+        (None, None) => false,
     };
-    let release = installed.release();
-    let reason = if case.policy.protected.covers(&release) { Reason::Policy } else { Reason::Annotation };
-    if !gives_up
-        || (reason == Reason::Annotation && !before.metadata.is_protected())
-        || !stands_in_flux(case, before, installed)?
-    {
+    if !concerns {
         return Ok(Vec::new());
     }
-    Ok(vec![match act {
-        Act::TakesOff => taken_off(case, release),
-        Act::Deletes => {
+    let at_home = ReleaseAtHome::new(Storage::Secret, installed.release(), None);
+    let Some(protection) = protection(case, &at_home, before.metadata.is_protected())? else {
+        return Ok(Vec::new());
+    };
+    if !is_installed_by_flux(case, before, installed)? {
+        return Ok(Vec::new());
+    }
+    let release = at_home.release;
+    let sentence = || uninstalls(case, "Flux", &release, &protection);
+    Ok(vec![match removal {
+        Some(Removal::OfAnnotation) => annotation_removed(case, release),
+        Some(Removal::OfObject) => {
             let (namespace, name) = (case.declaration.namespace(), case.declaration.name());
             let patch = r#"{"spec":{"suspend":true}}"#;
             let suspend =
@@ -90,17 +91,17 @@ fn helm_release(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmR
             let keep = format!(
                 "To delete the HelmRelease and keep its release, suspend it first ({suspend}), and try again. "
             );
-            refusal(case.policy, release.clone(), uninstalls(case, "Flux", &release, reason), &keep)
+            refusal(case.policy, release.clone(), sentence(), &keep)
         }
-        Act::Other => {
+        None => {
             let keep = "Create another HelmRelease for the new release. ";
-            refusal(case.policy, release.clone(), uninstalls(case, "Flux", &release, reason), keep).at("/spec")
+            refusal(case.policy, release.clone(), sentence(), keep).at("/spec")
         }
     }])
 }
 
 /// Whether a revision of the installed release was ever deployed. The records of another cluster are not known.
-fn stands_in_flux(
+fn is_installed_by_flux(
     case: &DeclarationCase<'_>,
     before: &HelmRelease,
     installed: InstalledRelease<'_>,
@@ -109,29 +110,35 @@ fn stands_in_flux(
 }
 
 fn extension(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, ClusterExtension<'_>>) -> CheckedAll {
-    let Some(before) = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none()) else {
+    let before = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none());
+    let (Some(before), Some(removal)) = (before, removal(case, written)) else {
         return Ok(Vec::new());
     };
-    let act = Act::of(case, written, |side| side.metadata.is_protected());
     // An extension has no namespace; its objects have.
-    let by_policy = case.policy.protected.covers(&ReleaseRef::new(&*before.spec.namespace, &written.name));
-    let reason = if by_policy { Reason::Policy } else { Reason::Annotation };
-    let is_protected = by_policy || before.metadata.is_protected();
-    if matches!(act, Act::Other) || !is_protected || !stands_in_olm(case, before, &written.name)? {
+    let release = ReleaseRef::new("", &*written.name);
+    let at_home = ReleaseAtHome::new(Storage::OlmIndex, release, Some(&before.spec.namespace));
+    let Some(protection) = protection(case, &at_home, before.metadata.is_protected())? else {
+        return Ok(Vec::new());
+    };
+    if !is_installed_by_olm(case, before, &written.name)? {
         return Ok(Vec::new());
     }
-    let release = ReleaseRef::new("", &*written.name);
-    Ok(vec![match act {
-        Act::TakesOff => taken_off(case, release),
-        Act::Deletes | Act::Other => {
-            let sentence = uninstalls(case, "OLM", &release, reason);
+    let release = at_home.release;
+    Ok(vec![match removal {
+        Removal::OfAnnotation => annotation_removed(case, release),
+        Removal::OfObject => {
+            let sentence = uninstalls(case, "OLM", &release, &protection);
             refusal(case.policy, release, sentence, "")
         }
     }])
 }
 
 /// Whether OLM has ever deployed the extension.
-fn stands_in_olm(case: &DeclarationCase<'_>, before: &ClusterExtension<'_>, name: &str) -> Result<bool, Undecided> {
+fn is_installed_by_olm(
+    case: &DeclarationCase<'_>,
+    before: &ClusterExtension<'_>,
+    name: &str,
+) -> Result<bool, Undecided> {
     if before.has_revisions() {
         return Ok(true);
     }
@@ -140,49 +147,75 @@ fn stands_in_olm(case: &DeclarationCase<'_>, before: &ClusterExtension<'_>, name
         Some(Knowledge::Release(found)) => records_of_extension(found, case.policy),
         _ => None,
     };
-    Ok(found.is_some_and(|located| stands(&located.history)))
+    Ok(found.is_some_and(|located| is_installed(&located.history)))
 }
 
+/// The namespace goes with its records, with the objects of releases whose records are elsewhere, and with its HelmReleases.
 fn namespace(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, Namespace<'_>>) -> CheckedAll {
-    let Some(before) = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none()) else {
+    let before = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none());
+    let (Some(before), Some(removal)) = (before, removal(case, written)) else {
         return Ok(Vec::new());
     };
-    let act = Act::of(case, written, |side| side.metadata.is_protected());
     let is_annotated = before.metadata.is_protected();
-    if matches!(act, Act::Other) || (!is_annotated && case.policy.protected.names_nothing()) {
-        return Ok(Vec::new());
-    }
-    let standing = releases_in(case, &written.name)?.iter().filter(|(_, history)| stands(history));
-    let refusals = standing.filter_map(|(release, _)| {
-        let reason = match case.policy.protected.covers(release) {
-            true => Reason::Policy,
-            false if is_annotated => Reason::Annotation,
-            false => return None,
-        };
-        if matches!(act, Act::TakesOff) {
-            return Some(taken_off(case, release.clone()));
+    let mut refusals = Vec::new();
+    if is_annotated || !case.policy.protected.names_nothing() {
+        for (name, located) in releases_in(case, &written.name)? {
+            // Anybody can write a record somewhere that names this namespace.
+            let counts = located.namespace == written.name || is_proven(located, case.policy);
+            let at_home = ReleaseAtHome::of_records(located, name);
+            if !counts || !is_installed(&located.history) || !(is_annotated || at_home.is_covered(case.policy)) {
+                continue;
+            }
+            refusals.push(match removal {
+                Removal::OfAnnotation => annotation_removed(case, at_home.release),
+                Removal::OfObject if at_home.is_covered(case.policy) => {
+                    held(case, at_home.release, &Protection::Policy)
+                }
+                Removal::OfObject => held(case, at_home.release, &Protection::Annotation(case.subject())),
+            });
         }
-        let sentence = format!("{} holds release {release}, and {} protects it.", case.subject(), reason.words());
-        Some(refusal(case.policy, release.clone(), sentence, ""))
-    });
-    Ok(refusals.collect())
+    }
+    if removal == Removal::OfObject && refusals.is_empty() {
+        for driver in helm_releases_in(case.evidence, &written.name)?.iter().filter(|driver| driver.protected) {
+            // Flux leaves the release of a HelmRelease that it ignores.
+            let installed = driver.installed().filter(|_| !driver.suspended && !driver.being_deleted);
+            let declaration = format!("HelmRelease {}/{}", driver.namespace, driver.name);
+            refusals.extend(installed.map(|it| held(case, it.clone(), &Protection::Annotation(declaration))));
+        }
+    }
+    Ok(refusals)
 }
 
-fn releases_in<'a>(case: &DeclarationCase<'a>, namespace: &str) -> Result<&'a [(ReleaseRef, History)], Undecided> {
+fn releases_in<'a>(case: &DeclarationCase<'a>, namespace: &str) -> Result<&'a [(String, Located)], Undecided> {
     match lookup(case.evidence, Query::ReleasesIn { namespace: namespace.to_owned() })? {
         Some(Knowledge::Releases(found)) => Ok(found),
         _ => Ok(&[]),
     }
 }
 
-/// `HelmRelease shop/web cannot go: Flux would uninstall release shop/web, and the policy protects it.`
-fn uninstalls(case: &DeclarationCase<'_>, manager: &str, release: &ReleaseRef, reason: Reason) -> String {
-    format!("{}: {manager} would uninstall release {release}, and {} protects it.", case.subject(), reason.words())
+/// What protects the release of the declaration of a request.
+fn protection(
+    case: &DeclarationCase<'_>,
+    at_home: &ReleaseAtHome,
+    is_annotated: bool,
+) -> Result<Option<Protection>, Undecided> {
+    at_home.protection_declared_by((case.subject(), is_annotated), case.policy, case.evidence)
 }
 
-fn taken_off(case: &DeclarationCase<'_>, release: ReleaseRef) -> Refusal {
+/// `HelmRelease shop/web: Flux would uninstall release shop/web, and the policy protects it.`
+fn uninstalls(case: &DeclarationCase<'_>, manager: &str, release: &ReleaseRef, protection: &Protection) -> String {
+    format!("{}: {manager} would uninstall release {release}, and {} protects it.", case.subject(), protection.words())
+}
+
+/// `Namespace shop holds release shop/web, and the policy protects it.`
+fn held(case: &DeclarationCase<'_>, release: ReleaseRef, protection: &Protection) -> Refusal {
+    let sentence = format!("{} holds release {release}, and {} protects it.", case.subject(), protection.words());
+    refusal(case.policy, release, sentence, "")
+}
+
+fn annotation_removed(case: &DeclarationCase<'_>, release: ReleaseRef) -> Refusal {
     let sentence = format!(
-        "{}: the annotation {PROTECTED} protects release {release}, and people do not take it off.",
+        "{}: the annotation {PROTECTED} protects release {release}, and only managers and controllers of the policy remove it.",
         case.subject()
     );
     refusal(case.policy, release, sentence, "Remove it where the object comes from, usually Git. ")

@@ -1,42 +1,64 @@
-//! The second door: the deletions of an uninstall, whatever account sends them, and edits after which nobody would know whose object it
-//! is.
+//! The second door: the deletions of an uninstall, whatever account sends them, and edits that lead to the deletion of an object or
+//! hide whose it is.
 
-use super::protection::{Reason, refusal, stands};
+use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installed, refusal};
 use crate::engine::evidence::{Freshness, Located};
 use crate::engine::facts::{ActorKind, ObjectChange};
 use crate::engine::managed::{Marks, Owner};
-use crate::engine::release::{ReleaseRef, Status, Storage};
+use crate::engine::release::{ReleaseRef, Storage};
 use crate::engine::rules::check::Checked;
 use crate::engine::rules::objects::case::{ObjectCase, declaring};
-use crate::engine::rules::undecided::{Undecided, is_protected_namespace};
+use crate::engine::rules::undecided::{Undecided, is_migrated};
+
+/// How an object leaves its release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Departure {
+    Deletion,
+    /// Its marks change, or one of them is removed.
+    LostMarks,
+    /// A person adds an owner reference. The garbage collector deletes an object whose owners do not exist.
+    AddedOwner,
+}
 
 pub(super) fn check(case: &ObjectCase<'_>) -> Checked {
-    let marks = match &case.write.change {
-        ObjectChange::Deleted { marks } => marks,
-        ObjectChange::Edited { marks, marks_after, .. } if leaves(marks, marks_after.as_deref()) => marks,
-        ObjectChange::Edited { .. } | ObjectChange::Scaled { .. } => return Ok(None),
-    };
     let actor = case.facts.actor;
     let is_exempt = actor.kind == ActorKind::Node || case.policy.controllers.contains(actor.name);
-    if is_exempt || case.write.being_deleted {
+    let Some((departure, marks)) = departure(case).filter(|_| !is_exempt && !case.write.being_deleted) else {
         return Ok(None);
-    }
-    // A cache may say that the deletion is allowed, and only the API server that it is refused.
-    if !case.evidence.is_live() {
-        match protected(case, marks, Freshness::Cached) {
-            Ok(None) => return Ok(None),
-            Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
-            Ok(Some(_)) | Err(_) => {}
+    };
+    let found = case.confirmed(|freshness| protected(case, marks, departure, freshness))?;
+    Ok(found.map(|(release, protection)| {
+        let belongs =
+            format!("{} belongs to release {release}, and {} protects it", case.subject(), protection.words());
+        match departure {
+            Departure::Deletion => refusal(case.policy, release, format!("{belongs}."), ""),
+            Departure::LostMarks => {
+                refusal(case.policy, release, format!("{belongs}: its ownership marks must stay."), "")
+            }
+            Departure::AddedOwner => {
+                let sentence = format!("{belongs}: with an owner reference the garbage collector may delete it.");
+                refusal(case.policy, release, sentence, "").at("/metadata/ownerReferences")
+            }
         }
-    }
-    Ok(protected(case, marks, Freshness::Live)?.map(|(release, reason)| {
-        let sentence = format!("{} belongs to release {release}, and {} protects it.", case.subject(), reason.words());
-        refusal(case.policy, release, sentence, "")
     }))
 }
 
+fn departure<'c>(case: &'c ObjectCase<'_>) -> Option<(Departure, &'c Marks)> {
+    match &case.write.change {
+        ObjectChange::Deleted { marks } => Some((Departure::Deletion, marks)),
+        ObjectChange::Edited { marks, marks_after, .. } if loses_marks(marks, marks_after.as_deref()) => {
+            Some((Departure::LostMarks, marks))
+        }
+        // Operators adopt objects of releases.
+        ObjectChange::Edited { marks, sides, .. } if sides.adds_owner && case.facts.actor.kind == ActorKind::Person => {
+            Some((Departure::AddedOwner, marks))
+        }
+        ObjectChange::Edited { .. } | ObjectChange::Scaled { .. } => None,
+    }
+}
+
 /// Whether the marks after an edit name another release or none, or one of them is missing.
-fn leaves(before: &Marks, after: Option<&Marks>) -> bool {
+fn loses_marks(before: &Marks, after: Option<&Marks>) -> bool {
     let Owner::Release { name, target_namespace, .. } = &before.owner else {
         return false;
     };
@@ -47,47 +69,42 @@ fn leaves(before: &Marks, after: Option<&Marks>) -> bool {
     !after.is_some_and(|after| stays(after) && (after.contradiction.is_none() || before.contradiction.is_some()))
 }
 
-/// The protected release that declares the object, and why it is protected.
+/// The protected release that declares the object, and what protects it. The document is looked at first: what an operation deletes
+/// because its revision no longer declares it is most of what is deleted.
 fn protected(
     case: &ObjectCase<'_>,
     marks: &Marks,
+    departure: Departure,
     freshness: Freshness,
-) -> Result<Option<(ReleaseRef, Reason)>, Undecided> {
+) -> Result<Option<(ReleaseRef, Protection)>, Undecided> {
     let Owner::Release { name, target_namespace, .. } = &marks.owner else {
         return Ok(None);
     };
     let Some(located) = case.records_of(&marks.owner, freshness)? else {
         return Ok(None);
     };
-    if !may_stand(located, freshness) {
-        return Ok(None);
-    }
     let Located { storage, namespace, history, .. } = located;
-    let release = ReleaseRef::new(namespace, name);
-    // The records of all extensions are in one namespace.
-    let home = if *storage == Storage::OlmIndex { target_namespace } else { namespace };
-    let by_policy = case.policy.protected.covers(&ReleaseRef::new(home, name));
-    // What an operation deletes is rarely worth a read for an annotation.
-    let is_own = history
-        .newest()
-        .is_some_and(|newest| newest.status.is_pending() && newest.stamps.holder() == Some(case.facts.actor.name));
-    if !by_policy && is_own {
-        return Ok(None);
-    }
-    let Some(record) = declaring(located) else {
+    let may_be_installed = match freshness {
+        Freshness::Cached => may_be_installed(history),
+        Freshness::Live => is_installed(history),
+    };
+    let Some(record) = declaring(located).filter(|_| may_be_installed) else {
         return Ok(None);
     };
-    if case.document(record, target_namespace.clone())?.is_none() {
+    let Some(document) = case.document(record, target_namespace.clone())? else {
+        return Ok(None);
+    };
+    // A chart may declare owners.
+    if departure == Departure::AddedOwner && document.pointer("/metadata/ownerReferences").is_some() {
         return Ok(None);
     }
-    if by_policy {
-        return Ok(Some((release, Reason::Policy)));
+    let at_home = ReleaseAtHome::new(*storage, ReleaseRef::new(namespace, name), Some(target_namespace));
+    let Some(protection) = at_home.protection(case.policy, case.evidence)? else {
+        return Ok(None);
+    };
+    // The Helm records of an extension that has migrated are out of date.
+    if *storage == Storage::OlmIndex && is_migrated(case.evidence, name)? {
+        return Ok(None);
     }
-    Ok(is_protected_namespace(case.evidence, namespace)?.then_some((release, Reason::Annotation)))
-}
-
-/// Whether the release stands, or may: caches leave superseded records out.
-fn may_stand(located: &Located, freshness: Freshness) -> bool {
-    let is_failed = located.history.newest().is_some_and(|newest| newest.status == Status::Failed);
-    stands(&located.history) || (freshness == Freshness::Cached && is_failed)
+    Ok(Some((at_home.release, protection)))
 }

@@ -3,28 +3,14 @@
 //! Helm sets none of it and drops it at every write. The garbage collector deletes an object whose owner does not exist, and does not
 //! ask.
 
-use std::collections::BTreeSet;
-
-use serde::Deserialize;
-
 use super::case::RecordCase;
-use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
-use crate::engine::json::RawObject;
-
-/// The longest list that is read, in bytes. A record has one owner at most.
-const MAX_LIST_BYTES: usize = 64 * 1024;
+use crate::engine::facts::{ActorKind, RecordChange, RecordSide, adds_finalizer, adds_owner};
 
 /// A part of the metadata of a record that a write adds to.
 pub(super) struct Binding {
     /// `an owner reference`.
     pub(super) what: &'static str,
     pub(super) pointer: &'static str,
-}
-
-#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-struct OwnerReference {
-    #[serde(default)]
-    uid: String,
 }
 
 /// What a write adds to the metadata of a record that nobody should add.
@@ -48,23 +34,15 @@ pub(super) fn added(case: &RecordCase<'_>) -> Option<Binding> {
     let finalizers = (old.and_then(|old| old.finalizers), new.finalizers);
     let is_immutable = |side: &RecordSide<'_>| side.stored.immutable == Some(true);
     match () {
-        () if !(is_program && holds) && adds::<OwnerReference>(owners) => {
+        () if !(is_program && holds) && adds_owner(owners.0, owners.1) => {
             Some(Binding { what: "an owner reference", pointer: "/metadata/ownerReferences" })
         }
-        () if adds::<String>(finalizers) => Some(Binding { what: "a finalizer", pointer: "/metadata/finalizers" }),
+        () if adds_finalizer(finalizers.0, finalizers.1) => {
+            Some(Binding { what: "a finalizer", pointer: "/metadata/finalizers" })
+        }
         () if is_immutable(after) && !before.is_some_and(is_immutable) => {
             Some(Binding { what: "immutable: true", pointer: "/immutable" })
         }
         () => None,
     }
-}
-
-/// Whether a list gets an item that it did not have. A list that is not read counts as another one.
-fn adds<'r, T: Deserialize<'r> + Ord>((old, new): (Option<RawObject<'r>>, Option<RawObject<'r>>)) -> bool {
-    let (old, new) = (old.map_or("null", RawObject::get), new.map_or("null", RawObject::get));
-    let read = |text: &'r str| {
-        let short = Some(text).filter(|text| text.len() <= MAX_LIST_BYTES)?;
-        Some(serde_json::from_str::<Option<BTreeSet<T>>>(short).ok()?.unwrap_or_default())
-    };
-    old != new && read(new).is_none_or(|new| !read(old).is_some_and(|old| new.is_subset(&old)))
 }

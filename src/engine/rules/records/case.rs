@@ -10,7 +10,7 @@ use crate::engine::policy::Policy;
 use crate::engine::release::manifest::WorkloadRef;
 use crate::engine::release::{DecodeError, Entry, History, Record, RecordName, Status, Storage};
 use crate::engine::rules::flux_release::FluxRelease;
-use crate::engine::rules::undecided::{Undecided, lookup};
+use crate::engine::rules::undecided::{Undecided, lookup, namespace_of_extension};
 use crate::engine::rules::wording::{self, OwnerWords};
 
 /// One request that writes or deletes a record.
@@ -37,6 +37,22 @@ impl<'a> RecordCase<'a> {
             Some(Knowledge::History(history)) => Ok(history),
             _ => Err(Undecided::Unavailable("the records of the release could not be read".to_owned())),
         }
+    }
+
+    /// The namespace that the release counts as in. For an extension the stored record says it, or else the ClusterExtension, because a
+    /// record in several Secrets cannot be read in one of them.
+    pub(crate) fn home(&self) -> Result<String, Undecided> {
+        let Target { storage, namespace, release, .. } = self.target;
+        let stored = match self.change {
+            RecordChange::Created(side) | RecordChange::Deleted(side) | RecordChange::Updated { before: side, .. } => {
+                side
+            }
+        };
+        let of_objects = match stored.target_namespace() {
+            None if *storage == Storage::OlmIndex => namespace_of_extension(self.evidence, release)?,
+            known => known,
+        };
+        Ok(storage.home(namespace, of_objects.as_deref()).to_owned())
     }
 
     /// The JSON of the body of a record; `None` if the record does not exist.

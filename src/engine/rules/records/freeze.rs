@@ -9,13 +9,13 @@ use jiff::Timestamp;
 
 use super::case::RecordCase;
 use super::standing::InFlight;
-use crate::engine::facts::{Actor, ObjectChange, RecordSide, RecordWrite, Target};
+use crate::engine::facts::{Actor, ObjectChange, RecordSide};
 use crate::engine::policy::{ActiveFreeze, Policy, in_force};
-use crate::engine::release::{Entry, ReleaseRef, Status, Storage};
+use crate::engine::release::{Entry, ReleaseRef, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::objects::case::ObjectCase;
-use crate::engine::rules::undecided::{Undecided, namespace_of_extension};
+use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording;
 
 /// The rule `freeze`.
@@ -47,7 +47,7 @@ fn check(case: &RecordCase<'_>) -> Checked {
     if !stops_something(case.policy, actor, case.now) {
         return Ok(None);
     }
-    let release = ReleaseRef::new(&home(case, write)?, &case.target.release);
+    let release = ReleaseRef::new(&case.home()?, &case.target.release);
     let Some(active) = in_force(&case.policy.freezes, &release, actor, case.now) else {
         return Ok(None);
     };
@@ -85,16 +85,6 @@ fn uninstalls(case: &ObjectCase<'_>) -> Checked {
 /// Whether any freeze keeps the actor from starting an operation. Without one, nothing needs to be read.
 fn stops_something(policy: &Policy, actor: Actor<'_>, now: Timestamp) -> bool {
     policy.freezes.iter().any(|freeze| freeze.stops(actor, now))
-}
-
-/// The namespace that the release counts as in. A record in several Secrets cannot be read in one of them, so the extension says it.
-fn home(case: &RecordCase<'_>, write: RecordWrite<'_>) -> Result<String, Undecided> {
-    let Target { storage, namespace, release, .. } = case.target;
-    let of_objects = match write.after.target_namespace().or_else(|| write.before?.target_namespace()) {
-        None if *storage == Storage::OlmIndex => namespace_of_extension(case.evidence, release)?,
-        known => known,
-    };
-    Ok(storage.home(namespace, of_objects.as_deref()).to_owned())
 }
 
 /// Whether a start is part of an operation that has begun: its remedy, or the rest of an uninstall.

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use super::names::{PROTECTED_RELEASE, RECORD_DELETION, RETARGET};
 use super::objects::{record, web};
 use super::olm::index;
-use super::scenario::{Cluster, Verdict, rec};
+use super::scenario::{Cluster, Rec, Verdict, rec};
 
 const CI: &str = "system:serviceaccount:ci:deployer";
 const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
+const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 const PROTECTED: &str = "protected: {releases: [w*], namespaces: [shop]}\nrules:\n  manual-delete: {mode: 'off'}\n";
 
@@ -89,6 +90,72 @@ fn the_holder_of_an_operation_uninstalls_it_no_more_than_others() {
     let mut cluster = deployed(PROTECTED);
     cluster.given_record(&rec(6, "pending-upgrade").annotated("interlock.dev/holder", "alice"));
     assert_eq!(cluster.delete_object("alice", web()), Ok(()), "the upgrade drops it");
+    // The same where the namespace is annotated.
+    let annotated_home = || {
+        let mut cluster = deployed("rules:\n  manual-delete: {mode: 'off'}\n");
+        cluster.given(annotated(namespace()));
+        cluster
+    };
+    let mut cluster = annotated_home();
+    cluster.given_record(&record(6, "pending-upgrade", "alice"));
+    assert_eq!(cluster.delete_object("alice", web()), refused());
+    let mut cluster = annotated_home();
+    cluster.given_record(&rec(6, "pending-upgrade").annotated("interlock.dev/holder", "alice"));
+    assert_eq!(cluster.delete_object("alice", web()), Ok(()));
+}
+
+#[test]
+fn an_install_that_failed_over_a_kept_history_is_cleaned_up() {
+    for status in ["pending-install", "failed"] {
+        let mut cluster = Cluster::with_policy(PROTECTED);
+        cluster.given_record(&record(4, "superseded", ""));
+        cluster.given_record(&record(5, "uninstalled", ""));
+        let first = record(6, status, "alice");
+        cluster.given_record(&first);
+        assert_eq!(cluster.update("alice", &first, &first.to("uninstalling")), Ok(()), "{status}");
+        assert_eq!(cluster.delete_object("alice", web()), Ok(()), "{status}");
+    }
+}
+
+#[test]
+fn a_person_does_not_hand_an_object_of_a_protected_release_to_the_garbage_collector() {
+    let edited = |user: &str, field: &str, value: Value| {
+        let policy = format!("{PROTECTED}  manual-edit: {{mode: 'off'}}\n");
+        let mut object = web();
+        object["metadata"][field] = value;
+        deployed(&policy).update_objects(user, web(), object)
+    };
+    let owner = || json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "1"}]);
+    assert_eq!(edited("alice", "ownerReferences", owner()), refused());
+    assert_eq!(edited("alice", "ownerReferences", json!([])), Ok(()));
+    // Cluster API adopts objects, as other operators do.
+    assert_eq!(edited(CI, "ownerReferences", owner()), Ok(()));
+    // What the chart declares is no detour.
+    let manifest =
+        "---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  ownerReferences: [{uid: '1'}]\n";
+    let mut cluster = Cluster::with_policy(&format!("{PROTECTED}  manual-edit: {{mode: 'off'}}\n"));
+    cluster.given_record(&Rec { manifest, ..rec(5, "deployed") });
+    let mut object = web();
+    object["metadata"]["ownerReferences"] = owner();
+    assert_eq!(cluster.update_objects("alice", web(), object), Ok(()));
+}
+
+#[test]
+fn metadata_is_judged_in_a_write_of_the_status_too() {
+    let policy = format!("{PROTECTED}  manual-edit: {{mode: 'off'}}\n");
+    let mut stripped = web();
+    stripped["metadata"]["labels"] = json!({"app": "web"});
+    assert_eq!(deployed(&policy).update_through("status", CI, web(), stripped), refused());
+    let mut ready = web();
+    ready["status"] = json!({"readyReplicas": 2});
+    assert_eq!(deployed(&policy).update_through("status", CI, web(), ready), Ok(()));
+    for sub_resource in ["status", "finalize"] {
+        let mut cluster = deployed("rules: {}");
+        let off = cluster.update_through(sub_resource, CI, annotated(namespace()), namespace());
+        assert_eq!(off, refused(), "{sub_resource}");
+        let kept = cluster.update_through(sub_resource, CI, annotated(namespace()), annotated(namespace()));
+        assert_eq!(kept, Ok(()), "{sub_resource}");
+    }
 }
 
 #[test]
@@ -186,7 +253,14 @@ fn an_annotated_namespace_protects_every_release_in_it() {
     let mut off = annotated(namespace());
     off["metadata"]["annotations"][ANNOTATION] = "false".into();
     assert_eq!(cluster.update_objects("alice", annotated(namespace()), off), refused());
-    assert_eq!(cluster.update_objects(CI, annotated(namespace()), namespace()), Ok(()), "as Git has it");
+    assert_eq!(
+        cluster.update_objects(CI, annotated(namespace()), namespace()),
+        refused(),
+        "a pipeline would delete next"
+    );
+    let message = cluster.findings("alice", Some(annotated(namespace())), Some(namespace())).concat();
+    assert!(message.contains("only managers and controllers of the policy remove it"), "{message}");
+    assert_eq!(cluster.update_objects(FLUX, annotated(namespace()), namespace()), Ok(()), "as Git has it");
     // It is stored without the annotation now.
     assert_eq!(cluster.delete_object("alice", namespace()), Ok(()));
 }
@@ -214,8 +288,41 @@ fn the_helm_release_of_a_protected_release_stays_unless_it_is_suspended() {
     let mut never = awake.clone();
     never["status"]["history"][0]["status"] = "failed".into();
     assert_eq!(Cluster::with_policy(PROTECTED).delete_object("alice", never), Ok(()), "never deployed");
-    let told = deployed(PROTECTED).findings("alice", Some(awake), None).concat();
-    assert!(told.contains("suspend it first (`kubectl patch helmrelease web -n shop"), "{told}");
+    let message = deployed(PROTECTED).findings("alice", Some(awake.clone()), None).concat();
+    assert!(message.contains("suspend it first (`kubectl patch helmrelease web -n shop"), "{message}");
+    let mut cluster = deployed("rules: {}");
+    cluster.given(annotated(namespace()));
+    let message = cluster.findings("alice", Some(awake.clone()), None).concat();
+    assert!(message.contains("the annotation interlock.dev/protected of Namespace shop protects it"), "{message}");
+    assert_eq!(cluster.delete_object("alice", awake), refused(), "its home is annotated");
+}
+
+#[test]
+fn the_annotation_of_a_helm_release_protects_what_flux_has_installed_for_it() {
+    let cluster = |helm_release: Value| {
+        let mut cluster = deployed("rules:\n  manual-delete: {mode: 'off'}\n");
+        cluster.given(helm_release);
+        cluster
+    };
+    let installed = || annotated(helm_release(json!({})));
+    let mut never = installed();
+    never["status"] = json!({});
+    let mut elsewhere = installed();
+    elsewhere["spec"]["kubeConfig"] = json!({"secretRef": {"name": "prod"}});
+    let record = record(5, "deployed", "");
+    for (helm_release, verdict) in
+        [(installed(), refused()), (helm_release(json!({})), Ok(())), (never, Ok(())), (elsewhere, Ok(()))]
+    {
+        let shown = helm_release.to_string();
+        assert_eq!(cluster(helm_release.clone()).delete_object(CI, web()), verdict, "{shown}");
+        let start = cluster(helm_release.clone()).update(CI, &record, &record.to("uninstalling"));
+        assert_eq!(start, verdict, "{shown}");
+    }
+    // It goes with its namespace.
+    assert_eq!(cluster(installed()).delete_object("alice", namespace()), refused());
+    let mut asleep = installed();
+    asleep["spec"]["suspend"] = true.into();
+    assert_eq!(cluster(asleep).delete_object("alice", namespace()), Ok(()));
 }
 
 #[test]
@@ -234,17 +341,107 @@ fn a_retarget_of_a_protected_release_is_not_acknowledged_away() {
     let values = helm_release(json!({"values": {"replicas": 3}}));
     assert_eq!(deployed(PROTECTED).update_objects("alice", old.clone(), values), Ok(()));
     let (marked, plain) = (annotated(old.clone()), old);
-    assert_eq!(deployed("rules: {}").update_objects("alice", marked.clone(), plain.clone()), refused());
-    assert_eq!(deployed("rules: {}").update_objects(CI, marked, plain), Ok(()));
+    for (user, verdict) in [("alice", refused()), (CI, refused()), (FLUX, Ok(()))] {
+        assert_eq!(deployed("rules: {}").update_objects(user, marked.clone(), plain.clone()), verdict, "{user}");
+    }
+}
+
+fn extension() -> Value {
+    json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+        "metadata": {"name": "web", "annotations": {}}, "spec": {"namespace": "shop"},
+    })
+}
+
+/// The record of an extension in OLM's own namespace.
+fn olm_record(status: &'static str, target_namespace: Option<&str>) -> Value {
+    let record = record(5, status, OPERATOR);
+    let record = target_namespace
+        .into_iter()
+        .fold(record, |record, target| record.annotated("interlock.dev/target-namespace", target));
+    let mut object = index(&record, &[]);
+    object["metadata"]["namespace"] = "olmv1-system".into();
+    object
+}
+
+/// An object of the extension.
+fn olm_object() -> Value {
+    let mut object = web();
+    object["metadata"]["labels"]["olm.operatorframework.io/owner-name"] = "web".into();
+    object
+}
+
+#[test]
+fn the_home_of_an_extension_is_the_namespace_of_its_objects() {
+    let policy = |namespace: &str| {
+        format!("protected: {{namespaces: [{namespace}]}}\nrules:\n  manual-delete: {{mode: 'off'}}\n")
+    };
+    for stamp in [Some("shop"), None] {
+        let cluster = |namespace: &str| {
+            let mut cluster = Cluster::with_policy(&policy(namespace));
+            cluster.given(olm_record("deployed", stamp));
+            cluster.given(extension());
+            cluster
+        };
+        for (namespace, verdict) in [("shop", refused()), ("olmv1-system", Ok(()))] {
+            let start = cluster(namespace).update_objects(
+                OPERATOR,
+                olm_record("deployed", stamp),
+                olm_record("uninstalling", stamp),
+            );
+            assert_eq!(start, verdict, "{namespace} {stamp:?}");
+        }
+    }
+    let cluster = |policy: &str| {
+        let mut cluster = Cluster::with_policy(policy);
+        cluster.given(olm_record("deployed", Some("shop")));
+        cluster
+    };
+    assert_eq!(cluster(&policy("shop")).delete_object(CI, olm_object()), refused());
+    assert_eq!(cluster(&policy("olmv1-system")).delete_object(CI, olm_object()), Ok(()));
+    // Its objects go with the namespace, and the records with that of OLM.
+    let mut olm = namespace();
+    olm["metadata"]["name"] = "olmv1-system".into();
+    for namespace in [namespace(), olm.clone()] {
+        assert_eq!(cluster(&policy("shop")).delete_object("alice", namespace.clone()), refused(), "{namespace}");
+    }
+    assert_eq!(cluster(&policy("other")).delete_object("alice", namespace()), Ok(()));
+    let annotated_home = |extension: Value| {
+        let mut cluster = cluster("rules: {}");
+        cluster.given(annotated(namespace()));
+        cluster.delete_object("alice", extension)
+    };
+    assert_eq!(annotated_home(extension()), refused());
+}
+
+#[test]
+fn a_record_of_a_stranger_does_not_keep_a_namespace() {
+    let mut strangers = olm_record("deployed", Some("shop"));
+    strangers["metadata"]["namespace"] = "evil".into();
+    strangers["metadata"]["annotations"]["interlock.dev/holder"] = "mallory".into();
+    let mut cluster = Cluster::with_policy(PROTECTED);
+    cluster.given(strangers);
+    assert_eq!(cluster.delete_object("alice", namespace()), Ok(()));
+}
+
+#[test]
+fn the_records_that_an_extension_left_behind_protect_nothing() {
+    let cluster = |status: Value| {
+        let mut cluster = Cluster::with_policy(PROTECTED);
+        cluster.given(olm_record("deployed", Some("shop")));
+        let mut extension = extension();
+        extension["status"] = status;
+        cluster.given(extension);
+        cluster
+    };
+    assert_eq!(cluster(json!({})).delete_object(CI, olm_object()), refused());
+    let migrated = json!({"activeRevisions": [{"name": "web-1"}]});
+    assert_eq!(cluster(migrated).delete_object(CI, olm_object()), Ok(()));
 }
 
 #[test]
 fn the_extension_of_a_protected_release_stays() {
-    let extension = json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-        "metadata": {"name": "web", "annotations": {}}, "spec": {"namespace": "shop"},
-    });
-    const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
+    let extension = extension();
     let with = |policy: &str, status: &'static str| {
         let mut cluster = Cluster::with_policy(policy);
         cluster.given(index(&record(5, status, OPERATOR), &[]));

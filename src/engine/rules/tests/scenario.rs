@@ -262,12 +262,13 @@ impl Cluster {
         let text = |key: &str| object[key].as_str().unwrap().to_owned();
         let (kind, api_version) = (text("kind"), text("apiVersion"));
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("shop");
         json!({
             "t": self.now.as_second(),
             "review": {
                 "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
                 "request": {
-                    "uid": "u", "operation": operation, "name": name, "namespace": "shop",
+                    "uid": "u", "operation": operation, "name": name, "namespace": namespace,
                     "kind": {"group": group, "version": version, "kind": kind},
                     "resource": {"group": group, "version": version, "resource": format!("{}s", kind.to_lowercase())},
                     "userInfo": {"username": user}, "object": new, "oldObject": old,
@@ -298,6 +299,14 @@ impl Cluster {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         let mut line = self.review("DELETE", user, Some(object), None, Some(&name));
         line["review"]["request"]["namespace"] = Value::Null;
+        self.verdict(&line)
+    }
+
+    /// An edit through a subresource.
+    pub(super) fn update_through(&mut self, sub_resource: &str, user: &str, old: Value, new: Value) -> Verdict {
+        let name = old["metadata"]["name"].as_str().unwrap().to_owned();
+        let mut line = self.review("UPDATE", user, Some(old), Some(new), Some(&name));
+        line["review"]["request"]["subResource"] = sub_resource.into();
         self.verdict(&line)
     }
 

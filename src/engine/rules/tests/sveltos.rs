@@ -3,6 +3,7 @@
 mod claims;
 mod conflicts;
 mod numbers;
+mod protected;
 mod references;
 mod rows;
 mod shapes;

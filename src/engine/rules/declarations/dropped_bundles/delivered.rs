@@ -1,9 +1,13 @@
 //! Whether what a commit leaves out was delivered before: only then something can be lost.
 
+use std::collections::BTreeSet;
+
 use super::delivery::Delivery;
 use crate::engine::object::ObjectKey;
 use crate::engine::rules::undecided::Undecided;
-use crate::engine::sveltos::{self, Bundle, ClusterConfiguration, Origin, Reference, RemoteRelease, Source};
+use crate::engine::sveltos::{
+    self, Bundle, ClusterConfiguration, HelmReleaseSummary, Origin, Reference, RemoteRelease, Source,
+};
 
 /// Whether one of these releases was delivered. Each piece of evidence has gaps: the hash is missing after a release changed hands,
 /// and present if a chart was rendered but never delivered; the account of the agent lags; the previous commit exists only while a
@@ -30,6 +34,24 @@ pub(super) fn any_release(delivery: &Delivery<'_, '_>, releases: &[RemoteRelease
     let before = delivery.commit.bundles_before()?;
     delivery.case.pay_for_pairs(releases.len(), before.len())?;
     Ok(before.iter().flatten().any(|bundle| releases.iter().any(|release| bundle.deploys(release))))
+}
+
+/// The releases that were delivered by the profile, of those that are asked for and that no other profile has taken over.
+pub(super) fn releases(
+    delivery: &Delivery<'_, '_>,
+    is_asked_for: impl Fn(&RemoteRelease) -> bool,
+) -> Result<BTreeSet<RemoteRelease>, Undecided> {
+    let entries = delivery.summary().releases();
+    let hashed = entries.iter().filter(|entry| entry.is_managed() && !entry.values_hash.is_empty());
+    let account = account(delivery, 1)?;
+    let listed = account.iter().flat_map(|account| account.releases_of(delivery.of_summary.profile()));
+    let before = delivery.commit.bundles_before()?.iter().flatten().filter(|bundle| !bundle.uninstalls);
+    let before = before.filter_map(|bundle| bundle.release.clone());
+    let all = hashed.map(HelmReleaseSummary::release).chain(listed).chain(before).filter(is_asked_for);
+    let mut delivered: BTreeSet<_> = all.collect();
+    delivery.case.pay_for_pairs(delivered.len(), entries.len())?;
+    delivered.retain(|release| !entries.iter().any(|entry| entry.is_in_conflict() && entry.is_of(release)));
+    Ok(delivered)
 }
 
 /// The references of which something was delivered that the commit no longer has. What a template meant is known only from what
