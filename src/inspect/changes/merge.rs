@@ -152,8 +152,6 @@ fn drop_repeats(changes: &mut Vec<Change>) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use ChangeSource::{Audit, Log, Record};
     use TransitionKind::{Deployed, Install, Rollback, Superseded, Uninstall, Uninstalled, Upgrade};
 
@@ -313,8 +311,8 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_attempts_at_one_revision_are_merged_in_seconds() {
-        let started = Instant::now();
+    fn each_of_a_hundred_thousand_attempts_at_one_revision_finds_its_own_account() {
+        // If each were compared with all others, this test would take minutes.
         let attempt = |nanosecond: i64, source| {
             let time = at(0) + SignedDuration::from_nanos(nanosecond);
             Change { time, outcome: TransitionOutcome::Refused, ..change(0, 2, Upgrade, source) }
@@ -323,8 +321,6 @@ mod tests {
         let found = merged(all);
         assert_eq!(found.len(), 100_000);
         assert!(found.iter().all(|it| it.source == Log));
-        // Ten thousand million comparisons take minutes.
-        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
     }
 
     #[test]
