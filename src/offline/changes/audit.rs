@@ -63,7 +63,8 @@ impl LogReader for AuditReader<'_> {
     /// Reads a line: an event, or a list of events.
     fn line(&mut self, line: &[u8], tally: &mut FileTally) -> Result<(), String> {
         let is_marked = MARK.find(line).is_some();
-        if !is_marked && !(line.starts_with(b"{") && line.ends_with(b"}")) {
+        let may_be_json = line.starts_with(b"{") && line.ends_with(b"}");
+        if !is_marked && !may_be_json {
             return Err("the line is not a JSON object".to_owned());
         }
         if !is_marked {
