@@ -15,6 +15,7 @@ const SOON: Duration = Duration::from_secs(60);
 #[test]
 fn the_page_shows_a_killed_upgrade_with_its_next_step_a_freeze_an_override_and_refusals() {
     let plane = impatient();
+    plane.define("manifests/base/releaseoverrides.yaml");
     let namespace = killed(plane, "page", HelmVersion::V3, Driver::Secret, false);
     let release = format!("{}/demo", namespace.name());
     let shows = |what: &str, wanted: &[&str]| {

@@ -54,10 +54,10 @@ fn commit_all(shop: &mut AddonController<'_>) -> Output {
     shop.commit()
 }
 
-type Rollout = &'static RefCell<AddonController<'static>>;
+pub(super) type Rollout = &'static RefCell<AddonController<'static>>;
 
 /// A refused commit of Sveltos. It ends well with a commit, or without any group.
-fn refused(namespace: &'static Namespace<'static>, rollout: Rollout, refused: Output) -> Scene {
+pub(super) fn refused(namespace: &'static Namespace<'static>, rollout: Rollout, refused: Output) -> Scene {
     let committed = move || match rollout.borrow().group() {
         Some(group) if group["spec"]["updatePhase"] != "Ready" => Err(group.to_string()),
         _ => Ok(()),

@@ -1,8 +1,14 @@
 //! Refusals to take a protected release away, each followed to the end that the person wanted.
 
-use super::Case;
+use std::cell::RefCell;
+
+use serde_json::json;
+
+use super::declarations::refused;
 use super::owners::{deployed_by_flux, deployed_by_olm, extension_ended};
-use super::scene::{Scene, place};
+use super::scene::{Scene, kept, place};
+use super::{Case, plane};
+use crate::harness::addon_controller::{AddonController, install, managing};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
 
@@ -10,6 +16,7 @@ pub(super) const CASES: &[Case] = &[
     Case { rule: "protected-release", owner: "Helm", arrange: whole_namespace },
     Case { rule: "protected-release", owner: "Flux", arrange: helm_release },
     Case { rule: "protected-release", owner: "OLM", arrange: extension },
+    Case { rule: "protected-release", owner: "Sveltos", arrange: chart_that_left_its_profile },
 ];
 
 /// Of the policy: where these cases are.
@@ -35,4 +42,23 @@ fn extension() -> Scene {
     Scene::new(&extension.objects, chart, "bob", delete())
         .retry(move |_| delete())
         .end(move |_| extension_ended(extension))
+}
+
+/// The first commit of a rollout has a chart that the profile no longer has at the second one.
+fn chart_that_left_its_profile() -> Scene {
+    let namespace = place("way-protected-sveltos");
+    let mut shop = AddonController::new(namespace, kept(install(plane())), &["web"]);
+    shop.report(&[managing("web")]);
+    shop.stage("web", 1);
+    // Its namespace is one of the managed cluster.
+    let db = json!({
+        "resources": ["kind: A\n"], "helmReleaseNamespace": namespace.name(), "helmReleaseName": "db",
+        "helmReleaseUninstall": false, "isLastHelmReleaseBundle": true,
+    });
+    shop.stage_bundle("protected-db-charts-0", &db);
+    shop.commit().expect_success();
+    shop.discard();
+    shop.stage("web", 1);
+    let output = shop.commit();
+    refused(namespace, kept(RefCell::new(shop)), output)
 }
