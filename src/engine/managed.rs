@@ -11,7 +11,7 @@ mod semantics;
 mod touched;
 
 pub use declared::{Declared, ItemKey};
-pub use delta::{ChangedValue, Delta, DifferingItem, delta};
+pub use delta::{ChangedValue, Delta, DifferingItem, Exceptions, delta, delta_except};
 pub use document::{declared_by, is_custom_resource};
 pub use fields::ManagedFields;
 pub(crate) use ownership::{MANAGED_BY_LABEL, Mark, Marks, Origin, Owner, may_be_marked};

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::added::adds_owner;
 use crate::engine::effort::Effort;
 use crate::engine::json::{RawObject, redacted};
-use crate::engine::managed::{Delta, ManagedFields, Marks, Owner, delta, may_be_marked};
+use crate::engine::managed::{Delta, Exceptions, ManagedFields, Marks, Owner, delta_except, may_be_marked};
 use crate::engine::object::{Metadata, group_of};
 use crate::engine::release::ReleaseRef;
 use crate::engine::review::{BadReview, Operation, Request};
@@ -112,11 +112,13 @@ impl<'r> ManagedWrite<'r> {
         let change = match request.object {
             Some(new) if request.operation == Operation::Update => {
                 let after = metadata(request, new)?;
+                let found = [&before, &after].map(|metadata| metadata.managed_fields.map_or("", RawObject::get));
+                let except = Exceptions { paths: &SERVER_MAINTAINED_FIELDS, found: &found };
                 let sides = EditedObject {
                     old_fields: before.managed_fields,
                     new_fields: after.managed_fields,
                     adds_owner: adds_owner(before.owner_references, after.owner_references),
-                    delta: delta(old.get(), new.get()).and_then(|delta| delta.without(&SERVER_MAINTAINED_FIELDS)),
+                    delta: delta_except(old.get(), new.get(), except),
                 };
                 ObjectChange::Edited { marks, marks_after: self::marks(&after).map(Box::new), sides }
             }

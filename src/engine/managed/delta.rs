@@ -55,11 +55,35 @@ pub struct ChangedValue<'a> {
 /// The difference between two JSON texts; `None` if there is none.
 #[must_use]
 pub fn delta<'a>(old: &'a str, new: &'a str) -> Option<Delta<'a>> {
-    between(Some(old), Some(new), &mut MAX_DIFFERENCES.clone())
+    delta_except(old, new, Exceptions::default())
+}
+
+/// What is left out of a comparison.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Exceptions<'e> {
+    /// The paths of the members that are left out. They do not lead into lists.
+    pub paths: &'e [&'e [&'e str]],
+    /// Those of their values whose ends were found before, as parts of either text: they are not searched for their ends again.
+    pub found: &'e [&'e str],
+}
+
+/// Like [`delta`], without some members.
+#[must_use]
+pub fn delta_except<'a>(old: &'a str, new: &'a str, except: Exceptions<'_>) -> Option<Delta<'a>> {
+    between_except(Some(old), Some(new), except, &mut MAX_DIFFERENCES.clone())
 }
 
 /// Like [`delta`], for values that may be absent, with a limit on the number of differences.
 pub(super) fn between<'a>(old: Option<&'a str>, new: Option<&'a str>, budget: &mut usize) -> Option<Delta<'a>> {
+    between_except(old, new, Exceptions::default(), budget)
+}
+
+fn between_except<'a>(
+    old: Option<&'a str>,
+    new: Option<&'a str>,
+    except: Exceptions<'_>,
+    budget: &mut usize,
+) -> Option<Delta<'a>> {
     if old == new {
         return None;
     }
@@ -68,7 +92,9 @@ pub(super) fn between<'a>(old: Option<&'a str>, new: Option<&'a str>, budget: &m
         return Some(whole);
     };
     let equal_until = common_prefix(old, new);
-    let mut pair = Comparison { old: Cursor::new(old), new: Cursor::new(new), equal_until, budget, depth: 0, lists: 0 };
+    let (old, new) = (Cursor::new(old), Cursor::new(new));
+    let Exceptions { paths, found } = except;
+    let mut pair = Comparison { old, new, equal_until, ignored: paths.to_vec(), found, budget, depth: 0, lists: 0 };
     // Malformed text differs as a whole.
     pair.value().unwrap_or(Some(whole))
 }
@@ -79,6 +105,9 @@ struct Comparison<'a, 'b> {
     new: Cursor<'a>,
     /// The position in the old text up to which both texts are equal from the cursors on.
     equal_until: usize,
+    /// The paths of members that are not compared, from the cursors on.
+    ignored: Vec<&'b [&'b str]>,
+    found: &'b [&'b str],
     budget: &'b mut usize,
     depth: usize,
     /// The number of lists around the cursors. The text of their items is needed, so they are read to the end.
@@ -101,8 +130,7 @@ impl<'a> Comparison<'a, '_> {
         if let Some(compare) = containers {
             return self.within(compare);
         }
-        let (old, new) = (self.old.skip_value()?, self.new.skip_value()?);
-        self.equal_until = self.old.position() + common_prefix(self.old.remaining(), self.new.remaining());
+        let (old, new) = self.skip_both()?;
         Some((old != new).then(|| {
             *self.budget = self.budget.saturating_sub(1);
             Delta::Value { old: Some(old), new: Some(new) }
@@ -113,6 +141,31 @@ impl<'a> Comparison<'a, '_> {
     fn skip_equal(&mut self) -> bool {
         let start = self.old.position();
         self.old.skip_value_before(self.equal_until) && self.new.advance(self.old.position() - start).is_some()
+    }
+
+    /// Skips two values, and returns their texts.
+    fn skip_both(&mut self) -> Option<(&'a str, &'a str)> {
+        let both = (self.old.skip_value()?, self.new.skip_value()?);
+        self.look_ahead();
+        Some(both)
+    }
+
+    fn ignore_both(&mut self) -> Option<()> {
+        for cursor in [&mut self.old, &mut self.new] {
+            cursor.peek()?;
+            let start = cursor.remaining().as_ptr();
+            match self.found.iter().find(|value| value.as_ptr() == start) {
+                Some(value) => cursor.advance(value.len())?,
+                None => cursor.skip_value()?,
+            };
+        }
+        self.look_ahead();
+        Some(())
+    }
+
+    /// Looks for the next difference from two places that mean the same.
+    fn look_ahead(&mut self) {
+        self.equal_until = self.old.position() + common_prefix(self.old.remaining(), self.new.remaining());
     }
 
     /// The names of the next members.
@@ -147,8 +200,9 @@ impl<'a> Comparison<'a, '_> {
             match self.names()? {
                 (None, None) => break,
                 (Some(old), Some(new)) if old == new => {
-                    if let Some(delta) = self.value()? {
-                        differing.push((unquoted(new)?, delta));
+                    let name = unquoted(new)?;
+                    if let Some(delta) = self.member(&name)? {
+                        differing.push((name, delta));
                     }
                     if self.is_done() {
                         break;
@@ -157,14 +211,27 @@ impl<'a> Comparison<'a, '_> {
                 (old, new) => {
                     let old = Self::members_from(&mut self.old, old)?;
                     let new = Self::members_from(&mut self.new, new)?;
-                    differing.extend(aligned(old, new, self.budget));
-                    self.equal_until = self.old.position() + common_prefix(self.old.remaining(), self.new.remaining());
+                    let except = Exceptions { paths: &self.ignored, found: self.found };
+                    differing.extend(aligned(old, new, except, self.budget));
+                    self.look_ahead();
                     break;
                 }
             }
         }
         // The texts may differ in the order of members alone.
         Some((!differing.is_empty()).then_some(Delta::Members(differing)))
+    }
+
+    /// Compares the values of two members of one name, and skips them.
+    fn member(&mut self, name: &str) -> Option<Option<Delta<'a>>> {
+        let Some(below) = below(&self.ignored, name) else {
+            self.ignore_both()?;
+            return Some(None);
+        };
+        let ignored = std::mem::replace(&mut self.ignored, below);
+        let compared = self.value();
+        self.ignored = ignored;
+        compared
     }
 
     /// The remaining members, from the one with this name.
@@ -183,6 +250,7 @@ impl<'a> Comparison<'a, '_> {
         self.old.expect_byte(b'[')?;
         self.new.expect_byte(b'[')?;
         self.lists += 1;
+        self.ignored.clear();
         let (mut differing, mut index) = (Vec::new(), 0);
         let of_one_length = loop {
             match (self.old.has_next(b']')?, self.new.has_next(b']')?) {
@@ -192,7 +260,7 @@ impl<'a> Comparison<'a, '_> {
                     // The whole lists are compared by code that knows their keys.
                     let longer = if more { &mut self.old } else { &mut self.new };
                     while longer.skip_item()? {}
-                    self.equal_until = self.old.position() + common_prefix(self.old.remaining(), self.new.remaining());
+                    self.look_ahead();
                     break false;
                 }
             }
@@ -218,38 +286,41 @@ impl<'a> Comparison<'a, '_> {
 }
 
 /// The difference between members in different order. Removed members come last.
-fn aligned<'a>(old: Vec<Member<'a>>, new: Vec<Member<'a>>, budget: &mut usize) -> Vec<(Cow<'a, str>, Delta<'a>)> {
+fn aligned<'a>(
+    old: Vec<Member<'a>>,
+    new: Vec<Member<'a>>,
+    except: Exceptions<'_>,
+    budget: &mut usize,
+) -> Vec<(Cow<'a, str>, Delta<'a>)> {
     let mut before: HashMap<_, _> = old.into_iter().collect();
     let mut differing = Vec::new();
     for (name, new) in new {
         let old = before.remove(&name);
-        differing.extend(between(old, Some(new), budget).map(|delta| (name, delta)));
+        if let Some(paths) = below(except.paths, &name) {
+            let except = Exceptions { paths: &paths, ..except };
+            differing.extend(between_except(old, Some(new), except, budget).map(|delta| (name, delta)));
+        }
     }
-    let mut removed: Vec<_> = before.into_iter().collect();
+    let mut removed: Vec<_> = before.into_iter().filter(|(name, _)| below(except.paths, name).is_some()).collect();
     removed.sort_unstable();
     differing.extend(removed.into_iter().map(|(name, old)| (name, Delta::Value { old: Some(old), new: None })));
     differing
 }
 
-impl<'a> Delta<'a> {
-    /// The difference without some fields; `None` if nothing is left.
-    #[must_use]
-    pub fn without(self, fields: &[&[&str]]) -> Option<Self> {
-        let Self::Members(members) = self else {
-            return Some(self);
-        };
-        let left = members.into_iter().filter_map(|(name, delta)| {
-            let inner: Vec<&[&str]> =
-                fields.iter().filter(|path| path.first() == Some(&name.as_ref())).map(|path| &path[1..]).collect();
-            if inner.iter().any(|path| path.is_empty()) {
-                return None;
-            }
-            Some((name, delta.without(&inner)?))
-        });
-        let left: Vec<_> = left.collect();
-        (!left.is_empty()).then_some(Self::Members(left))
+/// What is left of some paths below a member; `None` if one of them ends at it.
+fn below<'p>(paths: &[&'p [&'p str]], name: &str) -> Option<Vec<&'p [&'p str]>> {
+    let mut left = Vec::new();
+    for path in paths {
+        match path.split_first() {
+            Some((first, [])) if *first == name => return None,
+            Some((first, rest)) if *first == name => left.push(rest),
+            _ => {}
+        }
     }
+    Some(left)
+}
 
+impl<'a> Delta<'a> {
     /// Every value that differs, with its path.
     #[must_use]
     pub fn changed_values(&self) -> Vec<ChangedValue<'a>> {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{Declared, Delta, ManagedFields, declared_by, delta, touched};
+use super::{Declared, Delta, Exceptions, ManagedFields, declared_by, delta, delta_except, touched};
 use crate::engine::effort::Effort;
 
 fn raw(value: &Value) -> Box<RawValue> {
@@ -276,14 +276,44 @@ fn managed_fields_alone_declare_what_was_owned() {
 fn server_maintained_fields_are_left_out_of_a_difference() {
     let old = text(&json!({"metadata": {"generation": 1, "labels": {"a": "b"}}, "status": {"x": 1}}));
     let new = text(&json!({"metadata": {"generation": 2, "labels": {"a": "b"}}, "status": {"x": 2}}));
-    let cut: [&[&str]; 2] = [&["metadata", "generation"], &["status"]];
-    assert!(delta(&old, &new).unwrap().without(&cut).is_none());
+    let paths: [&[&str]; 2] = [&["metadata", "generation"], &["status"]];
+    let except = Exceptions { paths: &paths, found: &[] };
+    assert!(delta_except(&old, &new, except).is_none());
     let new = text(&json!({"metadata": {"generation": 2, "labels": {"a": "c"}}, "status": {"x": 2}}));
-    let left = delta(&old, &new).unwrap().without(&cut).unwrap();
+    let left = delta_except(&old, &new, except).unwrap();
     assert_eq!(
         left.changed_values().iter().map(|leaf| leaf.path.to_string()).collect::<Vec<_>>(),
         ["metadata.labels.a"]
     );
+}
+
+#[test]
+fn an_ignored_member_may_come_go_and_stand_anywhere() {
+    let paths: [&[&str]; 2] = [&["metadata", "generation"], &["status"]];
+    let except = Exceptions { paths: &paths, found: &[] };
+    for (old, new, wanted) in [
+        (r#"{"metadata":{"generation":1,"name":"a"}}"#, r#"{"metadata":{"name":"a"}}"#, &[][..]),
+        (r#"{"metadata":{"name":"a"}}"#, r#"{"metadata":{"generation":1,"name":"a"},"status":{}}"#, &[]),
+        (r#"{"status":1,"spec":1}"#, r#"{"spec":2,"status":2}"#, &["spec"]),
+        (r#"{"status":[1],"spec":{"status":1}}"#, r#"{"status":[1,2],"spec":{"status":2}}"#, &["spec.status"]),
+        (r#"{"metadata":[{"generation":1}]}"#, r#"{"metadata":[{"generation":2}]}"#, &["metadata[0].generation"]),
+        (r#"{"metadata":{"generation":1}}"#, r#"{"metadata":null}"#, &["metadata"]),
+        (r#"{"stat\u0075s":1,"z":1}"#, r#"{"stat\u0075s":2,"z":1}"#, &[]),
+    ] {
+        let left = delta_except(old, new, except);
+        let changed = left.iter().flat_map(Delta::changed_values).map(|value| value.path.to_string());
+        assert_eq!(changed.collect::<Vec<_>>(), wanted, "{old} -> {new}");
+    }
+}
+
+#[test]
+fn an_ignored_value_whose_end_is_known_is_passed_over() {
+    let (old, new) = (r#"{"a": {"b":[1]}, "c":1}"#, r#"{"a": {"b":[2,3]}, "c":2}"#);
+    for found in [&[][..], &[&old[6..15]], &[&new[6..17]], &[&old[6..15], &new[6..17], ""]] {
+        let left = delta_except(old, new, Exceptions { paths: &[&["a"]], found });
+        let changed = left.iter().flat_map(Delta::changed_values).map(|value| value.path.to_string());
+        assert_eq!(changed.collect::<Vec<_>>(), ["c"], "{found:?}");
+    }
 }
 
 #[test]
