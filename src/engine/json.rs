@@ -15,5 +15,5 @@ pub use patch::{Patch, PatchOperation};
 pub use path::{FieldPath, Segment};
 pub use raw::RawObject;
 pub(crate) use redacted::redacted;
-pub(crate) use seek::{first_at, text_at, unreadable};
+pub(crate) use seek::{cursor_at, first_at, unreadable};
 pub(crate) use text::Text;

@@ -8,8 +8,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::json::cursor::{members, unquoted};
-use super::json::{RawObject, null_is_default, text_at, unreadable};
+use super::json::cursor::{Cursor, unquoted};
+use super::json::{RawObject, cursor_at, null_is_default, unreadable};
 
 /// The annotation by which an object says that nobody uninstalls what it releases.
 pub(crate) const PROTECTED: &str = "interlock.dev/protected";
@@ -50,15 +50,14 @@ impl<'a> Metadata<'a> {
     /// # Errors
     /// The JSON is not an object, or its metadata has the wrong shape.
     pub fn of(object: RawObject<'a>) -> Result<Self, serde_json::Error> {
-        let metadata = text_at(object.get(), &["metadata"])?.filter(|text| *text != NULL);
-        metadata.map_or_else(|| Ok(Self::default()), Self::read)
+        cursor_at(object.get(), &["metadata"])?.map_or_else(|| Ok(Self::default()), Self::read)
     }
 
     /// Reads metadata. Only serde could say where a field of the wrong shape is, but it takes three times as long: most of
     /// the text are `managedFields`, which serde reads to find their end.
-    fn read(text: &'a str) -> Result<Self, serde_json::Error> {
+    fn read(cursor: Cursor<'a>) -> Result<Self, serde_json::Error> {
         let mut metadata = Self::default();
-        for (name, value) in members(text).ok_or_else(|| unreadable(text))? {
+        for_each_member(cursor, |name, value| {
             match name.as_ref() {
                 "name" => metadata.name = string(value)?,
                 "uid" => metadata.uid = string(value)?,
@@ -71,25 +70,27 @@ impl<'a> Metadata<'a> {
                 "ownerReferences" => metadata.owner_references = present(value),
                 _ => {}
             }
-        }
+            Ok(())
+        })?;
         Ok(metadata)
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Metadata<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::read(<&RawValue>::deserialize(deserializer)?.get()).map_err(D::Error::custom)
+        Self::read(Cursor::new(<&RawValue>::deserialize(deserializer)?.get())).map_err(D::Error::custom)
     }
 }
 
 impl<'a> StringMap<'a> {
     /// A null is an empty map, as for the API server.
     fn read(text: &'a str) -> Result<Self, serde_json::Error> {
-        if text == NULL {
-            return Ok(Self::default());
-        }
-        let members = members(text).ok_or_else(|| unreadable(text))?;
-        members.into_iter().map(|(key, value)| Ok((key, string(value)?))).collect::<Result<_, _>>().map(Self)
+        let mut entries = Vec::new();
+        for_each_member(Cursor::new(text), |key, value| {
+            entries.push((key, string(value)?));
+            Ok(())
+        })?;
+        Ok(Self(entries))
     }
 
     /// The value of a key. Of several the last counts.
@@ -109,6 +110,25 @@ const NULL: &str = "null";
 
 fn present(value: &str) -> Option<RawObject<'_>> {
     (value != NULL).then(|| RawObject::delimited(value))
+}
+
+/// Reads the members of an object. A null has none, as for the API server.
+fn for_each_member<'a>(
+    mut cursor: Cursor<'a>,
+    mut read: impl FnMut(Cow<'a, str>, &'a str) -> Result<(), serde_json::Error>,
+) -> Result<(), serde_json::Error> {
+    let start = cursor.clone();
+    let malformed = || {
+        let text = start.clone().skip_value();
+        unreadable(text.unwrap_or_else(|| start.remaining()))
+    };
+    if cursor.expect_byte(b'{').is_none() {
+        return if cursor.skip_value() == Some(NULL) { Ok(()) } else { Err(malformed()) };
+    }
+    while let Some((name, value)) = cursor.next_member().ok_or_else(malformed)? {
+        read(name, value)?;
+    }
+    Ok(())
 }
 
 fn string(value: &str) -> Result<Cow<'_, str>, serde_json::Error> {

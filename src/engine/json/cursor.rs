@@ -57,6 +57,15 @@ impl<'a> Cursor<'a> {
         Some(Some(name))
     }
 
+    /// The next member; `Some(None)` after the last one.
+    #[inline]
+    pub(crate) fn next_member(&mut self) -> Option<Option<Member<'a>>> {
+        Some(match self.next_name()? {
+            Some(name) => Some((unquoted(name)?, self.skip_value()?)),
+            None => None,
+        })
+    }
+
     /// Whether the container that `end` closes has another item or member.
     #[inline]
     pub(crate) fn has_next(&mut self, end: u8) -> Option<bool> {
@@ -199,8 +208,8 @@ pub(crate) fn members(text: &str) -> Option<Vec<Member<'_>>> {
 
 /// Appends the members that the cursor has not passed yet.
 pub(crate) fn remaining_members<'a>(cursor: &mut Cursor<'a>, mut members: Vec<Member<'a>>) -> Option<Vec<Member<'a>>> {
-    while let Some(name) = cursor.next_name()? {
-        members.push((unquoted(name)?, cursor.skip_value()?));
+    while let Some(member) = cursor.next_member()? {
+        members.push(member);
     }
     Some(members)
 }

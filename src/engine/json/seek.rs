@@ -11,11 +11,17 @@ use super::cursor::{Cursor, unquoted};
 /// # Errors
 /// The text before the value is not an object or list, or the value has the wrong shape.
 pub(crate) fn first_at<'a, T: Deserialize<'a>>(json: &'a str, path: &[&str]) -> Result<Option<T>, serde_json::Error> {
-    text_at(json, path)?.map(serde_json::from_str).transpose()
+    let Some(mut value) = cursor_at(json, path)? else {
+        return Ok(None);
+    };
+    serde_json::from_str(value.skip_value().ok_or_else(|| unreadable(json))?).map(Some)
 }
 
-/// Like [`first_at`], as text.
-pub(crate) fn text_at<'a>(json: &'a str, path: &[&str]) -> Result<Option<&'a str>, serde_json::Error> {
+/// The position of the value at a path; `None` if there is no such value.
+///
+/// # Errors
+/// The text before the value is not an object or list.
+pub(crate) fn cursor_at<'a>(json: &'a str, path: &[&str]) -> Result<Option<Cursor<'a>>, serde_json::Error> {
     let mut cursor = Cursor::new(json);
     for key in path {
         match enter(&mut cursor, key) {
@@ -24,7 +30,7 @@ pub(crate) fn text_at<'a>(json: &'a str, path: &[&str]) -> Result<Option<&'a str
             None => return Err(unreadable(json)),
         }
     }
-    cursor.skip_value().map(Some).ok_or_else(|| unreadable(json))
+    Ok(Some(cursor))
 }
 
 /// Moves to a member or an item, and returns whether there is one. `None` for anything but an object or a list.
