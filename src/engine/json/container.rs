@@ -41,14 +41,10 @@ impl Scan {
     /// Where the first bracket of the text closes in this block, or `None` if it is still open.
     #[inline]
     fn end_in(&mut self, block: &[u8; BLOCK]) -> Option<usize> {
-        let bytes = block.as_chunks::<LANES>().0;
-        let escaped = self.escaped(mask(bytes, |lanes| lanes.simd_eq(u8x16::splat(b'\\'))));
-        let quotes = mask(bytes, |lanes| lanes.simd_eq(u8x16::splat(b'"'))) & !escaped;
-        let strings = odd_so_far(quotes) ^ self.in_string;
-        self.in_string = if strings >> (BLOCK - 1) == 1 { u64::MAX } else { 0 };
-        let bracket = |byte| mask(bytes, |lanes| (lanes | u8x16::splat(CURLY)).simd_eq(u8x16::splat(byte))) & !strings;
-        let (opening, closing) = (bracket(b'{'), bracket(b'}'));
-        if self.depth > closing.count_ones() {
+        let lanes = Lanes::of(block);
+        let strings = self.strings(&lanes);
+        let [opening, closing] = lanes.brackets().map(|brackets| brackets & !strings);
+        if closing == 0 || self.depth > closing.count_ones() {
             self.depth = self.depth + opening.count_ones() - closing.count_ones();
             return None;
         }
@@ -68,6 +64,20 @@ impl Scan {
         None
     }
 
+    /// The bytes inside strings, with the quote that begins each.
+    #[inline]
+    fn strings(&mut self, lanes: &Lanes) -> u64 {
+        let backslashes = lanes.matching(|lane| lane.simd_eq(u8x16::splat(b'\\')));
+        let escaped = if backslashes.any() || self.escaping != 0 { self.escaped(backslashes.bits()) } else { 0 };
+        let quotes = lanes.matching(|lane| lane.simd_eq(u8x16::splat(b'"'))).bits() & !escaped;
+        if quotes == 0 {
+            return self.in_string;
+        }
+        let strings = odd_so_far(quotes) ^ self.in_string;
+        self.in_string = if strings >> (BLOCK - 1) == 1 { u64::MAX } else { 0 };
+        strings
+    }
+
     /// The bytes behind a backslash that is not escaped itself.
     #[inline]
     fn escaped(&mut self, mut backslashes: u64) -> u64 {
@@ -83,11 +93,44 @@ impl Scan {
     }
 }
 
-/// The bytes of a block that match, as bits.
-#[inline]
-fn mask(bytes: &[[u8; LANES]], matching: impl Fn(u8x16) -> u8x16) -> u64 {
-    let bits = bytes.iter().map(|lanes| u64::from(matching(u8x16::new(*lanes)).to_bitmask()));
-    bits.zip((0..).step_by(LANES)).fold(0, |mask, (bits, shift)| mask | bits << shift)
+/// A block as vectors.
+struct Lanes([u8x16; BLOCK / LANES]);
+
+impl Lanes {
+    #[inline]
+    fn of(block: &[u8; BLOCK]) -> Self {
+        let mut lanes = [u8x16::ZERO; BLOCK / LANES];
+        for (lane, bytes) in lanes.iter_mut().zip(block.as_chunks().0) {
+            *lane = u8x16::new(*bytes);
+        }
+        Self(lanes)
+    }
+
+    /// A vector of ones for each byte that matches, of zeros for the others.
+    #[inline]
+    fn matching(&self, matching: impl Fn(u8x16) -> u8x16) -> Self {
+        Self(self.0.map(matching))
+    }
+
+    /// The opening and the closing brackets.
+    #[inline]
+    fn brackets(&self) -> [u64; 2] {
+        let curly = self.matching(|lane| lane | u8x16::splat(CURLY));
+        [b'{', b'}'].map(|byte| curly.matching(|lane| lane.simd_eq(u8x16::splat(byte))).bits())
+    }
+
+    #[inline]
+    fn any(&self) -> bool {
+        let [a, b, c, d] = self.0;
+        (a | b | c | d).to_bitmask() != 0
+    }
+
+    /// The highest bit of each byte.
+    #[inline]
+    fn bits(&self) -> u64 {
+        let bits = self.0.iter().map(|lane| u64::from(lane.to_bitmask()));
+        bits.zip((0..).step_by(LANES)).fold(0, |mask, (bits, shift)| mask | bits << shift)
+    }
 }
 
 /// For each bit, whether the bits up to it and with it are odd in number.
