@@ -21,7 +21,7 @@ use super::review::Operation;
 use super::rule::{Mode, RuleId};
 use super::text::look_alike;
 use super::violation::{Violation, ViolationKind};
-use check::{Check, CheckedAll, Refusal, Rule};
+use check::{Check, Checked, CheckedAll, Refusal, Rule};
 use declarations::case::DeclarationCase;
 use objects::case::ObjectCase;
 use records::case::RecordCase;
@@ -162,12 +162,18 @@ struct Table<'a> {
 
 impl Table<'_> {
     fn check_record(&self, case: &RecordCase<'_>) -> Result<Vec<Violation>, Query> {
-        let checked = |check: &Check| match check {
-            Check::Record(check) => Some(check(case).map(Vec::from_iter)),
+        let of_kind = |check: &'static Check| match check {
+            Check::Record(check) => Some(check),
             _ => None,
         };
         let violations = self
-            .consult(Family::Records, || case.subject(), || self.facts.release(), checked)
+            .consult(
+                Family::Records,
+                || case.subject(),
+                || self.facts.release(),
+                of_kind,
+                |check| check(case).map(Vec::from_iter),
+            )
             .collect::<Result<Vec<_>, _>>()?;
         // The Helm records of an extension that has moved to revisions of its own describe nothing any more.
         if case.target.storage == Storage::OlmIndex && !violations.is_empty() {
@@ -181,51 +187,56 @@ impl Table<'_> {
     }
 
     fn check_record_part(&self, case: &RecordPartCase<'_>) -> Result<Vec<Violation>, Query> {
-        let checked = |check: &Check| match check {
-            Check::RecordPart(check) => Some(check(case).map(Vec::from_iter)),
+        let of_kind = |check: &'static Check| match check {
+            Check::RecordPart(check) => Some(check),
             _ => None,
         };
-        self.consult(Family::Records, || case.subject(), || self.facts.release(), checked).collect()
+        self.consult(
+            Family::Records,
+            || case.subject(),
+            || self.facts.release(),
+            of_kind,
+            |check| check(case).map(Vec::from_iter),
+        )
+        .collect()
     }
 
     fn check_declaration(&self, case: &DeclarationCase<'_>) -> Result<Vec<Violation>, Query> {
-        let checked = |check: &Check| match check {
-            Check::Declaration(check) => Some(check(case)),
+        let of_kind = |check: &'static Check| match check {
+            Check::Declaration(check) => Some(check),
             _ => None,
         };
-        let consult = |family| self.consult(family, || case.subject(), || self.facts.release(), checked);
+        let run = |check: &fn(&DeclarationCase<'_>) -> CheckedAll| check(case);
+        let consult = |family| self.consult(family, || case.subject(), || self.facts.release(), of_kind, run);
         consult(Family::Records).chain(consult(Family::Declarations)).collect()
     }
 
     /// An object is reported by every rule about operations on its release, so that an override of one leaves the others closed, and by
     /// at most one about the object itself.
     fn check_object(&self, case: &ObjectCase<'_>) -> Result<Vec<Violation>, Query> {
-        let checked = |check: &Check| match check {
-            Check::Object(check) => Some(check(case).map(Vec::from_iter)),
+        let of_kind = |check: &'static Check| match check {
+            Check::Object(check) => Some(check),
             _ => None,
         };
-        let consult = |family| self.consult(family, || case.subject(), || case.write.release(), checked);
+        let run = |check: &fn(&ObjectCase<'_>) -> Checked| check(case).map(Vec::from_iter);
+        let consult = |family| self.consult(family, || case.subject(), || case.write.release(), of_kind, run);
         consult(Family::Records).chain(consult(Family::Objects).take(1)).collect()
     }
 
-    /// Runs the checks one after the other, each only once the one before it is done.
-    fn consult(
+    /// Runs the checks of one kind one after the other, each only once the one before it is done.
+    fn consult<C>(
         &self,
         family: Family,
         subject: impl Fn() -> String,
         release: impl Fn() -> Option<ReleaseRef>,
-        run: impl Fn(&Check) -> Option<CheckedAll>,
+        of_kind: impl Fn(&'static Check) -> Option<C>,
+        run: impl Fn(C) -> CheckedAll,
     ) -> impl Iterator<Item = Result<Violation, Query>> {
         let checks = family.table().iter().flat_map(|rule| rule.checks.iter().map(|check| (rule.id(), check)));
-        checks.flat_map(move |(rule, check)| {
-            let checked = self.is_on(rule).then(|| run(check)).flatten();
-            match checked {
-                None => Vec::new(),
-                Some(Ok(refusals)) => {
-                    refusals.into_iter().map(|refusal| Ok(refused(rule, release(), refusal))).collect()
-                }
-                Some(Err(need)) => vec![undecided(rule, release(), &subject(), need)],
-            }
+        let of_kind = checks.filter_map(move |(rule, check)| of_kind(check).map(|check| (rule, check)));
+        of_kind.filter(|(rule, _)| self.is_on(*rule)).flat_map(move |(rule, check)| match run(check) {
+            Ok(refusals) => refusals.into_iter().map(|refusal| Ok(refused(rule, release(), refusal))).collect(),
+            Err(need) => vec![undecided(rule, release(), &subject(), need)],
         })
     }
 
