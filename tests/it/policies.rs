@@ -99,7 +99,7 @@ fn a_file_that_is_no_text_of_a_policy_says_what_it_is() {
     for wanted in [
         "it is a directory, not a file",
         "it is a link to nowhere, which does not exist",
-        "it has the letter U+043E CYRILLIC SMALL LETTER O, which looks like `o`",
+        "it has the Cyrillic letter U+043E, which looks like `o`",
     ] {
         assert!(told.contains(wanted) && told.ends_with("exit 2\n"), "{told}");
     }

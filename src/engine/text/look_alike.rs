@@ -1,5 +1,6 @@
 //! Letters that look like others, and characters that nobody sees: why a name that reads right is a different one.
 
+use unicode_script::{Script, UnicodeScript};
 use unicode_security::GeneralSecurityProfile;
 use unicode_security::confusable_detection::skeleton;
 use unicode_security::general_security_profile::IdentifierType;
@@ -18,8 +19,8 @@ enum Seems {
     Ascii(char),
 }
 
-/// What a text has that looks like something else, as a clause that follows its name: ``has the letter U+0430 CYRILLIC SMALL
-/// LETTER A, which looks like `a` ``. `None` for a text that is as it looks: a name in one other alphabet is.
+/// What a text has that looks like something else, as a clause that follows its name: ``has the Cyrillic letter U+0430, which
+/// looks like `a` ``. `None` for a text that is as it looks: a name in one other alphabet is.
 #[must_use]
 pub(crate) fn look_alike(text: &str) -> Option<String> {
     if text.is_ascii() {
@@ -29,14 +30,18 @@ pub(crate) fn look_alike(text: &str) -> Option<String> {
     let mut words = text.split_inclusive(|character: char| !character.is_alphanumeric());
     words.find_map(|word| {
         let (character, seems) = first_in(word)?;
-        let letter = if character.is_alphabetic() { "letter" } else { "character" };
-        let name = unicode_names2::name(character).map(|name| format!(" {name}")).unwrap_or_default();
+        let kind = match character.script() {
+            _ if !character.is_alphabetic() => "character".to_owned(),
+            // Letters of mathematics, for example.
+            Script::Common | Script::Inherited | Script::Unknown => "letter".to_owned(),
+            script => format!("{} letter", script.full_name().replace('_', " ")),
+        };
         let seems = match seems {
             Seems::Invisible => "which is invisible".to_owned(),
             Seems::Ascii(' ') => "which looks like a space".to_owned(),
             Seems::Ascii(other) => format!("which looks like `{other}`"),
         };
-        Some(format!("has the {letter} U+{:04X}{name}, {seems}", u32::from(character)))
+        Some(format!("has the {kind} U+{:04X}, {seems}", u32::from(character)))
     })
 }
 
@@ -77,17 +82,18 @@ mod tests {
     #[test]
     fn look_alikes_are_named() {
         for (text, wanted) in [
-            ("mаnual-edit", "has the letter U+0430 CYRILLIC SMALL LETTER A, which looks like `a`"),
-            ("system:serviceaccount:ops:dеployer", "U+0435 CYRILLIC SMALL LETTER IE, which looks like `e`"),
+            ("mаnual-edit", "has the Cyrillic letter U+0430, which looks like `a`"),
+            ("system:serviceaccount:ops:dеployer", "Cyrillic letter U+0435, which looks like `e`"),
             // Every letter looks like one of ours.
-            ("осо", "U+043E CYRILLIC SMALL LETTER O, which looks like `o`"),
-            ("shop\u{200b}", "has the character U+200B ZERO WIDTH SPACE, which is invisible"),
-            ("\u{feff}shop", "U+FEFF ZERO WIDTH NO-BREAK SPACE, which is invisible"),
-            ("shop\u{ad}web", "U+00AD SOFT HYPHEN, which is invisible"),
-            ("mode:\u{a0}warn", "has the character U+00A0 NO-BREAK SPACE, which looks like a space"),
-            ("shop\u{2010}web", "U+2010 HYPHEN, which looks like `-`"),
-            ("ѕhоp", "U+0455 CYRILLIC SMALL LETTER DZE, which looks like `s`"),
-            ("nam\u{3b1}", "U+03B1 GREEK SMALL LETTER ALPHA, which looks like `a`"),
+            ("осо", "Cyrillic letter U+043E, which looks like `o`"),
+            ("shop\u{200b}", "has the character U+200B, which is invisible"),
+            ("\u{feff}shop", "U+FEFF, which is invisible"),
+            ("shop\u{ad}web", "U+00AD, which is invisible"),
+            ("mode:\u{a0}warn", "has the character U+00A0, which looks like a space"),
+            ("shop\u{2010}web", "U+2010, which looks like `-`"),
+            ("ѕhоp", "Cyrillic letter U+0455, which looks like `s`"),
+            ("mode\u{1d5ae}", "has the letter U+1D5AE, which looks like `O`"),
+            ("nam\u{3b1}", "Greek letter U+03B1, which looks like `a`"),
         ] {
             let found = look_alike(text).unwrap();
             assert!(found.contains(wanted), "{text}: {found}");
