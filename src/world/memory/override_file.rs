@@ -9,6 +9,7 @@ use anyhow::Context;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::DynamicObject;
+use serde_json::Value;
 use tokio::time::sleep;
 
 use super::Memory;
@@ -65,10 +66,12 @@ impl OverrideFile {
         let text = text_file::read(&self.path, MAX_FILE_BYTES);
         let text = text.with_context(|| format!("failed to read the overrides {name}"))?;
         let written = fs::metadata(&self.path)?.modified()?;
-        let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(&text)
-            .map_err(|error| anyhow::anyhow!("the overrides {name} cannot be parsed: {error}"))?;
+        let unreadable = |error: String| anyhow::anyhow!("the overrides {name} cannot be parsed: {error}");
+        let objects = serde_saphyr::from_multiple::<Value>(&text).map_err(|error| unreadable(error.to_string()))?;
         let mut loaded = Vec::new();
-        for mut object in objects {
+        for object in objects {
+            let object = serde_json::from_value::<DynamicObject>(object);
+            let mut object = object.map_err(|error| unreadable(error.to_string()))?;
             object.metadata.creation_timestamp.get_or_insert(Time(Timestamp::try_from(written)?));
             let is_override = object
                 .types
