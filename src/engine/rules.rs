@@ -21,7 +21,7 @@ use super::review::Operation;
 use super::rule::{Mode, RuleId};
 use super::text::look_alike;
 use super::violation::{Violation, ViolationKind};
-use check::{Check, Checked, CheckedAll, Refusal, Rule};
+use check::{Check, CheckedAll, Refusal, Rule};
 use declarations::case::DeclarationCase;
 use objects::case::ObjectCase;
 use records::case::RecordCase;
@@ -162,18 +162,12 @@ struct Table<'a> {
 
 impl Table<'_> {
     fn check_record(&self, case: &RecordCase<'_>) -> Result<Vec<Violation>, Query> {
-        let of_kind = |check: &'static Check| match check {
-            Check::Record(check) => Some(check),
+        let pending = |check: &'static Check| match check {
+            Check::Record(check) => Some(|| check(case).map(Vec::from_iter)),
             _ => None,
         };
         let violations = self
-            .consult(
-                Family::Records,
-                || case.subject(),
-                || self.facts.release(),
-                of_kind,
-                |check| check(case).map(Vec::from_iter),
-            )
+            .consult(Family::Records, || case.subject(), || self.facts.release(), pending)
             .collect::<Result<Vec<_>, _>>()?;
         // The Helm records of an extension that has moved to revisions of its own describe nothing any more.
         if case.target.storage == Storage::OlmIndex && !violations.is_empty() {
@@ -187,54 +181,45 @@ impl Table<'_> {
     }
 
     fn check_record_part(&self, case: &RecordPartCase<'_>) -> Result<Vec<Violation>, Query> {
-        let of_kind = |check: &'static Check| match check {
-            Check::RecordPart(check) => Some(check),
+        let pending = |check: &'static Check| match check {
+            Check::RecordPart(check) => Some(|| check(case).map(Vec::from_iter)),
             _ => None,
         };
-        self.consult(
-            Family::Records,
-            || case.subject(),
-            || self.facts.release(),
-            of_kind,
-            |check| check(case).map(Vec::from_iter),
-        )
-        .collect()
+        self.consult(Family::Records, || case.subject(), || self.facts.release(), pending).collect()
     }
 
     fn check_declaration(&self, case: &DeclarationCase<'_>) -> Result<Vec<Violation>, Query> {
-        let of_kind = |check: &'static Check| match check {
-            Check::Declaration(check) => Some(check),
+        let pending = |check: &'static Check| match check {
+            Check::Declaration(check) => Some(|| check(case)),
             _ => None,
         };
-        let run = |check: &fn(&DeclarationCase<'_>) -> CheckedAll| check(case);
-        let consult = |family| self.consult(family, || case.subject(), || self.facts.release(), of_kind, run);
+        let consult = |family| self.consult(family, || case.subject(), || self.facts.release(), pending);
         consult(Family::Records).chain(consult(Family::Declarations)).collect()
     }
 
     /// An object is reported by every rule about operations on its release, so that an override of one leaves the others closed, and by
     /// at most one about the object itself.
     fn check_object(&self, case: &ObjectCase<'_>) -> Result<Vec<Violation>, Query> {
-        let of_kind = |check: &'static Check| match check {
-            Check::Object(check) => Some(check),
+        let pending = |check: &'static Check| match check {
+            Check::Object(check) => Some(|| check(case).map(Vec::from_iter)),
             _ => None,
         };
-        let run = |check: &fn(&ObjectCase<'_>) -> Checked| check(case).map(Vec::from_iter);
-        let consult = |family| self.consult(family, || case.subject(), || case.write.release(), of_kind, run);
+        let consult = |family| self.consult(family, || case.subject(), || case.write.release(), pending);
         consult(Family::Records).chain(consult(Family::Objects).take(1)).collect()
     }
 
-    /// Runs the checks of one kind one after the other, each only once the one before it is done.
-    fn consult<C>(
+    /// Runs the checks that are pending one after the other, each only once the one before it is done.
+    fn consult<C: FnOnce() -> CheckedAll>(
         &self,
         family: Family,
         subject: impl Fn() -> String,
         release: impl Fn() -> Option<ReleaseRef>,
-        of_kind: impl Fn(&'static Check) -> Option<C>,
-        run: impl Fn(C) -> CheckedAll,
+        pending: impl Fn(&'static Check) -> Option<C>,
     ) -> impl Iterator<Item = Result<Violation, Query>> {
         let checks = family.table().iter().flat_map(|rule| rule.checks.iter().map(|check| (rule.id(), check)));
-        let of_kind = checks.filter_map(move |(rule, check)| of_kind(check).map(|check| (rule, check)));
-        of_kind.filter(|(rule, _)| self.is_on(*rule)).flat_map(move |(rule, check)| match run(check) {
+        // Modes are matched against globs, so they come after the kind of the check.
+        let pending = checks.filter_map(move |(rule, check)| pending(check).map(|check| (rule, check)));
+        pending.filter(|(rule, _)| self.is_on(*rule)).flat_map(move |(rule, check)| match check() {
             Ok(refusals) => refusals.into_iter().map(|refusal| Ok(refused(rule, release(), refusal))).collect(),
             Err(need) => vec![undecided(rule, release(), &subject(), need)],
         })
