@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::file::{Mapping, RuleFile};
 use super::*;
-use crate::engine::facts::{Actor, ActorKind};
+use crate::engine::facts::Actor;
 use crate::engine::policy::{
     AllowRollback, DroppedBundlesSettings, FluxExceptions, OnFirstInstall, OnUndecided, OnUnexplained,
     OverrideSettings, RecoverySettings, Removal, Scope, ignored_fields,
@@ -15,7 +15,7 @@ use crate::engine::rule::{Mode, RuleId};
 const HEADER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
 
 fn scope(name: &str) -> Scope<'_> {
-    let actor = Actor { name, kind: ActorKind::Person, groups: &[] };
+    let actor = Actor::named(name, &[]);
     Scope {
         actor,
         namespace: "shop",

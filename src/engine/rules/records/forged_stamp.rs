@@ -39,7 +39,9 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let sent = write.after.stamps();
     let expected = stamp::expected(case.facts, &write, case.now);
     let before = write.before.map(RecordSide::stamps).unwrap_or_default();
-    let Some((key, must)) = stamp::forged(&expected, &before, &sent, case.now) else {
+    let formerly = case.policy.accounts.formerly(case.facts.actor);
+    let formerly = formerly.as_ref().and_then(stamp::stamped_pipeline);
+    let Some((key, must)) = stamp::forged(&expected, &before, &sent, formerly.as_deref(), case.now) else {
         return Ok(None);
     };
     let must = must.map_or("be absent".to_owned(), |value| format!("be {value:?}"));
