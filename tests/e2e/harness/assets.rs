@@ -3,7 +3,7 @@
 
 mod build;
 mod modules;
-mod versions;
+pub(crate) mod versions;
 
 use std::fs::{self, File, TryLockError};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use build::{built, go};
-use modules::Module;
+use modules::{Module, published};
 use versions::{DEFAULT_KUBERNETES, HELM, Versions};
 
 #[derive(Debug, Clone)]
@@ -74,17 +74,8 @@ pub(crate) fn target_dir() -> &'static Path {
 }
 
 fn prepare() -> Result<Assets, String> {
-    let dir = target_dir().join("controlplane");
-    fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
-    let lock = File::create(dir.join("lock")).map_err(|e| format!("cannot make the lock in {}: {e}", dir.display()))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            progress("another test process is building the control plane; waiting for it");
-            lock.lock().map_err(|e| format!("cannot lock {}: {e}", dir.display()))?;
-        }
-        Err(TryLockError::Error(e)) => return Err(format!("cannot lock {}: {e}", dir.display())),
-    }
+    let dir = controlplane_dir()?;
+    let _lock = locked(&dir)?;
     let versions = Versions::from_environment()?;
     let Versions { kubernetes, helm3, helm4 } = &versions;
     progress(&format!("Kubernetes {kubernetes}, helm {helm3} and {helm4}"));
@@ -104,6 +95,61 @@ fn prepare() -> Result<Assets, String> {
         controllers,
         kube_apiserver: kubebuilder("kube-apiserver", &["--version"], kubernetes),
     })
+}
+
+/// The newest helm 4, without the rest.
+#[allow(dead_code, reason = "for tests/it")]
+pub(crate) fn helm4() -> Result<PathBuf, String> {
+    let dir = controlplane_dir()?;
+    let _lock = locked(&dir)?;
+    helm(&dir, 4, HELM[1][1])
+}
+
+/// What `kubectl kustomize` of a Kubernetes runs: `tests/kustomize`, with the dependencies that this kubectl names.
+#[allow(dead_code, reason = "for tests/it")]
+pub(crate) fn kustomize(kubernetes: &str) -> Result<PathBuf, String> {
+    let dir = controlplane_dir()?;
+    let _lock = locked(&dir)?;
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kustomize");
+    let (name, flags) = (format!("kustomize-{kubernetes}"), "-s -w");
+    built(&dir, &name, &stamp_of(&sources, flags)?, || {
+        let mut build = go("kustomize", &dir)?;
+        progress(&format!(
+            "building the kustomize of kubectl {kubernetes} (half a minute on two cores the first time)"
+        ));
+        let out = dir.join(format!("{name}.new"));
+        let modules = published("k8s.io/kubectl", kubernetes)?.as_main(&dir.join(format!("{name}.modules")))?;
+        build.current_dir(&sources).args(["build", "-trimpath", "-ldflags", flags, "-mod=mod", "-modfile"]);
+        build.arg(modules).arg("-o").arg(&out).arg(".");
+        Ok((build, out))
+    })
+}
+
+/// The OpenAPI document of a Kubernetes, from its sources.
+#[allow(dead_code, reason = "for tests/it")]
+pub(crate) fn openapi(kubernetes: &str) -> Result<PathBuf, String> {
+    let sources = Module::fetched("k8s.io/kubernetes", &format!("v{kubernetes}"))?.dir;
+    Ok(sources.join("api/openapi-spec/swagger.json"))
+}
+
+fn controlplane_dir() -> Result<PathBuf, String> {
+    let dir = target_dir().join("controlplane");
+    fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    Ok(dir)
+}
+
+/// One process builds at a time. The lock is held until the file is dropped.
+fn locked(dir: &Path) -> Result<File, String> {
+    let lock = File::create(dir.join("lock")).map_err(|e| format!("cannot make the lock in {}: {e}", dir.display()))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            progress("another test process is building the control plane; waiting for it");
+            lock.lock().map_err(|e| format!("cannot lock {}: {e}", dir.display()))?;
+        }
+        Err(TryLockError::Error(e)) => return Err(format!("cannot lock {}: {e}", dir.display())),
+    }
+    Ok(lock)
 }
 
 fn build_controlplane(dir: &Path, kubernetes: &str) -> Result<PathBuf, String> {
