@@ -14,6 +14,7 @@ mod hard_mode;
 mod harness;
 mod hostile;
 mod http;
+mod image;
 mod layering;
 mod logging;
 mod manifests;
