@@ -23,6 +23,7 @@ mod packaging;
 mod page;
 mod policies;
 mod proofs;
+mod release;
 mod reload;
 mod replay;
 mod reviews;
