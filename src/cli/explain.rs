@@ -16,7 +16,8 @@ use crate::engine::policy_files::{
 use crate::engine::rule::{RuleId, Specification};
 use crate::engine::rules;
 
-/// Explain a rule, or show the settings in force in a namespace; without an argument, list the rules
+/// Explain a rule, or show the settings in force in a namespace by the policy files of --policies, not those of a cluster; without
+/// an argument, list the rules
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Name of a rule, otherwise of a namespace
@@ -51,7 +52,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
                 if output == Output::Json {
                     namespace_json(name, &in_force, at).to_string()
                 } else {
-                    namespace_text(name, &in_force, at)
+                    namespace_text(name, &in_force, arguments.policies.policies.is_none(), at)
                 }
             }
         },
@@ -74,8 +75,8 @@ fn list(output: Output) -> String {
         table.add_row([rule.as_str(), rule.specification().summary]);
     }
     format!(
-        "{table}\n`interlock explain RULE` explains a rule. `interlock explain NAMESPACE` shows the settings in \
-        force there."
+        "{table}\n`interlock explain RULE` explains a rule. `interlock explain NAMESPACE --policies DIR` shows the \
+        settings in force there."
     )
 }
 
@@ -144,8 +145,12 @@ fn setting_json(setting: &SettingInForce) -> Value {
 }
 
 /// No table, because paths and conditions are long and must not be split.
-fn namespace_text(namespace: &str, in_force: &InForce, at: Timestamp) -> String {
-    let whose = if in_force.has_file { "its own file and the cluster's" } else { "the cluster's file only" };
+fn namespace_text(namespace: &str, in_force: &InForce, is_shipped: bool, at: Timestamp) -> String {
+    let whose = match (is_shipped, in_force.has_file) {
+        (true, _) => "the policy shipped with this binary (--policies names another)",
+        (false, true) => "its own file and the cluster's",
+        (false, false) => "the cluster's file only",
+    };
     let mut text = format!("In force in namespace {namespace}, from {whose}:\n");
     let mut section = |name: &str, settings: &[SettingInForce]| {
         text.push_str(&format!("\n{name}\n"));
