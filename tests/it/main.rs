@@ -4,6 +4,7 @@
 mod alerts;
 mod certificates;
 mod changes;
+mod claims;
 mod command_line;
 mod crd;
 mod documentation;
