@@ -157,7 +157,7 @@ fn rest(site: &Site<'_>) -> Result<Vec<Usage>, String> {
         if left.is_empty() { Ok(()) } else { Err(left.join(" ")) }
     })?;
     let replicas = site.cluster.await_ready(REPLICAS);
-    site.cluster.connections().cut();
+    site.cluster.connections().cut_all();
     // The replicas notice, and the last reviews end.
     std::thread::sleep(Duration::from_secs(5));
     usage(&replicas)

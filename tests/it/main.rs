@@ -10,6 +10,7 @@ mod crd;
 mod documentation;
 mod effort;
 mod failure;
+mod fresh_machine;
 mod fuzz;
 mod hard_mode;
 mod harness;

@@ -50,11 +50,14 @@ fn a_replica_that_is_asked_to_end_costs_nothing_and_one_that_is_killed_what_it_w
         assert!(phase.faults() as u64 <= ended, "replica {victim}, {ended} connections ended: {phase}");
     }
     drop(load.phase());
-    let cut = cluster.connections().cut();
+    let before = cluster.connections().cut();
+    cluster.connections().cut_all();
     await_writes(&load);
     let phase = load.phase();
+    let cut = cluster.connections().cut() - before;
     progress(&format!("{cut} connections are cut: {phase}"));
-    assert!(phase.failed_open_only() && phase.faults() <= cut, "{cut} connections are cut: {phase}");
+    assert!(cut > 0 && phase.failed_open_only(), "{cut} connections are cut: {phase}");
+    assert!(phase.faults() as u64 <= cut, "{cut} connections are cut: {phase}");
 }
 
 /// Returns the results of the writes, and how many connections the replica ended or refused.
