@@ -51,8 +51,9 @@ fn expect_handover(version: HelmVersion, stamp: &str, dead: &Identity, next: &Id
         helm.fails(&["rollback", "demo", "1"], &["denied the request", &held, "[pending-recovery]"]);
         namespace.kubectl_as(other).fails(&["delete", "secret", V2], &["denied the request", "[pending-recovery]"]);
     }
-    // During the operation its holder writes the objects of the release.
-    namespace.kubectl_as(next).ok(&["patch", "configmap/demo", "--type=merge", "-p", r#"{"data":{"note":"mine"}}"#]);
+    // During the operation its holder writes the objects of the release. A dry run, because helm 4 conflicts with a real one.
+    let patch = ["patch", "configmap/demo", "--type=merge", "-p", r#"{"data":{"note":"mine"}}"#, "--dry-run=server"];
+    namespace.kubectl_as(next).ok(&patch);
     let helm = namespace.helm_as(version, Driver::Secret, next);
     helm.ok(&["rollback", "demo", "1", "--wait", "--timeout=60s"]);
     let chart = Chart::new("demo");
