@@ -19,7 +19,7 @@ use crate::engine::facts::{Facts, Payloads, RecordBodies, RequestObjects, Subjec
 use crate::engine::json::{Patch, RawObject};
 use crate::engine::outcome::{Outcome, WeighedViolation};
 use crate::engine::overrides::objection;
-use crate::engine::policy::{Policies, Policy};
+use crate::engine::policy::{Accounts, Policies, Policy};
 use crate::engine::review::{BadReview, Operation, Request, Review, head_of};
 use crate::engine::stamp;
 use crate::engine::violation::ViolationKind;
@@ -136,8 +136,9 @@ impl Judge {
         let objects = RequestObjects::read(head).unwrap_or_default();
         let bodies = RecordBodies::default();
         let effort = Effort::of_review();
-        let facts = self.facts(head, &objects, &bodies, &effort);
-        let outcome = unjudged(head, &facts, self.policies.load().of(head.namespace()), why);
+        let policies = self.policies.load();
+        let facts = self.facts(head, &objects, &bodies, &effort, policies.accounts());
+        let outcome = unjudged(head, &facts, policies.of(head.namespace()), why);
         let decision = Decision::of(head, &facts, &outcome, Duration::ZERO);
         // An Event needs an object that is known for sure.
         Judgement { outcome, decision: Decision { object: None, ..decision } }
@@ -148,9 +149,10 @@ impl Judge {
         let user = &request.user_info.username;
         let mut steps = Steps::new(&self.shared, user, deadline, bytes_of(request));
         let (objects, payloads) = steps.read(request).await??;
-        let (bodies, unread, facts) = (OnceLock::new(), payloads.unread(), OnceLock::new());
-        let facts_with = |bodies| facts.get_or_init(|| self.facts(request, &objects, bodies, &steps.effort));
         let policies = self.policies.load();
+        let (bodies, unread, facts) = (OnceLock::new(), payloads.unread(), OnceLock::new());
+        let facts_of = |bodies| self.facts(request, &objects, bodies, &steps.effort, policies.accounts());
+        let facts_with = |bodies| facts.get_or_init(|| facts_of(bodies));
         let policy = policies.of(request.namespace()).as_ref();
         let concluded = |request: &Request<'_>, facts: &Facts<'_>, outcome: Outcome| {
             let decision = Decision::of(request, facts, &outcome, started.elapsed());
@@ -189,8 +191,10 @@ impl Judge {
             return Ok(None);
         };
         let (objects, payloads) = read?;
-        let stamp_with =
-            |bodies: &RecordBodies| stamp::stamp(&self.facts(request, &objects, bodies, &steps.effort), now);
+        let policies = self.policies.load();
+        let stamp_with = |bodies: &RecordBodies| {
+            stamp::stamp(&self.facts(request, &objects, bodies, &steps.effort, policies.accounts()), now)
+        };
         let stamped = match steps.take_memory(request, &objects, &payloads).await {
             Ok(()) => steps.run(|| stamp_with(&payloads.inflate(&steps.effort))).await,
             Err(why) => Err(why),
@@ -205,10 +209,11 @@ impl Judge {
         objects: &'r RequestObjects<'r>,
         bodies: &'r RecordBodies,
         effort: &'r Effort,
+        accounts: &'r Accounts,
     ) -> Facts<'r> {
         let facts = Facts::of(request, objects, bodies, effort);
         let own_user = self.own_user.get().map(String::as_str);
-        Facts { actor: facts.actor.or_interlock(own_user), ..facts }
+        Facts { actor: accounts.recognise(facts.actor).or_interlock(own_user), ..facts }
     }
 
     /// Runs the rules, answering their queries, until they reach a decision. The first step includes the facts, and the last one

@@ -1,4 +1,6 @@
-//! `interlock explain`: a rule, or the settings in force in a namespace.
+//! `interlock explain`: a rule, the settings in force in a namespace, or what a user counts as.
+
+mod user;
 
 use std::io::{Write, stdout};
 
@@ -11,18 +13,25 @@ use super::output::{self, Output};
 use super::policy_dir::PolicyDir;
 use super::table;
 use crate::engine::policy_files::{
-    FreezeInForce, InForce, SettingInForce, SettingOrigin, in_force, nearest_to, settings_of,
+    FreezeInForce, InForce, SettingInForce, SettingOrigin, identity, in_force, nearest_to, settings_of,
 };
 use crate::engine::rule::{RuleId, Specification};
 use crate::engine::rules;
 
-/// Explain a rule, or show the settings in force in a namespace by the policy files of --policies, not those of a cluster; without
-/// an argument, list the rules
+/// Explain a rule, show the settings in force in a namespace by the policy files of --policies (not those of a cluster), or say what a
+/// user counts as; without an argument, list the rules
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Name of a rule, otherwise of a namespace
     #[arg(value_name = "RULE | NAMESPACE")]
     subject: Option<String>,
+    /// Say what this user counts as (person, service account, pipeline, platform, node, control plane), and by which line of
+    /// the policy
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["subject", "at"])]
+    user: Option<String>,
+    /// A group of the user; may be repeated
+    #[arg(long, value_name = "GROUP", requires = "user")]
+    group: Vec<String>,
     /// Say which freezes are in force at this time, for example 2026-12-24T18:00[Europe/Berlin] [default: now]
     #[arg(long, value_name = "TIME", value_parser = freezes::moment)]
     at: Option<Timestamp>,
@@ -34,7 +43,28 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let text = match (arguments.subject.as_deref(), arguments.output) {
+    let text = match &arguments.user {
+        Some(user) => user_explained(user, arguments)?,
+        None => explained(arguments)?,
+    };
+    match arguments.output {
+        Output::Json => writeln!(stdout(), "{}", output::escaped(text))?,
+        Output::Table => output::print(&(text + "\n"))?,
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn user_explained(user: &str, arguments: &Arguments) -> anyhow::Result<String> {
+    let groups = &arguments.group;
+    let identity = identity(&arguments.policies.files(), user, groups)?;
+    Ok(match arguments.output {
+        Output::Json => user::json(user, groups, &identity).to_string(),
+        Output::Table => user::text(user, groups, &identity),
+    })
+}
+
+fn explained(arguments: &Arguments) -> anyhow::Result<String> {
+    Ok(match (arguments.subject.as_deref(), arguments.output) {
         (None, output) => list(output),
         (Some(name), output) => match (rules::named(name), output) {
             (Some(rule), Output::Json) => rule_json(rule).to_string(),
@@ -56,12 +86,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
                 }
             }
         },
-    };
-    match arguments.output {
-        Output::Json => writeln!(stdout(), "{}", output::escaped(text))?,
-        Output::Table => output::print(&(text + "\n"))?,
-    }
-    Ok(ExitStatus::Success)
+    })
 }
 
 fn list(output: Output) -> String {

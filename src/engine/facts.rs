@@ -11,7 +11,8 @@ mod record_chunk;
 mod storing_kind;
 mod target;
 
-pub use actor::{Actor, ActorKind};
+pub(crate) use actor::may_be_platform;
+pub use actor::{Actor, ActorKind, Session, SharedHolder};
 pub(crate) use added::{adds_finalizer, adds_owner};
 pub use change::{RecordBody, RecordChange, RecordSide, RecordWrite};
 pub use declaration::{Declaration, DeclarationWrite, Namespace};

@@ -184,7 +184,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engine::facts::{Actor, ActorKind};
+    use crate::engine::facts::Actor;
     use crate::engine::release::ReleaseRef;
     use crate::engine::review::Operation;
     use crate::engine::rule::RuleId;
@@ -217,7 +217,7 @@ mod tests {
     }
 
     fn scope(creates_record: bool) -> Scope<'static> {
-        let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
+        let actor = Actor::named("alice", &[]);
         Scope {
             actor,
             namespace: "shop",

@@ -1,5 +1,6 @@
 //! The checked policy: which rules are in force, and how.
 
+mod accounts;
 mod effective;
 mod freeze;
 mod globs;
@@ -11,6 +12,7 @@ mod scalable_resource;
 mod scope;
 mod settings;
 
+pub use accounts::{Accounts, Pipeline, PipelineHolder};
 pub use effective::Policy;
 pub use freeze::{ActiveFreeze, DayWindow, Freeze, FreezeEffect, FreezeState, Interval, Window, frozen_by, in_force};
 pub use globs::Globs;

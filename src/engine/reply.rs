@@ -146,7 +146,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::engine::facts::{Actor, ActorKind};
+    use crate::engine::facts::Actor;
     use crate::engine::outcome::{Outcome, weigh};
     use crate::engine::policy::{Policy, Removal, Scope};
     use crate::engine::release::ReleaseRef;
@@ -157,7 +157,7 @@ mod tests {
     fn status(rule: RuleId) -> Value {
         let policy =
             Policy::parse("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n", Path::new("test")).unwrap();
-        let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
+        let actor = Actor::named("alice", &[]);
         let scope = Scope {
             actor,
             namespace: "civ",

@@ -10,10 +10,10 @@ pub(crate) mod creator;
 
 use jiff::{SignedDuration, Timestamp, Unit};
 
-use super::facts::{ActorKind, Facts, RecordSide, RecordWrite, Subject};
+use super::facts::{Actor, ActorKind, Facts, RecordSide, RecordWrite, Subject};
 use super::json::Patch;
 use super::release::record::{Hooks, truncated};
-use super::release::stamps::{CHART, ENDED, HOLDER, HOOKS, INTERRUPTED, STARTED, TARGET_NAMESPACE};
+use super::release::stamps::{CHART, ENDED, HOLDER, HOOKS, INTERRUPTED, PIPELINE, STARTED, TARGET_NAMESPACE};
 use super::release::{InterruptedOperation, Revision, Stamps, Status};
 
 /// The allowed distance between the time that one replica stamped and the clock of the replica that checks it. The API
@@ -58,9 +58,10 @@ impl Phase {
 #[must_use]
 pub(crate) fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
     let time = now.round(Unit::Second).unwrap_or(now).to_string();
-    if write.starts(facts.actor.name) {
+    if write.starts(facts.actor) {
         let mut stamps = Stamps::default();
         stamps.set_or_remove(HOLDER, stamped_user(facts.actor.name).map(str::to_owned));
+        stamps.set_or_remove(PIPELINE, stamped_pipeline(&facts.actor));
         stamps.set(STARTED, time);
         stamps.set_or_remove(CHART, write.after.chart());
         stamps.set_or_remove(TARGET_NAMESPACE, write.after.record().map(|record| truncated(&record.namespace)));
@@ -79,6 +80,12 @@ pub(crate) fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestam
 /// A user name as it is stamped; `None` if it is too long.
 fn stamped_user(user: &str) -> Option<&str> {
     (user.len() <= MAX_STAMPED_USER_BYTES).then_some(user)
+}
+
+/// The pipeline that holds an operation which this user starts; `None` if the user alone holds it, or if the stamp would be too long.
+#[must_use]
+pub(crate) fn stamped_pipeline(actor: &Actor<'_>) -> Option<String> {
+    actor.session?.stamp().filter(|stamp| stamp.len() <= MAX_STAMPED_USER_BYTES)
 }
 
 /// The interrupted operation that a written record must note. If another user ends the operation of this record, that
@@ -137,25 +144,28 @@ fn is_unlocked(facts: &Facts<'_>, write: &RecordWrite<'_>) -> bool {
         return false;
     }
     let stamps = write.before.map(RecordSide::stamps).unwrap_or_default();
-    let foreign = stamps.holder().is_some_and(|holder| holder != facts.actor.name);
+    let foreign = stamps.holder().is_some() && !facts.actor.holds(&stamps);
     foreign || write.after.is_unlocked_by_flux()
 }
 
-/// The first stamp from the client with a wrong value, and the required value.
+/// The first stamp from the client with a wrong value, and the required value. `formerly` is the pipeline by the policy before the
+/// one in force: the stamping replica may not have loaded the new one.
 #[must_use]
 pub(crate) fn forged(
     Expected { stamps, phase }: &Expected,
     before: &Stamps,
     sent: &Stamps,
+    formerly: Option<&str>,
     now: Timestamp,
 ) -> Option<(&'static str, Option<String>)> {
     let off = |time: &str| time.parse::<Timestamp>().map_or(true, |time| now.duration_since(time).abs() > TOLERANCE);
     let wrong = |(key, value): &(&'static str, &str)| match stamps.get(key) {
         // An outdated note is not forged.
         _ if *key == INTERRUPTED && before.get(key) == Some(value) => false,
+        _ if *key == PIPELINE && *phase == Phase::Starts && formerly == Some(*value) => false,
         _ if phase.clock() == Some(*key) => off(value),
         Some(must) => must != *value,
-        None => *phase != Phase::Starts || matches!(*key, INTERRUPTED | ENDED | HOOKS),
+        None => *phase != Phase::Starts || matches!(*key, PIPELINE | INTERRUPTED | ENDED | HOOKS),
     };
     sent.iter().find(wrong).map(|(key, _)| (key, stamps.get(key).map(str::to_owned)))
 }

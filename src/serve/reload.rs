@@ -87,6 +87,7 @@ impl Reload {
         state.current = policies.is_some();
         if let Some(policies) = policies {
             (state.loaded, state.namespaces) = (now, policies.namespaces().count());
+            let policies = policies.following(&self.policies.load());
             self.policies.store(Arc::new(policies));
             self.metrics.set_loaded(now);
         }

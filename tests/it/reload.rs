@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use prometheus_client::registry::Registry;
 use release_interlock::budget::Budget;
-use release_interlock::engine::facts::{Actor, ActorKind};
+use release_interlock::engine::facts::Actor;
 use release_interlock::engine::policy::{Policies, Removal, Scope};
 use release_interlock::engine::policy_files::{LoadedPolicies, PolicyFiles};
 use release_interlock::engine::release::record::INFLATE_LIMIT;
@@ -81,7 +81,7 @@ impl Followed {
 
     /// The mode of `illegal-transition` in a namespace.
     fn mode(&self, namespace: &str) -> Mode {
-        let actor = Actor { name: "alice", kind: ActorKind::Person, groups: &[] };
+        let actor = Actor::named("alice", &[]);
         let scope = Scope {
             actor,
             namespace,

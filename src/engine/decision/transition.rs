@@ -165,7 +165,7 @@ impl Transition {
         };
         let (from, to) = (before.and_then(RecordSide::status), after.and_then(RecordSide::status));
         // Somebody who goes on with the uninstall of another starts one.
-        let starts = change.write().is_some_and(|write: RecordWrite<'_>| write.starts(facts.actor.name));
+        let starts = change.write().is_some_and(|write: RecordWrite<'_>| write.starts(facts.actor));
         let kind = match (starts, after, to) {
             (true, _, Some(to)) => TransitionKind::towards(to),
             // Nobody knows what a record without a known status becomes.

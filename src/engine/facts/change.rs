@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::actor::Actor;
 use super::objects::{RecordBodies, RequestObjects};
 use crate::engine::effort::Effort;
 use crate::engine::release::manifest::WorkloadRef;
@@ -139,13 +140,13 @@ impl RecordWrite<'_> {
     /// Whether an operation of this user starts: a pending record is created, a record is marked as uninstalling, or the uninstall of
     /// somebody else is taken over.
     #[must_use]
-    pub fn starts(&self, user: &str) -> bool {
+    pub fn starts(&self, actor: Actor<'_>) -> bool {
         let after = self.after.status();
         match self.before {
             None => after.is_some_and(Status::is_pending),
             // Whoever replaces every Secret with itself, to have it encrypted again, uninstalls nothing.
             Some(before) if before.status() == after => {
-                after == Some(Status::Uninstalling) && !self.same_payload && before.stamps().holder() != Some(user)
+                after == Some(Status::Uninstalling) && !self.same_payload && !actor.holds(&before.stamps())
             }
             Some(_) => after == Some(Status::Uninstalling),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
+use super::accounts::Accounts;
 use super::freeze::Freeze;
 use super::globs::Globs;
 use super::ignore::IgnoredFields;
@@ -37,6 +38,8 @@ pub struct Policy {
     pub tools: Globs,
     /// Users that write the objects of releases as part of their work, besides the controllers of Kubernetes itself.
     pub controllers: Globs,
+    /// The users that are platforms and pipelines. Of the cluster alone.
+    pub accounts: Arc<Accounts>,
     /// Fields that every user may change.
     pub ignore: Vec<IgnoredFields>,
     pub(in crate::engine) scalable_resources: Vec<ScalableResource>,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
 
+use super::accounts::Accounts;
 use super::effective::Policy;
 use super::freeze::Freeze;
 
@@ -43,6 +44,24 @@ impl Policies {
         for policy in iter::once(&mut self.cluster).chain(self.namespaces.values_mut()) {
             Arc::make_mut(policy).freezes = Arc::clone(&all);
         }
+    }
+
+    /// The same policies, in place of others. Operations that started under those still count as theirs.
+    #[must_use]
+    pub fn following(mut self, replaced: &Self) -> Self {
+        let mut accounts = self.cluster.accounts.as_ref().clone();
+        accounts.follow(&replaced.cluster.accounts);
+        let accounts = Arc::new(accounts);
+        for policy in iter::once(&mut self.cluster).chain(self.namespaces.values_mut()) {
+            Arc::make_mut(policy).accounts = Arc::clone(&accounts);
+        }
+        self
+    }
+
+    /// The users that are platforms and pipelines.
+    #[must_use]
+    pub fn accounts(&self) -> &Accounts {
+        &self.cluster.accounts
     }
 
     /// The policy for requests about objects of a namespace; empty for cluster-scoped ones.

@@ -112,6 +112,8 @@ pub struct When {
     pub groups: Option<Globs>,
     /// Service accounts as `NAMESPACE:NAME`.
     pub service_accounts: Option<Globs>,
+    /// Names of pipelines.
+    pub pipelines: Option<Globs>,
     pub namespaces: Option<Globs>,
     pub releases: Option<Globs>,
     pub kinds: Option<Globs>,
@@ -127,6 +129,7 @@ impl When {
         let actor = scope.actor;
         matches(self.users.as_ref(), Some(actor.name))
             && matches(self.service_accounts.as_ref(), actor.service_account())
+            && matches(self.pipelines.as_ref(), actor.session.map(|session| session.pipeline))
             && matches(self.namespaces.as_ref(), Some(scope.namespace))
             && matches(self.releases.as_ref(), scope.release)
             && matches(self.kinds.as_ref(), Some(scope.kind))

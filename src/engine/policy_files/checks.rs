@@ -4,6 +4,7 @@
 //! A condition that no request can meet is an error. Everything that still means something is a warning, so that a policy that
 //! works today does not keep a newer server from starting.
 
+mod accounts;
 mod cases;
 mod domain;
 mod language;
@@ -48,6 +49,7 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
     for list in [&file.managers, &file.tools, &file.controllers].into_iter().flatten() {
         names.list(&list.value, Domain::User, "so the list names nobody");
     }
+    accounts::check(file, &mut names);
     for ignored in file.ignore.iter().flat_map(|ignore| &ignore.value) {
         let target = ignored.target.as_ref().map(|at| &at.value);
         let globs = target.into_iter().flat_map(|target| {
@@ -101,6 +103,7 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
             names.name(kind, Domain::Kind, "so the resource is never found");
         }
         cases::check(*rule, &settings.value, home, is_read, &mut names);
+        accounts::check_cases(file, &settings.value, home, &mut names);
     }
 }
 

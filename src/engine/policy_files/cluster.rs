@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::file::{
-    AtLeastOne, CaseFile, GlobList, IgnoredFile, OverridesFile, PolicyFile, ProtectedFile, RuleFile,
+    AtLeastOne, CaseFile, GlobList, IgnoredFile, OverridesFile, PipelineFile, PolicyFile, ProtectedFile, RuleFile,
     ScalableResourceFile, SingleGlob, Spanned, WhenFile,
 };
 use super::{freezes, reasons};
 use crate::engine::policy::{
-    DroppedBundlesSettings, FluxExceptions, Globs, IgnoredFields, Modes, OverrideSettings, Policy, Protected,
-    ProtectedReleases, RecoverySettings, RuleSettings, ScalableResource, StartedBy, When,
+    Accounts, DroppedBundlesSettings, FluxExceptions, Globs, IgnoredFields, Modes, OverrideSettings, Pipeline, Policy,
+    Protected, ProtectedReleases, RecoverySettings, RuleSettings, ScalableResource, StartedBy, When,
 };
 use crate::engine::release::status::Transitions;
 use crate::engine::rule::{Mode, RuleId};
@@ -46,6 +46,7 @@ pub(super) fn policy(file: &PolicyFile) -> Policy {
         managers: globs(file.managers.as_ref()),
         tools: globs(file.tools.as_ref()),
         controllers: globs(file.controllers.as_ref()),
+        accounts: Arc::new(accounts(file)),
         ignore: file.ignore.iter().flat_map(|ignore| &ignore.value).filter_map(ignored).collect(),
         scalable_resources: ScalableResource::built_in().into_iter().chain(listed).collect(),
         freezes: freezes::of_file(file, None).collect(),
@@ -84,6 +85,20 @@ fn globs(list: Option<&Spanned<GlobList>>) -> Globs {
     list.map(|at| at.value.compiled.clone()).unwrap_or_default()
 }
 
+pub(super) fn accounts(file: &PolicyFile) -> Accounts {
+    let pipelines = file.pipelines.iter().flat_map(|pipelines| &pipelines.value).filter_map(pipeline);
+    Accounts::new(globs(file.platform.as_ref()), pipelines.collect())
+}
+
+fn pipeline(file: &PipelineFile) -> Option<Pipeline> {
+    Some(Pipeline {
+        name: file.name.as_ref()?.value.0.clone(),
+        users: condition(file.users.as_ref()),
+        groups: condition(file.groups.as_ref()),
+        holder: value(file.holder.as_ref()).unwrap_or_default(),
+    })
+}
+
 fn protected(file: &ProtectedFile) -> ProtectedReleases {
     ProtectedReleases { releases: condition(file.releases.as_ref()), namespaces: condition(file.namespaces.as_ref()) }
 }
@@ -97,6 +112,7 @@ fn when(file: &WhenFile) -> When {
         users: condition(file.users.as_ref()),
         groups: condition(file.groups.as_ref()),
         service_accounts: condition(file.service_accounts.as_ref()),
+        pipelines: condition(file.pipelines.as_ref()),
         namespaces: condition(file.namespaces.as_ref()),
         releases: condition(file.releases.as_ref()),
         kinds: condition(file.kinds.as_ref()),

@@ -3,6 +3,7 @@
 mod label_keys;
 mod nearest;
 mod parts;
+mod pipelines;
 mod read;
 mod schema;
 mod times;
@@ -11,9 +12,10 @@ mod values;
 
 pub use nearest::nearest_to;
 pub(super) use parts::{
-    CLUSTER_ONLY_KEYS, CaseFile, FreezeFile, IgnoredFile, OverridesFile, PolicyFile, ProtectedFile, RuleFile,
-    ScalableResourceFile, WhenFile, rule_of_setting,
+    CLUSTER_ONLY_KEYS, CaseFile, FreezeFile, IgnoredFile, OverridesFile, PipelineFile, PolicyFile, ProtectedFile,
+    RuleFile, ScalableResourceFile, WhenFile, rule_of_setting,
 };
+pub(super) use pipelines::PipelineName;
 pub(super) use read::{GivenKey, KeySpec, Mapping, Spanned};
 pub use schema::schema;
 pub(super) use times::Moment;

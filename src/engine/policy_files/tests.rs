@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::file::{Mapping, RuleFile};
 use super::*;
-use crate::engine::facts::{Actor, ActorKind};
+use crate::engine::facts::Actor;
 use crate::engine::policy::{
     AllowRollback, DroppedBundlesSettings, FluxExceptions, OnFirstInstall, OnUndecided, OnUnexplained,
     OverrideSettings, RecoverySettings, Removal, Scope, ignored_fields,
@@ -15,7 +15,7 @@ use crate::engine::rule::{Mode, RuleId};
 const HEADER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
 
 fn scope(name: &str) -> Scope<'_> {
-    let actor = Actor { name, kind: ActorKind::Person, groups: &[] };
+    let actor = Actor::named(name, &[]);
     Scope {
         actor,
         namespace: "shop",
@@ -95,7 +95,7 @@ fn the_first_case_that_holds_gives_the_mode() {
     let prod = Scope { namespace: "prod", ..scope("ci-bot") };
     assert_eq!(policy.mode(RuleId::known("manual-edit"), &prod), Mode::Off);
     let groups = ["devs".into(), "ops".into()];
-    let ops = Scope { actor: Actor { groups: &groups, ..scope("alice").actor }, ..scope("alice") };
+    let ops = Scope { actor: Actor::named("alice", &groups), ..scope("alice") };
     assert_eq!(policy.mode(RuleId::known("manual-edit"), &ops), Mode::Enforce);
 }
 

@@ -8,6 +8,8 @@ use super::Status;
 
 /// `userInfo.username` of the request that started the transition.
 pub const HOLDER: &str = "interlock.dev/holder";
+/// The pipeline whose sessions hold the transition together: `PIPELINE`, or `PIPELINE/GROUP`. Absent if only the user holds it.
+pub const PIPELINE: &str = "interlock.dev/pipeline";
 /// The server's clock at the start, in RFC 3339.
 pub const STARTED: &str = "interlock.dev/started";
 /// The server's clock at the end of the transition, in RFC 3339. `managedFields` would say it too, but clients write those.
@@ -25,7 +27,7 @@ pub const INTERRUPTED: &str = "interlock.dev/interrupted";
 pub const HOOKS: &str = "interlock.dev/hooks";
 
 /// Every stamp.
-pub const KEYS: [&str; 7] = [HOLDER, STARTED, ENDED, CHART, TARGET_NAMESPACE, INTERRUPTED, HOOKS];
+pub const KEYS: [&str; 8] = [HOLDER, PIPELINE, STARTED, ENDED, CHART, TARGET_NAMESPACE, INTERRUPTED, HOOKS];
 
 /// The stamps on a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -61,6 +63,12 @@ impl Stamps {
     #[must_use]
     pub fn holder(&self) -> Option<&str> {
         self.get(HOLDER)
+    }
+
+    /// The pipeline whose sessions hold the transition together.
+    #[must_use]
+    pub fn pipeline(&self) -> Option<&str> {
+        self.get(PIPELINE)
     }
 
     /// `name-version` of the chart of the transition.

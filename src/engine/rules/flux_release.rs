@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::undecided::{Undecided, lookup};
 use crate::engine::evidence::{Evidence, Knowledge, Query};
-use crate::engine::facts::{Actor, ActorKind};
+use crate::engine::facts::Actor;
 use crate::engine::flux::Driver;
 use crate::engine::policy::Policy;
 use crate::engine::release::Storage;
@@ -88,7 +88,7 @@ impl FluxRelease<'_> {
         actor: Actor<'_>,
     ) -> Result<bool, Undecided> {
         // Flux impersonates only service accounts, so people need no query.
-        if actor.kind != ActorKind::ServiceAccount {
+        if !actor.is_service_account() {
             return Ok(false);
         }
         Ok(self.behind(evidence, policy)?.any(|driver| driver.is_account(actor.name)))
@@ -102,7 +102,7 @@ impl FluxRelease<'_> {
         policy: &Policy,
         actor: Actor<'_>,
     ) -> Result<bool, Undecided> {
-        let Some(holder) = self.holder.filter(|_| actor.kind == ActorKind::ServiceAccount) else {
+        let Some(holder) = self.holder.filter(|_| actor.is_service_account()) else {
             return Ok(false);
         };
         Ok(self.behind(evidence, policy)?.any(|driver| {
@@ -117,7 +117,7 @@ impl FluxRelease<'_> {
         policy: &Policy,
         actor: Actor<'_>,
     ) -> Result<Option<&'e Driver>, Undecided> {
-        if actor.kind != ActorKind::ServiceAccount || self.storage != Storage::Secret {
+        if !actor.is_service_account() || self.storage != Storage::Secret {
             return Ok(None);
         }
         let drivers = helm_releases(evidence, self.namespace, self.release)?;

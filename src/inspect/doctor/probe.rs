@@ -18,7 +18,7 @@ use super::fetch::READ_TIMEOUT;
 use super::registration::RECORD_ENTRY;
 use super::selector::{label_of, matches};
 use super::snapshot::Snapshot;
-use crate::engine::facts::{Actor, ActorKind};
+use crate::engine::facts::Actor;
 use crate::engine::policy::{Removal, Scope};
 use crate::engine::policy_files::LoadedPolicies;
 use crate::engine::release::stamps::HOLDER;
@@ -125,7 +125,7 @@ pub(super) fn diagnose(runs: &DryRuns, snapshot: &Snapshot) -> Vec<Diagnosis> {
 fn policy_admits_silently(snapshot: &Snapshot, namespace: &str) -> bool {
     let Ok(Some(files)) = &snapshot.policies else { return false };
     let Some(policies) = LoadedPolicies::of(files).policies else { return false };
-    let actor = Actor { name: "", kind: ActorKind::Person, groups: &[] };
+    let actor = Actor::named("", &[]);
     let (release, kind, owner) = (Some(RELEASE), "Secret", Some("helm"));
     let operation = Operation::Create;
     let scope =

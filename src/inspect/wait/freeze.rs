@@ -75,7 +75,7 @@ impl Starter {
         Records { storage, of_objects }: Records<'_>,
         now: Timestamp,
     ) -> Option<FreezeInForce> {
-        let actor = Actor::of(&self.0);
+        let actor = policy.accounts.recognise(Actor::of(&self.0));
         // The creation of the record with which an operation starts.
         let scope = Scope {
             actor,

@@ -44,7 +44,7 @@ pub(super) fn check(rule: RuleId, file: &RuleFile, home: Option<&str>, is_read: 
 
 /// The lists of a condition.
 fn lists(rule: RuleId, when: &WhenFile) -> impl Iterator<Item = List<'_>> {
-    let WhenFile { users, groups, service_accounts, namespaces, releases, kinds, operations, owners } = when;
+    let WhenFile { users, groups, service_accounts, pipelines, namespaces, releases, kinds, operations, owners } = when;
     let (kind, owner) = match Judged::by(rule) {
         Judged::Records => (Domain::RecordKind, Domain::Owner),
         Judged::Objects => (Domain::Kind, Domain::Owner),
@@ -54,6 +54,7 @@ fn lists(rule: RuleId, when: &WhenFile) -> impl Iterator<Item = List<'_>> {
         (Domain::User, users),
         (Domain::Group, groups),
         (Domain::ServiceAccount, service_accounts),
+        (Domain::Pipeline, pipelines),
         (Domain::Namespace, namespaces),
         (Domain::Release, releases),
         (kind, kinds),

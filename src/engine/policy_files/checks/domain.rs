@@ -15,6 +15,9 @@ const DNS_SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?";
 /// How the names of all users that are service accounts begin. Nobody else's does.
 const ACCOUNT: &str = "system:serviceaccount";
 
+/// How the names of the cluster's own users begin.
+const RESERVED: &str = "system:";
+
 /// Kinds that everybody writes in policies, to recognise a plural or a typing error. Others are as good.
 const KNOWN_KINDS: [&str; 30] = [
     "ClusterExtension",
@@ -53,8 +56,14 @@ const KNOWN_KINDS: [&str; 30] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Domain {
     User,
+    /// Users that may be sessions of a pipeline.
+    Session,
+    /// Users that are service accounts.
+    AccountUser,
     Group,
     ServiceAccount,
+    /// Names of pipelines.
+    Pipeline,
     /// The namespace of an object; empty for a cluster-scoped one.
     Namespace,
     Release,
@@ -69,7 +78,7 @@ pub(super) enum Domain {
 }
 
 impl Domain {
-    const COUNT: usize = 11;
+    const COUNT: usize = 14;
 
     /// Its values; `None` if that cannot be said within bounds.
     pub(super) fn language(self) -> Option<&'static Language> {
@@ -80,7 +89,11 @@ impl Domain {
     /// How a value looks, to complete a sentence.
     pub(super) fn shape(self) -> &'static str {
         match self {
-            Self::User => "a service account is the user system:serviceaccount:NAMESPACE:NAME",
+            Self::User | Self::AccountUser => "a service account is the user system:serviceaccount:NAMESPACE:NAME",
+            Self::Session => {
+                "a session of a pipeline has no name that starts with system:, except system:serviceaccount:NAMESPACE:NAME"
+            }
+            Self::Pipeline => "the name of a pipeline has lower-case letters, digits, `-` and `.` only",
             Self::Group => {
                 "the groups of service accounts are system:serviceaccounts and system:serviceaccounts:NAMESPACE"
             }
@@ -100,7 +113,14 @@ impl Domain {
     pub(super) fn is_always_given(self) -> bool {
         match self {
             Self::User | Self::Namespace | Self::Kind | Self::RecordKind | Self::Operation | Self::ObjectName => true,
-            Self::Group | Self::ServiceAccount | Self::Release | Self::Owner | Self::Nothing => false,
+            Self::Session
+            | Self::AccountUser
+            | Self::Pipeline
+            | Self::Group
+            | Self::ServiceAccount
+            | Self::Release
+            | Self::Owner
+            | Self::Nothing => false,
         }
     }
 
@@ -125,8 +145,8 @@ impl Domain {
                 let meant = KNOWN_KINDS.into_iter().find(|kind| is_plural_of(text, kind) || is_slip_of(text, kind));
                 meant.map(str::to_owned)
             }
-            Self::User | Self::Group if text.trim() != text => Some(text.trim().to_owned()),
-            Self::User => {
+            Self::User | Self::Session | Self::Group if text.trim() != text => Some(text.trim().to_owned()),
+            Self::User | Self::Session => {
                 let end = text.match_indices(':').nth(1)?.0;
                 let known = [ACCOUNT, "system:node"];
                 let meant = known.into_iter().find(|known| is_slip_of(&text[..end], known))?;
@@ -139,6 +159,9 @@ impl Domain {
     fn expression(self) -> String {
         match self {
             Self::User => format!("{}|{ACCOUNT}:{DNS_LABEL}:{DNS_SUBDOMAIN}", not_starting_with(ACCOUNT)),
+            Self::Session => format!("{}|{ACCOUNT}:{DNS_LABEL}:{DNS_SUBDOMAIN}", not_starting_with(RESERVED)),
+            Self::AccountUser => format!("{ACCOUNT}:{DNS_LABEL}:{DNS_SUBDOMAIN}"),
+            Self::Pipeline => DNS_SUBDOMAIN.to_owned(),
             Self::Group => format!("{}|{ACCOUNT}s(:{DNS_LABEL})?", not_starting_with(ACCOUNT)),
             Self::ServiceAccount => format!("{DNS_LABEL}:{DNS_SUBDOMAIN}"),
             Self::Namespace => format!("({DNS_LABEL})?"),
@@ -220,6 +243,13 @@ mod tests {
                     "system:serviceaccount",
                 ][..],
             ),
+            (
+                Domain::Session,
+                &["gitlab:ci_job:7", "arn:aws:sts::1:assumed-role/a/b", "system:serviceaccount:ci:deployer", "system"],
+                &["system:admin", "system:node:a", "system:serviceaccount:ci"],
+            ),
+            (Domain::AccountUser, &["system:serviceaccount:ci:a"], &["system:serviceaccount:ci", "alice"]),
+            (Domain::Pipeline, &["deploy", "a.b-1"], &["Deploy", "a/b", ""]),
             (
                 Domain::Group,
                 &["devs", "system:masters", "system:serviceaccounts", "system:serviceaccounts:ci", "a b"],

@@ -76,7 +76,7 @@ impl<'p, 's> Names<'p, 's> {
         let lower = glob.to_lowercase();
         let parts = lower.replace('/', ":");
         let other = match domain {
-            Domain::User | Domain::Group => Some(parts.as_str()),
+            Domain::User | Domain::Session | Domain::Group => Some(parts.as_str()),
             Domain::ServiceAccount => parts.strip_prefix(SERVICE_ACCOUNT_PREFIX).or(Some(parts.as_str())),
             _ => lower.rsplit_once('/').map(|(_, name)| name),
         };
@@ -101,7 +101,7 @@ pub(super) fn language<'g>(globs: impl Iterator<Item = &'g str>) -> Option<Langu
     Language::of(&expressions?)
 }
 
-fn is_literal(glob: &str) -> bool {
+pub(super) fn is_literal(glob: &str) -> bool {
     !glob.contains(['*', '?', '[', ']', '{', '}', '\\'])
 }
 

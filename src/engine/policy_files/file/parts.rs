@@ -7,6 +7,7 @@ use jsonptr::PointerBuf;
 use serde_json::Value;
 
 use super::label_keys::LabelKeys;
+use super::pipelines::PipelineName;
 use super::read::{
     FromNode, GivenKey, KeySpec, Mapping, Spanned, entries, keys, missing_keys, object_schema, unknown_key, value,
 };
@@ -15,7 +16,8 @@ use super::tree::Node;
 use super::values::{AtLeastOne, ByRule, EMPTY_LIST, GlobList, Pattern, PolicyKind, SingleGlob, Spelled, Version};
 use crate::engine::policy::{
     AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, FreezeEffect, OnFirstInstall,
-    OnUndecided, OnUnexplained, OverrideSettings, Policy, RecoverySettings, ScalableResource, StartedBy, WhenSuspended,
+    OnUndecided, OnUnexplained, OverrideSettings, PipelineHolder, Policy, RecoverySettings, ScalableResource,
+    StartedBy, WhenSuspended,
 };
 use crate::engine::policy_files::problem::Problems;
 use crate::engine::rule::{Mode, RuleId};
@@ -42,6 +44,11 @@ keys! {
         tools "tools": GlobList;
         /// Users that write the objects of releases as part of their work, such as autoscalers: globs over user names.
         controllers "controllers": GlobList;
+        /// Users that run the cluster, such as the controllers of a cloud: globs over user names. Other users whose names start with
+        /// `system:` are platforms without an entry. The rules over objects exempt them; the rules over records do not.
+        platform "platform": GlobList;
+        /// Pipelines that deploy under many user names. The first one that a user matches counts.
+        pipelines "pipelines": Vec<PipelineFile>;
         /// When no operation may start. The policy of a namespace adds its own.
         freezes "freezes": Vec<FreezeFile>;
         /// Fields that every user may change.
@@ -93,11 +100,13 @@ keys! {
 }
 
 /// Keys that only the cluster policy may set, at any level.
-pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 9] = [
+pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 11] = [
     "delegate",
     "managers",
     "tools",
     "controllers",
+    "platform",
+    "pipelines",
     "ignore",
     "reportLabels",
     "resources",
@@ -108,6 +117,24 @@ pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 9] = [
 /// The rule that a setting belongs to; `None` for settings that every rule has.
 pub(in crate::engine::policy_files) fn rule_of_setting(setting: &str) -> Option<RuleId> {
     rules::all().find(|rule| rule.specification().settings.contains(&setting))
+}
+
+keys! {
+    /// A pipeline: one actor under many user names. Give `users`, `groups` or both; a user must match each list that is given. No user
+    /// whose name starts with `system:` is a session of a pipeline, except service accounts.
+    PipelineFile {
+        /// A name for `when` and for messages: lower-case letters, digits, `-` and `.`.
+        name "name": PipelineName, required;
+        /// User names. Globs, at least one.
+        users "users": AtLeastOne<GlobList>;
+        /// Groups of the user. Globs, at least one.
+        groups "groups": AtLeastOne<GlobList>;
+        /// Who holds an operation that a session starts, and may go on with it: the same user name (session), every session of the
+        /// pipeline (pipeline), or every session in the same group (group:GLOB, for example group:gitlab:project:*). A session in several
+        /// of these groups, or in none, holds its operations alone. Choose pipeline or group only if no two such jobs work on one
+        /// release at a time: each may end the operation of the other.
+        holder "holder": PipelineHolder = PipelineHolder::Session;
+    }
 }
 
 keys! {
@@ -129,6 +156,8 @@ keys! {
         groups "groups": AtLeastOne<GlobList>;
         /// Service accounts as NAMESPACE:NAME, without the prefix of their user names.
         service_accounts "serviceAccounts": AtLeastOne<GlobList>;
+        /// Names of pipelines, from the list `pipelines` of the cluster policy.
+        pipelines "pipelines": AtLeastOne<GlobList>;
         /// Namespaces of objects.
         namespaces "namespaces": AtLeastOne<GlobList>;
         /// Names of releases, without their namespaces.

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::*;
-use crate::engine::facts::{Actor, ActorKind};
+use crate::engine::facts::Actor;
 use crate::engine::policy::{AllowRollback, FluxExceptions, OnUndecided, Removal, Scope, StartedBy, WhenSuspended};
 use crate::engine::policy_files::{SettingOrigin, in_force};
 use crate::engine::review::Operation;
@@ -27,7 +27,7 @@ fn read(cluster: &str, shop: &str) -> Result<Policies, String> {
 }
 
 fn mode(policies: &Policies, namespace: &str, rule: RuleId, user: &str) -> Mode {
-    let actor = Actor { name: user, kind: ActorKind::Person, groups: &[] };
+    let actor = Actor::named(user, &[]);
     let scope = Scope {
         actor,
         namespace,

@@ -130,7 +130,7 @@ impl<'a> ObjectCase<'a> {
     /// Whether the user writes objects of releases as part of its work.
     fn is_exempt(&self) -> bool {
         let actor = self.facts.actor;
-        matches!(actor.kind, ActorKind::ControlPlane | ActorKind::Node)
+        matches!(actor.kind, ActorKind::ControlPlane | ActorKind::Platform | ActorKind::Node)
             || (self.by_manager() && !self.deletes())
             || self.policy.controllers.contains(actor.name)
     }
@@ -200,7 +200,7 @@ impl<'a> ObjectCase<'a> {
         let holder = history.newest().and_then(|newest| newest.stamps.holder());
         let flux_release = FluxRelease { storage: *storage, namespace, release: name, holder };
         let is_stale = |entry: &Entry| flux_release.is_stale(self.evidence, self.policy, entry.started(), self.now);
-        let holding = holding(history, self.facts.actor.name, self.policy, self.now, is_stale)?;
+        let holding = holding(history, self.facts.actor, self.policy, self.now, is_stale)?;
         let entry = match holding {
             Holding::Gone => return Ok(None),
             Holding::Actor => match history.newest() {
@@ -274,7 +274,7 @@ impl<'a> ObjectCase<'a> {
         };
         // The age of the operation does not matter to its holder.
         let is_stale = |_: &Entry| Ok(false);
-        let holding = holding(&located.history, self.facts.actor.name, self.policy, self.now, is_stale)?;
+        let holding = holding(&located.history, self.facts.actor, self.policy, self.now, is_stale)?;
         if holding != Holding::Actor {
             return Ok(false);
         }

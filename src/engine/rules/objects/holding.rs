@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::engine::facts::Actor;
 use crate::engine::policy::Policy;
 use crate::engine::release::{Entry, History, Status};
 use crate::engine::rules::undecided::Undecided;
@@ -25,7 +26,7 @@ pub(crate) enum Holding<'h> {
 /// that makes a difference.
 pub(crate) fn holding<'h>(
     history: &'h History,
-    actor: &str,
+    actor: Actor<'_>,
     policy: &Policy,
     now: Timestamp,
     is_stale: impl FnOnce(&Entry) -> Result<bool, Undecided>,
@@ -33,7 +34,7 @@ pub(crate) fn holding<'h>(
     let Some(newest) = history.newest().filter(|newest| newest.status != Status::Uninstalled) else {
         return Ok(Holding::Gone);
     };
-    let holds = newest.stamps.holder() == Some(actor);
+    let holds = actor.holds(&newest.stamps);
     if newest.status.is_in_flight() {
         return Ok(match newest.stamps.holder() {
             _ if holds => Holding::Actor,
@@ -82,7 +83,7 @@ mod tests {
         let history = History::new(entries.to_vec());
         let (policy, now) = (Policy::shipped().unwrap(), NOW.parse().unwrap());
         let stale = |entry: &Entry| Ok(policy.recovery.is_stale(entry.started(), now));
-        let holding = match holding(&history, "alice", &policy, now, stale).unwrap() {
+        let holding = match holding(&history, Actor::named("alice", &[]), &policy, now, stale).unwrap() {
             Holding::Gone => "gone",
             Holding::Actor => "actor",
             Holding::Other(_) => "other",

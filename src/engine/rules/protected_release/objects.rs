@@ -22,7 +22,8 @@ enum Departure {
 
 pub(super) fn check(case: &ObjectCase<'_>) -> Checked {
     let actor = case.facts.actor;
-    let is_exempt = actor.kind == ActorKind::Node || case.policy.controllers.contains(actor.name);
+    let is_exempt =
+        matches!(actor.kind, ActorKind::Platform | ActorKind::Node) || case.policy.controllers.contains(actor.name);
     let Some((departure, marks)) = departure(case).filter(|_| !is_exempt && !case.write.being_deleted) else {
         return Ok(None);
     };

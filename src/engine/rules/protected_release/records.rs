@@ -32,7 +32,7 @@ fn uninstalls(case: &RecordCase<'_>) -> bool {
         RecordChange::Created(_) => false,
         RecordChange::Deleted(side) => side.label_status() == Some(Status::Deployed) && !case.is_misnamed(),
         RecordChange::Updated { .. } => {
-            case.change.write().is_some_and(|write| write.uninstalls() || write.starts(case.facts.actor.name))
+            case.change.write().is_some_and(|write| write.uninstalls() || write.starts(case.facts.actor))
         }
     }
 }

@@ -4,7 +4,7 @@
 //! ask.
 
 use super::case::RecordCase;
-use crate::engine::facts::{ActorKind, RecordChange, RecordSide, adds_finalizer, adds_owner};
+use crate::engine::facts::{RecordChange, RecordSide, adds_finalizer, adds_owner};
 
 /// A part of the metadata of a record that a write adds to.
 pub(super) struct Binding {
@@ -27,8 +27,8 @@ pub(super) fn added(case: &RecordCase<'_>) -> Option<Binding> {
     if case.policy.is_manager_or_tool(actor.name) {
         return None;
     }
-    let is_program = actor.kind == ActorKind::ServiceAccount;
-    let holds = before.is_none_or(|before| before.stamps().holder() == Some(actor.name));
+    let is_program = actor.is_service_account();
+    let holds = before.is_none_or(|before| actor.holds(&before.stamps()));
     let (old, new) = (before.map(|before| &before.stored.metadata), &after.stored.metadata);
     let owners = (old.and_then(|old| old.owner_references), new.owner_references);
     let finalizers = (old.and_then(|old| old.finalizers), new.finalizers);

@@ -40,7 +40,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
-    let starts = case.change.write().filter(|write| write.starts(case.facts.actor.name) && is_guarded(case, write));
+    let starts = case.change.write().filter(|write| write.starts(case.facts.actor) && is_guarded(case, write));
     let Some(status) = starts.and_then(|write| write.after.status()) else {
         return Ok(None);
     };

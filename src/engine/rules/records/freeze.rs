@@ -41,7 +41,7 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(case: &RecordCase<'_>) -> Checked {
     let actor = case.facts.actor;
-    let Some(write) = case.change.write().filter(|write| write.starts(actor.name)) else {
+    let Some(write) = case.change.write().filter(|write| write.starts(actor)) else {
         return Ok(None);
     };
     if !stops_something(case.policy, actor, case.now) {
@@ -119,7 +119,7 @@ fn remedies<'c>(
             let by_managers =
                 managers.contains(actor) && operation.holder().is_some_and(|holder| managers.contains(holder));
             let recent = |ended: Timestamp| case.now.duration_since(ended) <= case.policy.grace_after_failure;
-            Ok(by_managers || operation.holder() == Some(actor) && ended.is_some_and(recent))
+            Ok(by_managers || case.facts.actor.holds(operation.stamps()) && ended.is_some_and(recent))
         }
         _ => Ok(false),
     }

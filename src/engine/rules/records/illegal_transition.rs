@@ -9,7 +9,7 @@ use super::case::RecordCase;
 use super::lease;
 use super::pending_recovery::go_on;
 use super::standing::InFlight;
-use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
+use crate::engine::facts::{RecordChange, RecordSide};
 use crate::engine::release::status::Guard;
 use crate::engine::release::{Entry, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
@@ -95,7 +95,8 @@ fn left_deployed<'c>(
     let Some(revision) = case.target.revision.filter(|_| from != Status::PendingInstall) else {
         return Ok(None);
     };
-    let is_holders = before.stamps().holder().is_none_or(|holder| holder == case.facts.actor.name);
+    let stamps = before.stamps();
+    let is_holders = stamps.holder().is_none() || case.facts.actor.holds(&stamps);
     let counts = |entry: &&Entry| entry.status == Status::Deployed || is_holders && entry.status == Status::Superseded;
     let left = case.history()?.below(revision).find(counts).filter(|counted| counted.status == Status::Deployed);
     Ok(if left.is_some() && is_holders && lease::is_held(case)? { None } else { left })
@@ -129,14 +130,14 @@ fn newer<'c>(case: &RecordCase<'c>) -> Result<Option<Vec<&'c Entry>>, Undecided>
 fn has_just_ended(case: &RecordCase<'_>, before: &RecordSide<'_>) -> bool {
     let stamps = before.stamps();
     let recent = |ended| case.now.duration_since(ended) <= CANCELLED_WITHIN;
-    stamps.holder() == Some(case.facts.actor.name) && stamps.ended().is_some_and(recent)
+    case.facts.actor.holds(&stamps) && stamps.ended().is_some_and(recent)
 }
 
 /// Why a superseded record does not become the current one again; `None` if its own controller resumes it.
 fn not_resumed(case: &RecordCase<'_>, before: &RecordSide<'_>) -> Result<Option<String>, Undecided> {
     let operation = InFlight::of_side(before);
     // A record from before Interlock, or one that lost its stamp.
-    let unknown = operation.holder().is_none() && case.facts.actor.kind == ActorKind::ServiceAccount;
+    let unknown = operation.holder().is_none() && case.facts.actor.is_service_account();
     if !unknown && !case.resumes(&operation)? {
         return Ok(Some("only a controller that goes on with its own release does this".to_owned()));
     }

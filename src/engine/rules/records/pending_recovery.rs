@@ -8,7 +8,7 @@
 use super::case::RecordCase;
 use super::standing::InFlight;
 use super::{lease, runbook};
-use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
+use crate::engine::facts::{RecordChange, RecordSide};
 use crate::engine::policy::AllowRollback;
 use crate::engine::release::status::{Guard, State};
 use crate::engine::release::{Entry, Status};
@@ -70,7 +70,7 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
         let sentence = format!("Cannot {act} {}: the release is {}{why}.", case.subject(), case.state(newest));
         Ok(Some(Refusal::new(sentence, way_out)))
     };
-    if newest.status == Status::Failed && recovery.roll_forward_only && case.facts.actor.kind == ActorKind::Person {
+    if newest.status == Status::Failed && recovery.roll_forward_only && case.facts.actor.is_person_on_records() {
         let way_out = case.words().go_forward();
         return refused(", and the policy allows only rolling forward (rollForwardOnly)", &way_out);
     }
@@ -181,7 +181,7 @@ fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     }
     let operation = InFlight::of_side(side);
     // `helm rollback` prunes before it creates its record. With a small limit that takes the record it rolls back over.
-    let is_own = operation.holder() == Some(case.facts.actor.name) && case.is_stuck(&operation)?;
+    let is_own = case.facts.actor.holds(operation.stamps()) && case.is_stuck(&operation)?;
     let resumes = match case.resumes(&operation) {
         // The checks may show enough for a refusal.
         Err(Undecided::Unavailable(_)) => false,

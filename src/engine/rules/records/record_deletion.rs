@@ -8,7 +8,7 @@
 use super::case::RecordCase;
 use super::standing::InFlight;
 use super::{lease, record_part};
-use crate::engine::facts::{ActorKind, RecordChange, RecordSide};
+use crate::engine::facts::{RecordChange, RecordSide};
 use crate::engine::release::status::Guard;
 use crate::engine::release::{DecodeError, Entry, History, Status};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
@@ -49,7 +49,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if side.stored.metadata.deletion_timestamp.is_some() {
         return Ok(None);
     }
-    if case.facts.collection && case.facts.actor.kind == ActorKind::Person {
+    if case.facts.collection && case.facts.actor.is_person_on_records() {
         let sentence = format!("Cannot delete the record of {} together with other records.", case.subject());
         return Ok(Some(Refusal::new(sentence, way_out(case))));
     }

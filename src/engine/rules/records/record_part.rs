@@ -6,7 +6,7 @@
 
 use super::case::RecordCase;
 use crate::engine::evidence::Evidence;
-use crate::engine::facts::{Actor, ActorKind, ChunkChange, Facts, RecordChunk};
+use crate::engine::facts::{Actor, ChunkChange, Facts, RecordChunk};
 use crate::engine::json::redacted;
 use crate::engine::object::{Metadata, ObjectKey};
 use crate::engine::policy::Policy;
@@ -83,11 +83,10 @@ impl RecordPartCase<'_> {
 pub(super) fn keeps(actor: Actor<'_>, policy: &Policy, namespace: &str, stamps: &Stamps) -> bool {
     let is_at_home = || {
         let account = actor.service_account().and_then(|account| account.split_once(':'));
-        let is_neighbour =
-            actor.kind == ActorKind::ServiceAccount && account.is_some_and(|(home, _)| home == namespace);
+        let is_neighbour = account.is_some_and(|(home, _)| home == namespace);
         is_neighbour && !policy.managers.have_an_account_in(namespace)
     };
-    policy.managers.contains(actor.name) || stamps.holder().map_or_else(is_at_home, |holder| holder == actor.name)
+    policy.managers.contains(actor.name) || stamps.holder().map_or_else(is_at_home, |_| actor.holds(stamps))
 }
 
 fn stamps(metadata: &Metadata<'_>) -> Stamps {

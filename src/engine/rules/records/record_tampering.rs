@@ -8,7 +8,7 @@
 use super::binding::{self, Binding};
 use super::case::RecordCase;
 use super::record_part;
-use crate::engine::facts::{ActorKind, RecordBody, RecordChange, RecordSide};
+use crate::engine::facts::{RecordBody, RecordChange, RecordSide};
 use crate::engine::release::record::Difference;
 use crate::engine::release::stamps::HOOKS;
 use crate::engine::release::status::Guard;
@@ -138,7 +138,7 @@ fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<
             members.push("hooks");
         }
         let at_rest = from == to && matches!(from, Some(Status::Deployed | Status::Superseded | Status::Uninstalled));
-        let by_person = case.facts.actor.kind == ActorKind::Person;
+        let by_person = case.facts.actor.is_person_on_records();
         if at_rest && by_person && old.info.description != new.info.description {
             members.push("info.description");
         }

@@ -3,31 +3,36 @@
 use jiff::Timestamp;
 
 use super::case::RecordCase;
-use crate::engine::facts::{ActorKind, RecordSide};
-use crate::engine::release::Entry;
+use crate::engine::facts::RecordSide;
+use crate::engine::release::{Entry, Stamps};
 use crate::engine::rules::undecided::Undecided;
 
 /// An operation in flight.
 pub(super) struct InFlight {
-    holder: Option<String>,
+    stamps: Stamps,
     started: Option<Timestamp>,
 }
 
 impl InFlight {
     /// The operation of a record in a history.
     pub(super) fn of_entry(entry: &Entry) -> Self {
-        Self { holder: entry.stamps.holder().map(str::to_owned), started: entry.started() }
+        Self { stamps: entry.stamps.clone(), started: entry.started() }
     }
 
     /// The operation of a record in a request.
     pub(super) fn of_side(side: &RecordSide<'_>) -> Self {
         let (stamps, created) = (side.stamps(), side.stored.metadata.creation_timestamp);
         let started = stamps.operation_started(side.status(), created);
-        Self { holder: stamps.holder().map(str::to_owned), started }
+        Self { stamps, started }
     }
 
     pub(super) fn holder(&self) -> Option<&str> {
-        self.holder.as_deref()
+        self.stamps.holder()
+    }
+
+    /// The stamps that say who holds it.
+    pub(super) fn stamps(&self) -> &Stamps {
+        &self.stamps
     }
 
     pub(super) fn started(&self) -> Option<Timestamp> {
@@ -36,9 +41,10 @@ impl InFlight {
 }
 
 impl<'a> RecordCase<'a> {
-    /// Whether the actor is a program that goes on with an operation of its own: the service account that holds it, a manager
-    /// over a manager's, Flux over what it started under another account. A controller knows that the run before its restart is
-    /// dead. A person does not: the same person may run helm in two terminals.
+    /// Whether the actor is a program that goes on with an operation of its own: the service account that holds it, a session of the
+    /// pipeline that holds it, a manager over a manager's, Flux over what it started under another account. A controller knows that the
+    /// run before its restart is dead, and a policy that lets sessions hold operations together says that they run one after the other.
+    /// A person knows neither: the same person may run helm in two terminals.
     pub(super) fn resumes<'o>(&self, operation: &'o InFlight) -> Result<bool, Undecided>
     where
         'a: 'o,
@@ -47,7 +53,7 @@ impl<'a> RecordCase<'a> {
             return Ok(false);
         };
         let (actor, managers) = (self.facts.actor, &self.policy.managers);
-        let itself = actor.kind == ActorKind::ServiceAccount && actor.name == holder;
+        let itself = (actor.is_service_account() && actor.name == holder) || actor.shares(&operation.stamps);
         if itself || (managers.contains(holder) && managers.contains(actor.name)) {
             return Ok(true);
         }
@@ -68,8 +74,8 @@ impl<'a> RecordCase<'a> {
     where
         'a: 'o,
     {
-        let known_holder = operation.holder();
-        Ok(known_holder.is_none_or(|holder| holder == self.facts.actor.name)
+        Ok(operation.holder().is_none()
+            || self.facts.actor.holds(&operation.stamps)
             || self.is_stuck(operation)?
             || self.resumes(operation)?)
     }

@@ -127,7 +127,7 @@ fn installs_over(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
 
 /// The refusal of an operation if only managers may start one, and the user is none.
 fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
-    let starts = case.change.write().filter(|write: &RecordWrite<'_>| write.starts(case.facts.actor.name));
+    let starts = case.change.write().filter(|write: &RecordWrite<'_>| write.starts(case.facts.actor));
     let (Some(write), StartedBy::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {
         return Ok(None);
     };
