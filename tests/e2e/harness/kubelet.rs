@@ -33,7 +33,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Config, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use container::Addresses;
 use image::Image;
@@ -60,6 +60,8 @@ pub(crate) struct Replica {
     pub(crate) pod: String,
     pub(crate) pid: u32,
     pub(crate) ready: bool,
+    /// From then on, no new connection goes to a pod that is ending, however late the node looks at it again.
+    leaves: Option<Instant>,
     pub(crate) restarts: u32,
     ports: Ports,
     labels: BTreeMap<String, String>,
@@ -215,7 +217,7 @@ impl Node {
         let replicas = self.replicas();
         let ready: Vec<_> = replicas
             .values()
-            .filter(|replica| replica.ready)
+            .filter(|replica| replica.ready && replica.leaves.is_none_or(|at| Instant::now() < at))
             .filter(|replica| selector.iter().all(|(key, value)| replica.labels.get(key) == Some(value)))
             .filter_map(|replica| replica.ports.address(&target))
             .collect();
