@@ -28,6 +28,8 @@ use super::site::{Site, steady};
 use super::table::table;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
+/// The kubelet of the harness runs this program, whatever the image.
+const IMAGE: &str = "--set=image.registry=registry.invalid";
 /// Leaves expire within the run, though not within the two minutes by which a clock may be off, and CAs are used soon after
 /// they are published.
 const TIMES: [&str; 4] = [
@@ -110,7 +112,7 @@ fn install(cluster: &Cluster, policy: &str, dir: &std::path::Path) {
     fs::write(&file, policy).expect("a temporary directory is writable");
     let policy = format!("--set-file=policies.cluster={}", file.display());
     let helm = Helm::new(HelmVersion::V4, Driver::Secret, &plane.admin(), NAMESPACE, plane.dir());
-    let install = ["install", "interlock", CHART, "--create-namespace", "--wait", "--timeout=100s", &policy];
+    let install = ["install", "interlock", CHART, IMAGE, "--create-namespace", "--wait", "--timeout=100s", &policy];
     helm.ok(&[&install[..], &TIMES].concat());
     cluster.await_ready(REPLICAS);
     cluster.await_closed();

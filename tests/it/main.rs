@@ -4,6 +4,7 @@
 mod alerts;
 mod certificates;
 mod changes;
+mod chart;
 mod claims;
 mod command_line;
 mod crd;
@@ -21,6 +22,7 @@ mod layering;
 mod logging;
 mod manifests;
 mod outlets;
+mod overlays;
 mod packaging;
 mod page;
 mod policies;
@@ -37,3 +39,10 @@ mod tls;
 mod traces;
 mod versions;
 mod worlds;
+
+/// The programs that the e2e tests build too.
+#[path = "../e2e/harness"]
+#[allow(dead_code, reason = "most of it is for the e2e tests")]
+mod programs {
+    pub(crate) mod assets;
+}

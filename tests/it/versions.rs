@@ -5,12 +5,7 @@ use std::fs;
 use release_interlock::supported::{NEWEST_TESTED_MINOR, OLDEST_MINOR};
 
 use crate::harness::binary::repository;
-
-#[path = "../e2e/harness/assets/versions.rs"]
-#[allow(dead_code, reason = "the environment is for the e2e tests")]
-mod chosen;
-
-use chosen::{DEFAULT_KUBERNETES, HELM, KUBERNETES, Versions};
+use crate::programs::assets::versions::{DEFAULT_KUBERNETES, HELM, KUBERNETES, Versions};
 
 fn text(file: &str) -> String {
     fs::read_to_string(repository(file)).unwrap()

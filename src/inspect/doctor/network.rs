@@ -5,14 +5,18 @@ use serde_json::{Value, json};
 
 use super::selector::{label_of, matches};
 
-/// The port of reviews, by name and by number.
+/// The name of the port of reviews.
 const PORT_NAME: &str = "https";
-const PORT: u64 = 8443;
 
 /// Whether every pod of the cluster may connect to the port for reviews of pods with this template.
 ///
-/// Policies add up: one that admits everybody opens the port, whatever the others say.
+/// Policies add up: one that admits everybody opens the port, whatever the others say. They have no effect on pods on the host
+/// network.
 pub(super) fn admits_everybody(policies: &[Value], template: &Value) -> bool {
+    if template["spec"]["hostNetwork"] == true {
+        return true;
+    }
+    let port = review_port(template);
     let mut selecting = policies
         .iter()
         .filter(|it| is_for_ingress(it) && matches(&it["spec"]["podSelector"], |key| label_of(template, key)))
@@ -21,7 +25,14 @@ pub(super) fn admits_everybody(policies: &[Value], template: &Value) -> bool {
         return true;
     }
     let mut rules = selecting.flat_map(|it| it["spec"]["ingress"].as_array().into_iter().flatten());
-    rules.any(|rule| covers_reviews(&rule["ports"]) && is_everybody(&rule["from"]))
+    rules.any(|rule| covers_reviews(&rule["ports"], port) && is_everybody(&rule["from"]))
+}
+
+/// The number of the port in the pod template.
+fn review_port(template: &Value) -> Option<u64> {
+    let containers = template["spec"]["containers"].as_array().into_iter().flatten();
+    let mut ports = containers.flat_map(|container| container["ports"].as_array().into_iter().flatten());
+    ports.find(|port| port["name"] == PORT_NAME)?["containerPort"].as_u64()
 }
 
 /// Without `policyTypes`, a policy is one for ingress.
@@ -29,12 +40,15 @@ fn is_for_ingress(policy: &Value) -> bool {
     policy["spec"]["policyTypes"].as_array().is_none_or(|types| types.contains(&json!("Ingress")))
 }
 
-fn covers_reviews(ports: &Value) -> bool {
+fn covers_reviews(ports: &Value, reviews: Option<u64>) -> bool {
     let covers = |port: &Value| {
         let first = &port["port"];
         let last = port["endPort"].as_u64();
         let is_tcp = port["protocol"].is_null() || port["protocol"] == "TCP";
-        let number = first.as_u64().is_some_and(|first| (first..=last.unwrap_or(first)).contains(&PORT));
+        let number = first
+            .as_u64()
+            .zip(reviews)
+            .is_some_and(|(first, reviews)| (first..=last.unwrap_or(first)).contains(&reviews));
         is_tcp && (first.is_null() || *first == PORT_NAME || number)
     };
     ports.as_array().is_none_or(|ports| ports.is_empty() || ports.iter().any(covers))
@@ -61,7 +75,10 @@ mod tests {
 
     #[test]
     fn policies_admit_everybody_or_some() {
-        let template = json!({"metadata": {"labels": {"app": "interlock"}}});
+        let template = json!({
+            "metadata": {"labels": {"app": "interlock"}},
+            "spec": {"containers": [{"ports": [{"name": "admin", "containerPort": 8081}, {"name": "https", "containerPort": 8443}]}]},
+        });
         let (ours, other) = (json!({"matchLabels": {"app": "interlock"}}), json!({"matchLabels": {"app": "other"}}));
         let reviews = |from: Value| json!([{"ports": [{"port": "https", "protocol": "TCP"}], "from": from}]);
         let block = json!([{"ipBlock": {"cidr": "10.0.0.0/28"}}]);
@@ -87,6 +104,14 @@ mod tests {
         ] {
             assert!(is_open(&[some.clone(), policy(&ours, &open)]), "{open}");
         }
+        // The port of a preset.
+        let mut elsewhere = template.clone();
+        elsewhere["spec"]["containers"][0]["ports"][1]["containerPort"] = 10250.into();
+        let numbered = policy(&ours, &json!([{"ports": [{"port": 10250}]}]));
+        assert!(admits_everybody(&[some.clone(), numbered.clone()], &elsewhere));
+        assert!(!is_open(&[some.clone(), numbered]));
+        elsewhere["spec"]["hostNetwork"] = true.into();
+        assert!(admits_everybody(&[some.clone()], &elsewhere), "policies have no effect on the host network");
         let egress = json!({"spec": {"podSelector": {}, "policyTypes": ["Egress"]}});
         assert!(is_open(&[egress]), "it says nothing about ingress");
     }

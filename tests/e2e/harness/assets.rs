@@ -3,7 +3,7 @@
 
 mod build;
 mod modules;
-mod versions;
+pub(crate) mod versions;
 
 use std::fs::{self, File, TryLockError};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use build::{built, go};
-use modules::Module;
+use modules::{Module, published};
 use versions::{DEFAULT_KUBERNETES, HELM, Versions};
 
 #[derive(Debug, Clone)]
@@ -122,6 +122,39 @@ fn prepare() -> Result<Assets, String> {
         controllers,
         kube_apiserver: kubebuilder("kube-apiserver", &["--version"], kubernetes),
     })
+}
+
+/// The newest helm 4, without the rest.
+#[allow(dead_code, reason = "for tests/it")]
+pub(crate) fn helm4() -> Result<PathBuf, String> {
+    let (dir, _lock) = locked_dir()?;
+    helm(&dir, 4, HELM[1][1])
+}
+
+/// What `kubectl kustomize` of a Kubernetes runs: `tests/kustomize`, with the dependencies that this kubectl names.
+#[allow(dead_code, reason = "for tests/it")]
+pub(crate) fn kustomize(kubernetes: &str) -> Result<PathBuf, String> {
+    let (dir, _lock) = locked_dir()?;
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kustomize");
+    let (name, flags) = (format!("kustomize-{kubernetes}"), "-s -w");
+    built(&dir, &name, &stamp_of(&sources, flags)?, || {
+        let mut build = go("kustomize", &dir)?;
+        progress(&format!(
+            "building the kustomize of kubectl {kubernetes} (half a minute on two cores the first time)"
+        ));
+        let out = dir.join(format!("{name}.new"));
+        let modules = published("k8s.io/kubectl", kubernetes)?.as_main(&dir.join(format!("{name}.modules")))?;
+        build.current_dir(&sources).args(["build", "-trimpath", "-ldflags", flags, "-mod=mod", "-modfile"]);
+        build.arg(modules).arg("-o").arg(&out).arg(".");
+        Ok((build, out))
+    })
+}
+
+/// The OpenAPI document of a Kubernetes, from its sources.
+#[allow(dead_code, reason = "for tests/it")]
+pub(crate) fn openapi(kubernetes: &str) -> Result<PathBuf, String> {
+    let sources = Module::fetched("k8s.io/kubernetes", &format!("v{kubernetes}"))?.dir;
+    Ok(sources.join("api/openapi-spec/swagger.json"))
 }
 
 fn build_controlplane(dir: &Path, kubernetes: &str) -> Result<PathBuf, String> {

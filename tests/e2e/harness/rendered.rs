@@ -12,12 +12,20 @@ use crate::harness::process::{Output, run};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// The registry in the image of a rendered chart. The kustomizations have none.
+pub(crate) const REGISTRY: &str = "registry.invalid/";
+
 /// The overlays, each with the values by which the chart renders the same.
-pub(crate) const OVERLAYS: [(&str, &str); 4] = [
-    ("audit-first", "mode=audit-first"),
-    ("cert-manager", "certificates.mode=cert-manager"),
-    ("namespaced", "namespaces={shop}"),
-    ("protected-releases", "protectedReleases=true"),
+pub(crate) const OVERLAYS: [(&str, &str); 9] = [
+    ("aks", "--values=manifests/chart/platforms/aks.yaml"),
+    ("audit-first", "--set=mode=audit-first"),
+    ("cert-manager", "--set=certificates.mode=cert-manager"),
+    ("eks", "--values=manifests/chart/platforms/eks.yaml"),
+    ("gke", "--values=manifests/chart/platforms/gke.yaml"),
+    ("host-network", "--values=manifests/chart/platforms/host-network.yaml"),
+    ("namespaced", "--set=namespaces={shop}"),
+    ("openshift", "--values=manifests/chart/platforms/openshift.yaml"),
+    ("protected-releases", "--set=protectedReleases=true"),
 ];
 
 /// `base`, or `overlays/NAME`.
@@ -41,12 +49,14 @@ pub(crate) fn helm(version: HelmVersion, command: &str, namespace: &str, argumen
         HelmVersion::V3 => &assets.helm3,
         HelmVersion::V4 => &assets.helm4,
     });
-    helm.arg(command);
+    // The paths of presets are those of the repository.
+    helm.current_dir(env!("CARGO_MANIFEST_DIR")).arg(command);
     if command == "template" {
         helm.arg("interlock");
     }
     // Without a cluster, helm 3 would use the version of its own build, which has none.
-    helm.arg(manifests("chart")).args(["-n", namespace, "--kube-version", "1.36.0"]).args(arguments);
+    helm.arg(manifests("chart")).args(["-n", namespace, "--kube-version", "1.36.0"]);
+    helm.arg(format!("--set=image.registry={REGISTRY}")).args(arguments);
     run(helm, DEADLINE)
 }
 

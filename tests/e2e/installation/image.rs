@@ -124,7 +124,15 @@ fn the_image_runs_as_pods_from_its_root_alone() {
     let plane = cluster.plane();
     let helm = Helm::new(HelmVersion::V4, Driver::Secret, &plane.admin(), NAMESPACE, plane.dir());
     let chart = format!("{ROOT}/manifests/chart");
-    helm.ok(&["install", "interlock", &chart, "--create-namespace", "--wait", "--timeout=100s"]);
+    helm.ok(&[
+        "install",
+        "interlock",
+        &chart,
+        "--set=image.registry=registry.invalid",
+        "--create-namespace",
+        "--wait",
+        "--timeout=100s",
+    ]);
     for replica in cluster.await_ready(REPLICAS) {
         expect_confined(replica.pid);
     }

@@ -20,6 +20,8 @@ use crate::harness::namespace::Namespace;
 use crate::harness::process::{Output, run};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
+/// The kubelet of the tests runs the program itself, whatever the image.
+const IMAGE: &str = "--set=image.registry=registry.invalid";
 /// The shipped policy, and a change for a second one.
 const SHIPPED: &str = include_str!("../../../policies/cluster.yaml");
 const MANUAL_EDIT: [&str; 2] = ["manual-edit:\n    mode: enforce", "manual-edit:\n    mode: audit"];
@@ -92,7 +94,7 @@ impl<'c> Site<'c> {
     fn helm(&self, verb: &str, args: &[&str]) -> Output {
         let mut all = vec![verb, "interlock"];
         if verb != "rollback" && verb != "uninstall" {
-            all.push(CHART);
+            all.extend([CHART, IMAGE]);
         }
         all.extend(args);
         all.push("--timeout=100s");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::clients::HelmVersion;
 use crate::harness::plane::Plane;
-use crate::harness::rendered::{OVERLAYS, chart, helm, kustomize, object, of_kind, strings};
+use crate::harness::rendered::{OVERLAYS, REGISTRY, chart, helm, kustomize, object, of_kind, strings};
 
 /// Without hooks, which no kustomization has.
 const NO_HOOKS: &str = "--no-hooks";
@@ -29,7 +29,7 @@ fn the_chart_renders_what_the_kustomizations_do() {
         same("base", &kustomize("base"), &chart(version, "interlock-system", &[NO_HOOKS]));
     }
     for (overlay, values) in OVERLAYS {
-        let rendered = chart(HelmVersion::V4, "interlock-system", &[NO_HOOKS, "--set", values]);
+        let rendered = chart(HelmVersion::V4, "interlock-system", &[NO_HOOKS, values]);
         same(overlay, &kustomize(&format!("overlays/{overlay}")), &rendered);
     }
 }
@@ -53,9 +53,15 @@ fn same(what: &str, expected: &[Value], rendered: &[Value]) {
     }
 }
 
-/// Removes helm's own metadata and sorts lists by name.
+/// Removes helm's own metadata and the registry, reads the policy, whose text may differ, and sorts lists by name.
 fn comparable(object: &Value) -> Value {
     let mut object = sorted(object);
+    if let Some(Value::String(policy)) = object.pointer_mut("/data/cluster.yaml") {
+        object["data"]["cluster.yaml"] = serde_saphyr::from_str(policy).unwrap();
+    }
+    if let Some(Value::String(image)) = object.pointer_mut("/spec/template/spec/containers/0/image") {
+        *image = image.replace(REGISTRY, "");
+    }
     // The base has the generated definition, which has no labels.
     let is_definition = object["kind"] == "CustomResourceDefinition";
     let metadata = object["metadata"].as_object_mut().unwrap();
@@ -96,17 +102,28 @@ fn every_installation_survives_the_loss_of_a_replica_and_runs_restricted() {
     for (what, namespace, objects) in installations() {
         let spec = &object(&objects, "Deployment", "interlock")["spec"];
         assert!(spec["replicas"].as_u64().unwrap() >= 2, "{what}");
-        assert_eq!(spec["strategy"]["rollingUpdate"]["maxUnavailable"], 0, "{what}");
+        // On the host network a surge pod may find no node.
+        let is_on_host = what == "overlays/host-network";
+        assert_eq!(spec["strategy"]["rollingUpdate"]["maxUnavailable"], u64::from(is_on_host), "{what}");
+        assert_eq!(spec["strategy"]["rollingUpdate"]["maxSurge"], u64::from(!is_on_host), "{what}");
         let labels = &spec["template"]["metadata"]["labels"];
         for (key, value) in spec["selector"]["matchLabels"].as_object().unwrap() {
             assert_eq!(&labels[key], value, "{what}");
         }
         let budget = object(&objects, "PodDisruptionBudget", "interlock");
-        let policy = object(&objects, "NetworkPolicy", "interlock");
         assert_eq!(budget["spec"]["selector"]["matchLabels"], spec["selector"]["matchLabels"], "{what}");
-        assert_eq!(policy["spec"]["podSelector"]["matchLabels"], spec["selector"]["matchLabels"], "{what}");
-        assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress", "Egress"]), "{what}");
         let pod = &spec["template"]["spec"];
+        assert_eq!(pod.get("hostNetwork"), is_on_host.then_some(&json!(true)), "{what}");
+        if is_on_host {
+            assert_eq!(of_kind(&objects, "NetworkPolicy").count(), 0, "{what}: it would have no effect");
+            let apart = &pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
+            assert_eq!(apart["topologyKey"], "kubernetes.io/hostname", "{what}");
+            assert_eq!(apart["labelSelector"]["matchLabels"], spec["selector"]["matchLabels"], "{what}");
+        } else {
+            let policy = object(&objects, "NetworkPolicy", "interlock");
+            assert_eq!(policy["spec"]["podSelector"]["matchLabels"], spec["selector"]["matchLabels"], "{what}");
+            assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress", "Egress"]), "{what}");
+        }
         let spread: Vec<_> = pod["topologySpreadConstraints"].as_array().unwrap().iter().collect();
         assert_eq!(spread.len(), 2, "{what}");
         assert!(
@@ -120,13 +137,12 @@ fn every_installation_survives_the_loss_of_a_replica_and_runs_restricted() {
         assert_eq!(pod["priorityClassName"], "interlock", "{what}");
         assert_eq!(pod["automountServiceAccountToken"], true, "{what}");
         assert_eq!(pod["enableServiceLinks"], false, "{what}");
-        assert_eq!(pod.get("hostNetwork"), None, "{what}");
         let containers = pod["containers"].as_array().unwrap();
         assert_eq!(containers.len(), 1, "{what}");
         let container = &containers[0];
         assert_eq!(
             (&pod["securityContext"], &container["securityContext"]),
-            (&POD.value(), &CONTAINER.value()),
+            (&if what == "overlays/openshift" { ANY_ACCOUNT.value() } else { POD.value() }, &CONTAINER.value()),
             "{what}"
         );
         assert!(container["resources"]["requests"]["memory"].is_string(), "{what}");
@@ -136,14 +152,15 @@ fn every_installation_survives_the_loss_of_a_replica_and_runs_restricted() {
             assert_eq!(container[probe]["httpGet"], json!({"path": path, "port": "admin"}), "{what}");
         }
         let image = container["image"].as_str().unwrap();
-        assert_eq!(image, format!("interlock:{}", env!("CARGO_PKG_VERSION")), "{what}");
+        assert_eq!(image.replace(REGISTRY, ""), format!("interlock:{}", env!("CARGO_PKG_VERSION")), "{what}");
         // Every variable is one that `serve` knows, and there are no flags.
         assert_eq!(container["args"], json!(["serve"]), "{what}");
         let mounted: Vec<_> = container["volumeMounts"].as_array().unwrap().iter().collect();
         assert!(mounted.iter().all(|mount| mount["readOnly"] == true && mount.get("subPath").is_none()), "{what}");
+        let profile = if is_on_host { "privileged" } else { "restricted" };
         assert!(
             of_kind(&objects, "Namespace")
-                .all(|it| { it["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted" })
+                .all(|it| { it["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == profile })
         );
         for object in &objects {
             let lies_in = object["metadata"].get("namespace");
@@ -164,6 +181,8 @@ impl Context {
 const POD: Context = Context(
     r#"{"runAsNonRoot": true, "runAsUser": 65532, "runAsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}}"#,
 );
+/// OpenShift assigns the account.
+const ANY_ACCOUNT: Context = Context(r#"{"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}}"#);
 const CONTAINER: Context = Context(
     r#"{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}}"#,
 );
@@ -287,6 +306,13 @@ fn the_chart_lints_and_rejects_wrong_values_with_a_message() {
             ),
             ("networkPolicy.reviewsFrom[0].cidr=10.0.0.0/8", "additional properties 'cidr' not allowed"),
             ("priorityClass.value=2000000000", "'/priorityClass/value': maximum: got 2"),
+            ("image.registry=", "image.registry: there is no default"),
+            ("hostNetwork=true,ports.webhook=10250", "on the host network 10250 is the kubelet's"),
+            ("policies.cluster.rules.manual-edits.mode=off", "additional properties 'manual-edits' not allowed"),
+            (
+                "policies.namespaces.shop=kind: NamespacePolicy",
+                "policies.namespaces.shop: the key apiVersion is missing",
+            ),
         ];
         for (values, sentence) in wrong {
             helm(version, "template", "interlock-system", &["--set", values]).expect_failure(&[sentence]);
@@ -305,7 +331,7 @@ fn each_value_of_the_chart_reaches_its_object() {
         "guardedResources[0].versions={v1}",
         "guardedResources[0].resources={widgets}",
         "guardedResources[0].scale=true",
-        "policies.namespaces.shop=kind: NamespacePolicy",
+        "policies.namespaces.shop.rules.freeze.mode=enforce",
         "certificates.mode=secret",
         "certificates.secretName=ours",
         "clientAuthentication.configMapName=callers",
@@ -330,7 +356,7 @@ fn each_value_of_the_chart_reaches_its_object() {
     assert!(volumes.iter().any(|it| it["secret"]["secretName"] == "ours"));
     assert_eq!(
         object(&objects, "ConfigMap", "interlock-namespace-policies")["data"]["shop.yaml"].as_str().unwrap().trim(),
-        "kind: NamespacePolicy"
+        "apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\nrules:\n  freeze:\n    mode: enforce"
     );
     let entries = object(&objects, "ValidatingWebhookConfiguration", "interlock")["webhooks"].as_array().unwrap();
     assert!(entries.iter().all(|entry| entry["failurePolicy"] == "Ignore"));
@@ -426,14 +452,16 @@ fn an_uninstall_removes_the_registration_first_and_keeps_the_definition() {
     );
 }
 
+/// The API server checks fields, and Pod Security warns of pods of workloads that break the profile of the namespace.
 #[test]
-fn the_api_server_accepts_every_installation() {
+fn the_api_server_accepts_every_installation_and_all_but_the_host_network_are_restricted() {
     let plane = Plane::without_webhook();
     let admin = plane.kubectl(&plane.admin());
     // A dry run does not create the namespace for the objects inside it.
     for namespace in ["interlock-system", "platform", "shop"] {
         let made = admin.run(&["create", "namespace", namespace]);
         assert!(made.success() || made.stderr.contains("already exists"), "{made}");
+        admin.ok(&["label", "namespace", namespace, "--overwrite", "pod-security.kubernetes.io/warn=restricted"]);
     }
     for (what, _, objects) in installations() {
         // Their definitions are not installed here.
@@ -441,7 +469,14 @@ fn the_api_server_accepts_every_installation() {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": known.collect::<Vec<_>>()});
         let checked = admin.with_file("create", &list, &["--dry-run=server"]);
         let there = |line: &str| line.contains("already exists");
-        let complaints: Vec<_> = checked.stderr.lines().filter(|line| !there(line)).collect();
+        let (warnings, complaints): (Vec<_>, Vec<_>) = checked
+            .stderr
+            .lines()
+            .filter(|line| !there(line))
+            .partition(|line| line.contains("would violate PodSecurity \"restricted:latest\""));
         assert!(complaints.is_empty(), "{what}\n{checked}");
+        let is_on_host = what == "overlays/host-network";
+        assert_eq!(warnings.len(), usize::from(is_on_host), "{what}\n{checked}");
+        assert!(warnings.iter().all(|warning| warning.contains("host namespaces")), "{what}\n{checked}");
     }
 }

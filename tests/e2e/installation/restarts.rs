@@ -10,6 +10,8 @@ use crate::harness::load::{Load, Phase};
 use crate::harness::namespace::Namespace;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
+/// The kubelet of the tests runs the program itself, whatever the image.
+const IMAGE: &str = "--set=image.registry=registry.invalid";
 const REPLICAS: usize = 3;
 /// Writes a second.
 const RATE: u32 = 60;
@@ -27,7 +29,7 @@ fn a_replica_that_is_asked_to_end_costs_nothing_and_one_that_is_killed_what_it_w
     let cluster = Cluster::start("restarts");
     let plane = cluster.plane();
     let helm = Helm::new(HelmVersion::V4, Driver::Secret, &plane.admin(), NAMESPACE, plane.dir());
-    let install = ["install", "interlock", CHART, "--create-namespace", "--wait", "--timeout=100s"];
+    let install = ["install", "interlock", CHART, IMAGE, "--create-namespace", "--wait", "--timeout=100s"];
     helm.ok(&[&install[..], &DRAIN_DELAY].concat());
     cluster.await_ready(REPLICAS);
     cluster.await_closed();

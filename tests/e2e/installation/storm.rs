@@ -14,6 +14,8 @@ use crate::harness::namespace::Namespace;
 use crate::harness::process::run;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
+/// The kubelet of the tests runs the program itself, whatever the image.
+const IMAGE: &str = "--set=image.registry=registry.invalid";
 /// Another file with the same policy.
 const POLICY: &str = concat!(include_str!("../../../policies/cluster.yaml"), "\n# Another text.\n");
 const REPLICAS: usize = 3;
@@ -54,7 +56,7 @@ fn nothing_fails_under_load_while_everything_around_it_changes() {
     let cluster = Cluster::start("storm");
     let plane = cluster.plane();
     let helm = Helm::new(HelmVersion::V4, Driver::Secret, &plane.admin(), NAMESPACE, plane.dir());
-    let install = ["install", "interlock", CHART, "--create-namespace", "--wait", "--timeout=100s"];
+    let install = ["install", "interlock", CHART, IMAGE, "--create-namespace", "--wait", "--timeout=100s"];
     helm.ok(&[&install[..], &TIMES].concat());
     cluster.await_ready(REPLICAS);
     cluster.await_closed();

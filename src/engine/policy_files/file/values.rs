@@ -138,9 +138,12 @@ impl FromNode for String {
     }
 }
 
+/// Durations for the schema: numbers with units, or ISO 8601. The reader takes more spellings of the units.
+const DURATION: &str = "^(P[0-9WDTHMSwdthms.,]+|([0-9]+([.,][0-9]+)? *(w|wks?|weeks?|d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|ms|millis|milliseconds?),? *)+)$";
+
 impl FromNode for SignedDuration {
     fn schema() -> Value {
-        json!({"type": "string", "examples": ["90s", "15m", "1h30m"]})
+        json!({"type": "string", "pattern": DURATION, "examples": ["90s", "15m", "1h30m"]})
     }
 
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {

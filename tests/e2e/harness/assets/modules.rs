@@ -35,6 +35,15 @@ impl Module {
     }
 }
 
+/// A module that is published with a Kubernetes, in the version that belongs to it.
+pub(super) fn published(path: &str, kubernetes: &str) -> Result<Module, String> {
+    Module::fetched(path, &format!("v{}", published_version(kubernetes)))
+}
+
+fn published_version(kubernetes: &str) -> String {
+    format!("0.{}", kubernetes.trim_start_matches("1."))
+}
+
 /// Writes a `go.mod` for `tests/controlplane` on another Kubernetes to a directory: the requirements of that release, and
 /// its settings of Go's own compatibility (`godebug`).
 pub(super) fn controlplane_on(kubernetes: &str, dir: &Path) -> Result<PathBuf, String> {
@@ -47,7 +56,7 @@ pub(super) fn controlplane_on(kubernetes: &str, dir: &Path) -> Result<PathBuf, S
 fn requirements(kubernetes: &str, known: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let list = |name: &str| known[name].as_array().cloned().unwrap_or_default();
-    let published = format!("v0.{}", kubernetes.trim_start_matches("1."));
+    let published = format!("v{}", published_version(kubernetes));
     let go = text(&known["Go"]);
     let behaviour = list("GoDebug").iter().find(|setting| setting["Key"] == "default").map_or_else(
         || format!("go{}", go.split('.').take(2).collect::<Vec<_>>().join(".")),
