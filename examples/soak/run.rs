@@ -203,7 +203,7 @@ fn panics(site: &Site<'_>) -> Vec<String> {
     lines.into_iter().filter(|line| line.contains("panicked")).map(|line| format!("a replica's log: {line}")).collect()
 }
 
-/// The names of the entries with `failurePolicy: Fail`.
+/// The names of the entries that fail closed once a review has arrived.
 fn entries_that_fail_closed() -> Result<Vec<String>, String> {
     let manifest = manifest("validating-webhooks.yaml")?;
     let entries = manifest["webhooks"].as_array().ok_or("a registration has no webhooks")?;
