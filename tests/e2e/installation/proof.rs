@@ -114,7 +114,7 @@ fn upgrade_after_the_proof(cluster: &Cluster, helm: &Helm) {
 /// An upgrade of what waits for the proof leaves it open, whatever the state of the replicas.
 fn upgrade_before_the_proof(cluster: &Cluster, helm: &Helm) {
     // The first revision has open entries and no replica, so nothing proves the way before it is blocked.
-    helm.ok(&["rollback", "interlock", "1"]);
+    helm.ok(&["rollback", "interlock", "1", "--force-conflicts"]);
     cluster.block_way(true);
     cluster.connections().cut();
     cluster.kubectl().ok(&["scale", "deployment/interlock", "--replicas=2"]);
