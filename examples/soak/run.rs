@@ -10,7 +10,7 @@ use crate::harness::assets::progress;
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, Helm, HelmVersion, Kubectl};
 use crate::harness::clock::WrongClock;
-use crate::harness::cluster::{Cluster, NAMESPACE};
+use crate::harness::cluster::{CHART, Cluster, IMAGE, NAMESPACE};
 use crate::harness::eventually::within;
 use crate::harness::in_flight::policy;
 use crate::harness::load::Load;
@@ -27,9 +27,6 @@ use super::resources::{self, Usage, usage};
 use super::site::{Site, steady};
 use super::table::table;
 
-const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
-/// The kubelet of the harness runs this program, whatever the image.
-const IMAGE: &str = "--set=image.registry=registry.invalid";
 /// Leaves expire within the run, though not within the two minutes by which a clock may be off, and CAs are used soon after
 /// they are published.
 const TIMES: [&str; 4] = [

@@ -17,6 +17,13 @@ use crate::harness::webhook::OPEN_UNTIL_CALLED;
 
 /// Where Interlock is installed.
 pub(crate) const NAMESPACE: &str = "interlock-system";
+
+/// The chart of Interlock.
+pub(crate) const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
+
+/// The chart has no default registry. Pods run the program under test, whatever their image.
+pub(crate) const IMAGE: &str = "--set=image.registry=registry.invalid";
+
 /// How long replicas may take to get ready on a busy machine.
 const READY: Duration = Duration::from_secs(60);
 

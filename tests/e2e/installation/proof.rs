@@ -12,14 +12,13 @@ use serde_json::json;
 use crate::harness::assets::{assets, interlock, progress};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, Helm, HelmVersion, client_environment};
-use crate::harness::cluster::{Cluster, NAMESPACE};
+use crate::harness::cluster::{CHART, Cluster, IMAGE, NAMESPACE};
 use crate::harness::eventually::eventually;
 use crate::harness::load::Load;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::{Output, Running, run};
 
-const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
 /// The entries that fail closed.
 const CLOSING: [&str; 3] =
     ["create-delete.records.interlock.dev", "commits.sveltos.interlock.dev", "overrides.interlock.dev"];
@@ -40,7 +39,7 @@ fn entries_fail_closed_only_after_the_api_server_has_reached_a_replica() {
     let helm = Helm::new(HelmVersion::V4, Driver::Secret, &plane.admin(), NAMESPACE, plane.dir());
     let there = Namespace::new(plane, "there");
     // No replica yet, so that the Service points to the closed port before anybody could be called.
-    helm.ok(&["install", "interlock", CHART, "--create-namespace", "--set=replicas=0"]);
+    helm.ok(&["install", "interlock", CHART, IMAGE, "--create-namespace", "--set=replicas=0"]);
     point_service_to(&cluster, &json!(9));
     kubectl.ok(&["scale", "deployment/interlock", "--replicas=2"]);
     cluster.await_ready(2);
@@ -127,7 +126,8 @@ fn upgrade_before_the_proof(cluster: &Cluster, helm: &Helm) {
 }
 
 fn upgrade(helm: &Helm, more: &[&str]) {
-    let all = ["upgrade", "interlock", CHART, "--set=replicas=2", "--force-conflicts", "--wait", "--timeout=100s"];
+    let all =
+        ["upgrade", "interlock", CHART, IMAGE, "--set=replicas=2", "--force-conflicts", "--wait", "--timeout=100s"];
     helm.ok(&[&all[..], more].concat());
 }
 

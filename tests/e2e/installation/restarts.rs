@@ -4,14 +4,11 @@ use std::time::Duration;
 
 use crate::harness::assets::progress;
 use crate::harness::clients::{Driver, Helm, HelmVersion};
-use crate::harness::cluster::{Cluster, NAMESPACE};
+use crate::harness::cluster::{CHART, Cluster, IMAGE, NAMESPACE};
 use crate::harness::eventually::eventually;
 use crate::harness::load::{Load, Phase};
 use crate::harness::namespace::Namespace;
 
-const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
-/// The kubelet of the tests runs the program itself, whatever the image.
-const IMAGE: &str = "--set=image.registry=registry.invalid";
 const REPLICAS: usize = 3;
 /// Writes a second.
 const RATE: u32 = 60;
