@@ -1,6 +1,6 @@
-# The image of Interlock: one static program, without a base image, under an unprivileged account. It was written
-# without a container engine, so nobody has built it yet: check the first build carefully. `scripts/release` packs the same
-# program with the same settings without an engine, and that image is tested (docs/release.md).
+# The image of Interlock: one static program, without a base image, under an unprivileged account. `scripts/release` and `scripts/image`
+# pack the same program with the same settings without an engine (docs/release.md). `tests/it/image.rs` compares this file with what they
+# make, and its build context with what the compiler reads. The tests run that image as pods; no test runs a container engine.
 #
 #   docker buildx build --platform linux/amd64,linux/arm64 --build-arg SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) \
 #     --build-arg REVISION=$(git rev-parse HEAD) --build-arg CREATED=$(git log -1 --format=%cI) -t NAME .
@@ -31,7 +31,7 @@ FROM scratch
 ARG REVISION=unknown
 ARG CREATED=unknown
 COPY --from=build /out/interlock /interlock
-# A test compares everything below with the image of `scripts/release`.
+# `tests/it/image.rs` compares everything below with the image of `scripts/release`.
 LABEL org.opencontainers.image.title="Interlock" \
       org.opencontainers.image.description="Kubernetes admission webhook that enforces safe release transitions" \
       org.opencontainers.image.licenses="Apache-2.0" \

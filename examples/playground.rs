@@ -149,13 +149,13 @@ Interlock logs its decisions to {log}
 1. Install a release, and look at its record, which names alice as the holder:
 
     helm4 install demo {chart} --wait
-    kubectl get secret sh.helm.release.v1.demo.v1 -o yaml | grep interlock.dev/holder
+    kubectl get secret sh.helm.release.v1.demo.v1 -o jsonpath='{{.metadata.annotations}}'
 
 2. Start an upgrade whose pods hang. Roll back as bob, which is refused. Then let the upgrade finish:
 
     kubectl label namespace default controlplane/pods=hang
     helm4 upgrade demo {chart} --set note=two --wait &
-    until helm4 history demo | grep pending-upgrade; do sleep 1; done
+    kubectl wait --for=create secret/sh.helm.release.v1.demo.v2 --timeout=60s
     KUBECONFIG="{bob}" helm4 rollback demo 1
     kubectl label namespace default controlplane/pods-
     wait

@@ -1,5 +1,6 @@
 //! Looking at a cluster: for people on the command line, and for the leader in the background.
 
+pub(crate) mod arrival;
 pub(crate) mod changes;
 pub(crate) mod doctor;
 pub(crate) mod html;

@@ -18,7 +18,7 @@ use crate::engine::evidence::{Answer, Evidence, Query};
 use crate::engine::facts::{Facts, Payloads, RecordBodies, RequestObjects, Subject};
 use crate::engine::json::{Patch, RawObject};
 use crate::engine::outcome::{Outcome, WeighedViolation};
-use crate::engine::overrides::objection;
+use crate::engine::overrides;
 use crate::engine::policy::{Accounts, Policies, Policy};
 use crate::engine::review::{BadReview, Operation, Request, Review, head_of};
 use crate::engine::stamp;
@@ -232,8 +232,7 @@ impl Judge {
             let step = || {
                 let facts = facts();
                 if let Subject::Override(write) = &facts.subject {
-                    let objection = objection(write, facts.actor.name, &policy.overrides, now);
-                    return Ok(done(facts, Outcome::of_override(objection)));
+                    return Ok(done(facts, overrides::outcome(write, &facts.actor, &policy.overrides, now)));
                 }
                 match decide(facts, policy, &evidence, now) {
                     Step::Done(judged) if in_time => Ok(done(facts, Outcome::of(policy, judged))),

@@ -29,19 +29,18 @@ const CYCLONEDX: &str = "application/vnd.cyclonedx+json";
 /// Everything that decides the bytes of the image, apart from the version in `Cargo.toml`.
 pub(crate) struct Source<'a> {
     pub(crate) program: &'a [u8],
-    pub(crate) sbom: &'a [u8],
     pub(crate) revision: &'a str,
     pub(crate) created: Timestamp,
 }
 
 /// Writes the layout into a new directory, and returns the digest of the image.
-pub(crate) fn pack(source: &Source<'_>, layout: &Path) -> anyhow::Result<String> {
+pub(crate) fn pack(source: &Source<'_>, sbom: &[u8], layout: &Path) -> anyhow::Result<String> {
     let architecture = static_architecture(source.program)?;
     // A layout that exists may hold another image.
     fs::create_dir(layout).context("failed to create the directory")?;
     let blobs = Blobs::create(layout)?;
     let mut image = add_image(&blobs, source, architecture)?;
-    let mut sbom = add_sbom(&blobs, source, &image)?;
+    let mut sbom = add_sbom(&blobs, source, sbom, &image)?;
     let digest = image["digest"].as_str().context("a descriptor without a digest")?.to_owned();
     image["platform"] = json!({"architecture": architecture, "os": "linux"});
     image["annotations"] = json!({"org.opencontainers.image.ref.name": env!("CARGO_PKG_VERSION")});
@@ -54,34 +53,38 @@ pub(crate) fn pack(source: &Source<'_>, layout: &Path) -> anyhow::Result<String>
 
 fn add_image(blobs: &Blobs, source: &Source<'_>, architecture: &str) -> anyhow::Result<Value> {
     let layer = layer(source)?;
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    gzip.write_all(&layer)?;
     let manifest = json!({
         "schemaVersion": 2,
         "mediaType": MANIFEST,
         "config": blobs.add_json(CONFIG, &configuration(source, architecture, &layer))?,
-        "layers": [blobs.add(LAYER, &gzip.finish()?)?],
+        "layers": [blobs.add(LAYER, &compressed(&layer)?)?],
         "annotations": labels(source),
     });
     blobs.add_json(MANIFEST, &manifest)
 }
 
 /// A manifest with the image as its subject: how OCI attaches a document to an image. Registries list it as a referrer.
-fn add_sbom(blobs: &Blobs, source: &Source<'_>, image: &Value) -> anyhow::Result<Value> {
+fn add_sbom(blobs: &Blobs, source: &Source<'_>, sbom: &[u8], image: &Value) -> anyhow::Result<Value> {
     let manifest = json!({
         "schemaVersion": 2,
         "mediaType": MANIFEST,
         "artifactType": CYCLONEDX,
         "config": blobs.add(EMPTY, b"{}")?,
-        "layers": [blobs.add(CYCLONEDX, source.sbom)?],
+        "layers": [blobs.add(CYCLONEDX, sbom)?],
         "subject": image,
         "annotations": {"org.opencontainers.image.created": source.created.to_string()},
     });
     blobs.add_json(MANIFEST, &manifest)
 }
 
+pub(crate) fn compressed(layer: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(layer)?;
+    Ok(gzip.finish()?)
+}
+
 /// The Dockerfile says the same.
-fn configuration(source: &Source<'_>, architecture: &str, layer: &[u8]) -> Value {
+pub(crate) fn configuration(source: &Source<'_>, architecture: &str, layer: &[u8]) -> Value {
     json!({
         "created": source.created.to_string(),
         "architecture": architecture,
@@ -113,16 +116,23 @@ fn labels(source: &Source<'_>) -> Value {
 }
 
 /// A tar file with the program alone. No directories: the runtime creates those of the mounts.
-fn layer(source: &Source<'_>) -> anyhow::Result<Vec<u8>> {
-    let mut header = Header::new_ustar();
-    header.set_entry_type(EntryType::Regular);
-    header.set_size(u64::try_from(source.program.len())?);
+pub(crate) fn layer(source: &Source<'_>) -> anyhow::Result<Vec<u8>> {
     // Nobody needs to write it, and the user who runs it does not own it.
-    header.set_mode(0o555);
-    header.set_uid(0);
-    header.set_gid(0);
-    header.set_mtime(u64::try_from(source.created.as_second())?);
+    tar_of(source, &[("interlock", 0o555, source.program)])
+}
+
+/// A tar file of files with their modes. Their time is that of the source.
+pub(crate) fn tar_of(source: &Source<'_>, files: &[(&str, u32, &[u8])]) -> anyhow::Result<Vec<u8>> {
     let mut tar = tar::Builder::new(Vec::new());
-    tar.append_data(&mut header, "interlock", source.program)?;
+    for (name, mode, content) in files {
+        let mut header = Header::new_ustar();
+        header.set_entry_type(EntryType::Regular);
+        header.set_size(u64::try_from(content.len())?);
+        header.set_mode(*mode);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(u64::try_from(source.created.as_second())?);
+        tar.append_data(&mut header, name, *content)?;
+    }
     Ok(tar.into_inner()?)
 }

@@ -195,6 +195,6 @@ impl<'d> Disturber<'d> {
     }
 
     fn cut(&mut self) {
-        self.site.cluster.connections().cut();
+        self.site.cluster.connections().cut_all();
     }
 }

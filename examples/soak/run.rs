@@ -10,7 +10,7 @@ use crate::harness::assets::progress;
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, Helm, HelmVersion, Kubectl};
 use crate::harness::clock::WrongClock;
-use crate::harness::cluster::{Cluster, NAMESPACE};
+use crate::harness::cluster::{CHART, Cluster, IMAGE, NAMESPACE};
 use crate::harness::eventually::within;
 use crate::harness::in_flight::policy;
 use crate::harness::load::Load;
@@ -27,9 +27,6 @@ use super::resources::{self, Usage, usage};
 use super::site::{Site, steady};
 use super::table::table;
 
-const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
-/// The kubelet of the harness runs this program, whatever the image.
-const IMAGE: &str = "--set=image.registry=registry.invalid";
 /// Leaves expire within the run, though not within the two minutes by which a clock may be off, and CAs are used soon after
 /// they are published.
 const TIMES: [&str; 4] = [
@@ -159,7 +156,7 @@ fn rest(site: &Site<'_>) -> Result<Vec<Usage>, String> {
         if left.is_empty() { Ok(()) } else { Err(left.join(" ")) }
     })?;
     let replicas = site.cluster.await_ready(REPLICAS);
-    site.cluster.connections().cut();
+    site.cluster.connections().cut_all();
     // The replicas notice, and the last reviews end.
     std::thread::sleep(Duration::from_secs(5));
     usage(&replicas)
@@ -203,7 +200,7 @@ fn panics(site: &Site<'_>) -> Vec<String> {
     lines.into_iter().filter(|line| line.contains("panicked")).map(|line| format!("a replica's log: {line}")).collect()
 }
 
-/// The names of the entries with `failurePolicy: Fail`.
+/// The names of the entries that fail closed once a review has arrived.
 fn entries_that_fail_closed() -> Result<Vec<String>, String> {
     let manifest = manifest("validating-webhooks.yaml")?;
     let entries = manifest["webhooks"].as_array().ok_or("a registration has no webhooks")?;

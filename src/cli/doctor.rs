@@ -14,15 +14,20 @@ use crate::inspect::doctor::{DiagnosisState, DoctorReport, examine, registration
 
 /// Check an installation, and print the commands that fix each finding
 ///
-/// Reads objects, reviews access rights, and creates two records as dry runs, which write nothing. Checks without the
+/// Reads objects, reviews access rights, and creates two records and two ReleaseOverrides as dry runs, which write nothing.
+/// If Interlock is not installed, checks what an installation needs, and prints the command to install. Checks without the
 /// necessary rights are reported as skipped. Exits with 1 if there is a finding.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Interlock's own namespace
     #[arg(short, long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
-    /// Print the complete registration for kubectl apply, without any checks
+    /// Check what an installation needs, before one
     #[arg(long)]
+    pre: bool,
+    /// Print the complete registration for kubectl apply, without any checks; unless a replica answers now, every entry
+    /// fails open until the leader has proved that the API server reaches a replica
+    #[arg(long, conflicts_with = "pre")]
     registration: bool,
     #[command(flatten)]
     cluster: ClusterArguments,
@@ -42,16 +47,17 @@ async fn doctor(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         output::print_json(&whole)?;
         return Ok(ExitStatus::Success);
     }
-    let report = examine(&client, &arguments.namespace).await.context("failed to reach the API server")?;
+    let report =
+        examine(&client, &arguments.namespace, arguments.pre).await.context("failed to reach the API server")?;
     match arguments.output {
         Output::Json => output::print_json(&report)?,
-        Output::Table => output::print(&text_of(&report))?,
+        Output::Table => output::print(&text_of(&report, arguments.pre || !report.installed))?,
     }
     Ok(if report.has_findings() { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 /// A table of all checks, then the fixes. Commands have lines of their own, so that they can be copied.
-fn text_of(report: &DoctorReport) -> String {
+fn text_of(report: &DoctorReport, before: bool) -> String {
     let mut checks = table::table(&["", "check", "evidence"]);
     for check in &report.checks {
         checks.add_row([state_cell(check.state), check.check.into(), printable(&check.evidence).into()]);
@@ -72,11 +78,8 @@ fn text_of(report: &DoctorReport) -> String {
     let skipped = count(|state| state == DiagnosisState::Skipped);
     let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
     let found = if findings == 0 { "nothing is wrong".to_owned() } else { format!("{findings} findings") };
-    text.push_str(&format!(
-        "\n{} checks of the installation in {}: {found}{skipped}\n",
-        report.checks.len(),
-        report.namespace
-    ));
+    let of = if before { "before an installation" } else { "of the installation" };
+    text.push_str(&format!("\n{} checks {of} in {}: {found}{skipped}\n", report.checks.len(), report.namespace));
     text
 }
 

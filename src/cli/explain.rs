@@ -1,4 +1,6 @@
-//! `interlock explain`: a rule, or the settings in force in a namespace.
+//! `interlock explain`: a rule, the settings in force in a namespace, or what a user counts as.
+
+mod user;
 
 use std::io::{Write, stdout};
 
@@ -11,17 +13,25 @@ use super::output::{self, Output};
 use super::policy_dir::PolicyDir;
 use super::table;
 use crate::engine::policy_files::{
-    FreezeInForce, InForce, SettingInForce, SettingOrigin, in_force, nearest_to, settings_of,
+    FreezeInForce, InForce, SettingInForce, SettingOrigin, identity, in_force, nearest_to, settings_of,
 };
 use crate::engine::rule::{RuleId, Specification};
 use crate::engine::rules;
 
-/// Explain a rule, or show the settings in force in a namespace; without an argument, list the rules
+/// Explain a rule, show the settings in force in a namespace by the policy files of --policies (not those of a cluster), or say what a
+/// user counts as; without an argument, list the rules
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Name of a rule, otherwise of a namespace
     #[arg(value_name = "RULE | NAMESPACE")]
     subject: Option<String>,
+    /// Say what this user counts as (person, service account, pipeline, platform, node, control plane), and by which line of
+    /// the policy
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["subject", "at"])]
+    user: Option<String>,
+    /// A group of the user; may be repeated
+    #[arg(long, value_name = "GROUP", requires = "user")]
+    group: Vec<String>,
     /// Say which freezes are in force at this time, for example 2026-12-24T18:00[Europe/Berlin] [default: now]
     #[arg(long, value_name = "TIME", value_parser = freezes::moment)]
     at: Option<Timestamp>,
@@ -33,7 +43,28 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let text = match (arguments.subject.as_deref(), arguments.output) {
+    let text = match &arguments.user {
+        Some(user) => user_explained(user, arguments)?,
+        None => explained(arguments)?,
+    };
+    match arguments.output {
+        Output::Json => writeln!(stdout(), "{}", output::escaped(text))?,
+        Output::Table => output::print(&(text + "\n"))?,
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn user_explained(user: &str, arguments: &Arguments) -> anyhow::Result<String> {
+    let groups = &arguments.group;
+    let identity = identity(&arguments.policies.files(), user, groups)?;
+    Ok(match arguments.output {
+        Output::Json => user::json(user, groups, &identity).to_string(),
+        Output::Table => user::text(user, groups, &identity),
+    })
+}
+
+fn explained(arguments: &Arguments) -> anyhow::Result<String> {
+    Ok(match (arguments.subject.as_deref(), arguments.output) {
         (None, output) => list(output),
         (Some(name), output) => match (rules::named(name), output) {
             (Some(rule), Output::Json) => rule_json(rule).to_string(),
@@ -51,16 +82,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
                 if output == Output::Json {
                     namespace_json(name, &in_force, at).to_string()
                 } else {
-                    namespace_text(name, &in_force, at)
+                    namespace_text(name, &in_force, arguments.policies.policies.is_none(), at)
                 }
             }
         },
-    };
-    match arguments.output {
-        Output::Json => writeln!(stdout(), "{}", output::escaped(text))?,
-        Output::Table => output::print(&(text + "\n"))?,
-    }
-    Ok(ExitStatus::Success)
+    })
 }
 
 fn list(output: Output) -> String {
@@ -74,8 +100,8 @@ fn list(output: Output) -> String {
         table.add_row([rule.as_str(), rule.specification().summary]);
     }
     format!(
-        "{table}\n`interlock explain RULE` explains a rule. `interlock explain NAMESPACE` shows the settings in \
-        force there."
+        "{table}\n`interlock explain RULE` explains a rule. `interlock explain NAMESPACE --policies DIR` shows the \
+        settings in force there."
     )
 }
 
@@ -144,8 +170,12 @@ fn setting_json(setting: &SettingInForce) -> Value {
 }
 
 /// No table, because paths and conditions are long and must not be split.
-fn namespace_text(namespace: &str, in_force: &InForce, at: Timestamp) -> String {
-    let whose = if in_force.has_file { "its own file and the cluster's" } else { "the cluster's file only" };
+fn namespace_text(namespace: &str, in_force: &InForce, is_shipped: bool, at: Timestamp) -> String {
+    let whose = match (is_shipped, in_force.has_file) {
+        (true, _) => "the policy shipped with this binary (--policies names another)",
+        (false, true) => "its own file and the cluster's",
+        (false, false) => "the cluster's file only",
+    };
     let mut text = format!("In force in namespace {namespace}, from {whose}:\n");
     let mut section = |name: &str, settings: &[SettingInForce]| {
         text.push_str(&format!("\n{name}\n"));

@@ -103,7 +103,7 @@ async fn judge(
     report(&gaps, &source.notes(), arguments.since.filter(|_| reported == 0))?;
     if gaps.writes > 0 && tally.denied() > 0 && !arguments.as_recorded {
         eprintln!(
-            "The denied writes took place according to the log. Use --as-recorded to judge later writes in the \
+            "The denied writes took place according to the input. Use --as-recorded to judge later writes in the \
             recorded state."
         );
     }

@@ -29,7 +29,7 @@ use standalone::standalone;
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let sending = telemetry::init(&arguments.telemetry, runtime.handle())?;
-    let policies = PolicySource::load(arguments.policies.policies.as_deref())?;
+    let policies = PolicySource::load(arguments.policies.as_deref())?;
     let ended = runtime.block_on(serve(arguments, policies));
     sending.finish();
     // A step of a review cannot be interrupted, and must not keep the process alive.

@@ -13,6 +13,7 @@ pub use weighed::WeighedViolation;
 use annotations::annotations;
 
 use super::policy::{OnUndecided, Policy, Removal, Scope};
+use super::release_override::arrival;
 use super::rule::{FailsClosed, Mode};
 use super::text::{MAX_MESSAGE_BYTES, into_printable, printable};
 use super::violation::{Relief, Violation, ViolationKind};
@@ -42,6 +43,12 @@ impl Outcome {
     /// The violations that refuse the request.
     pub fn refusals(&self) -> impl Iterator<Item = &WeighedViolation> {
         self.violations.iter().filter(|judged| judged.refuses)
+    }
+
+    /// The outcome for a probe: admitted, with its nonce as a warning.
+    #[must_use]
+    pub fn of_probe(nonce: &str) -> Self {
+        Self { warnings: vec![arrival(nonce)], ..Self::of_override(None) }
     }
 
     /// The outcome for a ReleaseOverride, which no rule decides: admitted, or refused with an objection.

@@ -4,7 +4,8 @@ mod relief;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::facts::OverrideWrite;
+use super::facts::{Actor, ActorKind, OverrideWrite};
+use super::outcome::Outcome;
 use super::policy::{Globs, OverrideSettings, ReasonPattern};
 use super::release_override::{CREATED_BY, Override};
 use super::rule::RuleId;
@@ -47,17 +48,38 @@ impl Override {
     }
 }
 
+/// The outcome of a write of a ReleaseOverride: the answer to a probe, or whether it may be stored.
+#[must_use]
+pub(crate) fn outcome(
+    write: &OverrideWrite<'_>,
+    actor: &Actor<'_>,
+    policy: &OverrideSettings,
+    now: Timestamp,
+) -> Outcome {
+    match write.probe() {
+        Some(nonce) => Outcome::of_probe(nonce),
+        None => Outcome::of_override(objection(write, actor, policy, now)),
+    }
+}
+
 /// Why a ReleaseOverride must not be stored; `None` if it may. The webhook may have been unavailable when an override was
 /// created, so everything but its reason is checked again at each use.
 #[must_use]
 pub(crate) fn objection(
     write: &OverrideWrite<'_>,
-    user: &str,
+    actor: &Actor<'_>,
     policy: &OverrideSettings,
     now: Timestamp,
 ) -> Option<String> {
+    if actor.kind == ActorKind::Interlock {
+        return Some(
+            "Interlock's own account may create overrides for its probes only, as dry runs. Create the override under the \
+             account of the person who needs it."
+                .to_owned(),
+        );
+    }
     if let Some(sent) = write.after.annotation(CREATED_BY)
-        && creator::expected(write, user) != Some(sent)
+        && creator::expected(write, actor.name) != Some(sent)
     {
         return Some(format!(
             "The annotation {CREATED_BY} names the user who created an override, and only Interlock writes it. Do not change it."

@@ -5,6 +5,7 @@ mod cluster;
 mod file;
 mod files;
 mod freezes;
+mod identity;
 mod in_force;
 mod loaded;
 mod namespace;
@@ -17,6 +18,7 @@ pub(crate) use checks::{impossible_group, impossible_kind, impossible_user};
 pub use file::{nearest_to, schema};
 pub(crate) use files::bad_file_name;
 pub use files::{NAMESPACES_DIR, PolicyFiles};
+pub use identity::{HeldBy, Identity, PipelineIdentity, identity};
 pub use in_force::{
     FreezeInForce, InForce, RuleInForce, SettingDoc, SettingInForce, SettingOrigin, in_force, settings_of,
 };

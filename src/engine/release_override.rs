@@ -18,6 +18,29 @@ pub(crate) const DEFINITION: &str = "releaseoverrides.interlock.dev";
 /// The annotation with the user who created an override, as stamped.
 pub(crate) const CREATED_BY: &str = "interlock.dev/created-by";
 
+/// The label of a probe: a ReleaseOverride that is created as a dry run, to see whether a review of it arrives. Its value names the
+/// webhook configuration, because each has an entry for its own probes.
+pub(crate) const PROBE: &str = "interlock.dev/probe";
+/// The annotation of a probe with its nonce.
+pub(crate) const NONCE: &str = "interlock.dev/probe-nonce";
+/// The annotation by which the mutating half gives the nonce back.
+pub(crate) const ARRIVED: &str = "interlock.dev/probe-arrived";
+
+/// The longest nonce, in bytes. It must fit into a warning.
+const MAX_NONCE_BYTES: usize = 64;
+
+/// Whether this can be the nonce of a probe.
+#[must_use]
+pub(crate) fn is_nonce(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MAX_NONCE_BYTES && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// The warning by which the validating half gives a nonce back.
+#[must_use]
+pub(crate) fn arrival(nonce: &str) -> String {
+    format!("interlock: the probe {nonce} arrived")
+}
+
 /// A stored ReleaseOverride.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {

@@ -1,5 +1,6 @@
 //! Work that one replica does for all. A Lease decides which one. All of it is safe if two replicas do it at once.
 
+mod closing;
 mod election;
 mod expired_overrides;
 mod interruptions;
@@ -22,6 +23,7 @@ use crate::inspect::scan;
 use crate::world::World;
 use crate::world::kubernetes::clock::ServerClock;
 use crate::world::kubernetes::{Cluster, DeletedPendingRecords, Reach};
+use closing::Closing;
 use election::Election;
 use metrics::LeaderMetrics;
 
@@ -36,6 +38,8 @@ pub struct Candidate {
     pub client: Client,
     /// A separate client for requests in large numbers.
     pub for_scans: Client,
+    /// A separate client for probes: a scan delays none.
+    pub for_closing: Client,
     pub namespace: String,
     /// Unique among the replicas.
     pub identity: String,
@@ -106,6 +110,7 @@ impl Candidate {
                 () = self.work() => {}
             }
             self.metrics.clear_findings();
+            self.metrics.clear_proofs();
             if let Some(reports) = &self.reports {
                 reports.stopped();
             }
@@ -127,7 +132,13 @@ impl Candidate {
             }
         };
         let overrides = expired_overrides::delete_all(&self.for_scans, &self.cluster, &self.policies);
-        tokio::join!(notes, reports, scans, rotations, overrides);
+        let closing = Closing {
+            client: &self.for_closing,
+            namespace: &self.namespace,
+            identity: &self.identity,
+            metrics: &self.metrics,
+        };
+        tokio::join!(notes, reports, scans, rotations, overrides, closing.run());
     }
 
     /// Scans again and again, forever.

@@ -8,6 +8,7 @@ mod image;
 mod installed;
 mod manifests;
 mod outage;
+mod proof;
 mod restarts;
 mod rights;
 mod storm;

@@ -10,5 +10,6 @@ mod large_chart;
 mod leftovers;
 mod manual_deletes;
 mod manual_edits;
+mod platforms;
 mod scaling;
 mod whole_values;

@@ -13,6 +13,7 @@ mod interrupted;
 mod kill;
 mod life;
 mod padding;
+mod pipelines;
 mod races;
 mod recovery;
 mod smoke;

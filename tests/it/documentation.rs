@@ -216,7 +216,7 @@ fn reference() -> String {
     let mut text = String::from(
         "# Policy reference\n\n\
          Generated from the code that parses policy files: `INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation`.\n\
-         `interlock explain RULE` prints the same on a terminal, and `interlock policy schema` prints the JSON Schema. How the\n\
+         `interlock explain RULE` explains one rule on a terminal, and `interlock policy schema` prints the JSON Schema. How the\n\
          policies of the cluster and of namespaces work together: [policies](policies.md).\n\n\
          Durations are numbers with units: `90s`, `15m`, `1h30m`, `90d`. Globs support `*`, `?`, `[ab]` and `{a,b}`; `*` also\n\
          matches slashes and colons.\n\n\

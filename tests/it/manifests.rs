@@ -6,18 +6,24 @@ use serde_json::{Value, json};
 
 use crate::harness::binary::repository;
 
-/// The gates. They fail closed: a missed write cannot be undone, and a refused one is retried.
-const FAIL: [&str; 3] =
+/// The gates. They fail closed once a review has arrived: a missed write cannot be undone, and a refused one is retried.
+const GATES: [&str; 3] =
     ["create-delete.records.interlock.dev", "commits.sveltos.interlock.dev", "overrides.interlock.dev"];
 
+/// The entry for probes, which must tell why a call fails.
+const PROBES: &str = "probes.interlock.dev";
+
 /// Entries for every namespace, including Interlock's own.
-const EVERYWHERE: &str = "overrides.interlock.dev";
+const EVERYWHERE: [&str; 2] = ["overrides.interlock.dev", PROBES];
 
 /// The entries of the validating half, with YAML anchors resolved.
 fn entries() -> Vec<Value> {
+    configuration()["webhooks"].as_array().unwrap().clone()
+}
+
+fn configuration() -> Value {
     let file = repository("manifests/base/validating-webhooks.yaml");
-    let configuration: Value = serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap();
-    configuration["webhooks"].as_array().unwrap().clone()
+    serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
 
 fn entry(name: &str) -> Value {
@@ -47,13 +53,13 @@ fn every_entry_is_narrow_patient_for_three_seconds_and_without_side_effects() {
         assert_eq!(entry["timeoutSeconds"], 3, "{name}");
         assert_eq!(entry["sideEffects"], "NoneOnDryRun", "{name}");
         assert_eq!(entry["matchPolicy"], "Equivalent", "{name}");
-        let selector = if name == EVERYWHERE { &json!({}) } else { elsewhere };
+        let selector = if EVERYWHERE.contains(&name) { &json!({}) } else { elsewhere };
         assert_eq!(&entry["namespaceSelector"], selector, "{name}");
         assert_eq!(entry["clientConfig"]["service"]["path"], "/validate", "{name}");
         assert!(!entry["matchConditions"].as_array().unwrap().is_empty(), "{name}");
-        let fails = entry["failurePolicy"] == "Fail";
-        assert_eq!(fails, FAIL.contains(&name), "{name}");
-        if fails {
+        assert_eq!(entry["failurePolicy"] == "Fail", name == PROBES, "{name}");
+        assert_eq!(conditions(entry).contains(&"not-a-probe"), name == "overrides.interlock.dev", "{name}");
+        if GATES.contains(&name) {
             assert!(conditions(entry).contains(&"not-cascading-deletion"), "{name}");
         }
         for rule in entry["rules"].as_array().unwrap() {
@@ -63,6 +69,8 @@ fn every_entry_is_narrow_patient_for_three_seconds_and_without_side_effects() {
             assert!(!all.iter().any(|item| never.contains(item) || item.ends_with("/status")), "{name}: {all:?}");
         }
     }
+    let open = &configuration()["metadata"]["annotations"]["interlock.dev/open-until-called"];
+    assert_eq!(open.as_str().unwrap().split(',').collect::<Vec<_>>(), GATES);
     let mut names: Vec<_> = entries.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     names.sort_unstable();
     names.dedup();

@@ -272,3 +272,58 @@ fn rules_and_namespaces_are_explained() {
     assert_eq!(edit["settings"][0], json!({"name": "mode", "value": "enforce", "origin": origin}));
     assert_eq!(interlock(&["explain", "shop", "--policies", "typing-errors"]).status.code(), Some(2));
 }
+
+#[test]
+fn doubtful_platforms_and_pipelines_are_named_with_their_lines() {
+    expect("check-accounts.txt", &interlock(&["policy", "check", "accounts"]));
+    assert_eq!(interlock(&["policy", "check", "accounts", "--strict"]).status.code(), Some(1));
+}
+
+#[test]
+fn a_user_is_explained_with_the_line_of_the_policy_that_says_what_it_counts_as() {
+    let explained = |user: &str, groups: &[&str]| {
+        let groups = groups.iter().flat_map(|group| ["--group", *group]);
+        let args: Vec<_> = ["explain", "--user", user, "--policies", "accounts"].into_iter().chain(groups).collect();
+        (transcript(&interlock(&args)), interlock(&[&args[..], &["-o", "json"]].concat()))
+    };
+    let json = |output: &Output| serde_json::from_slice::<Value>(&output.stdout).unwrap();
+    for (user, groups, kind, line, holder) in [
+        ("eks:addon-manager", &[][..], "platform", Some(7), Value::Null),
+        ("system:serviceaccount:shop:router", &[], "platform", Some(8), Value::Null),
+        ("system:vpa-recommender", &[], "platform", None, Value::Null),
+        ("system:serviceaccount:flux-system:helm-controller", &[], "service account", Some(5), Value::Null),
+        ("system:serviceaccount:kube-system:namespace-controller", &[], "control plane", None, Value::Null),
+        ("system:node:worker-1", &["system:nodes"], "node", None, Value::Null),
+        ("system:node:worker-1", &["system:authenticated"], "person", None, Value::Null),
+        ("system:admin", &["system:authenticated"], "person", None, Value::Null),
+        ("Admin", &[], "person", None, Value::Null),
+        (
+            "gitlab:ci_job:7",
+            &["gitlab:ci_job", "gitlab:project:42"],
+            "pipeline",
+            Some(11),
+            json!({"pipeline": "gitlab", "group": "gitlab:project:42"}),
+        ),
+        ("gitlab:ci_job:7", &["gitlab:ci_job"], "pipeline", Some(11), json!({"session": "gitlab:ci_job:7"})),
+        ("arn:aws:sts::1:assumed-role/deploy/job-1", &[], "pipeline", Some(14), json!({"pipeline": "deploy"})),
+        ("alice", &["system:authenticated"], "pipeline", Some(17), json!({"session": "alice"})),
+    ] {
+        let (text, output) = explained(user, groups);
+        let told = json(&output);
+        assert!(output.status.success(), "{text}");
+        assert_eq!((&told["countsAs"], &told["holder"]), (&json!(kind), &holder), "{user} {groups:?}: {text}");
+        let origin = line.map(|line| json!({"file": "accounts/cluster.yaml", "line": line}));
+        assert_eq!(told["entries"][0]["origin"], json!(origin), "{user}: {text}");
+        assert!(text.contains(&format!(" counts as: {kind}")), "{text}");
+        assert!(line.is_none_or(|line| text.contains(&format!("accounts/cluster.yaml:{line}"))), "{text}");
+    }
+    expect(
+        "explain-user.txt",
+        &interlock(&["explain", "--user", "gitlab:ci_job:7", "--group", "gitlab:project:42", "--policies", "accounts"]),
+    );
+    // Without a policy of one's own, the shipped one says it.
+    let shipped = transcript(&interlock(&["explain", "--user", "helm-installer"]));
+    assert!(shipped.contains("helm-installer counts as: pipeline (rancher)"), "{shipped}");
+    assert_eq!(interlock(&["explain", "--user", "bob", "--policies", "typing-errors"]).status.code(), Some(2));
+    assert_eq!(interlock(&["explain", "shop", "--user", "bob"]).status.code(), Some(2));
+}

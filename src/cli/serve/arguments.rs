@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::certificates::CertificateArguments;
 use super::reports::ReportArguments;
 use crate::cli::cluster::ClusterArguments;
-use crate::cli::policy_dir::PolicyDir;
 use crate::cli::telemetry::TelemetryArguments;
 use crate::engine::object::is_dns_label;
 use crate::engine::policy::DEFAULT_NAMESPACE;
@@ -48,8 +47,10 @@ pub(crate) struct Arguments {
     /// YAML file of ReleaseOverrides, read again when it changes; standalone only, a cluster stores its own
     #[arg(long, value_name = "FILE", env = "INTERLOCK_OVERRIDES")]
     pub(super) overrides: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) policies: PolicyDir,
+    /// Directory with cluster.yaml, read again when it changes [default: policies/ in the working directory, or the policy
+    /// shipped with this binary if there is none]
+    #[arg(long, value_name = "DIR", env = "INTERLOCK_POLICIES")]
+    pub(super) policies: Option<PathBuf>,
     #[command(flatten)]
     pub(super) reports: ReportArguments,
     #[command(flatten)]

@@ -136,7 +136,6 @@ impl CertificateArguments {
             metrics: Arc::clone(metrics),
             served: readiness.gate("a serving certificate"),
             trusted: readiness.gate("the caBundle to trust it"),
-            readiness: readiness.clone(),
         };
         let rotator = managed.start(cluster.watches);
         let noted = Arc::clone(&rotator);

@@ -19,6 +19,8 @@ pub(super) struct ApiClients {
     pub(super) certificates: Client,
     /// For events, reports and scans: a review waits for none of them.
     pub(super) reports: Client,
+    /// For the proof that reviews arrive.
+    pub(super) closing: Client,
 }
 
 impl ApiClients {
@@ -29,6 +31,7 @@ impl ApiClients {
             watches: client(WATCH_TIMEOUT)?,
             certificates: client(CALL_TIMEOUT)?,
             reports: client(CALL_TIMEOUT)?,
+            closing: client(CALL_TIMEOUT)?,
         })
     }
 }

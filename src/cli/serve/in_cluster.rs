@@ -76,6 +76,7 @@ pub(super) fn in_cluster(
     let candidate = Candidate {
         client: clients.reviews,
         for_scans: clients.reports,
+        for_closing: clients.closing,
         namespace: arguments.namespace.clone(),
         identity,
         deleted_pending: world.deleted_pending(),

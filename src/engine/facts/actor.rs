@@ -129,10 +129,10 @@ impl<'r> Actor<'r> {
         self.account
     }
 
-    /// Whether the user is a service account, whatever else it counts as.
+    /// Whether the user is the service account of another program, whatever else it counts as.
     #[must_use]
     pub fn is_service_account(&self) -> bool {
-        self.account.is_some()
+        self.account.is_some() && self.kind != ActorKind::Interlock
     }
 
     /// Whether the name has the reserved prefix and is no service account: nobody but the platform gives such names.

@@ -2,7 +2,7 @@
 
 use crate::engine::json::{first_at, redacted};
 use crate::engine::object::Metadata;
-use crate::engine::release_override::{GROUP, KIND, OverrideSpec};
+use crate::engine::release_override::{GROUP, KIND, NONCE, OverrideSpec, PROBE, is_nonce};
 use crate::engine::review::{BadReview, Operation, Request};
 
 /// A ReleaseOverride that is created or updated.
@@ -12,6 +12,7 @@ pub struct OverrideWrite<'r> {
     /// `None` on CREATE.
     pub before: Option<Metadata<'r>>,
     pub after: Metadata<'r>,
+    pub is_dry_run: bool,
     /// The specification, or why it cannot be parsed.
     pub spec: Result<OverrideSpec, String>,
 }
@@ -37,8 +38,17 @@ impl<'r> OverrideWrite<'r> {
             namespace: request.namespace(),
             before: request.old_object.map(metadata).transpose()?,
             after: metadata(after)?,
+            is_dry_run: request.dry_run.unwrap_or_default(),
             spec,
         }))
+    }
+
+    /// The nonce of a probe: a dry run that is created only to see whether its review arrives. Nothing is stored, so it is answered
+    /// whoever sends it.
+    #[must_use]
+    pub fn probe(&self) -> Option<&str> {
+        let is_probe = self.is_dry_run && self.before.is_none() && self.after.label(PROBE).is_some();
+        self.after.annotation(NONCE).filter(|nonce| is_probe && is_nonce(nonce))
     }
 }
 

@@ -85,7 +85,7 @@ fn globs(list: Option<&Spanned<GlobList>>) -> Globs {
     list.map(|at| at.value.compiled.clone()).unwrap_or_default()
 }
 
-fn accounts(file: &PolicyFile) -> Accounts {
+pub(super) fn accounts(file: &PolicyFile) -> Accounts {
     let pipelines = file.pipelines.iter().flat_map(|pipelines| &pipelines.value).filter_map(pipeline);
     Accounts::new(globs(file.platform.as_ref()), pipelines.collect())
 }

@@ -144,9 +144,9 @@ pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyE
 
 /// A parsed file with its text, which tells lines.
 #[derive(Clone, Copy)]
-struct PolicyFileView<'f> {
-    source: &'f SourceFile,
-    file: &'f PolicyFile,
+pub(super) struct PolicyFileView<'f> {
+    pub(super) source: &'f SourceFile,
+    pub(super) file: &'f PolicyFile,
 }
 
 impl<'f> PolicyFileView<'f> {
@@ -154,7 +154,7 @@ impl<'f> PolicyFileView<'f> {
         rule_of(self.file, rule)
     }
 
-    fn origin(self, span: Span) -> SettingOrigin {
+    pub(super) fn origin(self, span: Span) -> SettingOrigin {
         SettingOrigin::File { file: self.source.path.clone(), line: self.source.line(span) }
     }
 

@@ -95,7 +95,7 @@ fn the_first_case_that_holds_gives_the_mode() {
     let prod = Scope { namespace: "prod", ..scope("ci-bot") };
     assert_eq!(policy.mode(RuleId::known("manual-edit"), &prod), Mode::Off);
     let groups = ["devs".into(), "ops".into()];
-    let ops = Scope { actor: Actor { groups: &groups, ..scope("alice").actor }, ..scope("alice") };
+    let ops = Scope { actor: Actor::named("alice", &groups), ..scope("alice") };
     assert_eq!(policy.mode(RuleId::known("manual-edit"), &ops), Mode::Enforce);
 }
 

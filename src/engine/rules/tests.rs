@@ -1,5 +1,6 @@
 //! The rules, driven as a cluster would: stamped, judged, and applied when admitted.
 
+mod accounts;
 mod ages;
 mod deletion;
 mod doors;

@@ -10,6 +10,8 @@ pub(crate) struct DoctorReport {
     /// The version of this binary.
     pub version: &'static str,
     pub namespace: String,
+    /// Whether something of Interlock exists. If not, the checks are those before an installation.
+    pub installed: bool,
     pub checks: Vec<Diagnosis>,
 }
 

@@ -12,6 +12,13 @@ const OTHER_WEBHOOKS_TOPIC: &str = "other-webhooks";
 const UNGUARDED_TOPIC: &str = "unguarded";
 
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
+    let mut checks = others(snapshot);
+    checks.push(unguarded(snapshot));
+    checks
+}
+
+/// Other webhooks that get in the way of records or of Interlock's pods.
+pub(super) fn others(snapshot: &Snapshot) -> Vec<Diagnosis> {
     let mut checks = Vec::new();
     for (fetched, mutating) in [(&snapshot.validating, false), (&snapshot.mutating, true)] {
         match fetched.items() {
@@ -24,7 +31,6 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
     if checks.is_empty() {
         checks.push(Diagnosis::ok(OTHER_WEBHOOKS_TOPIC, "no other webhook receives release records"));
     }
-    checks.push(unguarded(snapshot));
     checks
 }
 

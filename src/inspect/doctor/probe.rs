@@ -273,7 +273,7 @@ impl DryRunResponse {
 }
 
 /// The fix for the error that the API server reports about its call.
-fn fix_for_failed_call(message: &str, own: &str) -> String {
+pub(super) fn fix_for_failed_call(message: &str, own: &str) -> String {
     let or_remove = "in an emergency, remove the guard until Interlock is installed again:\nkubectl delete \
                      validatingwebhookconfigurations,mutatingwebhookconfigurations interlock";
     let first = if message.contains("x509") || message.contains("certificate") {

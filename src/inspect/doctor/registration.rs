@@ -12,9 +12,11 @@ use super::snapshot::Snapshot;
 use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::engine::policy_files::LoadedPolicies;
 use crate::engine::severity::Severity::{High, Medium};
+use crate::inspect::arrival::{FAIL, Half, OPEN_UNTIL_CALLED, Registration};
+pub(super) use differences::listed;
 use differences::{
     EntryDifference, IN_NAMESPACE_CONDITION, differences, entries, finding, guards_selected_namespaces,
-    is_cluster_scoped, listed, names, namespaces,
+    is_cluster_scoped, names, namespaces,
 };
 
 const TOPIC: &str = "registration";
@@ -125,6 +127,8 @@ impl Differences {
     /// Compares a shipped entry with the live configuration.
     fn compare(&mut self, wanted: &Value, live: &Value, kind: &str, namespace: &str) {
         let name = wanted["name"].as_str().unwrap_or_default();
+        let half = if kind.starts_with('V') { Half::Validating } else { Half::Mutating };
+        let waits = Registration::new(half, live.clone()).waiting().contains(&name);
         match entry_named(live, name) {
             None if guards_selected_namespaces(live) && is_cluster_scoped(wanted) => {
                 let what = "is missing, as expected where only selected namespaces are guarded: its objects are \
@@ -133,7 +137,7 @@ impl Differences {
             }
             None => self.add(name, finding(High, "is missing: its requests are not reviewed".to_owned())),
             Some(entry) => {
-                let differences = differences(&defaulted(wanted, kind), &defaulted(entry, kind), namespace);
+                let differences = differences(&defaulted(wanted, kind), &defaulted(entry, kind), namespace, waits);
                 differences.into_iter().for_each(|difference| self.add(name, difference));
             }
         }
@@ -163,19 +167,21 @@ fn fix_command(namespace: &str) -> String {
     )
 }
 
-/// The shipped configuration, for an installation in this namespace.
+/// The shipped configuration, for an installation in this namespace, as it is once a review has arrived.
 fn shipped(text: &str, namespace: &str) -> Option<Value> {
-    let mut shipped: Value = serde_saphyr::from_str(text).ok()?;
+    let mut shipped: Value = serde_saphyr::from_str(&text.replace(DEFAULT_NAMESPACE, namespace)).ok()?;
+    let annotated = shipped.pointer(&annotation_pointer()).and_then(Value::as_str).unwrap_or_default().to_owned();
     for entry in shipped["webhooks"].as_array_mut()? {
-        entry["clientConfig"]["service"]["namespace"] = namespace.into();
-        // `pointer_mut`, because assigning through an index would add missing fields.
-        let expressions = entry.pointer_mut("/namespaceSelector/matchExpressions").and_then(Value::as_array_mut);
-        let values = expressions.into_iter().flatten().filter_map(|it| it.pointer_mut("/values")?.as_array_mut());
-        for value in values.flatten().filter(|value| *value == DEFAULT_NAMESPACE) {
-            *value = namespace.into();
+        if entry["name"].as_str().is_some_and(|name| annotated.split(',').any(|it| it == name)) {
+            entry["failurePolicy"] = FAIL.into();
         }
     }
+    shipped["metadata"].as_object_mut()?.remove("annotations");
     Some(shipped)
+}
+
+fn annotation_pointer() -> String {
+    jsonptr::PointerBuf::from_tokens(["metadata", "annotations", OPEN_UNTIL_CALLED]).to_string()
 }
 
 /// The same with the optional entries that the live configuration has too.
@@ -215,23 +221,35 @@ pub(super) fn guarded_namespaces(snapshot: &Snapshot) -> Vec<String> {
     first.map(|entry| names(&entry["namespaceSelector"], "In").into_iter().collect()).unwrap_or_default()
 }
 
-/// Keeps the operator's choices of namespaces, failurePolicy and timeoutSeconds. Otherwise the repair of one entry
-/// would guard namespaces in which Interlock has no rights, and refuse their requests.
-fn keep_operator_choices(wanted: &mut Value, live: &Value, namespace: &str) {
-    let entries_of = |all: &Value| entries(all).cloned().collect::<Vec<_>>();
-    let all = entries_of(live);
-    let is_open = !all.is_empty() && all.iter().all(|entry| entry["failurePolicy"] == "Ignore");
+/// Keeps the operator's choices of namespaces, failurePolicy, timeoutSeconds and the port of the Service. Otherwise the repair of one
+/// entry would guard namespaces in which Interlock has no rights, and refuse their requests.
+fn keep_operator_choices(wanted: &mut Value, live: &Value, half: Half, namespace: &str) {
+    let registration = Registration::new(half, live.clone());
+    let waiting = registration.waiting();
+    let all: Vec<_> = entries(live).cloned().collect();
+    // What waits for a review is open by nobody's choice, and the entry for probes never is.
+    let is_chosen_open = |entry: &Value| {
+        let name = entry["name"].as_str().unwrap_or_default();
+        entry["failurePolicy"] == "Ignore" && !waiting.contains(&name)
+    };
+    let mut guards = all.iter().filter(|entry| !is_for_probes(entry)).peekable();
+    let is_open = guards.peek().is_some() && guards.all(is_chosen_open);
+    let port = all.iter().find_map(|entry| entry["clientConfig"]["service"]["port"].as_u64());
     let guards_selected = guards_selected_namespaces(live);
     let Some(list) = wanted["webhooks"].as_array_mut() else { return };
     list.retain(|entry| !(guards_selected && is_cluster_scoped(entry)));
     for entry in list {
+        if let Some(port) = port {
+            entry["clientConfig"]["service"]["port"] = port.into();
+        }
+        let is_for_probes = is_for_probes(entry);
         let own = all.iter().find(|it| it["name"] == entry["name"]);
         let is_chosen = |it: &&Value| {
             let difference = namespaces(&entry["namespaceSelector"], &it["namespaceSelector"], namespace);
             difference.is_some_and(|(state, _)| state == DiagnosisState::Note)
         };
         // A missing entry is restored like the others.
-        let like = own.or_else(|| all.iter().find(|it| is_chosen(it))).filter(is_chosen);
+        let like = own.or_else(|| all.iter().find(|it| is_chosen(it))).filter(is_chosen).filter(|_| !is_for_probes);
         let selector = like.map(|it| it["namespaceSelector"].clone());
         let inside = like.and_then(|it| {
             it["matchConditions"].as_array()?.iter().find(|it| it["name"] == IN_NAMESPACE_CONDITION).cloned()
@@ -244,7 +262,7 @@ fn keep_operator_choices(wanted: &mut Value, live: &Value, namespace: &str) {
             conditions.push(inside);
             entry["matchConditions"] = conditions.into();
         }
-        if is_open || own.is_some_and(|own| own["failurePolicy"] == "Ignore") {
+        if !is_for_probes && (is_open || own.is_some_and(is_chosen_open)) {
             entry["failurePolicy"] = "Ignore".into();
         }
         if let Some(seconds) = own.and_then(|own| own["timeoutSeconds"].as_u64()).filter(|seconds| *seconds <= 5) {
@@ -253,17 +271,41 @@ fn keep_operator_choices(wanted: &mut Value, live: &Value, namespace: &str) {
     }
 }
 
-/// Both shipped configurations as a list, with the client configuration and the choices of the live entries.
-pub(super) fn repair(namespace: &str, validating: &Value, mutating: &Value) -> Value {
+/// The entries for probes come from Interlock's own namespace, which is in no selection, and fail closed.
+fn is_for_probes(entry: &Value) -> bool {
+    entry["name"].as_str().is_some_and(|name| name.ends_with("probes.interlock.dev"))
+}
+
+/// Leaves open what fails closed, until the leader has proved that a review arrives.
+fn open_until_called(wanted: &mut Value) -> Option<()> {
+    let mut open = Vec::new();
+    for entry in wanted["webhooks"].as_array_mut()? {
+        if entry["failurePolicy"] == FAIL && !is_for_probes(entry) {
+            entry["failurePolicy"] = "Ignore".into();
+            open.push(entry["name"].as_str()?.to_owned());
+        }
+    }
+    if !open.is_empty() {
+        wanted["metadata"]["annotations"] = json!({OPEN_UNTIL_CALLED: open.join(",")});
+    }
+    Some(())
+}
+
+/// Both shipped configurations as a list, with the client configuration and the choices of the live entries. What fails closed does so
+/// only if a replica `answers` now.
+pub(super) fn repair(namespace: &str, validating: &Value, mutating: &Value, answers: bool) -> Value {
     let live = [validating, mutating];
     let bundles = live.iter().flat_map(|it| entries(it)).filter_map(|entry| entry["clientConfig"]["caBundle"].as_str());
     let bundle = bundles.into_iter().find(|bundle| !bundle.is_empty());
     let url = live.iter().flat_map(|it| entries(it)).find_map(|entry| entry["clientConfig"]["url"].as_str());
     // Without its path.
     let base = url.map(|url| url.rsplit_once('/').map_or(url, |(base, _)| base));
-    let items = CONFIGURATIONS.iter().zip(live).filter_map(|((_, _, text), live)| {
+    let items = CONFIGURATIONS.iter().zip(live).zip(Half::ALL).filter_map(|(((_, _, text), live), half)| {
         let mut wanted = shipped_like(text, live, namespace)?;
-        keep_operator_choices(&mut wanted, live, namespace);
+        keep_operator_choices(&mut wanted, live, half, namespace);
+        if !answers {
+            open_until_called(&mut wanted)?;
+        }
         for entry in wanted["webhooks"].as_array_mut()? {
             if let (Some(base), Some(path)) = (base, entry["clientConfig"]["service"]["path"].as_str()) {
                 entry["clientConfig"] = json!({"url": format!("{base}{path}")});

@@ -133,14 +133,14 @@ impl fmt::Display for ReplayGaps {
             writeln!(
                 out,
                 "{unseen} of {writes} writes changed or deleted objects that were not known before, and count as \
-                 harmless. Add the objects as {{\"object\": ...}} lines in a file before the log."
+                 harmless. Add the objects as {{\"object\": ...}} lines in a file before this one."
             )?;
         }
         if *forgotten > 0 {
             writeln!(
                 out,
                 "{forgotten} objects were removed from memory, because there were too many; some verdicts may be \
-                 wrong without them. Replay a shorter part of the log."
+                 wrong without them. Replay a shorter part of the input."
             )?;
         }
         for UnknownKind { kind, queries, .. } in unknown {
@@ -154,7 +154,7 @@ impl fmt::Display for ReplayGaps {
             let kinds: Vec<_> = unknown.iter().map(UnknownKind::resource).collect();
             writeln!(
                 out,
-                "To add the state from before the log: for kind in {}; do kubectl get $kind -A -o json; done | jq -c \
+                "To add the state from before the first write: for kind in {}; do kubectl get $kind -A -o json; done | jq -c \
                  '.items[] | {{object: .}}' > before.jsonl",
                 kinds.join(" ")
             )?;

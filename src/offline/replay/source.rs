@@ -164,10 +164,14 @@ impl SourceLine<'_> {
                 "The file ends in the middle of this line, because it was truncated or copied while it was written. \
                  Replay it without this line",
             ),
-            _ if self.number == 1 => Some(
+            // Only the end of an object is here.
+            _ if self.number == 1 && text.ends_with('}') && !text.starts_with('{') => Some(
                 "The file starts in the middle of this line, because its start was cut off. Replay it without this \
                  line: `tail -n +2`",
             ),
+            _ if self.number == 1 => {
+                Some("The file is neither a recording nor an audit log: these have one JSON object in each line")
+            }
             _ => None,
         }
     }

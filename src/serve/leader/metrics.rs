@@ -5,6 +5,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::inspect::arrival::Half;
 use crate::inspect::scan::{FindingKind, ScanReport};
 use crate::serve::openmetrics;
 
@@ -14,6 +15,8 @@ pub struct LeaderMetrics {
     leader: Gauge,
     /// Empty while another replica scans.
     findings: Family<CheckLabels, Gauge>,
+    /// Empty while another replica leads.
+    proofs: Family<ConfigurationLabels, Gauge>,
 }
 
 impl LeaderMetrics {
@@ -23,6 +26,24 @@ impl LeaderMetrics {
         let help = "Findings of the last scan of all releases, or of the scan before where the last one was incomplete and \
                     found less; from the leader only";
         registry.register("scan_findings", help, self.findings.clone());
+        let help = "Whether the last probe of a webhook configuration arrived: a review that the API server sends through it; \
+                    from the leader only";
+        registry.register("registration_proven", help, self.proofs.clone());
+    }
+
+    /// Sets whether the last probe of a webhook configuration arrived.
+    pub(super) fn set_proof(&self, configuration: Half, arrived: bool) {
+        self.proofs.get_or_create(&ConfigurationLabels { configuration }).set(arrived.into());
+    }
+
+    /// Removes the result of a configuration that does not exist.
+    pub(super) fn clear_proof(&self, configuration: Half) {
+        self.proofs.remove(&ConfigurationLabels { configuration });
+    }
+
+    /// Removes the results: another replica sends probes from now on.
+    pub(super) fn clear_proofs(&self) {
+        self.proofs.clear();
     }
 
     /// Sets whether this replica leads.
@@ -52,7 +73,12 @@ struct CheckLabels {
     check: FindingKind,
 }
 
-openmetrics::as_str!(FindingKind);
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ConfigurationLabels {
+    configuration: Half,
+}
+
+openmetrics::as_str!(FindingKind, Half);
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! The caBundles and failure policies in Interlock's webhook configurations, on the API server.
+//! The caBundles in Interlock's webhook configurations, on the API server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,13 +14,6 @@ use super::bundle::CaBundle;
 
 /// The name of both configurations.
 pub(crate) const CONFIGURATION: &str = "interlock";
-
-/// The annotation of a configuration with the names of entries, separated by commas, that fail open until a replica answers. A
-/// first installation sets it: an entry that fails closed before there is a replica refuses every request.
-const FAILS_CLOSED_WHEN_READY: &str = "interlock.dev/fails-closed-when-ready";
-
-/// The failure policy of an entry that fails closed.
-const FAIL: &str = "Fail";
 
 /// The field manager of what is written here. It stays in `managedFields` for a moment only.
 pub(crate) const FIELD_MANAGER: &str = "interlock-certificates";
@@ -38,8 +31,6 @@ pub(crate) struct WebhookConfiguration {
 struct WebhookEntry {
     name: String,
     bundle: CaBundle,
-    /// Whether it fails open, and is to fail closed once a replica answers.
-    waits: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +46,6 @@ pub(crate) enum ConfigurationChange {
     Add(CaBundle),
     /// Replaces all CAs.
     Set(CaBundle),
-    /// Makes the entries fail closed that wait for a replica.
-    FailClosed,
 }
 
 /// Reads both configurations, as far as they exist.
@@ -69,13 +58,11 @@ pub(crate) async fn read(client: &Client) -> Result<Vec<WebhookConfiguration>, E
     let (validating, mutating) =
         futures_util::future::try_join(validating.get_opt(CONFIGURATION), mutating.get_opt(CONFIGURATION)).await?;
     let validating = validating.map(|found| {
-        let entries =
-            found.webhooks.into_iter().flatten().map(|it| (it.name, it.client_config.ca_bundle, it.failure_policy));
+        let entries = found.webhooks.into_iter().flatten().map(|it| (it.name, it.client_config.ca_bundle));
         WebhookConfiguration::new(ConfigurationKind::Validating, found.metadata, entries)
     });
     let mutating = mutating.map(|found| {
-        let entries =
-            found.webhooks.into_iter().flatten().map(|it| (it.name, it.client_config.ca_bundle, it.failure_policy));
+        let entries = found.webhooks.into_iter().flatten().map(|it| (it.name, it.client_config.ca_bundle));
         WebhookConfiguration::new(ConfigurationKind::Mutating, found.metadata, entries)
     });
     Ok(validating.into_iter().chain(mutating).collect())
@@ -91,17 +78,9 @@ impl WebhookConfiguration {
     fn new(
         kind: ConfigurationKind,
         metadata: ObjectMeta,
-        entries: impl Iterator<Item = (String, Option<ByteString>, Option<String>)>,
+        entries: impl Iterator<Item = (String, Option<ByteString>)>,
     ) -> Self {
-        let annotations = metadata.annotations.unwrap_or_default();
-        let waiting: Vec<_> = annotations
-            .get(FAILS_CLOSED_WHEN_READY)
-            .into_iter()
-            .flat_map(|names| names.split(','))
-            .map(str::trim)
-            .collect();
-        let entry = |(name, bundle, failure_policy): (String, Option<ByteString>, Option<String>)| WebhookEntry {
-            waits: waiting.contains(&name.as_str()) && failure_policy.as_deref() != Some(FAIL),
+        let entry = |(name, bundle): (String, Option<ByteString>)| WebhookEntry {
             bundle: bundle.map(|text| CaBundle::read(&text.0)).unwrap_or_default(),
             name,
         };
@@ -111,12 +90,6 @@ impl WebhookConfiguration {
             managers: metadata.managed_fields.unwrap_or_default(),
             entries: entries.map(entry).collect(),
         }
-    }
-
-    /// Whether an entry fails open until a replica answers.
-    #[must_use]
-    pub(crate) fn waits_for_replica(&self) -> bool {
-        self.entries.iter().any(|entry| entry.waits)
     }
 
     /// The kind, as kubectl spells it.
@@ -146,7 +119,6 @@ impl WebhookConfiguration {
         let done = |entry: &WebhookEntry| match change {
             ConfigurationChange::Add(required) => entry.bundle.has_all(required),
             ConfigurationChange::Set(bundle) => entry.bundle == *bundle,
-            ConfigurationChange::FailClosed => !entry.waits,
         };
         if self.entries.iter().all(done) {
             return Ok(());
@@ -155,13 +127,8 @@ impl WebhookConfiguration {
             let bundle = match change {
                 ConfigurationChange::Add(required) => entry.bundle.clone().unexpired(now).with(required),
                 ConfigurationChange::Set(bundle) => bundle.clone(),
-                ConfigurationChange::FailClosed => entry.bundle.clone(),
             };
-            let mut applied = json!({"name": entry.name, "clientConfig": {"caBundle": STANDARD.encode(bundle.pem())}});
-            if entry.waits && *change == ConfigurationChange::FailClosed {
-                applied["failurePolicy"] = FAIL.into();
-            }
-            applied
+            json!({"name": entry.name, "clientConfig": {"caBundle": STANDARD.encode(bundle.pem())}})
         };
         self.apply(client, self.entries.iter().map(changed).collect()).await
     }

@@ -6,7 +6,6 @@
 //! the write fails and the loop plans again. Reviews never wait for any of this.
 
 mod act;
-mod closing;
 mod observation;
 mod pace;
 mod rotator;
@@ -26,7 +25,7 @@ use super::live;
 use super::metrics::{CertificateMetrics, CertificateRole, CertificateTrouble};
 use super::rotation::{self, Leaf, Lifetimes, RotationStep, Situation, StoredCa, TrustHistory};
 use super::tls::{CertificateError, Certificates};
-use crate::readiness::{Gate, Readiness};
+use crate::readiness::Gate;
 use crate::world::metadata_only::resource_of;
 use observation::Observation;
 use pace::{CHECK_INTERVAL, HealPace, MAX_RETRY, RETRY};
@@ -56,8 +55,6 @@ pub(crate) struct Managed {
     /// Opens once the leaf's issuer is in every caBundle, and never closes: a wiped caBundle affects all replicas at once,
     /// and only a serving replica can repair it.
     pub trusted: Gate,
-    /// Entries fail closed once this holds.
-    pub readiness: Readiness,
 }
 
 /// A pass failed.
@@ -88,8 +85,6 @@ struct ReplicaState {
     /// The last logged problem of the Secret, to log each problem once.
     logged: Option<String>,
     pace: HealPace,
-    /// Since when this replica has been ready while entries waited for one.
-    ready_since: Option<Timestamp>,
 }
 
 impl ManageError {
@@ -166,7 +161,6 @@ impl Managed {
             let step = rotation::plan(&situation, &self.lifetimes);
             self.report(memory, &observation, rotator);
             if let RotationStep::Wait(until) = step {
-                let until = until.min(self.fail_closed(&observation, memory).await?);
                 return match self.disown(&observation.configurations).await {
                     Err(failure) if failure.is_conflict() => Ok(observation.now + RETRY),
                     disowned => disowned.map(|()| until),

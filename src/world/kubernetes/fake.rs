@@ -14,14 +14,29 @@ pub(crate) fn client<F>(answer: F) -> Client
 where
     F: Fn(&Parts, &Value) -> (u16, Value) + Clone + Send + 'static,
 {
+    client_with_warnings(move |head, body| {
+        let (code, answer) = answer(head, body);
+        (code, String::new(), answer)
+    })
+}
+
+/// The same, with the text of a Warning header; empty for none.
+pub(crate) fn client_with_warnings<F>(answer: F) -> Client
+where
+    F: Fn(&Parts, &Value) -> (u16, String, Value) + Clone + Send + 'static,
+{
     let service = service_fn(move |request: Request<Body>| {
         let answer = answer.clone();
         async move {
             let (head, body) = request.into_parts();
             let body = body.collect().await?.to_bytes();
             let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body)? };
-            let (code, answer) = answer(&head, &body);
-            Ok::<_, BoxError>(Response::builder().status(code).body(Full::new(Bytes::from(answer.to_string())))?)
+            let (code, warning, answer) = answer(&head, &body);
+            let mut response = Response::builder().status(code);
+            if !warning.is_empty() {
+                response = response.header("warning", format!("299 - \"{warning}\""));
+            }
+            Ok::<_, BoxError>(response.body(Full::new(Bytes::from(answer.to_string())))?)
         }
     });
     Client::new(service, "default")

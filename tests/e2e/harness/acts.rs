@@ -91,10 +91,11 @@ impl<'n> Target<'n> {
     }
 }
 
-/// `kubectl edit` with a sed script as its editor.
+/// `kubectl edit` by somebody who replaces a text by another.
 #[track_caller]
-pub(crate) fn edit(kubectl: &Kubectl, object: &str, script: &str) -> Output {
+pub(crate) fn edit(kubectl: &Kubectl, object: &str, from: &str, to: &str) -> Output {
     let mut edit = kubectl.command(&["edit", object]);
-    edit.env("KUBE_EDITOR", format!("sed -i '{script}'"));
+    let editor = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/harness/editor");
+    edit.env("KUBE_EDITOR", editor).env("FROM", from).env("TO", to);
     run(edit, EDITOR)
 }

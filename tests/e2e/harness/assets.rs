@@ -40,6 +40,17 @@ pub(crate) fn assets() -> &'static Assets {
     prepared().unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// Reads images: `tests/images`. Built apart from the others, because only the tests of the image need it.
+#[track_caller]
+pub(crate) fn image_reader() -> &'static Path {
+    static READER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = READER.get_or_init(|| {
+        let (dir, _lock) = locked_dir()?;
+        build_module(&dir, "images", "the reader of images", "seconds")
+    });
+    built.as_ref().unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// Another `interlock` than that of this build, for example a release build under tests of a debug build.
 const PROGRAM: &str = "INTERLOCK_E2E_PROGRAM";
 
@@ -73,14 +84,30 @@ pub(crate) fn target_dir() -> &'static Path {
     })
 }
 
+/// The directory of the programs, locked against other test processes that build.
+fn locked_dir() -> Result<(PathBuf, File), String> {
+    let dir = target_dir().join("controlplane");
+    fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    let lock = File::create(dir.join("lock")).map_err(|e| format!("cannot make the lock in {}: {e}", dir.display()))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            progress("another test process is building the control plane; waiting for it");
+            lock.lock().map_err(|e| format!("cannot lock {}: {e}", dir.display()))?;
+        }
+        Err(TryLockError::Error(e)) => return Err(format!("cannot lock {}: {e}", dir.display())),
+    }
+    Ok((dir, lock))
+}
+
 fn prepare() -> Result<Assets, String> {
-    let dir = controlplane_dir()?;
-    let _lock = locked(&dir)?;
+    let (dir, _lock) = locked_dir()?;
     let versions = Versions::from_environment()?;
     let Versions { kubernetes, helm3, helm4 } = &versions;
     progress(&format!("Kubernetes {kubernetes}, helm {helm3} and {helm4}"));
     let controlplane = build_controlplane(&dir, kubernetes)?;
-    let controllers = build_controllers(&dir)?;
+    let controllers =
+        build_module(&dir, "controllers", "the controllers of Flux and OLM", "4 minutes on two cores the first time")?;
     let [helm3, helm4] = [(3, helm3), (4, helm4)].map(|(major, version)| helm(&dir, major, version));
     let kubectl = controlplane.with_file_name("kubectl");
     if fs::symlink_metadata(&kubectl).is_err() {
@@ -100,16 +127,14 @@ fn prepare() -> Result<Assets, String> {
 /// The newest helm 4, without the rest.
 #[allow(dead_code, reason = "for tests/it")]
 pub(crate) fn helm4() -> Result<PathBuf, String> {
-    let dir = controlplane_dir()?;
-    let _lock = locked(&dir)?;
+    let (dir, _lock) = locked_dir()?;
     helm(&dir, 4, HELM[1][1])
 }
 
 /// What `kubectl kustomize` of a Kubernetes runs: `tests/kustomize`, with the dependencies that this kubectl names.
 #[allow(dead_code, reason = "for tests/it")]
 pub(crate) fn kustomize(kubernetes: &str) -> Result<PathBuf, String> {
-    let dir = controlplane_dir()?;
-    let _lock = locked(&dir)?;
+    let (dir, _lock) = locked_dir()?;
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kustomize");
     let (name, flags) = (format!("kustomize-{kubernetes}"), "-s -w");
     built(&dir, &name, &stamp_of(&sources, flags)?, || {
@@ -130,26 +155,6 @@ pub(crate) fn kustomize(kubernetes: &str) -> Result<PathBuf, String> {
 pub(crate) fn openapi(kubernetes: &str) -> Result<PathBuf, String> {
     let sources = Module::fetched("k8s.io/kubernetes", &format!("v{kubernetes}"))?.dir;
     Ok(sources.join("api/openapi-spec/swagger.json"))
-}
-
-fn controlplane_dir() -> Result<PathBuf, String> {
-    let dir = target_dir().join("controlplane");
-    fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
-    Ok(dir)
-}
-
-/// One process builds at a time. The lock is held until the file is dropped.
-fn locked(dir: &Path) -> Result<File, String> {
-    let lock = File::create(dir.join("lock")).map_err(|e| format!("cannot make the lock in {}: {e}", dir.display()))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            progress("another test process is building the control plane; waiting for it");
-            lock.lock().map_err(|e| format!("cannot lock {}: {e}", dir.display()))?;
-        }
-        Err(TryLockError::Error(e)) => return Err(format!("cannot lock {}: {e}", dir.display())),
-    }
-    Ok(lock)
 }
 
 fn build_controlplane(dir: &Path, kubernetes: &str) -> Result<PathBuf, String> {
@@ -182,13 +187,14 @@ fn build_controlplane(dir: &Path, kubernetes: &str) -> Result<PathBuf, String> {
     })
 }
 
-fn build_controllers(dir: &Path) -> Result<PathBuf, String> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controllers");
+/// Builds the module `tests/NAME`.
+fn build_module(dir: &Path, name: &str, what: &str, takes: &str) -> Result<PathBuf, String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name);
     let flags = "-s -w";
-    built(dir, "controllers", &stamp_of(&sources, flags)?, || {
-        let mut build = go("the controllers of Flux and OLM", dir)?;
-        progress("building the controllers of Flux and OLM (4 minutes on two cores the first time)");
-        let out = dir.join("controllers.new");
+    built(dir, name, &stamp_of(&sources, flags)?, || {
+        let mut build = go(what, dir)?;
+        progress(&format!("building {what} ({takes})"));
+        let out = dir.join(format!("{name}.new"));
         build.current_dir(&sources).args(["build", "-trimpath", "-ldflags", flags, "-o"]).arg(&out).arg(".");
         Ok((build, out))
     })

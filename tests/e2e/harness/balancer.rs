@@ -28,6 +28,7 @@ pub(crate) struct Connections {
     refused: AtomicU64,
     lost: AtomicU64,
     owing: AtomicU64,
+    cut: AtomicU64,
     /// Changes when every connection is cut.
     cuts: watch::Sender<u64>,
 }
@@ -53,10 +54,14 @@ impl Connections {
         self.owing.load(Ordering::Relaxed)
     }
 
-    /// Cuts every connection, in the middle of a call or not. Returns how many there were.
-    pub(crate) fn cut(&self) -> usize {
+    /// Cuts every connection, in the middle of a call or not.
+    pub(crate) fn cut_all(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
-        self.cuts.receiver_count()
+    }
+
+    /// Connections that were cut. Each is counted before the API server can notice its end.
+    pub(crate) fn cut(&self) -> u64 {
+        self.cut.load(Ordering::Relaxed)
     }
 }
 
@@ -103,7 +108,10 @@ async fn join(mut client: UnixStream, route: &Route, connections: &Connections) 
     let mut cut = connections.cuts.subscribe();
     tokio::select! {
         relayed = relay(&mut client, &mut pod, connections) => relayed,
-        _ = cut.changed() => Ok(()),
+        _ = cut.changed() => {
+            connections.cut.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
     }
 }
 
@@ -147,4 +155,40 @@ async fn wanted(client: &mut UnixStream) -> io::Result<SocketAddr> {
     let head = String::from_utf8_lossy(&head);
     let address = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next());
     address.and_then(|address| address.parse().ok()).ok_or_else(|| Error::from(ErrorKind::InvalidData))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONNECTIONS: u64 = 50;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_client_whose_connection_is_cut_finds_it_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("proxy");
+        let pod = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = pod.local_addr().unwrap();
+        let connections = Arc::<Connections>::default();
+        let route: Route = Arc::new(move |_| Some(address));
+        tokio::spawn(balance(UnixListener::bind(&socket).unwrap(), route, connections.clone()));
+        let mut clients = Vec::new();
+        for number in 0..CONNECTIONS {
+            let mut client = UnixStream::connect(&socket).await.unwrap();
+            client.write_all(b"CONNECT 10.0.0.1:443 HTTP/1.1\r\n\r\n").await.unwrap();
+            let (mut there, _) = pod.accept().await.unwrap();
+            // Once an answer has come through, the connection is one that a cut ends.
+            there.write_all(&number.to_be_bytes()).await.unwrap();
+            let mut answer = [0; b"HTTP/1.1 200 OK\r\n\r\n".len() + size_of::<u64>()];
+            client.read_exact(&mut answer).await.unwrap();
+            clients.push((client, there));
+        }
+        assert_eq!(connections.cut(), 0);
+        connections.cut_all();
+        for (ended, (client, _)) in (1..).zip(&mut clients) {
+            assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
+            assert!(connections.cut() >= ended, "{} of {ended}", connections.cut());
+        }
+        assert_eq!((connections.cut(), connections.lost()), (CONNECTIONS, 0));
+    }
 }

@@ -13,9 +13,17 @@ use crate::harness::eventually::eventually;
 use crate::harness::kubelet::image::Image;
 use crate::harness::kubelet::{Kubelet, Replica};
 use crate::harness::plane::Plane;
+use crate::harness::webhook::OPEN_UNTIL_CALLED;
 
 /// Where Interlock is installed.
 pub(crate) const NAMESPACE: &str = "interlock-system";
+
+/// The chart of Interlock.
+pub(crate) const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
+
+/// The chart has no default registry. Pods run the program under test, whatever their image.
+pub(crate) const IMAGE: &str = "--set=image.registry=registry.invalid";
+
 /// How long replicas may take to get ready on a busy machine.
 const READY: Duration = Duration::from_secs(60);
 
@@ -91,23 +99,31 @@ impl Cluster {
         })
     }
 
-    /// Waits until the entries fail closed that a first installation leaves open.
+    /// Waits until the entries fail closed that an installation leaves open.
     #[track_caller]
     pub(crate) fn await_closed(&self) {
-        eventually(READY, "the entries that waited for a replica fail closed", || {
-            let configuration = self.kubectl().get(&["validatingwebhookconfiguration", "interlock"]);
-            let entries = configuration["webhooks"].as_array().expect("entries");
-            let policy =
-                |name: &str| &entries.iter().find(|entry| entry["name"] == name).expect("it exists")["failurePolicy"];
-            let waiting = &configuration["metadata"]["annotations"]["interlock.dev/fails-closed-when-ready"];
-            let open: Vec<_> = waiting
-                .as_str()
-                .into_iter()
-                .flat_map(|names| names.split(','))
-                .filter(|name| policy(name) != "Fail")
-                .collect();
-            if open.is_empty() { Ok(()) } else { Err(format!("{open:?} fail open")) }
+        eventually(READY, "the entries that waited for a review fail closed", || {
+            let open = self.open_entries();
+            if open.is_empty() { Ok(()) } else { Err(format!("{open:?} fail open\n{}", self.condition())) }
         });
+    }
+
+    /// The entries that fail open and wait for a review.
+    #[track_caller]
+    pub(crate) fn open_entries(&self) -> Vec<String> {
+        let configuration = self.kubectl().get(&["validatingwebhookconfiguration", "interlock"]);
+        let entries = configuration["webhooks"].as_array().expect("entries");
+        let policy =
+            |name: &str| &entries.iter().find(|entry| entry["name"] == name).expect("it exists")["failurePolicy"];
+        let waiting = &configuration["metadata"]["annotations"][OPEN_UNTIL_CALLED];
+        let waiting = waiting.as_str().into_iter().flat_map(|names| names.split(','));
+        waiting.filter(|name| policy(name) != "Fail").map(str::to_owned).collect()
+    }
+
+    /// Sends every connection to the Service to a closed port, or no longer.
+    #[allow(dead_code, reason = "the soak does not block the way")]
+    pub(crate) fn block_way(&self, is_blocked: bool) {
+        self.kubelet.block_way(is_blocked);
     }
 
     /// The pods' status in the API server, and their logs.

@@ -16,10 +16,10 @@ mod volumes;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Debug;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Config, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use container::Addresses;
 use image::Image;
@@ -46,6 +46,8 @@ use crate::harness::process::signal;
 const TICK: Duration = Duration::from_millis(50);
 /// How long all pods may take to end.
 const END: Duration = Duration::from_secs(10);
+/// Where nobody listens: port 9 is reserved for the discard protocol.
+const CLOSED_PORT: u16 = 9;
 
 /// The node of one namespace's pods. All of them are killed when this is dropped.
 pub(crate) struct Kubelet {
@@ -60,6 +62,8 @@ pub(crate) struct Replica {
     pub(crate) pod: String,
     pub(crate) pid: u32,
     pub(crate) ready: bool,
+    /// From then on, no new connection goes to a pod that is ending, however late the node looks at it again.
+    leaves: Option<Instant>,
     pub(crate) restarts: u32,
     ports: Ports,
     labels: BTreeMap<String, String>,
@@ -97,7 +101,9 @@ impl Ports {
             IntOrString::Int(number) => u16::try_from(*number).ok()?,
             IntOrString::String(name) => *self.names.get(name)?,
         };
-        self.real.get(&number).copied()
+        let closed = || SocketAddr::from((Ipv4Addr::LOCALHOST, CLOSED_PORT));
+        // A pod refuses connections to every other port.
+        (!self.real.is_empty()).then(|| self.real.get(&number).copied().unwrap_or_else(closed))
     }
 }
 
@@ -115,6 +121,8 @@ struct Node {
     secrets: Store<Secret>,
     replicas: Mutex<BTreeMap<String, Replica>>,
     turn: AtomicUsize,
+    /// Whether every connection to a Service ends at a closed port.
+    is_blocked: AtomicBool,
     /// Added to the environment of containers that start.
     environment: Mutex<BTreeMap<String, String>>,
     /// Runs in the containers, in place of the built `interlock`.
@@ -149,6 +157,7 @@ impl Kubelet {
                 dir: plane.dir().join("pods"),
                 replicas: Mutex::default(),
                 turn: AtomicUsize::new(0),
+                is_blocked: AtomicBool::new(false),
                 environment: Mutex::default(),
                 image,
             });
@@ -173,6 +182,12 @@ impl Kubelet {
     pub(crate) fn set_environment(&self, variables: &[(&str, String)]) {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         *self.node.environment.lock().unwrap_or_else(PoisonError::into_inner) = variables.collect();
+    }
+
+    /// Sends every new connection to a Service to a closed port, or no longer.
+    #[allow(dead_code, reason = "the soak does not block the way")]
+    pub(crate) fn block_way(&self, is_blocked: bool) {
+        self.node.is_blocked.store(is_blocked, Ordering::Relaxed);
     }
 
     /// The connections to Services.
@@ -205,6 +220,9 @@ impl Node {
 
     /// Where a connection to an address of a Service goes: to the ready pods in turn.
     fn route(&self, address: SocketAddr) -> Option<SocketAddr> {
+        if self.is_blocked.load(Ordering::Relaxed) {
+            return Some(SocketAddr::from((Ipv4Addr::LOCALHOST, CLOSED_PORT)));
+        }
         let ip = address.ip().to_string();
         let cluster_ip = |service: &Service| service.spec.as_ref()?.cluster_ip.clone();
         let service = self.services.find(|service| cluster_ip(service).as_deref() == Some(&ip))?;
@@ -215,7 +233,7 @@ impl Node {
         let replicas = self.replicas();
         let ready: Vec<_> = replicas
             .values()
-            .filter(|replica| replica.ready)
+            .filter(|replica| replica.ready && replica.leaves.is_none_or(|at| Instant::now() < at))
             .filter(|replica| selector.iter().all(|(key, value)| replica.labels.get(key) == Some(value)))
             .filter_map(|replica| replica.ports.address(&target))
             .collect();

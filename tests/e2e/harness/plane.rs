@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::harness::assets::{interlock, prepared, progress, target_dir};
 use crate::harness::clients::{Identity, Kubectl, client_environment};
@@ -239,6 +240,20 @@ impl Plane {
 
     pub(crate) fn admin(&self) -> Identity {
         self.person("admin")
+    }
+
+    /// A user of any name, with every right and in further groups. The administrator impersonates it.
+    #[track_caller]
+    pub(crate) fn named(&self, user: &str, groups: &[&str]) -> Identity {
+        let admin = fs::read(self.admin().kubeconfig()).expect("the plane wrote it");
+        let mut content: Value = serde_json::from_slice(&admin).expect("the plane writes JSON");
+        content["users"][0]["user"]["as"] = user.into();
+        // The group devs may do everything.
+        content["users"][0]["user"]["as-groups"] = [&["devs"], groups].concat().into();
+        let file = tempfile::Builder::new().prefix("named").suffix(".kubeconfig").tempfile_in(self.dir());
+        let (mut file, path) = file.expect("a writable directory").keep().expect("a writable directory");
+        file.write_all(content.to_string().as_bytes()).expect("a writable file");
+        Identity::new(user, &path)
     }
 
     /// A service account with a real token and every right. Created if it does not exist.

@@ -1,11 +1,14 @@
 //! Child processes with a deadline, and child processes that end with this one.
 
 use std::fmt;
-use std::io::Read;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 
 /// What a client printed and how it ended.
 #[derive(Debug, Clone)]
@@ -91,6 +94,26 @@ impl Running {
             child,
             started: Instant::now(),
         }
+    }
+
+    /// Starts the command on a terminal on which somebody has typed these keys already. What the terminal shows is its output.
+    #[track_caller]
+    pub(crate) fn on_terminal(mut command: Command, keys: &str) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let person = openpt(flags).expect("a terminal");
+        unlockpt(&person).expect("a terminal of our own");
+        let [stdin, stdout, stderr] = [(); 3].map(|()| ioctl_tiocgptpeer(&person, flags).expect("its other end"));
+        let mut person = File::from(person);
+        person.write_all(keys.as_bytes()).expect("a terminal takes some keys");
+        command.stdin(stdin).stdout(stdout).stderr(stderr);
+        let line = display(&command);
+        let child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => panic!("expected to start `{line}`: {error}"),
+        };
+        // Reading ends when the last process has closed its end, and this one has three in `command`.
+        drop(command);
+        Self { stdout: Some(collect(person)), stderr: None, command: line, child, started: Instant::now() }
     }
 
     /// SIGKILL: the client cannot clean up. Returns once it has ended.

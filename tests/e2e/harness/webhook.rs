@@ -313,6 +313,7 @@ fn register_one(
     url: &dyn Fn(usize) -> String,
     ca: Option<&[u8]>,
 ) -> Result<(), String> {
+    close(&mut registration);
     let entries = registration["webhooks"].as_array_mut().ok_or("a registration has no webhooks")?;
     for (number, entry) in entries.iter_mut().enumerate() {
         let path = entry["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
@@ -358,11 +359,27 @@ pub(crate) fn wait_until_called(plane: &Plane, log: impl Fn() -> String) -> Resu
     })
 }
 
-/// A file of `manifests/base` with one document in it.
+/// The annotation with the entries that fail open until a review has arrived.
+pub(crate) const OPEN_UNTIL_CALLED: &str = "interlock.dev/open-until-called";
+
+/// Lets a registration be as it is once a review has arrived: the leader does the same some seconds later.
+fn close(registration: &mut Value) {
+    let Some(annotations) = registration["metadata"]["annotations"].as_object_mut() else { return };
+    let Some(Value::String(open)) = annotations.remove(OPEN_UNTIL_CALLED) else { return };
+    for entry in registration["webhooks"].as_array_mut().into_iter().flatten() {
+        if open.split(',').any(|name| entry["name"] == name) {
+            entry["failurePolicy"] = "Fail".into();
+        }
+    }
+}
+
+/// A registration of `manifests/base`, as it is once a review has arrived.
 pub(crate) fn manifest(name: &str) -> Result<Value, String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base").join(name);
     let text = fs::read_to_string(&file).map_err(|e| format!("cannot read {}: {e}", file.display()))?;
-    serde_saphyr::from_str(&text).map_err(|e| format!("{} is not YAML: {e}", file.display()))
+    let mut registration = serde_saphyr::from_str(&text).map_err(|e| format!("{} is not YAML: {e}", file.display()))?;
+    close(&mut registration);
+    Ok(registration)
 }
 
 /// Interlock's own account with exactly the rights that `manifests/` grant. If one is missing, tests fail.

@@ -78,6 +78,8 @@ fn an_installation_is_checked_as_far_as_the_user_may_read() {
 fn a_fault_is_found_and_its_fix_works() {
     let plane = Plane::breakable();
     let admin = plane.kubectl(&plane.admin());
+    // Of probes.
+    plane.define("manifests/base/releaseoverrides.yaml");
     let mend = |fix: &str| {
         assert!(
             fix.contains("interlock doctor -n interlock-system --registration | kubectl apply --server-side"),
@@ -106,8 +108,9 @@ fn a_fault_is_found_and_its_fix_works() {
         fix.contains("no replica is available") && fix.contains("kubectl delete validatingwebhookconfigurations"),
         "{fix}"
     );
+    assert!(found(&plane, "way", "connection refused").contains("targetPort"));
     plane.webhook().restart();
-    fine(&plane, &["judges", "stamps"]);
+    fine(&plane, &["judges", "stamps", "way"]);
 
     admin.ok(&["delete", "clusterrolebinding", "interlock-leader"]);
     let fix = found(&plane, "rights", "may not patch secrets");

@@ -13,15 +13,12 @@ use serde_json::Value;
 use crate::harness::assets::progress;
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, Helm, HelmVersion};
-use crate::harness::cluster::{Cluster, NAMESPACE};
+use crate::harness::cluster::{CHART, Cluster, IMAGE, NAMESPACE};
 use crate::harness::eventually::eventually;
 use crate::harness::load::{Load, Phase};
 use crate::harness::namespace::Namespace;
 use crate::harness::process::{Output, run};
 
-const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
-/// The kubelet of the tests runs the program itself, whatever the image.
-const IMAGE: &str = "--set=image.registry=registry.invalid";
 /// The shipped policy, and a change for a second one.
 const SHIPPED: &str = include_str!("../../../policies/cluster.yaml");
 const MANUAL_EDIT: [&str; 2] = ["manual-edit:\n    mode: enforce", "manual-edit:\n    mode: audit"];

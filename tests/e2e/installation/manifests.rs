@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::clients::HelmVersion;
 use crate::harness::plane::Plane;
 use crate::harness::rendered::{OVERLAYS, REGISTRY, chart, helm, kustomize, object, of_kind, strings};
+use crate::harness::webhook::OPEN_UNTIL_CALLED;
 
 /// Without hooks, which no kustomization has.
 const NO_HOOKS: &str = "--no-hooks";
@@ -18,7 +19,6 @@ fn installations() -> Vec<(String, &'static str, Vec<Value>)> {
         let path = format!("overlays/{overlay}");
         all.push((path.clone(), "interlock-system", kustomize(&path)));
     }
-    all.push(("first-installation".to_owned(), "interlock-system", kustomize("overlays/first-installation")));
     all.push(("chart".to_owned(), "platform", chart(HelmVersion::V4, "platform", &[])));
     all
 }
@@ -76,6 +76,8 @@ fn comparable(object: &Value) -> Value {
     }
     if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
         annotations.remove("helm.sh/resource-policy");
+        // Flux installs charts.
+        annotations.remove("helm.toolkit.fluxcd.io/driftDetection");
         if annotations.is_empty() {
             metadata.remove("annotations");
         }
@@ -221,7 +223,24 @@ fn every_registration_is_narrow_and_leaves_itself_out() {
                     let sends_status = named.iter().any(|item| item.ends_with("/status"));
                     assert!(loses_marks || loses_protection || !sends_status, "{name}");
                 }
-                if entry["failurePolicy"] != "Ignore" {
+                let is_for_probes = entry["name"].as_str().unwrap().ends_with("probes.interlock.dev");
+                assert_eq!(
+                    entry["failurePolicy"] == "Fail",
+                    is_for_probes,
+                    "{name}: closed before a review has arrived"
+                );
+                if is_for_probes {
+                    let half = if kind.starts_with('V') { "validating" } else { "mutating" };
+                    assert_eq!(
+                        entry["objectSelector"],
+                        json!({"matchLabels": {"interlock.dev/probe": half}}),
+                        "{name}"
+                    );
+                    assert_eq!(entry["namespaceSelector"], json!({}), "{name}");
+                    assert_eq!(entry["matchConditions"][0]["name"], "dry-run", "{name}");
+                    continue;
+                }
+                if open_until_called(&objects).contains(&entry["name"].as_str().unwrap().to_owned()) {
                     assert!(what != "overlays/audit-first", "{name}");
                     let conditions = entry["matchConditions"].as_array().unwrap();
                     assert!(conditions.iter().any(|it| it["name"] == "not-cascading-deletion"), "{name}");
@@ -359,7 +378,7 @@ fn each_value_of_the_chart_reaches_its_object() {
         "apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\nrules:\n  freeze:\n    mode: enforce"
     );
     let entries = object(&objects, "ValidatingWebhookConfiguration", "interlock")["webhooks"].as_array().unwrap();
-    assert!(entries.iter().all(|entry| entry["failurePolicy"] == "Ignore"));
+    assert_eq!((open_until_called(&objects).len(), closed(entries)), (0, vec!["probes.interlock.dev"]));
     let exempt = json!(["platform", "kube-system", "kube-node-lease", "calico-system", "longhorn-system"]);
     let selectors: Vec<_> =
         entries.iter().filter_map(|entry| entry.pointer("/namespaceSelector/matchExpressions")).collect();
@@ -384,22 +403,34 @@ fn each_value_of_the_chart_reaches_its_object() {
     assert!(plain.iter().all(|object| !object.to_string().contains("interlock-system")));
 }
 
+/// The names of the entries that fail closed.
+fn closed(entries: &[Value]) -> Vec<&str> {
+    let closed = entries.iter().filter(|entry| entry["failurePolicy"] != "Ignore");
+    closed.filter_map(|entry| entry["name"].as_str()).collect()
+}
+
+/// The names in the annotation of the validating half.
+fn open_until_called(objects: &[Value]) -> Vec<String> {
+    let metadata = &object(objects, "ValidatingWebhookConfiguration", "interlock")["metadata"];
+    let names = metadata["annotations"][OPEN_UNTIL_CALLED].as_str().into_iter().flat_map(|names| names.split(','));
+    names.map(str::to_owned).collect()
+}
+
+/// Rendered without a cluster, by kubectl, Argo CD or `helm template`.
 #[test]
-fn what_fails_closed_waits_for_a_replica_in_the_first_installation() {
-    let entries = |objects: &[Value]| {
-        object(objects, "ValidatingWebhookConfiguration", "interlock")["webhooks"].as_array().unwrap().clone()
-    };
-    let open = kustomize("overlays/first-installation");
-    let waiting = object(&open, "ValidatingWebhookConfiguration", "interlock")["metadata"]["annotations"]
-        ["interlock.dev/fails-closed-when-ready"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert!(entries(&open).iter().all(|entry| entry["failurePolicy"] == "Ignore"));
-    let (_, closing): (Vec<_>, Vec<_>) =
-        entries(&kustomize("base")).into_iter().partition(|entry| entry["failurePolicy"] == "Ignore");
-    let closing: Vec<_> = closing.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
-    assert_eq!(waiting.split(',').collect::<Vec<_>>(), closing);
+fn what_fails_closed_is_open_and_named_until_a_review_has_arrived() {
+    let closing = ["create-delete.records.interlock.dev", "commits.sveltos.interlock.dev", "overrides.interlock.dev"];
+    let protected =
+        ["uninstalls", "objects", "namespaces", "declarations"].map(|it| format!("{it}.protected.interlock.dev"));
+    for (what, _, objects) in installations() {
+        let mut expected: Vec<_> = closing.map(str::to_owned).to_vec();
+        match what.as_str() {
+            "overlays/audit-first" => expected.clear(),
+            "overlays/protected-releases" => expected.extend(protected.clone()),
+            _ => {}
+        }
+        assert_eq!(open_until_called(&objects), expected, "{what}");
+    }
 }
 
 /// Agents send reviews; they are not the API server to which Interlock connects.

@@ -54,11 +54,14 @@ const USED: [(&str, &str, &str, &str); 25] = [
 ];
 
 /// Requests in Interlock's own namespace.
-const USED_AT_HOME: [(&str, &str, &str, &str); 4] = [
+const USED_AT_HOME: [(&str, &str, &str, &str); 7] = [
     ("", "secrets", "", "create"),
     ("", "secrets", "interlock-ca", "get list watch update"),
     ("coordination.k8s.io", "leases", "", "create"),
     ("coordination.k8s.io", "leases", "interlock-leader", "get patch"),
+    ("apps", "deployments", "interlock", "get"),
+    ("events.k8s.io", "events", "", "create"),
+    ("interlock.dev", "releaseoverrides", "", "create"),
 ];
 
 /// Requests that an attacker with the account would make: group, resource with subresource, name, verb, namespace.

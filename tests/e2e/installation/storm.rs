@@ -7,15 +7,12 @@ use serde_json::{Value, json};
 
 use crate::harness::assets::progress;
 use crate::harness::clients::{Driver, Helm, HelmVersion};
-use crate::harness::cluster::{Cluster, NAMESPACE};
+use crate::harness::cluster::{CHART, Cluster, IMAGE, NAMESPACE};
 use crate::harness::eventually::eventually;
 use crate::harness::load::{Load, WORKERS};
 use crate::harness::namespace::Namespace;
 use crate::harness::process::run;
 
-const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/chart");
-/// The kubelet of the tests runs the program itself, whatever the image.
-const IMAGE: &str = "--set=image.registry=registry.invalid";
 /// Another file with the same policy.
 const POLICY: &str = concat!(include_str!("../../../policies/cluster.yaml"), "\n# Another text.\n");
 const REPLICAS: usize = 3;

@@ -125,7 +125,7 @@ fn a_declared_field_cannot_be_edited_by_hand_whichever_helm_wrote_it() {
         let kubectl = namespace.kubectl("bob");
         let before = contents(&namespace);
         target.expect_all(&kubectl, EDITS);
-        target.expect(&edit(&kubectl, "deployment/demo", "s,registry.invalid/app:1,bob:1,"), Edits(IMAGE));
+        target.expect(&edit(&kubectl, "deployment/demo", "registry.invalid/app:1", "bob:1"), Edits(IMAGE));
         target.expect(&replaced(&namespace, "configmap/demo", |object| object["data"]["note"] = "bob".into()), {
             Edits("data.note")
         });

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use crate::harness::in_flight::{impatient, killed, policy};
 use crate::harness::k9s::K9s;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
-use crate::harness::process::{Output, run};
+use crate::harness::process::{Output, Running, run};
 use crate::harness::records::{self, V1, V2};
 
 /// Installing the plugin copies a debug build of a hundred megabytes.
@@ -247,9 +246,10 @@ fn k9s_unsticks_the_release_of_a_secret_after_a_question() {
     let policies = tempfile::tempdir().unwrap();
     fs::write(policies.path().join("cluster.yaml"), policy("staleAfter: 3s")).unwrap();
     let answered = |answer: &str| {
-        let mut command = on_a_terminal(&k9s.command("interlock-unstick", "secrets", V2), answer, policies.path());
+        let mut command = k9s.command("interlock-unstick", "secrets", V2);
         command.env("INTERLOCK_POLICIES", policies.path());
-        run(command, DEADLINE)
+        // As k9s gives it one: with Enter at the end.
+        Running::on_terminal(command, &format!("{answer}\n\n")).wait(DEADLINE)
     };
     eventually(DEADLINE, "the release is stuck, and the question is asked", || {
         let output = answered("n");
@@ -260,19 +260,6 @@ fn k9s_unsticks_the_release_of_a_secret_after_a_question() {
     assert!(unstuck.stdout.contains(&format!("Deleted the record {V2}")), "{unstuck}");
     assert!(unstuck.stdout.contains("Press Enter to return to k9s."), "{unstuck}");
     assert_eq!(records::summary(&namespace.records(Driver::Secret, "demo")), "1 deployed");
-}
-
-/// The command on a terminal, as k9s gives it one: with an answer, and Enter at the end.
-fn on_a_terminal(command: &Command, answer: &str, scratch: &Path) -> Command {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let line = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
-    let (file, keys) = (scratch.join("line.sh"), scratch.join("keys"));
-    fs::write(&file, line).unwrap();
-    fs::write(&keys, format!("{answer}\n\n")).unwrap();
-    let mut terminal = Command::new("sh");
-    terminal.args(["-c", "script --quiet --return --command \"sh '$0'\" /dev/null <\"$1\""]).arg(&file).arg(&keys);
-    terminal.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    terminal
 }
 
 #[test]

@@ -217,13 +217,9 @@ fn a_release_that_does_not_exist_is_free_and_may_be_waited_for() {
 #[test]
 fn a_terminal_shows_what_is_waited_for() {
     let namespace = Namespace::new(Plane::without_webhook(), "wait-line");
-    let command = Pipeline::new(&namespace, "bob").command(&["--until=deployed", "--timeout=3s"]);
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let line = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
-    let mut terminal = Command::new("script");
-    terminal.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env("TERM", "xterm").env("COLUMNS", "120");
-    terminal.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let shown = ended(run(terminal, DEADLINE), 3, "timed out after 3 s: ");
+    let mut command = Pipeline::new(&namespace, "bob").command(&["--until=deployed", "--timeout=3s"]);
+    command.env("TERM", "xterm");
+    let shown = ended(Running::on_terminal(command, "").wait(DEADLINE), 3, "timed out after 3 s: ");
     let times = shown.stdout.matches("/demo is not deployed").count();
     assert!(times > 1 && shown.stdout.contains(" 2s wait-line"), "the line is redrawn with the time\n{shown}");
 }

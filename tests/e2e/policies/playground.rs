@@ -27,7 +27,7 @@ fn the_commands_of_the_playground_work_and_it_ends_with_its_input() {
     };
 
     let output = shell(&install).expect_success();
-    assert!(output.stdout.contains("interlock.dev/holder: alice"), "expected alice's name\n{output}");
+    assert!(output.stdout.contains(r#""interlock.dev/holder":"alice""#), "expected alice's name\n{output}");
     expect_refusal(&shell(&rollback), "pending-recovery");
     expect_refusal(&shell(&label), "record-tampering");
     let scaled = shell(&scale);

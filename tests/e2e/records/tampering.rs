@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::acts::edit;
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::forging;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
-use crate::harness::process::{Output, run};
+use crate::harness::process::Output;
 use crate::harness::records::{self, V1, V2};
 
 /// A release with a superseded and a deployed record.
@@ -88,9 +89,7 @@ fn the_body_of_a_record_cannot_be_edited() {
 fn kubectl_edit_of_a_record_is_refused() {
     let (namespace, _) = two_revisions("tamper-edit", HelmVersion::V3, Driver::Secret);
     let kubectl = namespace.kubectl("alice");
-    let mut edit = kubectl.command(&["edit", "secret", V1]);
-    edit.env("KUBE_EDITOR", "sed -i 's/status: superseded/status: deployed/'");
-    let output = run(edit, std::time::Duration::from_secs(60));
+    let output = edit(&kubectl, &format!("secret/{V1}"), "status: superseded", "status: deployed");
     // kubectl saves the refused edit to a temporary file and prints the reason.
     output.expect_failure(&["[record-integrity]"]);
     assert_eq!(records::summary(&namespace.records(Driver::Secret, "demo")), "1 superseded, 2 deployed");

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -76,8 +77,8 @@ impl Standalone {
 
     /// SIGTERM. Returns the log once the server has ended.
     pub(crate) fn stop(mut self) -> String {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
         assert!(self.child.wait().unwrap().success());
         fs::read_to_string(self.dir.path().join("log")).unwrap()
     }

@@ -271,3 +271,106 @@ fn the_shipped_policies_give_no_warning() {
         assert_eq!(said(&files), (vec![], vec![]), "{path}");
     }
 }
+
+#[test]
+fn a_platform_that_tenants_can_be_is_a_warning() {
+    for (glob, wanted) in [
+        ("*", "`*` matches every user"),
+        ("system:serviceaccount:*", "matches service accounts of tenants"),
+        ("system:serviceaccount:openshift-*:*", "matches service accounts of tenants"),
+        ("system:serviceaccount:*:router", "matches service accounts of tenants"),
+        ("system:*", "matches service accounts of tenants"),
+        ("*:router", "matches service accounts of tenants"),
+        ("system:serviceaccount:default:*", "of the namespace default"),
+    ] {
+        let (errors, warnings) = checked(&format!("platform:\n  - 'aksService'\n  - '{glob}'\n"));
+        assert!(errors.is_empty() && warnings.len() == 1, "{glob}: {errors:?} {warnings:?}");
+        assert!(warnings[0].starts_with("c:5:5:") && warnings[0].contains(wanted), "{glob}: {warnings:?}");
+    }
+    let fine =
+        "platform: ['eks:*', aksService, 'system:serviceaccount:openshift-ingress-operator:*', 'system:gke-*']\n";
+    assert_eq!(checked(fine), (vec![], vec![]));
+    let (errors, _) = checked("platform: ['system:serviceaccount:shop']\n");
+    assert!(errors.len() == 1 && errors[0].contains("so the list names nobody"), "{errors:?}");
+}
+
+#[test]
+fn a_pipeline_of_everybody_and_one_that_shares_its_operations_are_warnings() {
+    let of = |keys: &str| checked(&format!("pipelines:\n  - {{name: ci, {keys}}}\n"));
+    for (keys, wanted) in [
+        ("users: ['*']", "the pipeline ci matches everybody"),
+        ("users: [a, '*']", "the pipeline ci matches everybody"),
+        ("users: ['?*']", "the pipeline ci matches everybody"),
+        ("users: ['*'], groups: ['*']", "the pipeline ci matches everybody"),
+        ("groups: ['system:*']", "the pipeline ci matches everybody"),
+        ("groups: ['system:authenticated']", "the pipeline ci matches everybody"),
+        ("users: ['job-*'], holder: pipeline", "may end the operation of the other"),
+        ("users: ['job-*'], holder: 'group:*'", "also matches system:authenticated"),
+    ] {
+        let (errors, warnings) = of(keys);
+        assert!(errors.is_empty() && warnings.len() == 1, "{keys}: {errors:?} {warnings:?}");
+        assert!(warnings[0].starts_with("c:4:") && warnings[0].contains(wanted), "{keys}: {warnings:?}");
+    }
+    for keys in [
+        "users: ['*'], groups: [ci]",
+        "users: ['job-*'], groups: ['system:authenticated']",
+        "users: ['job-*'], holder: session",
+        "groups: ['gitlab:ci_job'], holder: 'group:gitlab:project:*'",
+        "users: ['system:serviceaccount:ci:*']",
+    ] {
+        assert_eq!(of(keys), (vec![], vec![]), "{keys}");
+    }
+}
+
+#[test]
+fn a_pipeline_that_cannot_be_used_is_an_error() {
+    let of = |list: &str| checked(&format!("pipelines:\n{list}"));
+    for (list, at, wanted) in [
+        ("  - {name: ci}\n", "c:4:12:", "give `users`, `groups` or both"),
+        ("  - {users: [a]}\n", "c:4:5:", "the key `name` is missing"),
+        ("  - {name: Ci, users: [a]}\n", "c:4:12:", "is not a name of a pipeline"),
+        ("  - {name: a/b, users: [a]}\n", "c:4:12:", "is not a name of a pipeline"),
+        ("  - {name: ci, users: []}\n", "c:4:23:", "the list is empty"),
+        ("  - {name: ci, users: [a], holder: pipelin}\n", "c:4:36:", "did you mean `pipeline`?"),
+        ("  - {name: ci, users: [a], holder: 'group:'}\n", "c:4:36:", "names no group"),
+        ("  - {name: ci, users: [a], holder: 'group:[a'}\n", "c:4:36:", "is not a glob"),
+        ("  - {name: ci, users: [a], holder: [pipeline]}\n", "c:4:36:", "expected one value"),
+        ("  - {name: ci, users: ['system:admin']}\n", "c:4:24:", "so the pipeline has no sessions"),
+        ("  - {name: ci, user: [a]}\n", "c:4:16:", "did you mean `users`?"),
+        (
+            "  - {name: ci, users: [a]}\n  - {name: ci, users: [b]}\n",
+            "c:5:12:",
+            "the pipeline on line 4 has the name ci",
+        ),
+    ] {
+        let (errors, _) = of(list);
+        let is_told = |error: &String| error.starts_with(at) && error.contains(wanted);
+        assert!(errors.iter().any(is_told), "{list}: {errors:?}");
+    }
+    let two = "  - {name: ci, users: [a]}\n  - {name: cd, users: [a]}\n";
+    assert_eq!(of(two), (vec![], vec![]));
+    // Only the policy of the cluster has these lists.
+    for list in ["platform: [a]", "pipelines: [{name: ci, users: [a]}]"] {
+        let (errors, _) = checked_in("shop", &format!("{list}\n"));
+        assert!(errors.len() == 1 && errors[0].contains("only the cluster policy may set"), "{list}: {errors:?}");
+    }
+}
+
+#[test]
+fn a_case_for_a_pipeline_that_is_not_listed_is_a_warning() {
+    let of = |name: &str| {
+        let list = "pipelines: [{name: deploy, users: ['job-*']}]";
+        checked(&format!(
+            "{list}\nrules:\n  manual-edit:\n    cases: [{{when: {{pipelines: [{name}]}}, mode: audit}}]\n"
+        ))
+    };
+    for (name, wanted) in [("deplyo", "did you mean `deploy`?"), ("nightly", "no pipeline named nightly")] {
+        let (errors, warnings) = of(name);
+        assert!(errors.is_empty() && warnings.len() == 1 && warnings[0].contains(wanted), "{name}: {warnings:?}");
+    }
+    for name in ["deploy", "'*'", "'de*'"] {
+        assert_eq!(of(name), (vec![], vec![]), "{name}");
+    }
+    let (errors, _) = of("Deploy");
+    assert!(errors.len() == 1 && errors[0].contains("so the case never applies"), "{errors:?}");
+}

@@ -83,7 +83,7 @@ mod tests {
         let history = History::new(entries.to_vec());
         let (policy, now) = (Policy::shipped().unwrap(), NOW.parse().unwrap());
         let stale = |entry: &Entry| Ok(policy.recovery.is_stale(entry.started(), now));
-        let holding = match holding(&history, "alice", &policy, now, stale).unwrap() {
+        let holding = match holding(&history, Actor::named("alice", &[]), &policy, now, stale).unwrap() {
             Holding::Gone => "gone",
             Holding::Actor => "actor",
             Holding::Other(_) => "other",

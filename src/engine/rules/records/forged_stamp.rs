@@ -6,6 +6,7 @@
 use super::case::RecordCase;
 use crate::engine::facts::RecordSide;
 use crate::engine::object::annotation_pointer;
+use crate::engine::release::stamps::PIPELINE;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::stamp;
@@ -46,6 +47,12 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     };
     let must = must.map_or("be absent".to_owned(), |value| format!("be {value:?}"));
     let sentence = format!("The annotation {key} on the record of {} must {must}.", case.subject());
-    let way_out = "Do not set annotations of interlock.dev: only the webhook writes them.";
+    let way_out = match key {
+        // The stamping replica may have loaded a policy that this one has not.
+        PIPELINE => {
+            "Do not set it: only the webhook does. If the pipelines of the policy have just changed, try again in a minute."
+        }
+        _ => "Do not set annotations of interlock.dev: only the webhook writes them.",
+    };
     Ok(Some(Refusal::new(sentence, way_out).at(annotation_pointer(key))))
 }

@@ -32,7 +32,7 @@ pub(crate) static RULE: Rule = Rule {
                   install that failed; an upgrade by a user that the freeze exempts.",
         refused: "`helm upgrade`, `helm rollback` and `helm uninstall` in a window that denies, or outside of the windows that \
                   `allowOnly` names.",
-        way_out: "Wait until the freeze ends: the refusal says when, and `interlock explain NAMESPACE` which freezes there are. \
+        way_out: "Wait until the freeze ends: the refusal says when, and `interlock wait NAMESPACE/RELEASE --until open` waits for it. \
                   Flux, Sveltos and OLM try again by themselves. For an urgent fix, use a ReleaseOverride.",
         settings: &[],
     },

@@ -10,23 +10,23 @@ use super::names::{
 use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, Verdict, rec};
 
-const STALE: i64 = 15 * 60;
+pub(super) const STALE: i64 = 15 * 60;
 const CI: &str = "system:serviceaccount:ci:deployer";
 const OTHER_CI: &str = "system:serviceaccount:ci:other";
 const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
 const FLEET: &str = "system:serviceaccount:cattle-fleet-system:fleet-agent";
 
 /// A write that ends an operation.
-struct Door {
-    name: &'static str,
+pub(super) struct Door {
+    pub(super) name: &'static str,
     /// The status of the operation's record.
-    over: &'static str,
+    pub(super) over: &'static str,
     /// Whether a person who holds the operation must wait too: the same person may run helm in two terminals.
-    closed_to_its_own_person: bool,
-    write: fn(&mut Cluster, &str, &Rec) -> Verdict,
+    pub(super) closed_to_its_own_person: bool,
+    pub(super) write: fn(&mut Cluster, &str, &Rec) -> Verdict,
 }
 
-const DOORS: [Door; 12] = [
+pub(super) const DOORS: [Door; 12] = [
     door("unlock", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("failed"))),
     // Over an upgrade it is also refused while the revision before is still deployed.
     door("promote", "pending-install", |cluster, user, it| cluster.update(user, it, &it.to("deployed"))),
@@ -60,7 +60,11 @@ const fn patient(name: &'static str, over: &'static str, write: fn(&mut Cluster,
 
 /// An operation of a holder over revision 5, so many seconds old.
 fn operation(holder: &str, status: &'static str, seconds: i64) -> (Cluster, Rec) {
-    let mut cluster = Cluster::new();
+    operation_in(Cluster::new(), holder, status, seconds)
+}
+
+/// The same in a cluster that has no release yet.
+pub(super) fn operation_in(mut cluster: Cluster, holder: &str, status: &'static str, seconds: i64) -> (Cluster, Rec) {
     cluster.given(deployment(10, 10, "True"));
     cluster.given_record(&rec(5, if status == "pending-install" { "superseded" } else { "deployed" }));
     let record = record(6, status, "");

@@ -139,7 +139,7 @@ fn only_the_manifest_still_knows_after_an_edit_took_the_ownership_away() {
 #[test]
 fn who_is_there_to_write_may_write() {
     let mut cluster = release("deployed", "alice");
-    for user in [FLUX, AUTOSCALER, "system:serviceaccount:keda:keda-operator", "system:node:worker-1"] {
+    for user in [FLUX, AUTOSCALER, "system:serviceaccount:keda:keda-operator", "system:node:worker-1 in system:nodes"] {
         assert_eq!(edit(&mut cluster, user, image("evil")), Ok(()), "{user}");
         assert_eq!(cluster.delete_object(user, web()), Ok(()), "{user}");
         cluster.given(web());

@@ -161,7 +161,7 @@ fn objection(user: &str, policy: &str, old: Option<&Value>, new: &Value) -> Opti
     let crate::engine::facts::Subject::Override(write) = &facts.subject else { panic!("expected an override") };
     let policy = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\noverrides: {policy}\n");
     let policy = Policy::parse(&policy, std::path::Path::new("test")).unwrap();
-    crate::engine::overrides::objection(write, user, &policy.overrides, start())
+    crate::engine::overrides::objection(write, &facts.actor, &policy.overrides, start())
 }
 
 fn review(user: &str, operation: &str, kind: [&str; 4], old: Option<&Value>, new: Option<&Value>) -> Vec<u8> {
@@ -303,4 +303,61 @@ fn every_declaration_stands_for_a_release() {
         let release = Facts::of(&review.request, &objects, &bodies, &Effort::of_review()).release();
         assert_eq!(release, Some(ReleaseRef::new(wanted.0, wanted.1)), "{kind:?}");
     }
+}
+
+/// The outcome of the creation of an override in Interlock's namespace by its own account, and the patch of the mutating half.
+fn created_by_interlock(
+    object: &Value,
+    is_dry_run: bool,
+) -> (crate::engine::outcome::Outcome, Option<crate::engine::json::Patch>) {
+    let ours = "system:serviceaccount:interlock-system:interlock";
+    let kind = ["interlock.dev", "v1alpha1", "ReleaseOverride", "interlock-system"];
+    let mut body: Value = serde_json::from_slice(&review(ours, "CREATE", kind, None, Some(object))).unwrap();
+    body["request"]["dryRun"] = is_dry_run.into();
+    let body = body.to_string();
+    let review = Review::parse(body.as_bytes()).unwrap();
+    let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
+    let effort = Effort::of_review();
+    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
+    let facts = Facts { actor: facts.actor.or_interlock(Some(ours)), ..facts };
+    let crate::engine::facts::Subject::Override(write) = &facts.subject else { panic!("expected an override") };
+    let policy = Policy::parse(
+        "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\noverrides: {allowed: false}\n",
+        std::path::Path::new("test"),
+    );
+    let outcome = crate::engine::overrides::outcome(write, &facts.actor, &policy.unwrap().overrides, start());
+    (outcome, crate::engine::stamp::stamp(&facts, start()))
+}
+
+#[test]
+fn a_probe_gets_its_nonce_back_from_both_halves_whatever_the_policy_says() {
+    use crate::engine::release_override::{ARRIVED, NONCE, PROBE};
+    let mut probe = override_of("interlock-probe", &["manual-edit"], 1);
+    probe["metadata"] =
+        json!({"name": "interlock-probe", "labels": {PROBE: "validating"}, "annotations": {NONCE: "n0nce"}});
+    let (outcome, patch) = created_by_interlock(&probe, true);
+    assert!(outcome.allowed);
+    assert_eq!(outcome.warnings, ["interlock: the probe n0nce arrived"]);
+    let patch = serde_json::to_value(patch.unwrap()).unwrap();
+    assert_eq!(patch[0]["value"], "n0nce");
+    assert!(patch[0]["path"].as_str().unwrap().ends_with(&ARRIVED.replace('/', "~1")), "{patch}");
+    // A nonce is no way to write a text of one's own into a warning.
+    probe["metadata"]["annotations"][NONCE] = "n0nce\" and more".into();
+    assert_eq!(created_by_interlock(&probe, true).0.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn a_real_override_by_interlock_itself_is_refused_and_one_by_a_person_is_not() {
+    use crate::engine::release_override::{NONCE, PROBE};
+    let mut probe = override_of("interlock-probe", &["manual-edit"], 1);
+    probe["metadata"] =
+        json!({"name": "interlock-probe", "labels": {PROBE: "validating"}, "annotations": {NONCE: "n0nce"}});
+    let (outcome, _) = created_by_interlock(&probe, false);
+    assert!(
+        !outcome.allowed
+            && outcome.message.starts_with("Interlock's own account may create overrides for its probes only")
+    );
+    // Not even a dry run that is no probe.
+    assert!(!created_by_interlock(&override_of("web", &["manual-edit"], 1), true).0.allowed);
+    assert_eq!(objection("alice", "{}", None, &probe), None);
 }

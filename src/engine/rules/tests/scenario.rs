@@ -128,6 +128,16 @@ impl Rec {
     }
 }
 
+const SHIPPED: &str = include_str!("../../../../policies/cluster.yaml");
+
+/// A user, in groups if the text says so: `NAME in GROUP,GROUP`.
+fn user_info(user: &str) -> Value {
+    match user.split_once(" in ") {
+        Some((name, groups)) => json!({"username": name, "groups": groups.split(',').collect::<Vec<_>>()}),
+        None => json!({"username": user}),
+    }
+}
+
 /// The moment at which every scenario starts.
 pub(super) fn start() -> Timestamp {
     "2026-11-21T10:00:00Z".parse().unwrap()
@@ -161,11 +171,21 @@ impl Cluster {
             let text = format!("apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n{shop}\n");
             std::fs::write(directory.path().join("namespaces/shop.yaml"), text).unwrap();
         }
-        let shipped = include_str!("../../../../policies/cluster.yaml");
-        let (head, tail) = shipped.split_once("rules:").unwrap();
+        let (head, tail) = SHIPPED.split_once("rules:").unwrap();
         let (_, lists) = tail.split_once("\nmanagers:").unwrap();
         let (head, _) = head.split_once("overrides:").unwrap();
-        let text = if rules.is_empty() { shipped.to_owned() } else { format!("{head}{rules}\nmanagers:{lists}") };
+        let text = if rules.is_empty() { SHIPPED.to_owned() } else { format!("{head}{rules}\nmanagers:{lists}") };
+        Self::with_text(text, directory)
+    }
+
+    /// A cluster whose policy is the shipped one, with these lists of platforms and pipelines in place of its own.
+    pub(super) fn with_accounts(lists: &str) -> Self {
+        let (head, tail) = SHIPPED.split_once("\nplatform:").unwrap();
+        let (_, tail) = tail.split_once("\n# Fields that anybody may change").unwrap();
+        Self::with_text(format!("{head}\n{lists}\n#{tail}"), tempfile::tempdir().unwrap())
+    }
+
+    fn with_text(text: String, directory: tempfile::TempDir) -> Self {
         std::fs::write(directory.path().join("cluster.yaml"), text).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let replay = Replay::new(Policies::load(directory.path()).unwrap(), false);
@@ -271,7 +291,7 @@ impl Cluster {
                     "uid": "u", "operation": operation, "name": name, "namespace": namespace,
                     "kind": {"group": group, "version": version, "kind": kind},
                     "resource": {"group": group, "version": version, "resource": format!("{}s", kind.to_lowercase())},
-                    "userInfo": {"username": user}, "object": new, "oldObject": old,
+                    "userInfo": user_info(user), "object": new, "oldObject": old,
                 },
             },
         })

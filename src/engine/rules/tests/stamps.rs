@@ -1,5 +1,7 @@
 //! The values of stamps, and what they remember of hooks.
 
+use std::path::Path;
+
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
@@ -7,9 +9,9 @@ use super::names::RECORD_TAMPERING;
 use super::scenario::{Cluster, Rec, decided, rec, start};
 use crate::engine::effort::Effort;
 use crate::engine::facts::{Facts, RequestObjects};
-use crate::engine::policy::Policy;
+use crate::engine::policy::{Policies, Policy};
 use crate::engine::release::Stamps;
-use crate::engine::release::stamps::{CHART, ENDED, HOLDER, HOOKS, INTERRUPTED, STARTED};
+use crate::engine::release::stamps::{CHART, ENDED, HOLDER, HOOKS, INTERRUPTED, PIPELINE, STARTED};
 use crate::engine::review::Review;
 use crate::engine::stamp::{Expected, Phase, forged};
 use crate::world::World;
@@ -26,7 +28,7 @@ fn forged_key(
     sent: &[(&'static str, &str)],
 ) -> Option<&'static str> {
     let expected = Expected { stamps: stamps(must), phase };
-    forged(&expected, &stamps(before), &stamps(sent), start()).map(|(key, _)| key)
+    forged(&expected, &stamps(before), &stamps(sent), None, start()).map(|(key, _)| key)
 }
 
 #[test]
@@ -56,7 +58,13 @@ fn only_the_note_that_was_there_may_be_outdated() {
 
 #[test]
 fn an_operation_starts_with_no_stamp_of_an_end() {
-    for (key, forged) in [(CHART, None), (INTERRUPTED, Some(INTERRUPTED)), (ENDED, Some(ENDED)), (HOOKS, Some(HOOKS))] {
+    for (key, forged) in [
+        (CHART, None),
+        (PIPELINE, Some(PIPELINE)),
+        (INTERRUPTED, Some(INTERRUPTED)),
+        (ENDED, Some(ENDED)),
+        (HOOKS, Some(HOOKS)),
+    ] {
         assert_eq!(forged_key((&[], Phase::Starts), &[], &[(key, "x")]), forged, "{key}");
     }
     assert_eq!(forged_key((&[], Phase::Keeps), &[], &[(CHART, "x")]), Some(CHART));
@@ -64,6 +72,11 @@ fn an_operation_starts_with_no_stamp_of_an_end() {
 
 /// The rules that refuse a write of a record while the mutating half is out of service.
 fn unstamped(user: &str, old: Option<&Rec>, new: &Rec) -> Vec<&'static str> {
+    unstamped_under(&Policies::from(Policy::shipped().unwrap()), user, old, new)
+}
+
+/// The same under other policies.
+fn unstamped_under(policies: &Policies, user: &str, old: Option<&Rec>, new: &Rec) -> Vec<&'static str> {
     let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
     let request = json!({
         "uid": "u", "operation": operation, "name": new.name(), "namespace": "shop",
@@ -77,8 +90,9 @@ fn unstamped(user: &str, old: Option<&Rec>, new: &Rec) -> Vec<&'static str> {
     let bodies = objects.payloads(review.request.operation).inflate(&Effort::of_review());
     let effort = Effort::of_review();
     let facts = Facts::of(&review.request, &objects, &bodies, &effort);
+    let facts = Facts { actor: policies.accounts().recognise(facts.actor), ..facts };
     let world = Memory::new(1 << 20);
-    let found = decided(&facts, &Policy::shipped().unwrap(), |query| world.answer(query).now_or_never().unwrap());
+    let found = decided(&facts, policies.of("shop"), |query| world.answer(query).now_or_never().unwrap());
     found.iter().map(|found| found.violation.rule.as_str()).collect()
 }
 
@@ -95,6 +109,42 @@ fn a_forged_stamp_is_refused_while_nothing_stamps() {
     // A restore tool creates records with the stamps of their backup, and changes none.
     assert_eq!(unstamped(VELERO, None, &of_alice), none);
     assert_eq!(unstamped(VELERO, Some(&running), &of_alice), ["forged-stamp"]);
+}
+
+/// The shipped policy with one pipeline of jobs.
+fn with_pipeline(name: &str) -> Policies {
+    let pipeline = format!("pipelines:\n  - {{name: {name}, users: ['job-*'], holder: pipeline}}\n");
+    let text = include_str!("../../../../policies/cluster.yaml").replace("\npipelines:\n", &format!("\n{pipeline}"));
+    Policies::from(Policy::parse(&text, Path::new("cluster.yaml")).unwrap())
+}
+
+#[test]
+fn a_forged_pipeline_is_refused_and_that_of_the_policy_before_a_reload_is_not() {
+    let none: [&str; 0] = [];
+    let running = rec(1, "pending-install");
+    let held = running.clone().annotated(HOLDER, "job-1");
+    let stamped = |pipeline: &str| held.clone().annotated(PIPELINE, pipeline);
+    let old = with_pipeline("old");
+    let start = |policies: &Policies, record: &Rec| unstamped_under(policies, "job-1", None, record);
+    assert_eq!(start(&old, &stamped("old")), none);
+    assert_eq!(start(&old, &held), none, "a lost stamp");
+    assert_eq!(start(&old, &stamped("new")), ["forged-stamp"]);
+    assert_eq!(unstamped_under(&old, "alice", None, &running.clone().annotated(PIPELINE, "old")), ["forged-stamp"]);
+    // Another replica stamped by the policy that this one has just replaced.
+    let new = with_pipeline("new").following(&old);
+    assert_eq!(start(&new, &stamped("new")), none);
+    assert_eq!(start(&new, &stamped("old")), none);
+    assert_eq!(start(&new, &stamped("other")), ["forged-stamp"]);
+    let none_left = Policies::from(Policy::shipped().unwrap()).following(&old);
+    assert_eq!(start(&none_left, &stamped("old")), none);
+    // An operation in flight keeps the stamp that it started with, whatever the policy says now.
+    let ends = |before: &Rec, pipeline: &str| {
+        let after = before.to("failed").annotated(PIPELINE, pipeline);
+        unstamped_under(&new, "job-2", Some(before), &after)
+    };
+    assert_eq!(ends(&stamped("new"), "new"), none);
+    assert_eq!(ends(&stamped("new"), "old"), ["forged-stamp"]);
+    assert_eq!(ends(&stamped("ancient"), "new"), ["pending-recovery", "forged-stamp"]);
 }
 
 fn hook(name: &str, manifest: &str, run: u64) -> Value {

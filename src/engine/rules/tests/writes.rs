@@ -373,21 +373,22 @@ fn a_stamp_that_only_the_validating_half_sees_is_compared_with_what_it_must_be()
     };
     let now = super::scenario::start();
     let must = Expected { stamps: stamps("alice", "2026-11-21T10:00:00Z"), phase: Phase::Starts };
-    assert_eq!(forged(&must, &Stamps::default(), &stamps("alice", "2026-11-21T09:59:30Z"), now), None);
-    assert_eq!(forged(&must, &Stamps::default(), &Stamps::default(), now), None, "lost, not forged");
-    let holder = forged(&must, &Stamps::default(), &stamps("bob", "2026-11-21T10:00:00Z"), now);
+    assert_eq!(forged(&must, &Stamps::default(), &stamps("alice", "2026-11-21T09:59:30Z"), None, now), None);
+    assert_eq!(forged(&must, &Stamps::default(), &Stamps::default(), None, now), None, "lost, not forged");
+    let holder = forged(&must, &Stamps::default(), &stamps("bob", "2026-11-21T10:00:00Z"), None, now);
     assert_eq!(holder, Some((HOLDER, Some("alice".to_owned()))));
     for started in ["2026-11-21T09:00:00Z", "2026-11-21T11:00:00Z", "yesterday"] {
         assert!(
-            forged(&must, &Stamps::default(), &stamps("alice", started), now).is_some_and(|(key, _)| key == STARTED),
+            forged(&must, &Stamps::default(), &stamps("alice", started), None, now)
+                .is_some_and(|(key, _)| key == STARTED),
             "{started}"
         );
     }
     let kept = Expected { stamps: stamps("alice", "2026-11-21T08:00:00Z"), phase: Phase::Keeps };
-    assert_eq!(forged(&kept, &Stamps::default(), &stamps("alice", "2026-11-21T08:00:00Z"), now), None);
-    assert!(forged(&kept, &Stamps::default(), &stamps("alice", "2026-11-21T10:00:00Z"), now).is_some());
+    assert_eq!(forged(&kept, &Stamps::default(), &stamps("alice", "2026-11-21T08:00:00Z"), None, now), None);
+    assert!(forged(&kept, &Stamps::default(), &stamps("alice", "2026-11-21T10:00:00Z"), None, now).is_some());
     let none = Expected { stamps: Stamps::default(), phase: Phase::Keeps };
-    assert!(forged(&none, &Stamps::default(), &stamps("alice", "x"), now).is_some());
+    assert!(forged(&none, &Stamps::default(), &stamps("alice", "x"), None, now).is_some());
 }
 
 #[test]

@@ -17,11 +17,17 @@ pub(super) const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 /// One difference between an entry and the shipped entry, and how much it matters.
 pub(super) type EntryDifference = (DiagnosisState, String);
 
-/// Everything that differs from the shipped entry, or is wrong in itself.
-pub(super) fn differences(shipped: &Value, live: &Value, namespace: &str) -> Vec<EntryDifference> {
+/// Everything that differs from the shipped entry, or is wrong in itself. `waits` says that the entry is open until a review arrives.
+pub(super) fn differences(shipped: &Value, live: &Value, namespace: &str, waits: bool) -> Vec<EntryDifference> {
     let mut all = Vec::new();
     let (was, is) = (&shipped["failurePolicy"], &live["failurePolicy"]);
     match (was.as_str(), is.as_str()) {
+        (Some("Fail"), Some("Ignore")) if waits => {
+            all.push((
+                DiagnosisState::Note,
+                "fails open until a review has arrived, then the leader closes it".to_owned(),
+            ));
+        }
         (Some("Fail"), Some("Ignore")) => {
             all.push((
                 DiagnosisState::Note,
@@ -80,8 +86,15 @@ fn client_config(shipped: &Value, live: &Value) -> Option<EntryDifference> {
     if service["port"].is_null() {
         service["port"] = 443.into();
     }
-    (service != shipped["service"])
-        .then(|| finding(High, format!("is sent to {service}, shipped is {}", shipped["service"])))
+    if service == shipped["service"] {
+        return None;
+    }
+    let port = std::mem::replace(&mut service["port"], shipped["service"]["port"].clone());
+    if service == shipped["service"] {
+        return Some((DiagnosisState::Note, format!("is sent to port {port} of the Service")));
+    }
+    service["port"] = port;
+    Some(finding(High, format!("is sent to {service}, shipped is {}", shipped["service"])))
 }
 
 /// One operation on one resource: group, version, resource, operation, and scope.
@@ -226,7 +239,7 @@ pub(super) fn names(selector: &Value, operator: &str) -> BTreeSet<String> {
     values.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-pub(super) fn listed(names: &[String]) -> String {
+pub(in crate::inspect::doctor) fn listed(names: &[String]) -> String {
     match names {
         [] | [_] | [_, _] | [_, _, _] => names.join(", "),
         [first, second, rest @ ..] => format!("{first}, {second} and {} more", rest.len()),

@@ -145,7 +145,7 @@ fn the_repaired_registration_is_complete_and_keeps_its_client_configuration() {
     entries.remove(0);
     entries[0]["clientConfig"]["caBundle"] = "".into();
     entries[1]["clientConfig"]["caBundle"] = "b3du".into();
-    let repair = repair("guard", &validating, &mutating);
+    let repair = repair("guard", &validating, &mutating, true);
     let first = &repair["items"][0]["webhooks"][0];
     assert_eq!(first["name"], "create-delete.records.interlock.dev");
     assert_eq!(first["clientConfig"]["service"]["namespace"], "guard");
@@ -154,7 +154,7 @@ fn the_repaired_registration_is_complete_and_keeps_its_client_configuration() {
     assert_eq!(bundles.take(4).collect::<Vec<_>>(), ["b3du", "b3du", "b3du", "YWJj"]);
     assert!(!repair.to_string().contains(":null"), "{repair}");
     let url = json!({"webhooks": [{"name": "x", "clientConfig": {"url": "https://10.0.0.1:8443/validate"}}]});
-    let by_url = super::repair("guard", &url, &Value::Null);
+    let by_url = super::repair("guard", &url, &Value::Null, true);
     assert_eq!(by_url["items"][1]["webhooks"][0]["clientConfig"], json!({"url": "https://10.0.0.1:8443/mutate"}));
 }
 
@@ -166,7 +166,7 @@ fn of_shop() -> [Value; 2] {
     installed().map(|mut all| {
         let entries = all["webhooks"].as_array_mut().unwrap();
         entries.retain(|entry| !is_cluster_scoped(entry));
-        for entry in entries {
+        for entry in entries.iter_mut().filter(|entry| !is_for_probes(entry)) {
             entry["namespaceSelector"] = json!({"matchExpressions": [name]});
             entry["matchConditions"].as_array_mut().unwrap().push(inside.clone());
         }
@@ -181,7 +181,7 @@ fn selected_namespaces_are_no_finding_and_a_repair_keeps_the_selection() {
         let described = diagnose_configuration(half, &Fetched::Known(json!({"items": [live]})), "guard");
         assert!(described.iter().all(|check| check.state == DiagnosisState::Note), "{described:?}");
     }
-    let whole = repair("guard", &validating, &mutating);
+    let whole = repair("guard", &validating, &mutating, true);
     for (item, live) in whole["items"].as_array().unwrap().iter().zip([&validating, &mutating]) {
         let kind = live["kind"].as_str().unwrap();
         let item: Vec<_> = entries(item).map(|entry| defaulted(entry, kind)).collect();
@@ -189,7 +189,7 @@ fn selected_namespaces_are_no_finding_and_a_repair_keeps_the_selection() {
     }
     let entries = validating["webhooks"].as_array_mut().unwrap();
     let lost = entries.remove(0);
-    let whole = repair("guard", &validating, &mutating);
+    let whole = repair("guard", &validating, &mutating, true);
     let back = entries_named(&whole, lost["name"].as_str().unwrap());
     assert_eq!(back, [lost]);
 }
@@ -203,12 +203,63 @@ fn entries_named(whole: &Value, name: &str) -> Vec<Value> {
 fn a_repair_keeps_the_failure_policy_ignore() {
     let [mut validating, mutating] = installed();
     for entry in validating["webhooks"].as_array_mut().unwrap() {
-        entry["failurePolicy"] = "Ignore".into();
         entry["timeoutSeconds"] = 2.into();
+        if !is_for_probes(entry) {
+            entry["failurePolicy"] = "Ignore".into();
+        }
     }
     let lost = validating["webhooks"].as_array_mut().unwrap().remove(0);
-    let whole = repair("guard", &validating, &mutating);
+    let whole = repair("guard", &validating, &mutating, true);
     let all: Vec<_> = entries(&whole["items"][0]).collect();
-    assert!(all.iter().all(|entry| entry["failurePolicy"] == "Ignore"), "{all:?}");
+    assert!(all.iter().all(|entry| entry["failurePolicy"] == "Ignore" || is_for_probes(entry)), "{all:?}");
     assert!(all.iter().any(|entry| entry["name"] == lost["name"]) && all[1]["timeoutSeconds"] == 2);
+}
+
+/// The entries with this failure policy.
+fn with_policy<'c>(configuration: &'c Value, policy: &str) -> Vec<&'c str> {
+    entries(configuration).filter(|it| it["failurePolicy"] == policy).filter_map(|it| it["name"].as_str()).collect()
+}
+
+#[test]
+fn without_a_replica_that_answers_nothing_is_printed_that_fails_closed() {
+    let closed = ["create-delete.records.interlock.dev", "commits.sveltos.interlock.dev", "overrides.interlock.dev"];
+    let [validating, mutating] = installed();
+    assert_eq!(with_policy(&validating, FAIL), [&closed[..], &["probes.interlock.dev"]].concat());
+    for (validating, mutating) in [(&validating, &mutating), (&Value::Null, &Value::Null)] {
+        let open = repair("guard", validating, mutating, false);
+        assert_eq!(with_policy(&open["items"][0], FAIL), ["probes.interlock.dev"]);
+        assert_eq!(with_policy(&open["items"][1], FAIL), ["stamp.probes.interlock.dev"]);
+        assert_eq!(open["items"][0]["metadata"]["annotations"][OPEN_UNTIL_CALLED], closed.join(","));
+        assert_eq!(open["items"][1]["metadata"].get("annotations"), None);
+        let answered = repair("guard", validating, mutating, true);
+        assert_eq!(with_policy(&answered["items"][0], FAIL), [&closed[..], &["probes.interlock.dev"]].concat());
+        assert_eq!(answered["items"][0]["metadata"].get("annotations"), None);
+    }
+}
+
+#[test]
+fn an_entry_that_waits_is_no_choice_of_the_operator() {
+    let [mut validating, mutating] = installed();
+    validating["metadata"]["annotations"] = json!({OPEN_UNTIL_CALLED: "create-delete.records.interlock.dev"});
+    validating["webhooks"][0]["failurePolicy"] = "Ignore".into();
+    let list = Fetched::Known(json!({"items": [validating]}));
+    let found = diagnose_configuration(CONFIGURATIONS[0], &list, "guard");
+    assert!(found.len() == 1 && found[0].evidence.contains("fails open until a review has arrived"), "{found:?}");
+    let name = "create-delete.records.interlock.dev";
+    assert!(with_policy(&repair("guard", &validating, &mutating, true)["items"][0], FAIL).contains(&name));
+    validating["metadata"]["annotations"] = Value::Null;
+    assert!(!with_policy(&repair("guard", &validating, &mutating, true)["items"][0], FAIL).contains(&name), "chosen");
+}
+
+#[test]
+fn another_port_of_the_service_is_a_choice() {
+    let [mut validating, mutating] = installed();
+    for entry in validating["webhooks"].as_array_mut().unwrap() {
+        entry["clientConfig"]["service"]["port"] = 8443.into();
+    }
+    let list = Fetched::Known(json!({"items": [validating]}));
+    let found = diagnose_configuration(CONFIGURATIONS[0], &list, "guard");
+    assert!(found.iter().all(|it| it.state == DiagnosisState::Note && it.evidence.contains("port 8443")), "{found:?}");
+    let repaired = repair("guard", &validating, &mutating, true);
+    assert!(entries(&repaired["items"][0]).all(|entry| entry["clientConfig"]["service"]["port"] == 8443));
 }

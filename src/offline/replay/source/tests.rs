@@ -172,6 +172,8 @@ fn what_is_no_line_of_a_recording_says_what_to_do() {
     let whole = write_at("a", "10:00:00").to_string();
     let cut_head = hint(&format!("{}\n{whole}\n", &whole[9..]));
     assert!(cut_head[0].unwrap().contains("starts in the middle") && cut_head[1].is_none());
+    let other_file = hint(&format!("# Recordings\n{whole}\n"));
+    assert!(other_file[0].unwrap().contains("neither a recording nor an audit log") && other_file[1].is_none());
     let cut_tail = hint(&format!("{whole}\n{}", &whole[..40]));
     assert!(cut_tail[1].unwrap().contains("ends in the middle") && cut_tail[0].is_none());
     assert!(hint("{\n  \"kind\": \"Event\"\n}\n")[0].unwrap().contains("jq -c ."));

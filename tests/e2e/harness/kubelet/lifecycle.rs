@@ -221,12 +221,16 @@ impl Life {
     /// Stops the container, kills it after its grace period, then deletes the pod.
     async fn end(&mut self, pod: &Pod) -> Result<(), String> {
         let grace = u64::try_from(pod.metadata.deletion_grace_period_seconds.unwrap_or(30)).unwrap_or(0);
-        match (&self.container, self.ending) {
-            (Container::Running { process, .. }, None) => {
+        if let (Container::Running { .. }, None) = (&self.container, self.ending) {
+            self.ending = Some(Instant::now());
+            // First, so that the time in which the pod gets connections does not start after its own.
+            self.publish(pod);
+            if let Container::Running { process, .. } = &self.container {
                 process.signal("TERM");
-                self.ending = Some(Instant::now());
-                Ok(())
             }
+            return Ok(());
+        }
+        match (&self.container, self.ending) {
             (Container::Running { process, .. }, Some(since)) => {
                 if since.elapsed() > Duration::from_secs(grace) {
                     process.signal("KILL");
@@ -296,6 +300,7 @@ impl Life {
                 pod: name.clone(),
                 pid,
                 ready: self.ready(),
+                leaves: self.ending.map(|since| since + NEWS),
                 restarts: self.restarts,
                 ports: Ports::of(pod, *numbers, process.said().addresses),
                 labels: pod.labels().clone(),

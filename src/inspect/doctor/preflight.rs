@@ -1,0 +1,181 @@
+//! What an installation needs, checked on a cluster without Interlock. None of the printed commands lets an entry fail closed.
+
+mod permissions;
+
+use kube::Client;
+use serde_json::Value;
+
+use super::diagnosis::Diagnosis;
+use super::fetch::Fetched;
+use super::platform::{self, Platform};
+use super::snapshot::Snapshot;
+use super::{other_webhooks, server};
+use crate::engine::severity::Severity::{High, Medium};
+use crate::inspect::arrival::CONFIGURATION;
+
+const INSTALLED_TOPIC: &str = "installed";
+const POD_SECURITY_TOPIC: &str = "pod-security";
+const WAY_TOPIC: &str = "way";
+
+/// Labels and annotations of a Namespace by which a service mesh injects its sidecar, with the value that does.
+const MESHES: [(&str, &str, &str); 3] = [
+    ("istio-injection", "enabled", "Istio"),
+    ("istio.io/rev", "", "Istio"),
+    ("linkerd.io/inject", "enabled", "Linkerd"),
+];
+
+/// Whether nothing of an installation is known to exist. What cannot be read may exist.
+pub(super) fn is_absent(snapshot: &Snapshot) -> bool {
+    let is_missing = |fetched: &Fetched| matches!(fetched.named(CONFIGURATION), Ok(None));
+    is_missing(&snapshot.validating) && is_missing(&snapshot.mutating) && matches!(snapshot.deployment, Fetched::Absent)
+}
+
+/// The checks. `is_wanted` says that the user asked for them, so that an absent installation is no finding.
+pub(super) async fn diagnose(client: &Client, snapshot: &Snapshot, is_wanted: bool) -> Vec<Diagnosis> {
+    let mut checks = vec![installed(snapshot, is_wanted)];
+    checks.extend(server::diagnose(snapshot));
+    checks.push(permissions::diagnose(client, &snapshot.namespace).await);
+    checks.push(pod_security(snapshot));
+    checks.push(platform::diagnose(snapshot));
+    checks.push(way(snapshot));
+    checks.extend(mesh(snapshot));
+    checks.extend(other_webhooks::others(snapshot));
+    checks
+}
+
+fn installed(snapshot: &Snapshot, is_wanted: bool) -> Diagnosis {
+    let own = &snapshot.namespace;
+    if !is_absent(snapshot) {
+        let evidence = format!("something of Interlock exists already: interlock doctor -n {own} checks it");
+        return Diagnosis::note(INSTALLED_TOPIC, evidence);
+    }
+    let preset = Platform::of(snapshot).map(|platform| format!(" -f {}", platform.preset())).unwrap_or_default();
+    let install = format!(
+        "helm install interlock manifests/chart -n {own} --create-namespace{preset} --set \
+         image.registry=registry.example.com\n(with your registry; nothing fails closed before the API server has reached a \
+         replica)"
+    );
+    let evidence =
+        format!("Interlock is not installed in namespace {own}, and no webhook configuration is called interlock");
+    let found = Diagnosis::found(INSTALLED_TOPIC, High, evidence.clone(), install.clone());
+    if is_wanted { Diagnosis { fix: Some(install), ..Diagnosis::note(INSTALLED_TOPIC, evidence) } } else { found }
+}
+
+/// The namespace's own object, if it exists.
+fn own_namespace(snapshot: &Snapshot) -> Result<Option<&Value>, &str> {
+    snapshot.namespaces.named(&snapshot.namespace)
+}
+
+/// Whether the namespace admits the pods, which run under the profile `restricted`.
+fn pod_security(snapshot: &Snapshot) -> Diagnosis {
+    let own = &snapshot.namespace;
+    let level = match own_namespace(snapshot) {
+        Err(why) => return Diagnosis::skipped(POD_SECURITY_TOPIC, why),
+        Ok(None) => {
+            return Diagnosis::ok(
+                POD_SECURITY_TOPIC,
+                format!("namespace {own} does not exist yet; pods run restricted"),
+            );
+        }
+        Ok(Some(namespace)) => namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"].as_str(),
+    };
+    match level {
+        None | Some("privileged") => Diagnosis::ok(POD_SECURITY_TOPIC, format!("namespace {own} admits every pod")),
+        Some(level @ ("restricted" | "baseline")) => {
+            let evidence =
+                format!("namespace {own} enforces {level}, which admits the pods, but none with hostNetwork");
+            Diagnosis::ok(POD_SECURITY_TOPIC, evidence)
+        }
+        Some(level) => {
+            let evidence = format!("namespace {own} enforces the unknown level {level:?}");
+            let fix =
+                format!("kubectl label namespace {own} --overwrite pod-security.kubernetes.io/enforce=restricted");
+            Diagnosis::found(POD_SECURITY_TOPIC, Medium, evidence, fix)
+        }
+    }
+}
+
+/// Whether the API server will reach the pods, as far as that can be known.
+fn way(snapshot: &Snapshot) -> Diagnosis {
+    if platform::has_overlay_network(snapshot) {
+        let evidence = "there is no DaemonSet aws-node: pods are probably in an overlay network, which the control plane of EKS \
+                        cannot reach";
+        let fix = format!("install with hostNetwork: true, as in {}", Platform::Eks.preset());
+        return Diagnosis::found(WAY_TOPIC, Medium, evidence, fix);
+    }
+    Diagnosis::note(
+        WAY_TOPIC,
+        "whether the API server reaches a pod is known only after the installation. Until a review has arrived, every entry \
+         fails open",
+    )
+}
+
+/// A sidecar would end TLS.
+fn mesh(snapshot: &Snapshot) -> Option<Diagnosis> {
+    let own = &snapshot.namespace;
+    let metadata = &own_namespace(snapshot).ok()??["metadata"];
+    let injects = |(key, value, _): &(&str, &str, &str)| {
+        let is = |map: &Value| map[*key].as_str().is_some_and(|is| value.is_empty() || is == *value);
+        is(&metadata["labels"]) || is(&metadata["annotations"])
+    };
+    let (key, _, mesh) = MESHES.into_iter().find(injects)?;
+    let kind = if metadata["labels"][key].is_string() { "label" } else { "annotate" };
+    let evidence = format!("{mesh} injects a sidecar into the pods of {own}, which ends the TLS of reviews");
+    Some(Diagnosis::found(WAY_TOPIC, Medium, evidence, format!("kubectl {kind} namespace {own} {key}-")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn empty() -> Snapshot {
+        Snapshot {
+            validating: Fetched::Known(json!({"items": []})),
+            mutating: Fetched::Known(json!({"items": []})),
+            deployment: Fetched::Absent,
+            namespaces: Fetched::Known(json!({"items": []})),
+            ..Snapshot::unread()
+        }
+    }
+
+    fn in_namespace(labels: &Value) -> Snapshot {
+        let namespace = json!({"metadata": {"name": "guard", "labels": labels}});
+        Snapshot { namespaces: Fetched::Known(json!({"items": [namespace]})), ..empty() }
+    }
+
+    #[test]
+    fn nothing_is_absent_that_cannot_be_read() {
+        assert!(is_absent(&empty()) && !is_absent(&Snapshot::unread()));
+        let registered = Fetched::Known(json!({"items": [{"metadata": {"name": "interlock"}}]}));
+        assert!(!is_absent(&Snapshot { mutating: registered, ..empty() }));
+        assert!(!is_absent(&Snapshot { deployment: Fetched::Known(json!({})), ..empty() }));
+    }
+
+    #[test]
+    fn the_command_installs_with_the_preset_of_the_platform() {
+        let plain = installed(&empty(), false);
+        assert_eq!(plain.state.as_str(), "high");
+        assert!(
+            plain.fix.unwrap().starts_with("helm install interlock manifests/chart -n guard --create-namespace --set")
+        );
+        let gke = Snapshot { version: Fetched::Known(json!({"gitVersion": "v1.34.1-gke.1"})), ..empty() };
+        let wanted = installed(&gke, true);
+        assert_eq!(wanted.state.as_str(), "note");
+        assert!(wanted.fix.unwrap().contains(" -f manifests/chart/platforms/gke.yaml "));
+    }
+
+    #[test]
+    fn the_labels_of_the_namespace_count() {
+        let security = |level: &str| pod_security(&in_namespace(&json!({"pod-security.kubernetes.io/enforce": level})));
+        assert_eq!(
+            ["restricted", "privileged", "strict"].map(|level| security(level).state.as_str()),
+            ["ok", "ok", "medium"]
+        );
+        assert_eq!(pod_security(&empty()).state.as_str(), "ok");
+        let istio = mesh(&in_namespace(&json!({"istio-injection": "enabled"}))).unwrap();
+        assert!(istio.fix.unwrap().contains("kubectl label namespace guard istio-injection-"));
+        assert_eq!(mesh(&in_namespace(&json!({"istio-injection": "disabled"}))), None);
+    }
+}
