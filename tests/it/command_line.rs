@@ -1,6 +1,7 @@
 //! The command line: completions and manual pages name every subcommand, and the plugin's name works.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
@@ -148,5 +149,23 @@ fn a_wait_says_what_its_exit_codes_mean_and_needs_a_cluster_and_a_condition() {
             output.status.code() == Some(2) && told.contains(wanted) && output.stdout.is_empty(),
             "{arguments:?} {told}"
         );
+    }
+}
+
+/// On the host network of a node, another program may have the port.
+#[test]
+fn a_port_in_use_is_an_error_that_names_the_port_and_the_way_out() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    for (port, listen, admin) in [("admission", address.as_str(), "127.0.0.1:0"), ("admin", "127.0.0.1:0", &address)] {
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_interlock"));
+        serve.args(["serve", "--listen", listen, "--admin-listen", admin, "--certs"]).arg(directory.path().join("certs"));
+        let output = serve.current_dir(directory.path()).output().unwrap();
+        let said = format!(
+            "failed to listen on {address} for the {port} port: choose another address, or stop the program that uses it"
+        );
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && error.contains(&said), "{error}");
     }
 }
