@@ -95,7 +95,7 @@ fn ports_that_cannot_work_are_refused_with_the_reason() {
 fn labels_and_annotations_reach_every_object_and_pod_but_no_selector() {
     let everything = [
         "--set=commonLabels.team=platform,commonLabels.app\\.kubernetes\\.io/version=ours",
-        "--set=commonAnnotations.contact=oncall,commonAnnotations.helm\\.sh/hook=ours",
+        "--set=commonAnnotations.contact=oncall,commonAnnotations.admissions\\.enforcer/disabled=ours",
         "--set=serviceAccount.annotations.role=reader,serviceAccount.annotations.contact=iam",
         "--set=monitoring.serviceMonitor.enabled=true,monitoring.alerts.enabled=true,monitoring.dashboard.enabled=true",
         "--set=certificates.mode=cert-manager,protectedReleases=true",
@@ -120,7 +120,13 @@ fn labels_and_annotations_reach_every_object_and_pod_but_no_selector() {
     }
     assert_eq!(object(&objects, "ServiceAccount", "interlock")["metadata"]["annotations"]["role"], "reader");
     assert_eq!(object(&objects, "Job", "interlock-uninstall")["metadata"]["annotations"]["helm.sh/hook"], "pre-delete");
-    expect_refused(&["--set=commonLabels.app\\.kubernetes\\.io/name=other"], "'/commonLabels': invalid propertyName");
+    let registered = object(&objects, "ValidatingWebhookConfiguration", "interlock");
+    assert_eq!(registered["metadata"]["annotations"]["admissions.enforcer/disabled"], "true");
+    expect_refused(&["--set=commonAnnotations.helm\\.sh/hook=pre-install"], "invalid propertyName 'helm.sh/hook'");
+    expect_refused(
+        &["--set=commonLabels.app\\.kubernetes\\.io/name=other"],
+        "invalid propertyName 'app.kubernetes.io/name'",
+    );
 }
 
 #[test]

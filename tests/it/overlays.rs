@@ -19,7 +19,7 @@ fn every_overlay_renders_the_same_with_the_kubectl_of_the_oldest_and_of_the_newe
         .map(|kubernetes| (kubernetes, assets::kustomize(kubernetes).unwrap_or_else(|error| panic!("{error}"))));
     let mut overlays: Vec<_> =
         fs::read_dir(repository("manifests/overlays")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert!(overlays.len() >= PRESETS.len() + 5, "{overlays:?}");
+    assert!(overlays.len() >= PRESETS.len() + 4, "{overlays:?}");
     overlays.push(repository("manifests/base"));
     for overlay in overlays {
         let rendered = programs.each_ref().map(|(kubernetes, program)| {

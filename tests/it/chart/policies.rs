@@ -148,8 +148,8 @@ fn every_policy_of_the_repository_is_rendered() {
         accepted(&[&format!("--set-file=policies.cluster={policy}/cluster.yaml")]);
     }
     accepted(&[
+        "--set-file=policies.cluster=tests/policies/good/cluster.yaml",
         "--set-file=policies.namespaces.shop=tests/policies/good/namespaces/shop.yaml",
-        "--set=policies.cluster.delegate={manual-edit}",
     ]);
 }
 
