@@ -49,7 +49,7 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
     for list in [&file.managers, &file.tools, &file.controllers].into_iter().flatten() {
         names.list(&list.value, Domain::User, "so the list names nobody");
     }
-    accounts::check(file, &mut names);
+    accounts::check(file, home, &mut names);
     for ignored in file.ignore.iter().flat_map(|ignore| &ignore.value) {
         let target = ignored.target.as_ref().map(|at| &at.value);
         let globs = target.into_iter().flat_map(|target| {
@@ -103,7 +103,6 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
             names.name(kind, Domain::Kind, "so the resource is never found");
         }
         cases::check(*rule, &settings.value, home, is_read, &mut names);
-        accounts::check_cases(file, &settings.value, home, &mut names);
     }
 }
 

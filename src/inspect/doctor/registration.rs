@@ -176,7 +176,9 @@ fn shipped(text: &str, namespace: &str) -> Option<Value> {
             entry["failurePolicy"] = FAIL.into();
         }
     }
-    shipped["metadata"].as_object_mut()?.remove("annotations");
+    if let Some(annotations) = shipped["metadata"]["annotations"].as_object_mut() {
+        annotations.remove(OPEN_UNTIL_CALLED);
+    }
     Some(shipped)
 }
 
@@ -286,7 +288,7 @@ fn open_until_called(wanted: &mut Value) -> Option<()> {
         }
     }
     if !open.is_empty() {
-        wanted["metadata"]["annotations"] = json!({OPEN_UNTIL_CALLED: open.join(",")});
+        wanted["metadata"]["annotations"][OPEN_UNTIL_CALLED] = open.join(",").into();
     }
     Some(())
 }

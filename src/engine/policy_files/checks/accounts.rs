@@ -5,7 +5,7 @@ use super::names::{Names, is_literal, language};
 use crate::engine::object::{SERVICE_ACCOUNT_PREFIX, is_dns_label};
 use crate::engine::policy::PipelineHolder;
 use crate::engine::policy_files::file::{
-    AtLeastOne, GlobList, PipelineFile, PipelineName, PolicyFile, RuleFile, Spanned, nearest_to,
+    AtLeastOne, GlobList, PipelineFile, PipelineName, PolicyFile, Spanned, nearest_to,
 };
 
 /// The group of every user that the API server knows.
@@ -14,8 +14,8 @@ const EVERYBODY: &str = "system:authenticated";
 /// The namespace of a client that names none.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Checks both lists.
-pub(super) fn check(file: &PolicyFile, names: &mut Names<'_, '_>) {
+/// Checks both lists, and the cases for pipelines; `home` is the namespace whose policy it is.
+pub(super) fn check(file: &PolicyFile, home: Option<&str>, names: &mut Names<'_, '_>) {
     if let Some(platform) = &file.platform {
         names.list(&platform.value, Domain::User, "so the list names nobody");
         for (span, glob) in &platform.value.globs {
@@ -29,16 +29,19 @@ pub(super) fn check(file: &PolicyFile, names: &mut Names<'_, '_>) {
         report_duplicate(pipeline, &pipelines[..index], names);
         check_pipeline(pipeline, names);
     }
+    // The policy of a namespace does not know the list.
+    if home.is_none() {
+        check_cases(file, names);
+    }
 }
 
-/// Warns of cases for pipelines that the cluster policy does not list. The policy of a namespace does not know the list.
-pub(super) fn check_cases(file: &PolicyFile, rule: &RuleFile, home: Option<&str>, names: &mut Names<'_, '_>) {
-    if home.is_some() {
-        return;
-    }
+/// Warns of cases for pipelines that are not listed.
+fn check_cases(file: &PolicyFile, names: &mut Names<'_, '_>) {
     let pipelines = file.pipelines.iter().flat_map(|at| &at.value).filter_map(|pipeline| pipeline.name.as_ref());
     let listed: Vec<_> = pipelines.map(|name| name.value.0.as_str()).collect();
-    let conditions = rule.cases.iter().flat_map(|cases| &cases.value).filter_map(|case| case.when.as_ref());
+    let rules = file.rules.iter().flat_map(|rules| &rules.value.0).map(|(_, rule)| &rule.value);
+    let cases = rules.filter_map(|rule| rule.cases.as_ref()).flat_map(|cases| &cases.value);
+    let conditions = cases.filter_map(|case| case.when.as_ref());
     for list in conditions.filter_map(|when| when.value.pipelines.as_ref()) {
         for (span, name) in &list.value.0.globs {
             if is_literal(name) && !listed.contains(&name.as_str()) {
@@ -92,10 +95,9 @@ fn check_pipeline(pipeline: &PipelineFile, names: &mut Names<'_, '_>) {
         }
     }
     warn_of_everybody(pipeline, name, names);
-    if let Some(at) = holder.as_ref() {
-        if let Some(doubt) = doubt_of_holder(&at.value) {
-            names.problems.warn(at.span, doubt);
-        }
+    let doubt = |at: &Spanned<PipelineHolder>| Some((at.span, doubt_of_holder(&at.value)?));
+    if let Some((span, doubt)) = holder.as_ref().and_then(doubt) {
+        names.problems.warn(span, doubt);
     }
 }
 

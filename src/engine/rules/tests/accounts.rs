@@ -160,8 +160,8 @@ fn patched(cluster: &mut Cluster, user: &str, old: Option<&Rec>, new: &Rec) -> O
     let replayed = cluster.replayed(user, old.map(Rec::object), new.object());
     assert!(replayed.allowed, "{user}: {:?}", replayed.violations);
     let patch = serde_json::to_value(replayed.patch).unwrap();
-    let operations = patch.as_array().into_iter().flatten();
-    operations.cloned().find(|operation| operation["path"] == "/metadata/annotations/interlock.dev~1pipeline")
+    let is_stamp = |operation: &&Value| operation["path"] == "/metadata/annotations/interlock.dev~1pipeline";
+    patch.as_array().into_iter().flatten().find(is_stamp).cloned()
 }
 
 #[test]

@@ -230,10 +230,10 @@ fn without_a_replica_that_answers_nothing_is_printed_that_fails_closed() {
         assert_eq!(with_policy(&open["items"][0], FAIL), ["probes.interlock.dev"]);
         assert_eq!(with_policy(&open["items"][1], FAIL), ["stamp.probes.interlock.dev"]);
         assert_eq!(open["items"][0]["metadata"]["annotations"][OPEN_UNTIL_CALLED], closed.join(","));
-        assert_eq!(open["items"][1]["metadata"].get("annotations"), None);
+        assert_eq!(open["items"][1]["metadata"]["annotations"], json!({"admissions.enforcer/disabled": "true"}));
         let answered = repair("guard", validating, mutating, true);
         assert_eq!(with_policy(&answered["items"][0], FAIL), [&closed[..], &["probes.interlock.dev"]].concat());
-        assert_eq!(answered["items"][0]["metadata"].get("annotations"), None);
+        assert_eq!(answered["items"][0]["metadata"]["annotations"], json!({"admissions.enforcer/disabled": "true"}));
     }
 }
 
