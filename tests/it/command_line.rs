@@ -160,7 +160,9 @@ fn a_port_in_use_is_an_error_that_names_the_port_and_the_way_out() {
     let directory = tempfile::tempdir().unwrap();
     for (port, listen, admin) in [("admission", address.as_str(), "127.0.0.1:0"), ("admin", "127.0.0.1:0", &address)] {
         let mut serve = Command::new(env!("CARGO_BIN_EXE_interlock"));
-        serve.args(["serve", "--listen", listen, "--admin-listen", admin, "--certs"]).arg(directory.path().join("certs"));
+        serve
+            .args(["serve", "--listen", listen, "--admin-listen", admin, "--certs"])
+            .arg(directory.path().join("certs"));
         let output = serve.current_dir(directory.path()).output().unwrap();
         let said = format!(
             "failed to listen on {address} for the {port} port: choose another address, or stop the program that uses it"

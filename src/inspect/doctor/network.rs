@@ -111,7 +111,10 @@ mod tests {
         assert!(admits_everybody(&[some.clone(), numbered.clone()], &elsewhere));
         assert!(!is_open(&[some.clone(), numbered]));
         elsewhere["spec"]["hostNetwork"] = true.into();
-        assert!(admits_everybody(std::slice::from_ref(&some), &elsewhere), "policies have no effect on the host network");
+        assert!(
+            admits_everybody(std::slice::from_ref(&some), &elsewhere),
+            "policies have no effect on the host network"
+        );
         let egress = json!({"spec": {"podSelector": {}, "policyTypes": ["Egress"]}});
         assert!(is_open(&[egress]), "it says nothing about ingress");
     }
