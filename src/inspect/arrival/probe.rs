@@ -126,6 +126,12 @@ impl Passage {
         }
     }
 
+    /// Whether the API server sent the probe to Interlock, or would have done so.
+    #[must_use]
+    pub(crate) fn shows_the_way(&self) -> bool {
+        matches!(self, Self::Arrived | Self::Failed(_) | Self::Silent)
+    }
+
     /// What blocks the way, if the response shows it.
     #[must_use]
     pub(crate) fn obstacle(&self) -> Option<Obstacle> {

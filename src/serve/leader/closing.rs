@@ -138,6 +138,10 @@ impl Closing<'_> {
         memory.probed = Some((Instant::now(), arrived));
         self.metrics.set_proof(half, arrived);
         if let Some(problem) = passage.problem() {
+            // Nothing depends on a probe that was never on its way: the API server restarts, or lacks the definition.
+            if waiting.is_empty() && !passage.shows_the_way() {
+                return;
+            }
             let obstacle = passage.obstacle();
             let usual = obstacle.map(Obstacle::usual_cause).unwrap_or_default();
             let why = format!("{problem}. {usual}");

@@ -87,21 +87,22 @@ fn entries_fail_closed_only_after_the_api_server_has_reached_a_replica() {
 
     upgrade_after_the_proof(&cluster, &helm);
     upgrade_before_the_proof(&cluster, &helm);
+    upgrade_to_another_port(&cluster, &helm);
     let (count, failed) = work.stop();
     assert!(failed.is_empty(), "{} of {count} operations failed, such as\n{}", failed.len(), failed[0]);
     progress(&format!("{count} operations of helm, none failed"));
 }
 
+/// Prints the failure policy of an entry that fails closed, at each change of the configuration.
+fn watched_policy(cluster: &Cluster) -> Running {
+    let policy =
+        "--output=jsonpath={.webhooks[?(@.name==\"create-delete.records.interlock.dev\")].failurePolicy}{\"\\n\"}";
+    Running::spawn(cluster.kubectl().command(&["get", "validatingwebhookconfiguration/interlock", "--watch", policy]))
+}
+
 /// An upgrade that changes no Service, port or host network opens nothing.
 fn upgrade_after_the_proof(cluster: &Cluster, helm: &Helm) {
-    let policies =
-        "--output=jsonpath={.webhooks[?(@.name==\"create-delete.records.interlock.dev\")].failurePolicy}{\"\\n\"}";
-    let watch = Running::spawn(cluster.kubectl().command(&[
-        "get",
-        "validatingwebhookconfiguration/interlock",
-        "--watch",
-        policies,
-    ]));
+    let watch = watched_policy(cluster);
     upgrade(helm, &["--set=podAnnotations.round=two"]);
     assert!(cluster.open_entries().is_empty());
     cluster.await_ready(2);
@@ -123,6 +124,16 @@ fn upgrade_before_the_proof(cluster: &Cluster, helm: &Helm) {
     assert_eq!(cluster.open_entries(), CLOSING, "closed by an upgrade, without a proof");
     cluster.block_way(false);
     cluster.await_closed();
+}
+
+/// An upgrade to another port opens the entries until a review has arrived there.
+fn upgrade_to_another_port(cluster: &Cluster, helm: &Helm) {
+    let watch = watched_policy(cluster);
+    upgrade(helm, &["--set=ports.webhook=9443"]);
+    cluster.await_closed();
+    let seen = watch.kill();
+    let policies: Vec<_> = seen.stdout.lines().collect();
+    assert!(policies.first() == Some(&"Fail") && policies.contains(&"Ignore"), "{seen}");
 }
 
 fn upgrade(helm: &Helm, more: &[&str]) {

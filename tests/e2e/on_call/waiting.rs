@@ -189,6 +189,20 @@ fn a_stuck_release_ends_the_wait_with_the_next_step_of_status() {
     bob.ends(&[&impatiently], 0, "/demo is free: deployed, revision 2");
 }
 
+/// The command with SIGINT as a terminal leaves it. A shell starts what runs in its background with SIGINT ignored, and every process
+/// below inherits that.
+fn interruptible(command: &Command) -> Command {
+    let mut with_default = Command::new("env");
+    with_default.arg("--default-signal=INT").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => with_default.env(name, value),
+            None => with_default.env_remove(name),
+        };
+    }
+    with_default
+}
+
 #[test]
 fn a_release_that_does_not_exist_is_free_and_may_be_waited_for() {
     let namespace = Namespace::new(Plane::without_webhook(), "wait-absent");
@@ -200,7 +214,7 @@ fn a_release_that_does_not_exist_is_free_and_may_be_waited_for() {
     ended(run(elsewhere, DEADLINE), 0, "wait-nowhere/demo is free: there is no record of it\n");
 
     let mut waits = vec![bob.spawn("deployed"), bob.spawn("1.0.0")];
-    let interrupted = bob.spawn("deployed");
+    let interrupted = Running::spawn(interruptible(&bob.command(&["--until=deployed", TIMEOUT, "-o", "json"])));
     // For so long, the others have waited.
     let silent =
         bob.ends(&["--until=1.0.0", "--timeout=3s"], 3, "/demo is not deployed at 1.0.0: there is no record of it\n");
