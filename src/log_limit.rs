@@ -15,7 +15,7 @@ pub(crate) static OF_CLIENTS: LogLimit = LogLimit::new();
 
 /// Which kinds of lines were logged recently.
 ///
-/// ```ignore
+/// ```text
 /// static LIMIT: LogLimit = LogLimit::new();
 /// if let Some(suppressed) = LIMIT.admit("not a review") {
 ///     tracing::warn!(suppressed, %error, "a body is not a review");

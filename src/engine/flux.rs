@@ -6,13 +6,14 @@ mod driver;
 mod duration;
 mod kube_config;
 mod name;
+mod pattern;
 mod selector;
 mod spec;
 
 use jiff::SignedDuration;
 use serde::Deserialize;
 
-pub(crate) use drift::{DeclaredObject, DriftDetection};
+pub(crate) use drift::{DeclaredObject, DriftDetection, IgnoredFields};
 pub(crate) use driver::Driver;
 pub(crate) use kube_config::KubeConfig;
 pub(crate) use name::shortened_release_name;

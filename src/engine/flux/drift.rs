@@ -6,24 +6,15 @@
 use std::collections::BTreeMap;
 
 use jsonptr::PointerBuf;
-use regex::RegexBuilder;
 use serde::Deserialize;
 
+use super::pattern::{self, PatternMatch};
 use super::selector;
 use crate::engine::effort::{Effort, OverBudget};
 use crate::engine::json::null_is_default;
 
 /// The label or annotation of an object that Flux does not check for drift, and its value in any case of letters.
 const SWITCH: (&str, &str) = ("helm.toolkit.fluxcd.io/driftDetection", "disabled");
-
-/// The longest regular expression. One of a megabyte takes a hundred megabytes to parse.
-const MAX_PATTERN_BYTES: usize = 4 << 10;
-
-/// The largest program of a regular expression, in bytes. Names and kinds take a few hundred.
-const MAX_PROGRAM_BYTES: usize = 1 << 17;
-
-/// The steps to compile such a regular expression and to match a name with it.
-const PATTERN_STEPS: u64 = 2_000_000;
 
 /// The steps to compare a pointer with all fields that a write changes. A change lists a thousand at most.
 const POINTER_STEPS: u64 = 20_000;
@@ -86,22 +77,46 @@ impl DeclaredObject<'_> {
     }
 }
 
+/// The fields of an object that Flux leaves as they are.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct IgnoredFields {
+    /// Fields below a pointer are ignored too.
+    pub pointers: Vec<PointerBuf>,
+    /// The first pattern or selector that cannot be used, for example `spec.driftDetection.ignore[0].target.name`. Its entry
+    /// excepts nothing.
+    pub unusable: Option<String>,
+}
+
+/// Whether an entry is about an object.
+enum TargetMatch {
+    Matches,
+    Differs,
+    /// The name of a field that cannot be used.
+    Unusable(&'static str),
+}
+
 impl DriftDetection {
-    /// The fields of an object that Flux leaves as they are. Fields below them count too.
+    /// The fields of an object that Flux leaves as they are.
     ///
     /// # Errors
     /// [`OverBudget`] if the rules take more work than is left.
-    pub fn ignored(&self, object: &DeclaredObject<'_>, effort: &Effort) -> Result<Vec<PointerBuf>, OverBudget> {
+    pub fn ignored(&self, object: &DeclaredObject<'_>, effort: &Effort) -> Result<IgnoredFields, OverBudget> {
         if object.is_unchecked() {
-            return Ok(vec![PointerBuf::root()]);
+            return Ok(IgnoredFields { pointers: vec![PointerBuf::root()], unusable: None });
         }
-        let mut ignored = Vec::new();
-        for DriftIgnore { paths, target } in &self.ignore {
-            if target.as_ref().map_or(Ok(true), |target| target.matches(object, effort))? {
-                for path in paths {
-                    effort.take_text(path, RULE_STEPS)?;
-                    effort.take(POINTER_STEPS)?;
-                    ignored.extend(PointerBuf::parse(path.as_str()).ok());
+        let mut ignored = IgnoredFields::default();
+        for (index, DriftIgnore { paths, target }) in self.ignore.iter().enumerate() {
+            match target.as_ref().map_or(Ok(TargetMatch::Matches), |target| target.matches(object, effort))? {
+                TargetMatch::Differs => {}
+                TargetMatch::Unusable(field) => {
+                    ignored.unusable.get_or_insert_with(|| format!("spec.driftDetection.ignore[{index}].target.{field}"));
+                }
+                TargetMatch::Matches => {
+                    for path in paths {
+                        effort.take_text(path, RULE_STEPS)?;
+                        effort.take(POINTER_STEPS)?;
+                        ignored.pointers.extend(PointerBuf::parse(path.as_str()).ok());
+                    }
                 }
             }
         }
@@ -110,42 +125,37 @@ impl DriftDetection {
 }
 
 impl DriftTarget {
-    fn matches(&self, object: &DeclaredObject<'_>, effort: &Effort) -> Result<bool, OverBudget> {
+    fn matches(&self, object: &DeclaredObject<'_>, effort: &Effort) -> Result<TargetMatch, OverBudget> {
         let DeclaredObject { group, version, kind, namespace, name, labels, annotations } = object;
-        for (pattern, text) in [
-            (&self.kind, kind),
-            (&self.name, name),
-            (&self.namespace, namespace),
-            (&self.group, group),
-            (&self.version, version),
+        for (field, pattern, text) in [
+            ("kind", &self.kind, kind),
+            ("name", &self.name, name),
+            ("namespace", &self.namespace, namespace),
+            ("group", &self.group, group),
+            ("version", &self.version, version),
         ] {
-            if !is_match(pattern, text, effort)? {
-                return Ok(false);
+            match pattern::matches(pattern, text, effort)? {
+                PatternMatch::Matches => {}
+                PatternMatch::Differs => return Ok(TargetMatch::Differs),
+                PatternMatch::Unusable => return Ok(TargetMatch::Unusable(field)),
             }
         }
-        for (selector, map) in [(&self.label_selector, labels), (&self.annotation_selector, annotations)] {
+        for (field, selector, map) in [
+            ("labelSelector", &self.label_selector, labels),
+            ("annotationSelector", &self.annotation_selector, annotations),
+        ] {
             effort.take_text(selector, RULE_STEPS)?;
-            if !selector.is_empty() && selector::matches(selector, map) != Some(true) {
-                return Ok(false);
+            if selector.is_empty() {
+                continue;
+            }
+            match selector::matches(selector, map) {
+                Some(true) => {}
+                Some(false) => return Ok(TargetMatch::Differs),
+                None => return Ok(TargetMatch::Unusable(field)),
             }
         }
-        Ok(true)
+        Ok(TargetMatch::Matches)
     }
-}
-
-/// Whether a text as a whole matches a regular expression. One that cannot be compiled matches nothing: Flux gives up on it too.
-fn is_match(pattern: &str, text: &str, effort: &Effort) -> Result<bool, OverBudget> {
-    effort.take_text(pattern, RULE_STEPS)?;
-    if pattern.is_empty() || (pattern == text && pattern.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
-        return Ok(true);
-    }
-    if pattern.len() > MAX_PATTERN_BYTES {
-        return Ok(false);
-    }
-    effort.take(PATTERN_STEPS)?;
-    let anchored = format!("^(?:{pattern})$");
-    let compiled = RegexBuilder::new(&anchored).size_limit(MAX_PROGRAM_BYTES).dfa_size_limit(MAX_PROGRAM_BYTES).build();
-    Ok(compiled.is_ok_and(|compiled| compiled.is_match(text)))
 }
 
 #[cfg(test)]
@@ -156,7 +166,7 @@ mod tests {
 
     fn ignored(rules: Value, object: &DeclaredObject<'_>, effort: &Effort) -> Result<Vec<String>, OverBudget> {
         let read: DriftDetection = serde_json::from_value(json!({"mode": "enabled", "ignore": rules})).unwrap();
-        Ok(read.ignored(object, effort)?.iter().map(ToString::to_string).collect())
+        Ok(read.ignored(object, effort)?.pointers.iter().map(ToString::to_string).collect())
     }
 
     fn web() -> DeclaredObject<'static> {
@@ -223,7 +233,7 @@ mod tests {
 
     #[test]
     fn many_and_large_rules_are_bounded_by_the_effort() {
-        let rule = json!({"paths": ["/spec"], "target": {"name": "(a|b)*\\w{9}"}});
+        let rule = json!({"paths": ["/spec"], "target": {"name": "(a|b)*".repeat(170)}});
         let effort = Effort::of_review();
         assert_eq!(ignored(vec![rule; 2_000].into(), &web(), &effort), Err(OverBudget));
         let long = json!([{"paths": ["/spec"], "target": {"labelSelector": "a,".repeat(1 << 20)}}]);

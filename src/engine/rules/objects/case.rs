@@ -53,6 +53,8 @@ pub(crate) struct OwnershipConflict {
     pub(crate) in_flight: bool,
     /// The record that declares them; `None` for a profile.
     pub(crate) declaring: Option<DeclaringRelease>,
+    /// An exception of the HelmRelease that excepts nothing, because it cannot be used.
+    pub(crate) unusable_exception: Option<String>,
 }
 
 /// The record that says what a release declares, and of which objects.
@@ -170,6 +172,7 @@ impl<'a> ObjectCase<'a> {
                     fields,
                     in_flight: false,
                     declaring: None,
+                    unusable_exception: None,
                 }))
             }
         }
@@ -254,6 +257,7 @@ impl<'a> ObjectCase<'a> {
                 target_namespace: target_namespace.to_owned(),
                 marks: marks.clone(),
             }),
+            unusable_exception: None,
         }))
     }
 

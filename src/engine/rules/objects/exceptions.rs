@@ -10,11 +10,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use jsonptr::PointerBuf;
 use serde_json::{Map, Value};
 
 use super::case::{DeclaringRelease, ObjectCase, OwnershipConflict};
-use crate::engine::flux::{DeclaredObject, Driver};
+use crate::engine::flux::{DeclaredObject, Driver, IgnoredFields};
 use crate::engine::json::FieldPath;
 use crate::engine::managed::{Mark, Marks};
 use crate::engine::object::group_of;
@@ -52,7 +51,8 @@ impl ObjectCase<'_> {
         };
         let is_excepted = |field: &FieldPath| is_content(field, &declaring.marks) && are_all_over(&ignored, field);
         let fields = self.changed_in_manifest(&declaring.marks, document, &is_excepted);
-        Ok(fields.map(|fields| Cow::Owned(OwnershipConflict { fields, ..conflict.clone() })))
+        let unusable_exception = unusable_exception(&drivers, &ignored);
+        Ok(fields.map(|fields| Cow::Owned(OwnershipConflict { fields, unusable_exception, ..conflict.clone() })))
     }
 
     /// The refusal, or a warning if the HelmRelease is suspended and the policy leaves its objects to people then.
@@ -126,10 +126,18 @@ fn is_content(field: &FieldPath, marks: &Marks) -> bool {
     }
 }
 
-/// Whether each of several lists of pointers has one to a field, or to one above it.
-fn are_all_over(ignored: &[Vec<PointerBuf>], field: &FieldPath) -> bool {
+/// Whether each of several HelmReleases ignores a field, or one above it.
+fn are_all_over(ignored: &[IgnoredFields], field: &FieldPath) -> bool {
     let field = field.pointer();
-    ignored.iter().all(|pointers| pointers.iter().any(|pointer| field.starts_with(pointer)))
+    ignored.iter().all(|ignored| ignored.pointers.iter().any(|pointer| field.starts_with(pointer)))
+}
+
+/// `spec.driftDetection.ignore[0].target.name of HelmRelease shop/web`: the first exception that cannot be used.
+fn unusable_exception(drivers: &[&Driver], ignored: &[IgnoredFields]) -> Option<String> {
+    drivers.iter().zip(ignored).find_map(|(driver, ignored)| {
+        let field = ignored.unusable.as_ref()?;
+        Some(format!("{field} of HelmRelease {}/{}", driver.namespace, driver.name))
+    })
 }
 
 #[cfg(test)]
