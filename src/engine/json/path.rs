@@ -16,7 +16,7 @@ pub enum Segment {
     /// An item of a list.
     Item {
         index: usize,
-        /// The identifier of the item, `web` or `80/TCP`, in lists whose order does not matter.
+        /// The name of the item, `web` or `80/TCP`, in a list whose items have names. It is shown to people.
         key: Option<String>,
     },
 }

@@ -3,6 +3,8 @@
 //! Source: `x-kubernetes-list-type`, `x-kubernetes-map-type` and the type `Quantity` in the OpenAPI of Kubernetes 1.37. Left
 //! out are fields of a status, and fields inside of lists without keys, because such a list is one value.
 
+use super::declared::ItemKey;
+
 /// What is known about the fields of an object.
 #[derive(Debug, PartialEq)]
 pub(super) struct Schema {
@@ -145,6 +147,18 @@ impl<'d> Place<'d> {
         }
         let here = |(parent, name, _): &&KeyedList| *name == self.name && [ANY, self.parent].contains(parent);
         self.schema.lists.iter().find(here).map(|(_, _, keys)| *keys)
+    }
+
+    /// Whether these keys of the list here are names. Other keys, and the items of other sets, can be secrets.
+    pub(super) fn has_names(self, key: &ItemKey) -> bool {
+        match key {
+            ItemKey::Members(members) => {
+                let names = self.list_keys().unwrap_or_default();
+                members.iter().all(|(name, _)| names.contains(&name.as_str()))
+            }
+            ItemKey::Value(_) => self.is_finalizers(),
+            ItemKey::Index(_) => false,
+        }
     }
 
     pub(super) fn item_rule(self) -> ItemRule {

@@ -215,7 +215,7 @@ fn a_list_inside_an_item_of_a_custom_resource_is_keyed_by_managed_fields_too() {
     let declared = part(json!([one]));
     assert_eq!(changed_in_spec(&declared, &written, &declared, &part(json!([two, one]))), [""; 0]);
     let edited = part(json!([{"port": 80, "host": "b"}]));
-    assert_eq!(changed_in_spec(&declared, &written, &declared, &edited), ["spec.parts[1].rules[80].host"]);
+    assert_eq!(changed_in_spec(&declared, &written, &declared, &edited), ["spec.parts[0].rules[0].host"]);
 }
 
 #[test]
@@ -235,7 +235,31 @@ fn a_custom_resource_has_a_list_of_owners_that_only_its_metadata_closes() {
         |uids: &[u64]| json!({"ownerReferences": uids.iter().map(|uid| json!({"uid": uid})).collect::<Value>()});
     let written = json!({"f:ownerReferences": {"k:{\"uid\":1}": {"f:uid": {}}}});
     assert_eq!(changed_in_spec(&owners(&[1]), &written, &owners(&[1]), &owners(&[1, 2])), [""; 0]);
-    assert_eq!(changed_in_spec(&owners(&[1]), &written, &owners(&[1, 2]), &owners(&[2])), ["spec.ownerReferences[1]"]);
+    assert_eq!(changed_in_spec(&owners(&[1]), &written, &owners(&[1, 2]), &owners(&[2])), ["spec.ownerReferences[0]"]);
+}
+
+#[test]
+fn items_are_shown_by_their_names_and_never_by_other_values() {
+    for (spec, written, changed, shown) in [
+        // A set.
+        (json!({"tokens": ["hunter2A"]}), json!({"f:tokens": {"v:\"hunter2A\"": {}}}), json!({"tokens": []}), "spec.tokens[0]"),
+        // A key that is no name of such a list.
+        (
+            json!({"env": [{"token": "hunter2A", "x": 1}]}),
+            json!({"f:env": {"k:{\"token\":\"hunter2A\"}": {".": {}, "f:token": {}, "f:x": {}}}}),
+            json!({"env": [{"token": "hunter2A", "x": 2}]}),
+            "spec.env[0].x",
+        ),
+        (
+            json!({"env": [{"name": "MODE", "value": "1"}]}),
+            json!({"f:env": {"k:{\"name\":\"MODE\"}": {".": {}, "f:name": {}, "f:value": {}}}}),
+            json!({"env": [{"name": "MODE", "value": "2"}]}),
+            "spec.env[MODE]",
+        ),
+    ] {
+        let found = changed_in_spec(&spec, &written, &spec, &changed);
+        assert!(found.iter().all(|path| path.starts_with(shown)) && !found.is_empty(), "{found:?}");
+    }
 }
 
 #[test]

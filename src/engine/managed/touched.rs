@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::declared::{Declared, ItemKey, View};
 use super::delta::{Delta, DifferingItem, between};
 use super::list_items::{ListItem, Pair, has_repeated_keys, matched};
-use super::schema::{ItemRule, Place};
+use super::schema::{BUILT_IN, ItemRule, Place};
 use super::semantics;
 use crate::engine::effort::Effort;
 use crate::engine::json::cursor::{self, Member};
@@ -204,12 +204,14 @@ fn compare_items(
         found.push(path);
     }
     let differing: HashMap<_, _> = differing.iter().map(|item| (item.index, &item.delta)).collect();
+    let place = place_of(path);
     for ((key, declared), pairs) in keys.iter().zip(matches) {
         for (old, new) in pairs {
             let Some(ListItem { index, .. }) = new.or(old) else {
                 continue;
             };
-            let path = path.then(Segment::Item { index: *index, key: key.display() });
+            let key = key.display().filter(|_| place.has_names(key));
+            let path = path.then(Segment::Item { index: *index, key });
             let known = differing.get(index).filter(|_| old.is_some_and(|old| old.index == *index));
             match (new, known) {
                 (None, _) => found.push(&path),
@@ -218,6 +220,13 @@ fn compare_items(
             }
         }
     }
+}
+
+/// Where a list is, by the table of Kubernetes' own kinds: custom resources use its names for the same lists.
+fn place_of(path: &FieldPath) -> Place<'_> {
+    let mut fields = path.fields().rev();
+    let name = fields.next().unwrap_or_default();
+    Place { schema: &BUILT_IN, parent: fields.next().unwrap_or_default(), name }
 }
 
 /// Whether the new items are neither in the declared order nor in the old one. `matches` are in the declared order.
