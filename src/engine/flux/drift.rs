@@ -109,7 +109,9 @@ impl DriftDetection {
             match target.as_ref().map_or(Ok(TargetMatch::Matches), |target| target.matches(object, effort))? {
                 TargetMatch::Differs => {}
                 TargetMatch::Unusable(field) => {
-                    ignored.unusable.get_or_insert_with(|| format!("spec.driftDetection.ignore[{index}].target.{field}"));
+                    ignored
+                        .unusable
+                        .get_or_insert_with(|| format!("spec.driftDetection.ignore[{index}].target.{field}"));
                 }
                 TargetMatch::Matches => {
                     for path in paths {

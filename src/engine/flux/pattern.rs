@@ -8,7 +8,9 @@ use std::sync::LazyLock;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use regex::bytes::{Regex, RegexBuilder};
-use regex_syntax::ast::{self, Ast, ClassSetItem, Flag, Flags, FlagsItemKind, GroupKind, RepetitionKind, RepetitionRange};
+use regex_syntax::ast::{
+    self, Ast, ClassSetItem, Flag, Flags, FlagsItemKind, GroupKind, RepetitionKind, RepetitionRange,
+};
 
 use crate::engine::effort::{Effort, OverBudget};
 

@@ -242,7 +242,12 @@ fn a_custom_resource_has_a_list_of_owners_that_only_its_metadata_closes() {
 fn items_are_shown_by_their_names_and_never_by_other_values() {
     for (spec, written, changed, shown) in [
         // A set.
-        (json!({"tokens": ["hunter2A"]}), json!({"f:tokens": {"v:\"hunter2A\"": {}}}), json!({"tokens": []}), "spec.tokens[0]"),
+        (
+            json!({"tokens": ["hunter2A"]}),
+            json!({"f:tokens": {"v:\"hunter2A\"": {}}}),
+            json!({"tokens": []}),
+            "spec.tokens[0]",
+        ),
         // A key that is no name of such a list.
         (
             json!({"env": [{"token": "hunter2A", "x": 1}]}),

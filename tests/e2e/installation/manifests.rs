@@ -99,6 +99,48 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
+/// A pod on the host network shares no node with another replica, and no NetworkPolicy is rendered for it.
+#[track_caller]
+fn check_network(what: &str, is_on_host: bool, spec: &Value, objects: &[Value]) {
+    let pod = &spec["template"]["spec"];
+    assert_eq!(pod.get("hostNetwork"), is_on_host.then_some(&json!(true)), "{what}");
+    if is_on_host {
+        assert_eq!(of_kind(objects, "NetworkPolicy").count(), 0, "{what}: it would have no effect");
+        let apart = &pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
+        assert_eq!(apart["topologyKey"], "kubernetes.io/hostname", "{what}");
+        assert_eq!(apart["labelSelector"]["matchLabels"], spec["selector"]["matchLabels"], "{what}");
+    } else {
+        let policy = object(objects, "NetworkPolicy", "interlock");
+        assert_eq!(policy["spec"]["podSelector"]["matchLabels"], spec["selector"]["matchLabels"], "{what}");
+        assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress", "Egress"]), "{what}");
+    }
+}
+
+/// The only container of a pod.
+#[track_caller]
+fn check_container(what: &str, pod: &Value) {
+    let containers = pod["containers"].as_array().unwrap();
+    assert_eq!(containers.len(), 1, "{what}");
+    let container = &containers[0];
+    assert_eq!(
+        (&pod["securityContext"], &container["securityContext"]),
+        (&if what == "overlays/openshift" { ANY_ACCOUNT.value() } else { POD.value() }, &CONTAINER.value()),
+        "{what}"
+    );
+    assert!(container["resources"]["requests"]["memory"].is_string(), "{what}");
+    assert!(container["resources"]["limits"]["memory"].is_string(), "{what}");
+    assert_eq!(container["resources"]["limits"].get("cpu"), None, "{what}");
+    for (probe, path) in [("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")] {
+        assert_eq!(container[probe]["httpGet"], json!({"path": path, "port": "admin"}), "{what}");
+    }
+    let image = container["image"].as_str().unwrap();
+    assert_eq!(image.replace(REGISTRY, ""), format!("interlock:{}", env!("CARGO_PKG_VERSION")), "{what}");
+    // Every variable is one that `serve` knows, and there are no flags.
+    assert_eq!(container["args"], json!(["serve"]), "{what}");
+    let mounted: Vec<_> = container["volumeMounts"].as_array().unwrap().iter().collect();
+    assert!(mounted.iter().all(|mount| mount["readOnly"] == true && mount.get("subPath").is_none()), "{what}");
+}
+
 #[test]
 fn every_installation_survives_the_loss_of_a_replica_and_runs_restricted() {
     for (what, namespace, objects) in installations() {
@@ -115,17 +157,7 @@ fn every_installation_survives_the_loss_of_a_replica_and_runs_restricted() {
         let budget = object(&objects, "PodDisruptionBudget", "interlock");
         assert_eq!(budget["spec"]["selector"]["matchLabels"], spec["selector"]["matchLabels"], "{what}");
         let pod = &spec["template"]["spec"];
-        assert_eq!(pod.get("hostNetwork"), is_on_host.then_some(&json!(true)), "{what}");
-        if is_on_host {
-            assert_eq!(of_kind(&objects, "NetworkPolicy").count(), 0, "{what}: it would have no effect");
-            let apart = &pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
-            assert_eq!(apart["topologyKey"], "kubernetes.io/hostname", "{what}");
-            assert_eq!(apart["labelSelector"]["matchLabels"], spec["selector"]["matchLabels"], "{what}");
-        } else {
-            let policy = object(&objects, "NetworkPolicy", "interlock");
-            assert_eq!(policy["spec"]["podSelector"]["matchLabels"], spec["selector"]["matchLabels"], "{what}");
-            assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress", "Egress"]), "{what}");
-        }
+        check_network(&what, is_on_host, spec, &objects);
         let spread: Vec<_> = pod["topologySpreadConstraints"].as_array().unwrap().iter().collect();
         assert_eq!(spread.len(), 2, "{what}");
         assert!(
@@ -139,26 +171,7 @@ fn every_installation_survives_the_loss_of_a_replica_and_runs_restricted() {
         assert_eq!(pod["priorityClassName"], "interlock", "{what}");
         assert_eq!(pod["automountServiceAccountToken"], true, "{what}");
         assert_eq!(pod["enableServiceLinks"], false, "{what}");
-        let containers = pod["containers"].as_array().unwrap();
-        assert_eq!(containers.len(), 1, "{what}");
-        let container = &containers[0];
-        assert_eq!(
-            (&pod["securityContext"], &container["securityContext"]),
-            (&if what == "overlays/openshift" { ANY_ACCOUNT.value() } else { POD.value() }, &CONTAINER.value()),
-            "{what}"
-        );
-        assert!(container["resources"]["requests"]["memory"].is_string(), "{what}");
-        assert!(container["resources"]["limits"]["memory"].is_string(), "{what}");
-        assert_eq!(container["resources"]["limits"].get("cpu"), None, "{what}");
-        for (probe, path) in [("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")] {
-            assert_eq!(container[probe]["httpGet"], json!({"path": path, "port": "admin"}), "{what}");
-        }
-        let image = container["image"].as_str().unwrap();
-        assert_eq!(image.replace(REGISTRY, ""), format!("interlock:{}", env!("CARGO_PKG_VERSION")), "{what}");
-        // Every variable is one that `serve` knows, and there are no flags.
-        assert_eq!(container["args"], json!(["serve"]), "{what}");
-        let mounted: Vec<_> = container["volumeMounts"].as_array().unwrap().iter().collect();
-        assert!(mounted.iter().all(|mount| mount["readOnly"] == true && mount.get("subPath").is_none()), "{what}");
+        check_container(&what, pod);
         let profile = if is_on_host { "privileged" } else { "restricted" };
         assert!(
             of_kind(&objects, "Namespace")

@@ -52,9 +52,8 @@ fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
     let declared = declared(conflict);
     let mut sentence = format!("{} is managed by {}: {declared}.", case.subject(), conflict.owner);
     if let Some(exception) = &conflict.unusable_exception {
-        sentence.push_str(&format!(
-            " {exception} excepts nothing: it is longer than 1 KiB, needs Unicode, or is invalid."
-        ));
+        sentence
+            .push_str(&format!(" {exception} excepts nothing: it is longer than 1 KiB, needs Unicode, or is invalid."));
     }
     let way_out = format!("Change it through {}, or ask for a ReleaseOverride.", conflict.through);
     Refusal::new(sentence, way_out).at_fields(&conflict.fields).about(conflict.release.clone())
