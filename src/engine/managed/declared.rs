@@ -102,6 +102,18 @@ pub(super) enum View<'v> {
 }
 
 impl ItemKey {
+    /// Whether the key of an item in the list at a place is a name. Other keys, and the items of other sets, can be secrets.
+    pub(super) fn is_name(&self, place: Place<'_>) -> bool {
+        match self {
+            Self::Members(members) => {
+                let names = place.list_keys().unwrap_or_default();
+                members.iter().all(|(name, _)| names.contains(&name.as_str()))
+            }
+            Self::Value(_) => place.is_finalizers(),
+            Self::Index(_) => false,
+        }
+    }
+
     /// `web`, `80/TCP`; `None` for an index.
     pub(super) fn display(&self) -> Option<String> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);

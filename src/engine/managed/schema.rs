@@ -3,8 +3,6 @@
 //! Source: `x-kubernetes-list-type`, `x-kubernetes-map-type` and the type `Quantity` in the OpenAPI of Kubernetes 1.37. Left
 //! out are fields of a status, and fields inside of lists without keys, because such a list is one value.
 
-use super::declared::ItemKey;
-
 /// What is known about the fields of an object.
 #[derive(Debug, PartialEq)]
 pub(super) struct Schema {
@@ -149,18 +147,6 @@ impl<'d> Place<'d> {
         self.schema.lists.iter().find(here).map(|(_, _, keys)| *keys)
     }
 
-    /// Whether these keys of the list here are names. Other keys, and the items of other sets, can be secrets.
-    pub(super) fn has_names(self, key: &ItemKey) -> bool {
-        match key {
-            ItemKey::Members(members) => {
-                let names = self.list_keys().unwrap_or_default();
-                members.iter().all(|(name, _)| names.contains(&name.as_str()))
-            }
-            ItemKey::Value(_) => self.is_finalizers(),
-            ItemKey::Index(_) => false,
-        }
-    }
-
     pub(super) fn item_rule(self) -> ItemRule {
         match self.name {
             "initContainers" => ItemRule::Ordered,
@@ -179,7 +165,8 @@ impl<'d> Place<'d> {
         self.schema.quantities.iter().any(|(parent, name)| *parent == self.parent && [ANY, self.name].contains(name))
     }
 
-    fn is_finalizers(self) -> bool {
+    /// Whether items are their own keys here, and names.
+    pub(super) fn is_finalizers(self) -> bool {
         self.parent == METADATA && self.name == "finalizers"
     }
 }

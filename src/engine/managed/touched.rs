@@ -210,7 +210,7 @@ fn compare_items(
             let Some(ListItem { index, .. }) = new.or(old) else {
                 continue;
             };
-            let key = key.display().filter(|_| place.has_names(key));
+            let key = key.display().filter(|_| key.is_name(place));
             let path = path.then(Segment::Item { index: *index, key });
             let known = differing.get(index).filter(|_| old.is_some_and(|old| old.index == *index));
             match (new, known) {
