@@ -137,6 +137,16 @@ impl<'a> Namespace<'a> {
         });
     }
 
+    /// Waits until an object exists, for example `ingress/demo`. kubectl before 1.31 has no `wait --for=create`.
+    #[track_caller]
+    pub(crate) fn await_existence(&self, object: &str) {
+        let kubectl = self.kubectl("admin");
+        eventually(CONTROLLERS, &format!("{object} exists"), || {
+            let got = kubectl.run(&["get", object]);
+            if got.success() { Ok(()) } else { Err(got.stderr) }
+        });
+    }
+
     /// Waits until the Deployment has all its replicas available, or none of the newest template.
     #[track_caller]
     pub(crate) fn await_available(&self, deployment: &str) {

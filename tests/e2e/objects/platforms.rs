@@ -72,7 +72,7 @@ fn the_autoscaler_and_the_ingress_controller_of_a_cloud_work_at_rest_and_during_
         namespace.await_status(Driver::Secret, "demo", 1, "pending-install");
         // helm writes the record before the objects, and creates an Ingress last.
         namespace.await_image("demo", "registry.invalid/app:1");
-        namespace.kubectl("admin").ok(&["wait", "--for=create", "ingress/demo", "--timeout=60s"]);
+        namespace.await_existence("ingress/demo");
         expect_work_of_platforms_only(&namespace, 2, ["[foreign-edit-in-transition]"; 2]);
         namespace.ready_pods();
         install.wait(WHILE).expect_success();
