@@ -39,6 +39,9 @@ pub struct Metadata<'a> {
     pub owner_references: Option<RawObject<'a>>,
 }
 
+/// The most labels or annotations that are read: more than etcd takes, which stores at most 1.5 MiB of an object by default.
+const MAX_MEMBERS: usize = 160_000;
+
 /// Labels or annotations. An object has a few, so a search is shorter than building a tree.
 #[derive(Debug, Default)]
 pub struct StringMap<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
@@ -87,6 +90,9 @@ impl<'a> StringMap<'a> {
     fn read(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut entries = Vec::new();
         for_each_member(Cursor::new(text), |key, value| {
+            if entries.len() == MAX_MEMBERS {
+                return Err(Error::custom("more labels or annotations than an API server can store"));
+            }
             entries.push((key, string(value)?));
             Ok(())
         })?;
@@ -246,6 +252,15 @@ pub(crate) fn annotation_pointer(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_labels_than_can_be_stored_take_no_memory() {
+        let of =
+            |count: usize| format!("{{\"metadata\":{{\"labels\":{{\"a\":\"b\"{}}}}}}}", r#","":"x""#.repeat(count));
+        let (most, more) = (of(MAX_MEMBERS - 1), of(MAX_MEMBERS));
+        assert_eq!(Metadata::of(RawObject::delimited(&most)).unwrap().label("a"), Some("b"));
+        assert!(Metadata::of(RawObject::delimited(&more)).unwrap_err().to_string().contains("more labels"));
+    }
 
     #[test]
     fn only_the_metadata_is_read() {

@@ -1,10 +1,12 @@
 //! A borrowed view of an incoming AdmissionReview of `admission.k8s.io/v1`.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde::Deserialize;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
-use crate::engine::json::RawObject;
+use crate::engine::json::{RawObject, Text};
 use crate::engine::text::{MAX_NAME_BYTES, is_printable, printable};
 
 /// The longest reason why a body is no review, in bytes.
@@ -104,8 +106,34 @@ pub struct UserInfo<'a> {
     /// For example `alice` or `system:serviceaccount:flux-system:helm-controller`.
     #[serde(borrow, default)]
     pub username: Cow<'a, str>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "groups")]
     pub groups: Vec<Cow<'a, str>>,
+}
+
+/// The most groups of a user that are read. Those of a token fit into the header of a request.
+const MAX_GROUPS: usize = 20_000;
+
+fn groups<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Cow<'de, str>>, D::Error> {
+    struct Groups;
+    impl<'de> Visitor<'de> for Groups {
+        type Value = Vec<Cow<'de, str>>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(out, "at most {MAX_GROUPS} groups")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut groups = Vec::new();
+            while let Some(Text(group)) = list.next_element()? {
+                if groups.len() == MAX_GROUPS {
+                    return Err(A::Error::invalid_length(groups.len() + 1, &self));
+                }
+                groups.push(group);
+            }
+            Ok(groups)
+        }
+    }
+    deserializer.deserialize_seq(Groups)
 }
 
 /// Why a body is not a review that can be answered.
@@ -191,6 +219,17 @@ mod tests {
     const REQUEST: &str = r#"{"uid":"u1","kind":{"group":"","version":"v1","kind":"Secret"},
         "resource":{"group":"","version":"v1","resource":"secrets"},"namespace":"shop","operation":"DELETE",
         "userInfo":{"username":"alice"},"object":null,"oldObject":{"a":1},"unknown":[{}]}"#;
+
+    #[test]
+    fn the_groups_of_a_user_are_limited() {
+        let with = |count: usize| {
+            let groups = vec![r#""g""#; count].join(",");
+            review(&REQUEST.replace(r#"{"username":"alice"}"#, &format!(r#"{{"groups":[{groups}]}}"#)))
+        };
+        assert_eq!(Review::parse(with(MAX_GROUPS).as_bytes()).unwrap().request.user_info.groups.len(), MAX_GROUPS);
+        let refused = Review::parse(with(MAX_GROUPS + 1).as_bytes()).unwrap_err().to_string();
+        assert!(refused.contains("at most 20000 groups"), "{refused}");
+    }
 
     #[test]
     fn a_review_is_borrowed_and_unknown_fields_are_tolerated() {
