@@ -22,7 +22,7 @@ use release_interlock::judge::Judge;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    self, Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals, Unjudged,
+    self, Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Peer, Reviewer, Setup, Signals, Unjudged,
 };
 use release_interlock::serve::pki::{dev, tls};
 use release_interlock::serve::report::Reporter;
@@ -121,6 +121,7 @@ async fn round(reviewer: Arc<dyn Reviewer>, metrics: Arc<HttpsMetrics>, body: &B
         registry: Arc::default(),
         page: None,
         readiness: Readiness::new(),
+        peers: Arc::default(),
         limits: Limits::default(),
     };
     let bound = Bound::bind("127.0.0.1:0".parse()?, "127.0.0.1:0".parse()?).await?;
@@ -189,7 +190,7 @@ struct Uid<'a> {
 }
 
 impl Reviewer for AlwaysAllows {
-    fn answer(&self, _: Endpoint, body: Bytes, _: tokio::time::Instant) -> BoxFuture<'_, Answer> {
+    fn answer(&self, _: Endpoint, body: Bytes, _: Peer, _: tokio::time::Instant) -> BoxFuture<'_, Answer> {
         let reply = match serde_json::from_slice::<Review<'_>>(&body) {
             Ok(review) => HttpReply {
                 status: StatusCode::OK,
@@ -204,7 +205,7 @@ impl Reviewer for AlwaysAllows {
         Box::pin(std::future::ready(reply.into()))
     }
 
-    fn undecided(&self, _: Endpoint, _: &Bytes, _: Unjudged) -> Answer {
+    fn undecided(&self, _: Endpoint, _: &Bytes, _: Peer, _: Unjudged) -> Answer {
         HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }.into()
     }
 }

@@ -1,8 +1,10 @@
 //! Takes one review through the engine. The only place where the engine and a world meet.
 //!
 //! An ordinary review is a matter of microseconds and is judged at once. A large object or record can cost many milliseconds,
-//! or a second if it is hostile: each step of such a review waits for its turn at a core.
+//! or a second if it is hostile: each step of such a review waits for its turn at a core. A review that gets none, or is not done
+//! because of what it contains, is refused: whatever else goes on, size and cost must not open the guard.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,16 +12,17 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
-use crate::budget::{Budget, Busy, Holdings};
+use crate::budget::{Budget, Busy, Flow, Holdings, Peer, Price};
 use crate::engine::decide::{Step, Unjudged, decide, unjudged};
 use crate::engine::decision::{Decision, Transition};
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Evidence, Query};
-use crate::engine::facts::{Facts, Payloads, RecordBodies, RequestObjects, Subject};
+use crate::engine::facts::{Facts, Payloads, RecordBodies, RequestObjects, Subject, storing_kind};
 use crate::engine::json::{Patch, RawObject};
 use crate::engine::outcome::{Outcome, WeighedViolation};
 use crate::engine::overrides;
 use crate::engine::policy::{Accounts, Policies, Policy};
+use crate::engine::release::RecordName;
 use crate::engine::review::{BadReview, Operation, Request, Review, head_of};
 use crate::engine::stamp;
 use crate::engine::violation::ViolationKind;
@@ -30,6 +33,18 @@ const ORDINARY_BYTES: usize = 64 << 10;
 
 /// The largest bodies of records that are judged at once, in bytes of JSON: at worst some milliseconds.
 const ORDINARY_BODY_BYTES: usize = 1 << 20;
+
+/// The most steps that a review takes at once: a millisecond.
+const STEPS_AT_ONCE: u64 = 1_000_000;
+
+/// About the steps to read and compare a byte of an object.
+const TEXT_STEPS: u64 = 20;
+
+/// About the steps to inflate, read and compare a byte of a record.
+const BODY_STEPS: u64 = 30;
+
+/// About the steps to read a byte of a manifest for its workloads.
+const YAML_STEPS: u64 = 150;
 
 /// What a large object takes while its fields are compared, as a multiple of its text.
 const COMPARED_FACTOR: usize = 32;
@@ -48,12 +63,28 @@ struct Inflated {
     took: Duration,
 }
 
+/// When a review must be answered, and who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    pub deadline: Instant,
+    pub peer: Peer,
+}
+
 /// The steps of a review: at once if they are short, otherwise each in its turn.
 struct Steps<'r> {
     shared: &'r Budget,
-    user: &'r str,
+    flow: Flow<'r>,
     deadline: Instant,
     are_short: bool,
+    /// About the steps of what was sent, which say whether the review is small.
+    price: u64,
+    /// Whether the policy may say what becomes of it undecided. What is large or costs much is refused.
+    is_small: bool,
+    /// Whether it creates or deletes a record. Without a turn it is refused, and its client tries again. A client does not try an
+    /// UPDATE again, and leaves a release pending.
+    is_tried_again: bool,
+    /// About the steps of what was read for it.
+    of_answers: AtomicU64,
     effort: Effort,
     /// The memory of the review.
     holdings: Holdings,
@@ -99,14 +130,14 @@ impl Judge {
     pub async fn parse<'b>(
         &self,
         body: &'b [u8],
-        deadline: Instant,
+        call: impl Into<Call>,
     ) -> Result<Result<Review<'b>, BadReview>, Unjudged> {
         if body.len() <= ORDINARY_BYTES {
             return Ok(Review::parse(body));
         }
         let head = head_of(body);
         let user = head.as_ref().map(|head| head.user_info.username.as_ref()).unwrap_or_default();
-        Steps::new(&self.shared, user, deadline, body.len()).run(|| Review::parse(body)).await
+        Steps::new(&self.shared, user, call.into(), body.len()).run(|| Review::parse(body)).await
     }
 
     /// Judges a request at a moment, answering by a deadline.
@@ -117,21 +148,25 @@ impl Judge {
         &self,
         request: &Request<'_>,
         now: Timestamp,
-        deadline: Instant,
+        call: impl Into<Call>,
     ) -> Result<Judgement, BadReview> {
-        match self.judged(request, now, deadline).await {
+        match self.judged(request, now, call.into()).await {
             Ok(judgement) => Ok(judgement),
             Err(NotJudged::Bad(why)) => Err(why),
             Err(NotJudged::Unjudged(why)) => Ok(self.undecided(&request.head(), why)),
         }
     }
 
+    /// Why a body of so many bytes has no answer although its time is over. A step that outlives the deadline still runs.
+    #[must_use]
+    pub fn out_of_time(&self, head: &Request<'_>, body_bytes: usize, peer: Peer) -> Unjudged {
+        let is_due = self.shared.has_steps_of(Flow::of(peer, &head.user_info.username));
+        if is_due || body_bytes > ORDINARY_BYTES { Unjudged::Busy } else { Unjudged::Late }
+    }
+
     /// The judgement of a request without its objects, as the policy says it for requests that cannot be judged.
     #[must_use]
     pub fn undecided(&self, head: &Request<'_>, why: Unjudged) -> Judgement {
-        // A step that outlives the deadline still runs.
-        let is_late = why == Unjudged::Late;
-        let why = if is_late { out_of_time(self.shared.has_steps_of(&head.user_info.username)) } else { why };
         // There is nothing in it that could be malformed.
         let objects = RequestObjects::read(head).unwrap_or_default();
         let bodies = RecordBodies::default();
@@ -144,10 +179,10 @@ impl Judge {
         Judgement { outcome, decision: Decision { object: None, ..decision } }
     }
 
-    async fn judged(&self, request: &Request<'_>, now: Timestamp, deadline: Instant) -> Result<Judgement, NotJudged> {
+    async fn judged(&self, request: &Request<'_>, now: Timestamp, call: Call) -> Result<Judgement, NotJudged> {
         let started = Instant::now();
         let user = &request.user_info.username;
-        let mut steps = Steps::new(&self.shared, user, deadline, bytes_of(request));
+        let mut steps = Steps::new(&self.shared, user, call, bytes_of(request));
         let (objects, payloads) = steps.read(request).await??;
         let policies = self.policies.load();
         let (bodies, unread, facts) = (OnceLock::new(), payloads.unread(), OnceLock::new());
@@ -183,10 +218,10 @@ impl Judge {
         &self,
         request: &Request<'_>,
         now: Timestamp,
-        deadline: Instant,
+        call: impl Into<Call>,
     ) -> Result<Option<Patch>, BadReview> {
         let user = &request.user_info.username;
-        let mut steps = Steps::new(&self.shared, user, deadline, bytes_of(request));
+        let mut steps = Steps::new(&self.shared, user, call.into(), bytes_of(request));
         let Ok(read) = steps.read(request).await else {
             return Ok(None);
         };
@@ -244,11 +279,11 @@ impl Judge {
                 Ok(judgement) => return Ok(judgement),
                 Err(query) => {
                     let answer = self.ask(&query, steps).await;
-                    // Reading what the API server answers takes turns too.
-                    if answer.is_none() && steps.out_of_time() == Unjudged::Busy {
+                    if answer.is_none() && steps.without_answer() == Unjudged::Busy {
                         return Err(Unjudged::Busy);
                     }
                     in_time &= answer.is_some();
+                    steps.of_answers.fetch_add(answer.as_ref().map_or(0, Answer::steps), Ordering::Relaxed);
                     let late = || Answer::Unavailable("the API server did not answer in time".into());
                     evidence.add(query, answer.unwrap_or_else(late));
                 }
@@ -258,7 +293,7 @@ impl Judge {
 
     /// The world's answer; `None` if it comes too late.
     async fn ask(&self, query: &Query, steps: &Steps<'_>) -> Option<Answer> {
-        let payer = Payer { user: steps.user, effort: &steps.effort, holdings: &steps.holdings };
+        let payer = Payer { flow: steps.flow, effort: &steps.effort, holdings: &steps.holdings };
         let answer = timeout_at(steps.deadline, self.world.answer_for(query, payer)).await.ok();
         // A world that is always ready would outrun the timer.
         answer.filter(|_| Instant::now() < steps.deadline)
@@ -274,10 +309,21 @@ impl Inflated {
 }
 
 impl<'r> Steps<'r> {
-    /// The steps of a user's review, which are short if so many bytes are.
-    fn new(shared: &'r Budget, user: &'r str, deadline: Instant, bytes: usize) -> Self {
-        let (effort, holdings) = (Effort::of_review(), Holdings::default());
-        Self { shared, user, deadline, are_short: bytes <= ORDINARY_BYTES, effort, holdings }
+    /// The steps of a user's review of so many bytes.
+    fn new(shared: &'r Budget, user: &'r str, call: Call, bytes: usize) -> Self {
+        let is_ordinary = bytes <= ORDINARY_BYTES;
+        Self {
+            shared,
+            flow: Flow::of(call.peer, user),
+            deadline: call.deadline,
+            are_short: is_ordinary,
+            price: bytes as u64 * TEXT_STEPS,
+            is_small: is_ordinary,
+            is_tried_again: false,
+            of_answers: AtomicU64::new(0),
+            effort: Effort::of_review(),
+            holdings: Holdings::default(),
+        }
     }
 
     /// Reads the objects of a request. The size of a record's body is known only then.
@@ -294,8 +340,12 @@ impl<'r> Steps<'r> {
         let read = self.run(read).await?;
         if let Ok((_, payloads)) = &read {
             let is_large = payloads.inflated_size() > ORDINARY_BODY_BYTES;
-            self.are_short &= !is_large && !is_read_as_yaml(request, payloads);
+            let is_yaml = is_read_as_yaml(request, payloads);
+            self.are_short &= !is_large && !is_yaml;
+            self.price += payloads.inflated_size() as u64 * if is_yaml { YAML_STEPS } else { BODY_STEPS };
         }
+        self.is_small &= Price::of_steps(self.price).is_small();
+        self.is_tried_again = writes_record(request) && request.operation != Operation::Update;
         Ok(read)
     }
 
@@ -314,29 +364,36 @@ impl<'r> Steps<'r> {
             (bodies, _) if is_read_as_yaml(request, payloads) => bodies + trees(payloads.inflated_size()),
             (bodies, _) => bodies,
         };
-        match Box::pin(timeout_at(self.deadline, self.shared.grant_to(self.user, bytes))).await {
-            Ok(granted) => {
-                granted.into_iter().for_each(|grant| self.holdings.keep(grant));
+        match Box::pin(timeout_at(self.deadline, self.shared.grant(self.flow, bytes))).await {
+            Ok(grant) => {
+                self.holdings.keep(grant);
                 Ok(())
             }
-            Err(_) => Err(out_of_time(self.shared.holds_memory_of(self.user))),
+            Err(_) => Err(self.without_turn()),
         }
     }
 
-    /// Why a step did not end before the deadline.
-    fn out_of_time(&self) -> Unjudged {
-        out_of_time(self.shared.has_steps_of(self.user))
+    /// Why there is no judgement if a step got no turn or no memory.
+    fn without_turn(&self) -> Unjudged {
+        if self.is_small && !self.is_tried_again { Unjudged::Late } else { Unjudged::Busy }
+    }
+
+    /// Why there is no judgement if the world did not answer in time. Reading what the API server answers takes turns too.
+    fn without_answer(&self) -> Unjudged {
+        if self.is_small && !self.holdings.is_waiting() { Unjudged::Late } else { Unjudged::Busy }
     }
 
     /// Runs one step.
     async fn run<T>(&self, step: impl FnOnce() -> T) -> Result<T, Unjudged> {
-        if self.are_short {
+        let of_answers = self.of_answers.load(Ordering::Relaxed);
+        if self.are_short && of_answers <= STEPS_AT_ONCE {
             return Ok(step());
         }
+        let price = Price::of_steps(self.price.saturating_add(of_answers));
         // Boxed, because the future of every review would be as large otherwise.
-        match Box::pin(timeout_at(self.deadline, self.shared.work(self.user, step))).await {
-            Ok(done) => done.map_err(|Busy| Unjudged::Busy),
-            Err(_) => Err(self.out_of_time()),
+        match Box::pin(timeout_at(self.deadline, self.shared.work(self.flow, price, step))).await {
+            Ok(done) => done.map_err(|Busy| self.without_turn()),
+            Err(_) => Err(self.without_turn()),
         }
     }
 }
@@ -352,10 +409,16 @@ fn is_read_as_yaml(request: &Request<'_>, payloads: &Payloads) -> bool {
     request.operation == Operation::Delete && payloads.inflated_size() > 0
 }
 
-/// Why a review has no judgement at its deadline. What its own user sends, many requests or an expensive one, must not open the
-/// guard; a machine without time must not close it.
-fn out_of_time(is_busy_with_user: bool) -> Unjudged {
-    if is_busy_with_user { Unjudged::Busy } else { Unjudged::Late }
+/// Whether the object of a request is a record by its name.
+fn writes_record(request: &Request<'_>) -> bool {
+    storing_kind(request).and(request.name()).is_some_and(|name| name.parse::<RecordName>().is_ok())
+}
+
+/// The call of who is known.
+impl From<Instant> for Call {
+    fn from(deadline: Instant) -> Self {
+        Self { deadline, peer: Peer::Known }
+    }
 }
 
 impl From<BadReview> for NotJudged {

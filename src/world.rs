@@ -15,7 +15,7 @@ use std::pin::Pin;
 
 use jiff::Timestamp;
 
-use crate::budget::Holdings;
+use crate::budget::{Flow, Holdings};
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Query};
 use crate::engine::flux::Driver;
@@ -76,8 +76,8 @@ pub type AnswerFuture<'w> = Pin<Box<dyn Future<Output = Answer> + Send + 'w>>;
 /// On whose behalf a query is answered, and what that may cost.
 #[derive(Debug, Clone, Copy)]
 pub struct Payer<'p> {
-    /// The user of the review.
-    pub user: &'p str,
+    /// The flow of the review.
+    pub flow: Flow<'p>,
     /// The steps that the review has left.
     pub effort: &'p Effort,
     /// The memory of answers, held until the review ends.
@@ -93,7 +93,7 @@ pub trait World: Send + Sync {
     fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
         Box::pin(async move {
             let (effort, holdings) = (Effort::of_review(), Holdings::default());
-            self.answer_for(query, Payer { user: "", effort: &effort, holdings: &holdings }).await
+            self.answer_for(query, Payer { flow: Flow::own(), effort: &effort, holdings: &holdings }).await
         })
     }
 }

@@ -1,115 +1,107 @@
-//! Turns at the cores of the machine, fair between users.
+//! Turns at the cores of the machine.
 //!
-//! A large record costs a core milliseconds, and a hostile one a second. If each review took the next free thread, a user
-//! with a hundred of them would keep everybody else waiting. So each step of such a review waits for a turn, users take
-//! turns, and a flood delays only the user who sends it.
+//! A large record costs a core milliseconds, and a hostile one a second. If each review took the next free thread, a user with a
+//! hundred of them would keep everybody else waiting. So each step of such a review waits for a turn, and [`Queue`] says whose is
+//! next.
 
-use std::collections::{HashMap, VecDeque};
+mod queue;
+
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZero;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 use tokio::task::block_in_place;
 
+use super::flow::Flow;
+use queue::{Limits, Queue};
+
 /// How many steps wait at a time. Each belongs to a review whose body is in memory, and a step takes milliseconds: a step
 /// behind so many others would not get its turn within the few seconds of a review.
 const MAX_WAITING: usize = 256;
+
+/// The longest step that is small, by its price. One core can do fifty of them in the time of a review.
+const SMALL: Duration = Duration::from_millis(50);
 
 /// A step did not get a turn, because too many wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many reviews are waiting")]
 pub struct Busy;
 
+/// The time that a step should take, by the size of what it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Price(Duration);
+
+impl Price {
+    /// The price of so many steps of an effort: each takes about a nanosecond.
+    #[must_use]
+    pub fn of_steps(steps: u64) -> Self {
+        Self(Duration::from_nanos(steps))
+    }
+
+    /// Whether the step may use the place that is kept for small ones.
+    #[must_use]
+    pub fn is_small(self) -> bool {
+        self.0 <= SMALL
+    }
+}
+
 /// The cores, and who waits for one.
 #[derive(Debug)]
 pub(super) struct Cores {
-    limits: CoreLimits,
     queue: Mutex<Queue>,
-    /// Identifies users by a hash, so that a long name takes no memory. Users with the same hash share their turns.
-    users: RandomState,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct CoreLimits {
-    running: usize,
-    waiting: usize,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    users: HashMap<u64, User>,
-    running: usize,
-    waiting: usize,
-    /// Counts arrivals and turns.
-    clock: u64,
-}
-
-/// A user with running or waiting steps.
-#[derive(Debug, Default)]
-struct User {
-    running: usize,
-    /// When the user had the last turn, or arrived.
-    since: u64,
-    /// The oldest step is the first.
-    waiting: VecDeque<Waiting>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    number: u64,
-    /// Dropped if the step will get no turn.
-    go: oneshot::Sender<()>,
+    /// Identifies flows by a hash, so that a long name takes no memory. Flows with the same hash share their turns.
+    flows: RandomState,
 }
 
 /// A step in the queue, or one whose turn it is. Gives the place back when it is dropped, also if nobody waits any more.
 struct Turn<'c> {
     cores: &'c Cores,
-    user: u64,
+    flow: u64,
     number: u64,
+    price: Price,
     granted: oneshot::Receiver<()>,
-    runs: bool,
+    /// When the step began.
+    began: Option<Instant>,
 }
 
 impl Cores {
-    /// As many turns at a time as the machine has cores.
+    /// As many turns at a time as the machine has cores, and one more for a small step: the system then shares the cores, and a
+    /// small step does not wait for the end of large ones.
     pub(super) fn of_the_machine() -> Self {
-        Self::new(available_parallelism().map_or(1, NonZero::get), MAX_WAITING)
+        let running = available_parallelism().map_or(1, NonZero::get);
+        Self::new(Limits { running, small: 1, waiting: MAX_WAITING })
     }
 
-    pub(super) fn new(cores: usize, waiting: usize) -> Self {
-        Self { limits: CoreLimits { running: cores, waiting }, queue: Mutex::default(), users: RandomState::new() }
+    fn new(limits: Limits) -> Self {
+        Self { queue: Mutex::new(Queue::new(limits)), flows: RandomState::new() }
     }
 
-    /// Waits for a turn of a user, then does the work.
-    pub(super) async fn work<T>(&self, user: &str, work: impl FnOnce() -> T) -> Result<T, Busy> {
-        let mut turn = self.enter(user);
+    #[cfg(test)]
+    pub(super) fn without_any(waiting: usize) -> Self {
+        Self::new(Limits { running: 0, small: 0, waiting })
+    }
+
+    /// Waits for a turn of a flow, then does the work.
+    pub(super) async fn work<T>(&self, flow: Flow<'_>, price: Price, work: impl FnOnce() -> T) -> Result<T, Busy> {
+        let mut turn = self.enter(flow, price);
         (&mut turn.granted).await.map_err(|_| Busy)?;
-        turn.runs = true;
+        turn.began = Some(Instant::now());
         Ok(beside_the_network(work))
     }
 
-    /// Whether a user has steps that run or wait.
-    pub(super) fn has_steps_of(&self, user: &str) -> bool {
-        self.lock().users.contains_key(&self.key_of(user))
+    /// Whether a flow has steps that run or wait.
+    pub(super) fn has_steps_of(&self, flow: Flow<'_>) -> bool {
+        self.lock().has_steps_of(self.flows.hash_one(flow))
     }
 
-    /// What stands for a user.
-    pub(super) fn key_of(&self, user: &str) -> u64 {
-        self.users.hash_one(user)
-    }
-
-    fn enter(&self, user: &str) -> Turn<'_> {
-        let user = self.key_of(user);
-        let mut queue = self.lock();
-        let (number, granted) = queue.add(user);
-        queue.grant_turns(self.limits);
-        if queue.waiting > self.limits.waiting {
-            queue.drop_newest_of_the_busiest();
-        }
-        Turn { cores: self, user, number, granted, runs: false }
+    fn enter(&self, flow: Flow<'_>, price: Price) -> Turn<'_> {
+        let key = self.flows.hash_one(flow);
+        let (number, granted) = self.lock().enter(key, flow.is_of_strangers(), price);
+        Turn { cores: self, flow: key, number, price, granted, began: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -117,78 +109,12 @@ impl Cores {
     }
 }
 
-impl Queue {
-    fn add(&mut self, user: u64) -> (u64, oneshot::Receiver<()>) {
-        let (go, granted) = oneshot::channel();
-        let number = self.tick();
-        self.users
-            .entry(user)
-            .or_insert_with(|| User { since: number, ..User::default() })
-            .waiting
-            .push_back(Waiting { number, go });
-        self.waiting += 1;
-        (number, granted)
-    }
-
-    /// Gives free cores to the users who have the fewest, and among equals to the one who has waited longest.
-    fn grant_turns(&mut self, limits: CoreLimits) {
-        while self.running < limits.running {
-            let now = self.tick();
-            let waiting = self.users.values_mut().filter(|user| !user.waiting.is_empty());
-            let Some(next) = waiting.min_by_key(|user| (user.running, user.since)) else {
-                return;
-            };
-            let Some(Waiting { go, .. }) = next.waiting.pop_front() else {
-                return;
-            };
-            self.waiting -= 1;
-            // A step leaves the queue before it stops listening.
-            if go.send(()).is_ok() {
-                next.since = now;
-                next.running += 1;
-                self.running += 1;
-            }
-        }
-    }
-
-    /// The user with the most steps loses the newest of them.
-    fn drop_newest_of_the_busiest(&mut self) {
-        let busiest = self.users.values_mut().max_by_key(|user| (user.waiting.len(), user.since));
-        if busiest.and_then(|user| user.waiting.pop_back()).is_some() {
-            self.waiting -= 1;
-        }
-    }
-
-    /// Takes a step out that runs no more, or that nobody waits for any more.
-    fn remove(&mut self, user: u64, number: u64, ran: bool) {
-        let Some(found) = self.users.get_mut(&user) else {
-            return;
-        };
-        if ran {
-            found.running -= 1;
-            self.running -= 1;
-        } else if let Some(at) = found.waiting.iter().position(|waiting| waiting.number == number) {
-            found.waiting.remove(at);
-            self.waiting -= 1;
-        }
-        if found.running == 0 && found.waiting.is_empty() {
-            self.users.remove(&user);
-        }
-    }
-
-    fn tick(&mut self) -> u64 {
-        self.clock += 1;
-        self.clock
-    }
-}
-
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut queue = self.cores.lock();
+        let took = self.began.map(|began| began.elapsed());
         // The turn may have come and not been noticed yet.
-        let ran = self.runs || self.granted.try_recv().is_ok();
-        queue.remove(self.user, self.number, ran);
-        queue.grant_turns(self.cores.limits);
+        let took = took.or_else(|| self.granted.try_recv().is_ok().then_some(Duration::ZERO));
+        self.cores.lock().leave(self.flow, self.number, self.price, took);
     }
 }
 

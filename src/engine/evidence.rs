@@ -238,6 +238,40 @@ pub enum Answer {
     Unavailable(String),
 }
 
+/// The steps to read a byte of a text that the world has not read.
+const TEXT_STEPS: u64 = 10;
+
+/// The steps to look at one of many: a record, an override, a bundle.
+const ITEM_STEPS: u64 = 200;
+
+impl Answer {
+    /// About how many steps the rules take to read it.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        let Self::Known(knowledge) = self else { return 0 };
+        let (bytes, items) = match knowledge {
+            Knowledge::Body(json) => (json.len(), 0),
+            Knowledge::Object(text) => (text.len(), 0),
+            Knowledge::Leases(leases) => (leases.values().map(String::len).sum(), leases.len()),
+            Knowledge::HelmReleases(drivers) => {
+                return drivers.iter().map(|driver| driver.drift_detection.steps()).fold(0, u64::saturating_add);
+            }
+            Knowledge::History(history) => (0, history.iter().count()),
+            Knowledge::Release(located) => (0, located.iter().map(|located| located.history.iter().count()).sum()),
+            Knowledge::Releases(releases) => {
+                (0, releases.iter().map(|(_, located)| located.history.iter().count()).sum())
+            }
+            Knowledge::Overrides(overrides) => (0, overrides.len()),
+            Knowledge::Workloads(workloads) => (0, workloads.len()),
+            Knowledge::Bundles(bundles) => (0, bundles.as_ref().map_or(0, Vec::len)),
+            Knowledge::MissingParts(names) => (0, names.len()),
+            // What the world has read already.
+            Knowledge::Document(_) | Knowledge::Parent(_) | Knowledge::Namespace { .. } => (0, 0),
+        };
+        (bytes as u64 * TEXT_STEPS).saturating_add(items as u64 * ITEM_STEPS)
+    }
+}
+
 /// The answers to the queries so far in one review.
 #[derive(Debug, Default)]
 pub struct Evidence(Vec<(Query, Answer)>);

@@ -9,7 +9,7 @@ mod probe;
 mod registration;
 
 pub(crate) use obstacle::Obstacle;
-pub(crate) use probe::{Passage, probe};
+pub(crate) use probe::{Passage, nonce, probe, probe_with};
 pub(crate) use registration::{FAIL, OPEN_UNTIL_CALLED, Registration};
 
 /// The name of both webhook configurations.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use super::view::View;
-use crate::budget::Holdings;
+use crate::budget::{Flow, Holdings};
 use crate::engine::effort::Effort;
 use crate::engine::evidence::Evidence;
 use crate::engine::facts::{Facts, RequestObjects};
@@ -74,7 +74,7 @@ impl PendingRecord {
             match inspect(&facts, policy, &evidence, now) {
                 Ok(checks) => return Ok(checks),
                 Err(query) => {
-                    let payer = Payer { user: "", effort: &effort, holdings: &holdings };
+                    let payer = Payer { flow: Flow::own(), effort: &effort, holdings: &holdings };
                     let answer = view.world.answer_for(&query, payer).await;
                     evidence.add(query, answer);
                 }

@@ -6,6 +6,8 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::engine::evidence::Knowledge;
+use crate::world::AnswerFuture;
 use crate::world::memory::Memory;
 
 /// An edit of a Deployment of the release web, with an annotation of so many bytes.
@@ -59,7 +61,7 @@ async fn undecided(body: &str, waiting: usize) -> Result<Option<ViolationKind>, 
     let kind =
         judgement.decision.findings.iter().map(|finding| finding.kind).find(|kind| *kind != ViolationKind::Refused);
     if let Some(kind) = kind {
-        // A flood of the same user admits nothing that a rule would refuse.
+        // What is large or costs much admits nothing that a rule would refuse.
         assert_eq!(judgement.outcome.allowed, kind != ViolationKind::Overloaded, "{}", judgement.outcome.message);
     }
     Ok(kind)
@@ -76,41 +78,74 @@ async fn an_ordinary_review_needs_no_turn() {
     assert_eq!(started.elapsed(), Duration::ZERO);
 }
 
+/// The longest body of a record whose review is small.
+const SMALL_BODY: usize = 50_000_000 / BODY_STEPS as usize - (16 << 10);
+
 #[tokio::test(start_paused = true)]
-async fn a_large_review_is_undecided_if_no_turn_comes() {
-    let started = Instant::now();
-    let records = [record("UPDATE", ORDINARY_BODY_BYTES + 1), record("DELETE", 1)];
-    for record in &records {
-        assert_eq!(undecided(record, 0).await, Ok(Some(ViolationKind::Overloaded)));
+async fn without_a_turn_only_a_small_update_is_undecided() {
+    for (review, kind) in [
+        (record("UPDATE", SMALL_BODY), ViolationKind::Late),
+        // It would take longer than a small review may.
+        (record("UPDATE", 2 * SMALL_BODY), ViolationKind::Overloaded),
+        // Their clients try again.
+        (record("CREATE", SMALL_BODY), ViolationKind::Overloaded),
+        (record("DELETE", 1), ViolationKind::Overloaded),
+    ] {
+        for waiting in [0, 100] {
+            assert_eq!(undecided(&review, waiting).await, Ok(Some(kind)), "{waiting} {}", &review[..120]);
+        }
     }
-    assert_eq!(undecided(&edit(ORDINARY_BYTES), 0).await, Err(Unjudged::Busy));
-    assert_eq!(started.elapsed(), Duration::ZERO);
-    for record in &records {
-        assert_eq!(undecided(record, 100).await, Ok(Some(ViolationKind::Late)));
+    for waiting in [0, 100] {
+        assert_eq!(undecided(&edit(ORDINARY_BYTES), waiting).await, Err(Unjudged::Busy));
     }
-    assert_eq!(undecided(&edit(ORDINARY_BYTES), 100).await, Err(Unjudged::Late));
-    assert_eq!(started.elapsed(), Duration::from_secs(9));
+}
+
+/// An API server that does not answer.
+struct Silent;
+
+impl World for Silent {
+    fn answer_for<'w>(&'w self, _: &'w Query, _: Payer<'w>) -> AnswerFuture<'w> {
+        Box::pin(std::future::pending())
+    }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_its_own_user_sends_makes_a_late_review_open_no_guard() {
-    let text = record("UPDATE", ORDINARY_BODY_BYTES + 1);
+async fn an_api_server_that_does_not_answer_leaves_only_what_is_small_undecided() {
+    for (review, kind) in
+        [(edit(1), Some(ViolationKind::Late)), (edit(ORDINARY_BYTES), Some(ViolationKind::Overloaded))]
+    {
+        let judge = Judge::new(Policy::shipped().unwrap(), Arc::new(Silent), Arc::new(Budget::new(256 << 20)));
+        let deadline = Instant::now() + Duration::from_secs(3);
+        let review = judge.parse(review.as_bytes(), deadline).await.unwrap().unwrap();
+        let judgement = judge.validate(&review.request, Timestamp::UNIX_EPOCH, deadline).await.unwrap();
+        assert_eq!(judgement.decision.findings.first().map(|finding| finding.kind), kind);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_reads_much_takes_a_turn_however_small_the_review_is() {
+    let budget = Budget::without_cores(1 << 20, 0);
+    let call = Call { deadline: Instant::now() + Duration::from_secs(3), peer: Peer::Known };
+    let steps = Steps::new(&budget, "alice", call, 1);
+    assert_eq!(steps.run(|| ()).await, Ok(()));
+    let knowledge = Knowledge::Object("x".repeat(200 << 10));
+    steps.of_answers.fetch_add(Answer::Known(knowledge).steps(), Ordering::Relaxed);
+    assert_eq!(steps.run(|| ()).await, Err(Unjudged::Late));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whose_step_does_not_end_is_refused() {
+    let text = record("UPDATE", SMALL_BODY);
     let review = Review::parse(text.as_bytes()).unwrap();
-    for (other, kind) in [("alice", ViolationKind::Overloaded), ("bob", ViolationKind::Late)] {
+    for (user, why) in [("alice", Unjudged::Busy), ("bob", Unjudged::Late)] {
         let budget = Arc::new(Budget::without_cores(1 << 20, 100));
         let judge = Judge::new(Policy::shipped().unwrap(), Arc::new(Memory::new(0)), Arc::clone(&budget));
-        let mut step = Box::pin(budget.work(other, || ()));
+        let mut step = Box::pin(budget.work(Flow::of(Peer::Known, user), Price::of_steps(0), || ()));
         // It lets its caller go on once, and then waits for its turn.
         for _ in 0..2 {
             assert!(step.as_mut().now_or_never().is_none());
         }
-        let deadline = Instant::now() + Duration::from_secs(3);
-        let judged = judge.validate(&review.request, Timestamp::UNIX_EPOCH, deadline).await.unwrap();
-        // If its own step does not end, another answers for it.
-        let stand_in = judge.undecided(&review.request.head(), Unjudged::Late);
-        for judgement in [judged, stand_in] {
-            assert!(judgement.decision.findings.iter().all(|finding| finding.kind == kind), "{other}");
-            assert_eq!(judgement.outcome.allowed, kind == ViolationKind::Late, "{other}");
-        }
+        assert_eq!(judge.out_of_time(&review.request.head(), 1, Peer::Known), why, "{user}");
+        assert_eq!(judge.out_of_time(&review.request.head(), ORDINARY_BYTES + 1, Peer::Known), Unjudged::Busy);
     }
 }

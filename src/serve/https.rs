@@ -20,6 +20,7 @@ mod body;
 mod connection;
 mod endpoint;
 mod listener;
+mod peers;
 mod rejection;
 mod reviewer;
 mod slots;
@@ -39,8 +40,9 @@ pub use crate::readiness::Readiness;
 pub use clients::Clients;
 pub use endpoint::Endpoint;
 pub use limits::Limits;
+pub use peers::KnownPeers;
 pub use rejection::Rejection;
-pub use reviewer::{Answer, BoxFuture, HttpReply, Reviewer, Unjudged};
+pub use reviewer::{Answer, BoxFuture, HttpReply, Peer, Reviewer, Unjudged};
 pub use shutdown::{Signals, Stopped};
 
 use metrics::{HttpsMetrics, Port};
@@ -111,6 +113,8 @@ pub struct Setup {
     pub page: Option<OverviewPage>,
     /// What `/readyz` shows.
     pub readiness: Readiness,
+    /// Which addresses carry the calls of the API server.
+    pub peers: Arc<KnownPeers>,
     pub limits: Limits,
 }
 
@@ -124,7 +128,7 @@ pub struct Setup {
 /// # Errors
 /// When the thread of the admin port cannot be started.
 pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signals: Signals) -> io::Result<Stopped> {
-    let Setup { certificates, clients, metrics, registry, page, readiness, limits } = setup;
+    let Setup { certificates, clients, metrics, registry, page, readiness, peers, limits } = setup;
     let (phase, watched) = watch::channel(shutdown::ShutdownPhase::Serving);
     let arrivals = shutdown::Arrivals::new();
     // Never leaves `Serving`: the admin port ends by being dropped.
@@ -133,7 +137,7 @@ pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signal
     let admission = listener::Listener {
         port: Port::Admission,
         transport: listener::Transport::tls(certificates, clients),
-        router: admission::router(reviewer, &limits, Arc::clone(&metrics)),
+        router: admission::router(reviewer, &limits, Arc::clone(&metrics), peers),
         slots: limits.connections.min(limits::affordable_connections()),
         limits: limits.clone(),
         metrics: Arc::clone(&metrics),

@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use super::https::{Answer, BoxFuture, Endpoint, HttpReply, Reviewer, Unjudged};
 use super::report::Reporter;
-use crate::budget::beside_the_network;
+use crate::budget::{Peer, beside_the_network};
 use crate::engine::reply;
 use crate::engine::review::{BadReview, Review, head_of};
-use crate::judge::{Judge, Judgement};
+use crate::judge::{Call, Judge, Judgement};
 use crate::log_limit::OF_CLIENTS;
 use crate::world::kubernetes::clock::ServerClock;
 use crate::world::memory::Memory;
@@ -46,21 +46,21 @@ impl Webhook {
         Self { clock, ..self }
     }
 
-    async fn validate(&self, body: &Bytes, deadline: Instant) -> Result<Answer, BadReview> {
-        let review = match self.judge.parse(body, deadline).await {
+    async fn validate(&self, body: &Bytes, call: Call) -> Result<Answer, BadReview> {
+        let review = match self.judge.parse(body, call).await {
             Ok(review) => review?,
-            Err(why) => return Ok(self.undecided(Endpoint::Validate, body, why)),
+            Err(why) => return Ok(self.undecided(Endpoint::Validate, body, call.peer, why)),
         };
-        let judgement = self.judge.validate(&review.request, self.clock.now(), deadline).await?;
+        let judgement = self.judge.validate(&review.request, self.clock.now(), call).await?;
         Ok(self.answer_with(&review.request.uid, judgement, Some(body)))
     }
 
-    async fn mutate(&self, body: &Bytes, deadline: Instant) -> Result<Answer, BadReview> {
-        let review = match self.judge.parse(body, deadline).await {
+    async fn mutate(&self, body: &Bytes, call: Call) -> Result<Answer, BadReview> {
+        let review = match self.judge.parse(body, call).await {
             Ok(review) => review?,
-            Err(why) => return Ok(self.undecided(Endpoint::Mutate, body, why)),
+            Err(why) => return Ok(self.undecided(Endpoint::Mutate, body, call.peer, why)),
         };
-        let patch = self.judge.mutate(&review.request, self.clock.now(), deadline).await?;
+        let patch = self.judge.mutate(&review.request, self.clock.now(), call).await?;
         Ok(decided(reply::allow_with_patch(&review.request.uid, patch.as_ref())))
     }
 
@@ -80,11 +80,12 @@ impl Webhook {
 }
 
 impl Reviewer for Webhook {
-    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, Answer> {
+    fn answer(&self, endpoint: Endpoint, body: Bytes, peer: Peer, deadline: Instant) -> BoxFuture<'_, Answer> {
+        let call = Call { deadline, peer };
         Box::pin(async move {
             let answered = match endpoint {
-                Endpoint::Validate => self.validate(&body, deadline).await,
-                Endpoint::Mutate => self.mutate(&body, deadline).await,
+                Endpoint::Validate => self.validate(&body, call).await,
+                Endpoint::Mutate => self.mutate(&body, call).await,
             };
             answered.unwrap_or_else(|error| {
                 let kind = "a body is not a review";
@@ -96,7 +97,7 @@ impl Reviewer for Webhook {
         })
     }
 
-    fn undecided(&self, endpoint: Endpoint, body: &Bytes, why: Unjudged) -> Answer {
+    fn undecided(&self, endpoint: Endpoint, body: &Bytes, peer: Peer, why: Unjudged) -> Answer {
         let Some(head) = head_of(body) else {
             // The API server takes no reply without the uid. The failure policy decides.
             let kind = "the head of a review cannot be read";
@@ -110,6 +111,8 @@ impl Reviewer for Webhook {
             Endpoint::Validate => {
                 // A body that caused a panic is not parsed again.
                 let write = Some(body).filter(|_| why != Unjudged::Failed);
+                let is_late = why == Unjudged::Late;
+                let why = if is_late { self.judge.out_of_time(&head, body.len(), peer) } else { why };
                 self.answer_with(&head.uid, self.judge.undecided(&head, why), write)
             }
         }
@@ -163,7 +166,7 @@ mod tests {
     /// Whether a request that was not judged is allowed, and what the user reads.
     fn undecided(operation: &str, group: &str, kind: &str, user: &str, why: Unjudged) -> (bool, String) {
         let body = unreadable(operation, group, kind, user);
-        let Answer { reply, .. } = webhook(reporter()).undecided(Endpoint::Validate, &body, why);
+        let Answer { reply, .. } = webhook(reporter()).undecided(Endpoint::Validate, &body, Peer::Known, why);
         assert_eq!(reply.status, StatusCode::OK);
         let reply: Value = serde_json::from_slice(&reply.body).unwrap();
         let response = &reply["response"];
@@ -198,7 +201,7 @@ mod tests {
     fn the_answer_names_the_reason_and_clean_up_is_never_held_up() {
         for (why, reason) in [
             (Unjudged::Late, "the review did not finish in time"),
-            (Unjudged::Busy, "Interlock is busy with reviews of the same user"),
+            (Unjudged::Busy, "Interlock had no time for it beside other reviews"),
             (Unjudged::Failed, "internal error"),
         ] {
             let (_, message) = undecided("CREATE", "", "Secret", "alice", why);
@@ -215,7 +218,7 @@ mod tests {
             .with_clock(Arc::new(ServerClock::ahead_by(3_600)));
         let before = Timestamp::now();
         let body = unreadable("CREATE", "", "Secret", "alice");
-        webhook.undecided(Endpoint::Validate, &body, Unjudged::Late).delivered.unwrap()();
+        webhook.undecided(Endpoint::Validate, &body, Peer::Known, Unjudged::Late).delivered.unwrap()();
         let ahead = refusals.newest()[0].at.duration_since(before).as_secs();
         assert!((3_600..3_660).contains(&ahead), "{ahead} s ahead");
     }

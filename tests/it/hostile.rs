@@ -254,13 +254,16 @@ async fn many_large_bodies_at_a_time_are_held_to_the_budget_and_all_get_their_tu
 async fn announced_bodies_that_never_come_do_not_keep_an_honest_one_out() {
     let server = Server::start(Limits { bytes_in_flight: 2 * BODY_BYTES, ..Limits::default() }).await;
     let mut silent = Vec::new();
-    for _ in 0..2 {
+    for sent in [0, 1, BODY_BYTES / 4] {
         let mut stream = server.client().stream().await.unwrap();
         stream.write_all(head(&format!("content-length: {BODY_BYTES}")).as_bytes()).await.unwrap();
+        stream.write_all(&review_of(BODY_BYTES)[..sent]).await.unwrap();
         silent.push(stream);
     }
-    server.counts(&format!("interlock_bodies_in_flight_bytes {}", 2 * BODY_BYTES)).await;
     server.answers_an_honest_review().await;
+    let large = server.client().connect().await.post("/validate", review_of(BODY_BYTES)).await;
+    assert_eq!(large.status, StatusCode::OK);
+    drop(silent);
     server.counts("interlock_bodies_in_flight_bytes 0").await;
 }
 

@@ -29,7 +29,8 @@ struct Desk {
 impl Desk {
     fn new() -> Self {
         let metrics = Arc::new(HttpsMetrics::new());
-        let router = admission::router(Arc::new(Stub::default()), &Limits::default(), Arc::clone(&metrics));
+        let router =
+            admission::router(Arc::new(Stub::default()), &Limits::default(), Arc::clone(&metrics), Arc::default());
         Self { router, metrics }
     }
 
@@ -173,7 +174,7 @@ async fn a_stand_in_that_panics_too_is_answered() {
 #[tokio::test]
 async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
     let (stub, metrics) = (Arc::new(Stub::default()), Arc::new(HttpsMetrics::new()));
-    let router = admission::router(Arc::clone(&stub) as _, &Limits::default(), Arc::clone(&metrics));
+    let router = admission::router(Arc::clone(&stub) as _, &Limits::default(), Arc::clone(&metrics), Arc::default());
     let waiting = tokio::spawn(async move {
         send(&router, request(Method::POST, "/validate", Some("application/json"), review("1", Some("wait")))).await
     });
@@ -192,7 +193,10 @@ async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
 #[tokio::test]
 async fn what_follows_from_an_answer_follows_once_it_is_delivered() {
     let (stub, metrics) = (Arc::new(Stub::default()), Arc::new(HttpsMetrics::new()));
-    let desk = Desk { router: admission::router(Arc::clone(&stub) as _, &Limits::default(), metrics.clone()), metrics };
+    let desk = Desk {
+        router: admission::router(Arc::clone(&stub) as _, &Limits::default(), metrics.clone(), Arc::default()),
+        metrics,
+    };
     assert_eq!(desk.post("/validate", review("1", None)).await.status, StatusCode::OK);
     assert_eq!(stub.delivered.load(Relaxed), 1);
     assert_eq!(desk.post("/validate", review("2", Some("panic"))).await.status, StatusCode::OK);

@@ -16,6 +16,8 @@ use super::running::{Background, Running};
 use super::shared::{Shared, traced};
 use crate::engine::policy::Policies;
 use crate::judge::Judge;
+use crate::serve::callers;
+use crate::serve::https::KnownPeers;
 use crate::serve::leader::Candidate;
 use crate::serve::page::OverviewPage;
 use crate::serve::report::metrics::ReportMetrics;
@@ -73,6 +75,8 @@ pub(super) fn in_cluster(
     let refusals = arguments.page.then(Arc::default);
     let page =
         refusals.clone().map(|refusals| OverviewPage::new(world.clone(), judge.policies(), clock.clone(), refusals));
+    let peers = Arc::<KnownPeers>::default();
+    tokio::spawn(callers::follow(clients.reviews.clone(), arguments.namespace.clone(), peers.clone()));
     let candidate = Candidate {
         client: clients.reviews,
         for_scans: clients.reports,
@@ -92,7 +96,7 @@ pub(super) fn in_cluster(
     let reporter = Reporter::new(metrics.reports.clone()).with_events(queue).with_refusals(refusals);
     let webhook = Webhook::new(judge, reporter).with_clock(clock);
     let background = Background { watches, candidacy: candidate.stand(), events };
-    Ok(Running { webhook, certificates, page, background: Some(background) })
+    Ok(Running { webhook, certificates, page, peers, background: Some(background) })
 }
 
 async fn count_overrides(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::certificates::ServingCertificates;
 use super::shared::Shared;
-use crate::serve::https::{self, Bound, Limits, Setup, Signals, Stopped};
+use crate::serve::https::{self, Bound, KnownPeers, Limits, Setup, Signals, Stopped};
 use crate::serve::leader::Candidacy;
 use crate::serve::page::OverviewPage;
 use crate::serve::report::events::EventWriter;
@@ -17,6 +17,7 @@ pub(super) struct Running {
     pub(super) webhook: Webhook,
     pub(super) certificates: ServingCertificates,
     pub(super) page: Option<OverviewPage>,
+    pub(super) peers: Arc<KnownPeers>,
     /// `None` when standalone.
     pub(super) background: Option<Background>,
 }
@@ -43,10 +44,12 @@ impl Running {
         limits: Limits,
         signals: Signals,
     ) -> io::Result<Stopped> {
-        let Self { webhook, certificates: ServingCertificates { certificates, clients, .. }, page, background } = self;
+        let Self { webhook, certificates, page, peers, background } = self;
+        let ServingCertificates { certificates, clients, .. } = certificates;
         let Shared { metrics, readiness, .. } = shared;
         let registry = metrics.registry(&readiness);
-        let setup = Setup { certificates, clients, metrics: metrics.https, registry, page, readiness, limits };
+        let metrics = metrics.https;
+        let setup = Setup { certificates, clients, metrics, registry, page, readiness, peers, limits };
         let stopped = https::run(bound, Arc::new(webhook), setup, signals).await;
         if let Some(Background { watches, candidacy, events }) = background {
             tokio::join!(candidacy.resign(), events.finish());

@@ -31,5 +31,11 @@ pub(super) fn standalone(
     let page =
         refusals.clone().map(|refusals| OverviewPage::new(memory.clone(), judge.policies(), Arc::default(), refusals));
     let reporter = Reporter::new(shared.metrics.reports.clone()).with_refusals(refusals);
-    Ok(Running { webhook: Webhook::standalone(judge, reporter, memory), certificates, page, background: None })
+    Ok(Running {
+        webhook: Webhook::standalone(judge, reporter, memory),
+        certificates,
+        page,
+        peers: Arc::default(),
+        background: None,
+    })
 }

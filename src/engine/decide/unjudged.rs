@@ -17,7 +17,8 @@ use crate::engine::violation::{Violation, ViolationKind};
 pub enum Unjudged {
     /// The review did not finish before its deadline.
     Late,
-    /// There was no memory or no core for it, because reviews of the same user take them.
+    /// It is large or costs much, and there was no memory, no core or no time for it. Or it is a small one that opens rules, and
+    /// got no turn.
     Busy,
     /// The review panicked.
     Failed,
@@ -28,9 +29,7 @@ impl Unjudged {
     fn reason(self) -> (&'static str, &'static str) {
         match self {
             Self::Late => ("the review did not finish in time", "Try again."),
-            Self::Busy => {
-                ("Interlock is busy with reviews of the same user", "Wait until they are answered, then try again.")
-            }
+            Self::Busy => ("Interlock had no time for it beside other reviews", "Try again."),
             Self::Failed => ("Interlock has an internal error, and its log has the details", "Please report it."),
         }
     }

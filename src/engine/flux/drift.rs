@@ -55,6 +55,18 @@ pub struct DriftTarget {
     pub annotation_selector: String,
 }
 
+impl DriftIgnore {
+    fn steps(&self) -> u64 {
+        let paths: usize = self.paths.iter().map(|path| path.len() + 1).sum();
+        let patterns = self.target.as_ref().map_or(0, |target| {
+            let DriftTarget { group, version, kind, namespace, name, label_selector, annotation_selector } = target;
+            let texts = [group, version, kind, namespace, name, label_selector, annotation_selector];
+            texts.into_iter().map(String::len).sum()
+        });
+        (patterns as u64).saturating_mul(pattern::COMPILE_STEPS).saturating_add(paths as u64 * RULE_STEPS)
+    }
+}
+
 /// An object as the manifest of its release declares it.
 #[derive(Debug, Default)]
 pub struct DeclaredObject<'d> {
@@ -96,6 +108,12 @@ enum TargetMatch {
 }
 
 impl DriftDetection {
+    /// About how many steps it takes to read the rules.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.ignore.iter().map(DriftIgnore::steps).fold(0, u64::saturating_add)
+    }
+
     /// The fields of an object that Flux leaves as they are.
     ///
     /// # Errors

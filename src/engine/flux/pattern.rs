@@ -27,7 +27,7 @@ const MAX_NESTING: u32 = 50;
 const MAX_REPETITIONS: u32 = 1_000;
 
 /// The steps to compile a byte of a pattern.
-const COMPILE_STEPS: u64 = 400;
+pub(super) const COMPILE_STEPS: u64 = 400;
 
 /// The steps to match a byte of a text, for each byte of the pattern.
 const MATCH_STEPS: u64 = 10;

@@ -40,22 +40,26 @@ pub(crate) enum Passage {
 
 /// Sends a probe through a configuration, from a namespace.
 pub(crate) async fn probe(client: &Client, namespace: &str, half: Half) -> Passage {
-    let nonce = nonce();
+    probe_with(client, namespace, half, &nonce()).await
+}
+
+/// Sends a probe with a nonce of the caller.
+pub(crate) async fn probe_with(client: &Client, namespace: &str, half: Half, nonce: &str) -> Passage {
     let path = format!("/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{PLURAL}?dryRun=All&fieldManager={NAME}");
     let sent = Request::post(path).header("content-type", "application/json");
-    let sent = match sent.body(Body::from(body(half, &nonce, Timestamp::now()).to_string().into_bytes())) {
+    let sent = match sent.body(Body::from(body(half, nonce, Timestamp::now()).to_string().into_bytes())) {
         Ok(sent) => sent,
         Err(error) => return Passage::Unknown(error.to_string()),
     };
     match timeout(TIMEOUT, response(client, sent)).await {
-        Ok(Ok(response)) => response.passage(half, &nonce),
+        Ok(Ok(response)) => response.passage(half, nonce),
         Ok(Err(why)) => Passage::Unknown(format!("the API server did not answer: {why}")),
         Err(_) => Passage::Unknown(format!("the API server did not answer within {} s", TIMEOUT.as_secs())),
     }
 }
 
 /// Unknown to everybody before the probe is sent. The keys of each state come from the system's random source.
-fn nonce() -> String {
+pub(crate) fn nonce() -> String {
     let part = || RandomState::new().hash_one(());
     format!("{:016x}{:016x}", part(), part())
 }

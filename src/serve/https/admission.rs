@@ -20,12 +20,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument, Span};
 
-use super::body::{BodyBudget, HeldBytes, discard};
+use super::body::{BodyBudget, HeldBytes, NotRead, discard};
 use super::endpoint::Endpoint;
 use super::limits::Limits;
 use super::metrics::{HttpsMetrics, ReviewEnd};
+use super::peers::{Caller, KnownPeers};
 use super::rejection::{Rejection, sentence};
-use super::reviewer::{Answer, HttpReply, Reviewer, Unjudged};
+use super::reviewer::{Answer, HttpReply, Peer, Reviewer, Unjudged};
 use super::slots::Activity;
 use crate::log_limit::OF_CLIENTS;
 use crate::serve::traces;
@@ -42,9 +43,14 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_MARGIN: Duration = Duration::from_millis(200);
 
 /// Routes `POST /validate` and `POST /mutate` to the reviewer. Needs no socket.
-pub fn router(reviewer: Arc<dyn Reviewer>, limits: &Limits, metrics: Arc<HttpsMetrics>) -> Router {
+pub fn router(
+    reviewer: Arc<dyn Reviewer>,
+    limits: &Limits,
+    metrics: Arc<HttpsMetrics>,
+    peers: Arc<KnownPeers>,
+) -> Router {
     let bodies = BodyBudget::new(limits.bytes_in_flight, metrics.body_bytes().clone());
-    let handler = Handler { reviewer, bodies, body_timeout: limits.body, metrics };
+    let handler = Handler { reviewer, bodies, body_timeout: limits.body, metrics, peers };
     let validate = |State(handler): State<Handler>, request: Request| handler.review(Endpoint::Validate, request);
     let mutate = |State(handler): State<Handler>, request: Request| handler.review(Endpoint::Mutate, request);
     Router::new()
@@ -63,12 +69,14 @@ struct Handler {
     bodies: BodyBudget,
     body_timeout: Duration,
     metrics: Arc<HttpsMetrics>,
+    peers: Arc<KnownPeers>,
 }
 
 /// A request whose head is valid and whose body has arrived.
 struct ReceivedRequest {
     body: Bytes,
     held: HeldBytes,
+    peer: Peer,
     /// When an answer must go out.
     until: Instant,
     /// When the reviewer should have answered: a little earlier.
@@ -81,9 +89,10 @@ impl Handler {
         let metrics = Arc::clone(&self.metrics);
         let mut clock = metrics.review(endpoint);
         let span = traces::review(endpoint, request.headers());
-        let answered = match self.receive(request).await {
+        let peer = self.peer_of(&request);
+        let answered = match self.receive(request, peer).await {
             Ok(received) => self.run(endpoint, received, &span).await,
-            Err(rejection) => Err(rejection),
+            Err(not_read) => self.without_body(endpoint, peer, not_read),
         };
         match answered {
             Ok((Answer { reply, delivered }, end)) => {
@@ -100,25 +109,49 @@ impl Handler {
         }
     }
 
+    /// What the sender of a request is. Without a connection it is the program itself.
+    fn peer_of(&self, request: &Request) -> Peer {
+        request.extensions().get::<Caller>().map_or(Peer::Known, |caller| self.peers.peer_of(*caller))
+    }
+
+    /// The answer to a body that there is no memory for. If its head can be read, it is refused like a flood: a failed call would be
+    /// admitted where an entry fails open.
+    fn without_body(
+        &self,
+        endpoint: Endpoint,
+        peer: Peer,
+        NotRead { why, head }: NotRead,
+    ) -> Result<(Answer, ReviewEnd), Rejection> {
+        if head.is_empty() {
+            return Err(why);
+        }
+        self.metrics.rejected(why);
+        let stand_in = AssertUnwindSafe(|| self.reviewer.undecided(endpoint, &head, peer, Unjudged::Busy));
+        catch_unwind(stand_in).map(|answer| (answer, ReviewEnd::Rejected)).map_err(|_| why)
+    }
+
     /// Checks the head and reads the body.
-    async fn receive(&self, request: Request) -> Result<ReceivedRequest, Rejection> {
+    async fn receive(&self, request: Request, peer: Peer) -> Result<ReceivedRequest, NotRead> {
         let arrived = Instant::now();
         let (head, body) = request.into_parts();
         let timeout = match check(&head.headers, head.uri.query()) {
             Ok(timeout) => timeout,
             Err(rejection) => {
                 discard(body, arrived + self.body_timeout).await;
-                return Err(rejection);
+                return Err(rejection.into());
             }
         };
         let margin = (timeout / 10).min(MAX_MARGIN);
         let until = arrived + timeout - margin;
         let deadline = until - margin;
-        let (body, held) = self.bodies.read(body, deadline.min(arrived + self.body_timeout)).await?;
+        let (body, held) = self.bodies.read(body, peer, deadline.min(arrived + self.body_timeout)).await?;
+        if let Some(caller) = head.extensions.get::<Caller>() {
+            self.peers.hear(*caller, &body);
+        }
         if let Some(activity) = head.extensions.get::<Arc<Activity>>() {
             activity.body_arrived();
         }
-        Ok(ReceivedRequest { body, held, until, deadline })
+        Ok(ReceivedRequest { body, held, peer, until, deadline })
     }
 
     /// Runs the reviewer. A panic is an error value. A review that waits for something goes on in a task of its own, so that an answer
@@ -129,13 +162,13 @@ impl Handler {
         received: ReceivedRequest,
         span: &Span,
     ) -> Result<(Answer, ReviewEnd), Rejection> {
-        let ReceivedRequest { body, held, until, deadline } = received;
+        let ReceivedRequest { body, held, peer, until, deadline } = received;
         let reviewer = Arc::clone(&self.reviewer);
         let body_copy = body.clone();
         let review = async move {
             // A step that outlives the answer still holds the body.
             let _held = held;
-            reviewer.answer(endpoint, body, deadline).await
+            reviewer.answer(endpoint, body, peer, deadline).await
         };
         let mut review = Box::pin(AssertUnwindSafe(review).catch_unwind().instrument(span.clone()));
         let answered = match poll_fn(|context| Poll::Ready(review.as_mut().poll(context))).await {
@@ -157,7 +190,7 @@ impl Handler {
             }
             Err(_) => (Unjudged::Late, ReviewEnd::Late),
         };
-        let stand_in = AssertUnwindSafe(|| self.reviewer.undecided(endpoint, &body_copy, why));
+        let stand_in = AssertUnwindSafe(|| self.reviewer.undecided(endpoint, &body_copy, peer, why));
         catch_unwind(stand_in).map(|answer| (answer, end)).map_err(|_| Rejection::NoAnswer)
     }
 

@@ -2,7 +2,6 @@
 //! clock.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -20,6 +19,7 @@ use tower_service::Service;
 
 use super::limits::Limits;
 use super::metrics::{Cut, HttpsMetrics};
+use super::peers::Caller;
 use super::shutdown::{ShutdownPhase, reached};
 use super::slots::Activity;
 use super::timed_stream::TimedStream;
@@ -38,12 +38,12 @@ pub(super) struct ConnectionContext {
 }
 
 /// Serves requests until the client disconnects, a timer expires, the slot is taken away, or the server closes.
-pub(super) async fn serve<S>(stream: S, peer: SocketAddr, activity: &Arc<Activity>, context: ConnectionContext)
+pub(super) async fn serve<S>(stream: S, caller: Caller, activity: &Arc<Activity>, context: ConnectionContext)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let ConnectionContext { router, limits, metrics, mut phase } = context;
-    let service = RequestService { router, peer, activity: Arc::clone(activity), phase: phase.clone() };
+    let service = RequestService { router, caller, activity: Arc::clone(activity), phase: phase.clone() };
     let stream = TimedStream::new(stream, Arc::clone(activity), Arc::clone(&metrics), phase.clone(), &limits);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -83,7 +83,7 @@ where
 /// The service of one connection.
 struct RequestService {
     router: Router,
-    peer: SocketAddr,
+    caller: Caller,
     activity: Arc<Activity>,
     phase: watch::Receiver<ShutdownPhase>,
 }
@@ -96,7 +96,8 @@ impl RequestService {
         self.activity.head_arrived();
         // The handler reads the body, and says so when it is complete.
         request.extensions_mut().insert(Arc::clone(&self.activity));
-        request.extensions_mut().insert(ConnectInfo(self.peer));
+        request.extensions_mut().insert(ConnectInfo(self.caller.address));
+        request.extensions_mut().insert(self.caller);
         let answer = self.router.clone().call(request);
         let (activity, phase) = (Arc::clone(&self.activity), self.phase.clone());
         async move {
@@ -139,8 +140,9 @@ mod tests {
         let (limits, metrics) = (Limits::default(), Arc::new(HttpsMetrics::new()));
         let context = ConnectionContext { router, limits: limits.clone(), metrics: Arc::clone(&metrics), phase };
         let (client, stream) = duplex(4096);
-        let peer = SocketAddr::from(([10, 0, 0, 7], 40_000));
-        let serving = tokio::spawn(async move { serve(stream, peer, &Arc::new(Activity::new()), context).await });
+        let address = std::net::SocketAddr::from(([10, 0, 0, 7], 40_000));
+        let caller = Caller { address, is_certified: false };
+        let serving = tokio::spawn(async move { serve(stream, caller, &Arc::new(Activity::new()), context).await });
         Fixture { client, serving, metrics, limits, phase: sender }
     }
 

@@ -18,6 +18,7 @@ use super::clients::Clients;
 use super::connection::{self, ConnectionContext};
 use super::limits::Limits;
 use super::metrics::{Cut, HandshakeFailure, HttpsMetrics, Port};
+use super::peers::Caller;
 use super::shutdown::{Arrivals, ShutdownPhase, reached};
 use super::slots::{Slot, Slots};
 use crate::log_limit::OF_CLIENTS;
@@ -148,7 +149,10 @@ async fn connect(
     // Answers are written whole, so Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
     match transport {
-        Transport::Plain => connection::serve(stream, peer, slot.activity(), context).await,
+        Transport::Plain => {
+            let caller = Caller { address: peer, is_certified: false };
+            connection::serve(stream, caller, slot.activity(), context).await;
+        }
         Transport::Tls(acceptor) => {
             let handshake = timeout(context.limits.handshake, handshake(stream, &acceptor));
             let shaken = tokio::select! {
@@ -156,7 +160,11 @@ async fn connect(
                 () = slot.activity().evicted() => return context.metrics.cut(Cut::Evicted),
             };
             match shaken {
-                Ok(stream) => connection::serve(stream, peer, slot.activity(), context).await,
+                Ok(stream) => {
+                    let is_certified = stream.get_ref().1.peer_certificates().is_some();
+                    let caller = Caller { address: peer, is_certified };
+                    connection::serve(stream, caller, slot.activity(), context).await;
+                }
                 Err(failure) => context.metrics.handshake_failed(failure),
             }
         }

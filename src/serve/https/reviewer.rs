@@ -8,6 +8,7 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use super::endpoint::Endpoint;
+pub use crate::budget::Peer;
 pub use crate::engine::decide::Unjudged;
 
 /// A boxed future, as a trait object needs it.
@@ -49,9 +50,9 @@ pub trait Reviewer: Send + Sync + 'static {
     ///
     /// It is first polled in the task of the connection. What takes longer than some milliseconds must wait for something before,
     /// for example for its turn at a core.
-    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, Answer>;
+    fn answer(&self, endpoint: Endpoint, body: Bytes, peer: Peer, deadline: Instant) -> BoxFuture<'_, Answer>;
 
     /// Answers at once for a review that has no answer of its own. Must not repeat what went wrong, and must not read much of
     /// the body: the caller waits on a thread of the network.
-    fn undecided(&self, endpoint: Endpoint, body: &Bytes, why: Unjudged) -> Answer;
+    fn undecided(&self, endpoint: Endpoint, body: &Bytes, peer: Peer, why: Unjudged) -> Answer;
 }

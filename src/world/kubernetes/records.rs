@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Cluster;
 use super::api_error::{is_not_found, reason};
 use super::reader::{Unavailable, valid_name};
-use crate::budget::Grant;
+use crate::budget::{Flow, Grant, Price};
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Knowledge, RecordRef};
 use crate::engine::json::redacted;
@@ -19,6 +19,12 @@ use crate::engine::release::{Record, Storage, Stored};
 use crate::world::manifests::{self, ManifestError, RecordVersion};
 use crate::world::payload::{self, OpenedPayload};
 use crate::world::{Payer, documents};
+
+/// About the steps to inflate a byte of a record and to read its manifest out of it.
+const INFLATE_STEPS: u64 = 5;
+
+/// About the steps to look for a document in a byte of a manifest.
+const FIND_STEPS: u64 = 60;
 
 /// What a record contains besides its labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,10 +54,11 @@ impl Cluster {
             None => load.await?,
         };
         let find = || documents::read(&manifest, object, payer.effort);
-        let mut reserved = self.reserve(payer, payer.effort.most_trees_of(manifest.len())).await;
-        let found = self.work(payer, find).await.and_then(|found| found);
+        let mut grant = self.reserve(payer, payer.effort.most_trees_of(manifest.len())).await;
+        let price = Price::of_steps(manifest.len() as u64 * FIND_STEPS);
+        let found = self.work(payer, price, find).await.and_then(|found| found);
         let found = found.map_err(ManifestError::Unavailable)?;
-        if let (Some(document), Some(mut grant)) = (&found, reserved.take()) {
+        if let Some(document) = &found {
             grant.shrink(documents::weight(document));
             payer.holdings.keep(grant);
         }
@@ -128,19 +135,20 @@ impl Cluster {
         let payload = payload.map_err(undecodable)?;
         let _reserved = self.reserve(payer, payload.memory()).await;
         let inflate = || payload.inflate(payer.effort).and_then(read);
-        self.work(payer, inflate).await?.map_err(undecodable)
+        let price = Price::of_steps(payload.inflated_size() as u64 * INFLATE_STEPS);
+        self.work(payer, price, inflate).await?.map_err(undecodable)
     }
 
     /// Waits for memory, for what the review does not hold yet. It holds much only if its own request is large, and would wait for
     /// itself.
-    async fn reserve(&self, payer: Payer<'_>, bytes: usize) -> Option<Grant> {
+    async fn reserve(&self, payer: Payer<'_>, bytes: usize) -> Grant {
         let lacking = bytes.saturating_sub(payer.holdings.bytes());
-        self.decodes.grant_to(payer.user, lacking).await
+        payer.holdings.waiting(self.decodes.grant(payer.flow, lacking)).await
     }
 
     /// Does work in the payer's turn. No turn is no effort left: only the payer's own steps can be too many.
-    async fn work<T>(&self, payer: Payer<'_>, work: impl FnOnce() -> T) -> Result<T, Unavailable> {
-        self.decodes.work(payer.user, work).await.map_err(|busy| {
+    async fn work<T>(&self, payer: Payer<'_>, price: Price, work: impl FnOnce() -> T) -> Result<T, Unavailable> {
+        payer.holdings.waiting(self.decodes.work(payer.flow, price, work)).await.map_err(|busy| {
             payer.effort.exceed();
             busy.to_string()
         })
@@ -165,7 +173,7 @@ impl Cluster {
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
         Ok(Some(match self.payload(storage, namespace, &text).await? {
             Ok(payload) => {
-                let _granted = self.decodes.grant(payload.memory()).await;
+                let _granted = self.decodes.grant(Flow::own(), payload.memory()).await;
                 let body = payload.inflate(&Effort::of_review());
                 look(&stored, body.as_deref().map_err(Clone::clone))
             }
@@ -193,7 +201,7 @@ impl Cluster {
         if chart.is_none()
             && let Ok(payload) = self.payload(storage, namespace, &text).await?
         {
-            let _granted = self.decodes.grant(payload.memory()).await;
+            let _granted = self.decodes.grant(Flow::own(), payload.memory()).await;
             let effort = Effort::of_review();
             chart = payload.inflate(&effort).ok().and_then(|body| Record::read(&body, &effort).ok()?.chart());
         }

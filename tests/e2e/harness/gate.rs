@@ -16,7 +16,7 @@ use release_interlock::engine::review::Review;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals, Unjudged, run,
+    Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Peer, Reviewer, Setup, Signals, Unjudged, run,
 };
 use release_interlock::serve::pki::{dev, tls};
 use serde_json::json;
@@ -58,7 +58,7 @@ impl Gatekeeper {
 }
 
 impl Reviewer for Gatekeeper {
-    fn answer(&self, _: Endpoint, body: Bytes, _: Instant) -> BoxFuture<'_, Answer> {
+    fn answer(&self, _: Endpoint, body: Bytes, _: Peer, _: Instant) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             if self.count(&body) {
                 // Blocked until the API server gives up, which it does when its client ends.
@@ -69,7 +69,7 @@ impl Reviewer for Gatekeeper {
         })
     }
 
-    fn undecided(&self, _: Endpoint, _: &Bytes, _: Unjudged) -> Answer {
+    fn undecided(&self, _: Endpoint, _: &Bytes, _: Peer, _: Unjudged) -> Answer {
         HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }.into()
     }
 }
@@ -102,6 +102,7 @@ fn serve(keeper: Arc<Gatekeeper>, ready: &Sender<(String, String)>) {
             registry: Arc::default(),
             page: None,
             readiness: Readiness::new(),
+            peers: Arc::default(),
             limits: Limits::default(),
         };
         let url = format!("https://{}/validate", bound.admission_address());

@@ -33,7 +33,8 @@ impl Desk {
     pub(crate) fn of(judge: Judge) -> Self {
         let metrics = Arc::new(ReportMetrics::new());
         let webhook = Webhook::new(judge, Reporter::new(metrics.clone()));
-        let router = admission::router(Arc::new(webhook), &Limits::default(), Arc::new(HttpsMetrics::new()));
+        let router =
+            admission::router(Arc::new(webhook), &Limits::default(), Arc::new(HttpsMetrics::new()), Arc::default());
         Self { router, metrics }
     }
 

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    self, Answer, Bound, BoxFuture, Certificates, Clients, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals,
+    self, Answer, Bound, BoxFuture, Certificates, Clients, Endpoint, HttpReply, Limits, Peer, Reviewer, Setup, Signals,
     Stopped, Unjudged,
 };
 use release_interlock::serve::pki::{dev, tls};
@@ -35,7 +35,7 @@ pub(crate) struct Stub {
 }
 
 impl Reviewer for Stub {
-    fn answer(&self, endpoint: Endpoint, body: Bytes, deadline: Instant) -> BoxFuture<'_, Answer> {
+    fn answer(&self, endpoint: Endpoint, body: Bytes, _: Peer, deadline: Instant) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             let Ok(review) = serde_json::from_slice::<Value>(&body) else {
                 let body = b"not an AdmissionReview\n".to_vec();
@@ -65,7 +65,7 @@ impl Reviewer for Stub {
         })
     }
 
-    fn undecided(&self, _: Endpoint, body: &Bytes, why: Unjudged) -> Answer {
+    fn undecided(&self, _: Endpoint, body: &Bytes, _: Peer, why: Unjudged) -> Answer {
         let review: Value = serde_json::from_slice(body).unwrap();
         assert!(review["test"] != "panic twice", "as the test asks");
         reply(&review, false, &format!("{why:?}")).into()
@@ -126,6 +126,7 @@ impl Server {
             registry: Arc::default(),
             page: None,
             readiness: Readiness::new(),
+            peers: Arc::default(),
             limits,
         };
         let any = "127.0.0.1:0".parse().unwrap();

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Reviewer, Setup, Signals, Unjudged, run,
+    Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Peer, Reviewer, Setup, Signals, Unjudged, run,
 };
 use release_interlock::serve::pki::{dev, tls};
 use tokio::time::Instant;
@@ -102,11 +102,11 @@ impl<'p> States<'p> {
 struct Failing;
 
 impl Reviewer for Failing {
-    fn answer(&self, _: Endpoint, _: Bytes, _: Instant) -> BoxFuture<'_, Answer> {
+    fn answer(&self, _: Endpoint, _: Bytes, _: Peer, _: Instant) -> BoxFuture<'_, Answer> {
         Box::pin(async { HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }.into() })
     }
 
-    fn undecided(&self, _: Endpoint, _: &Bytes, _: Unjudged) -> Answer {
+    fn undecided(&self, _: Endpoint, _: &Bytes, _: Peer, _: Unjudged) -> Answer {
         HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }.into()
     }
 }
@@ -133,6 +133,7 @@ fn serve(certificates: &Path, made_at: Timestamp, ready: &Sender<Server>) {
             registry: Arc::default(),
             page: None,
             readiness: Readiness::new(),
+            peers: Arc::default(),
             limits: Limits::default(),
         };
         let url = format!("https://{}", bound.admission_address());

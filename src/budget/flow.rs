@@ -1,0 +1,57 @@
+//! Whose review it is, as far as reviews share turns and memory.
+
+/// The prefix of the names of service accounts, which their namespace follows.
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+
+/// Who sends a review, as far as its connection shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// An API server, or who carries its calls.
+    Known,
+    /// Anybody else who reaches the port.
+    Stranger,
+}
+
+/// What takes turns with others: a peer, and within it what a tenant cannot multiply. That is the namespace of a service account,
+/// and otherwise the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Flow<'u> {
+    peer: Peer,
+    name: &'u str,
+}
+
+impl<'u> Flow<'u> {
+    /// The flow of the reviews of a user.
+    #[must_use]
+    pub fn of(peer: Peer, user: &'u str) -> Self {
+        let namespace = user.strip_prefix(SERVICE_ACCOUNT).and_then(|account| account.split_once(':'));
+        let name = namespace.map_or(user, |(namespace, _)| &user[..SERVICE_ACCOUNT.len() + namespace.len()]);
+        Self { peer, name }
+    }
+
+    /// The flow of what Interlock reads by itself.
+    #[must_use]
+    pub fn own() -> Self {
+        Self { peer: Peer::Known, name: "" }
+    }
+
+    pub(super) fn is_of_strangers(self) -> bool {
+        self.peer == Peer::Stranger
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_accounts_of_a_namespace_are_one_flow() {
+        let of = |user| Flow::of(Peer::Known, user);
+        assert_eq!(of("system:serviceaccount:shop:a"), of("system:serviceaccount:shop:b"));
+        assert_ne!(of("system:serviceaccount:shop:a"), of("system:serviceaccount:shop-2:a"));
+        assert_ne!(of("alice"), of("bob"));
+        assert_ne!(of("alice"), Flow::of(Peer::Stranger, "alice"));
+        // No service account has such a name.
+        assert_eq!(of("system:serviceaccount:shop").name, "system:serviceaccount:shop");
+    }
+}

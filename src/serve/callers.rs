@@ -1,0 +1,75 @@
+//! Learns which addresses carry the calls of the API server, so that nobody else can take their turns.
+//!
+//! The cluster names the addresses of its API servers. Where calls come by another way, a probe finds it: its nonce is given to the API
+//! server alone, and whoever brings it carries calls.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::Api;
+use kube::{Client, Error};
+use tokio::time::sleep;
+
+use super::https::KnownPeers;
+use crate::inspect::arrival::{Half, nonce, probe_with};
+
+/// The EndpointSlice that the API servers keep of themselves, in the namespace `default`.
+const OF_API_SERVERS: &str = "kubernetes";
+
+/// How often the addresses are read, and how often a probe goes out while strangers call.
+const INTERVAL: Duration = Duration::from_secs(30);
+
+/// Follows the addresses, forever. `namespace` is Interlock's own, where it may send probes.
+pub(crate) async fn follow(client: Client, namespace: String, peers: Arc<KnownPeers>) {
+    let mut was_read = true;
+    loop {
+        match endpoints(&client).await {
+            Ok(addresses) => {
+                peers.set_endpoints(addresses);
+                was_read = true;
+            }
+            Err(error) if was_read => {
+                tracing::warn!(%error, "cannot read the addresses of the API servers; those of before stay known");
+                was_read = false;
+            }
+            Err(_) => {}
+        }
+        if peers.take_strangers_call() {
+            let nonce = nonce();
+            peers.expect(Some(&nonce));
+            let passage = probe_with(&client, &namespace, Half::Validating, &nonce).await;
+            peers.expect(None);
+            tracing::debug!(?passage, "looked for who carries the calls of the API server");
+        }
+        sleep(INTERVAL).await;
+    }
+}
+
+/// The addresses of the API servers; none if they do not publish them.
+async fn endpoints(client: &Client) -> Result<Vec<IpAddr>, Error> {
+    let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), "default");
+    let slice = slices.get_opt(OF_API_SERVERS).await?;
+    let addresses = slice.into_iter().flat_map(|slice| slice.endpoints).flat_map(|endpoint| endpoint.addresses);
+    Ok(addresses.filter_map(|address| address.parse().ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::world::kubernetes::fake;
+
+    #[tokio::test]
+    async fn the_addresses_are_those_that_the_api_servers_publish() {
+        let client = fake::client(|head, _| {
+            assert_eq!(head.uri, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes");
+            let endpoints = json!([{"addresses": ["10.0.0.1"]}, {"addresses": ["fd00::1", "no address"]}]);
+            (200, json!({"metadata": {"name": "kubernetes"}, "addressType": "IPv4", "endpoints": endpoints}))
+        });
+        let found = endpoints(&client).await.unwrap();
+        assert_eq!(found, ["10.0.0.1", "fd00::1"].map(|address| address.parse::<IpAddr>().unwrap()));
+    }
+}

@@ -1,0 +1,125 @@
+//! Which addresses carry the calls of the API server. Their reviews share turns and memory by user; those of all others together are
+//! one class beside them.
+//!
+//! An API server does not identify itself to webhooks by default. But it is at an address that the cluster names as its own, and
+//! whoever carries its calls (an agent of the control plane, or a tunnel) has carried a nonce that only it was given.
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use memchr::memmem;
+use tokio::time::Instant;
+
+use crate::budget::Peer;
+
+/// How long an address counts that has carried a nonce. It may belong to a pod, and later to another one.
+const PROVEN_FOR: Duration = Duration::from_secs(30 * 60);
+
+/// How many such addresses are remembered. A control plane has a handful.
+const MAX_PROVEN: usize = 256;
+
+/// The longest body that is searched for a nonce, in bytes: that of a probe has one or two KiB.
+const MAX_PROBE_BYTES: usize = 16 << 10;
+
+/// Who sends a request, as far as its connection shows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller {
+    pub(super) address: SocketAddr,
+    /// Whether it has shown a client certificate, which was verified.
+    pub(super) is_certified: bool,
+}
+
+/// The addresses that are known, and the nonce that is on its way.
+#[derive(Debug, Default)]
+pub struct KnownPeers {
+    endpoints: ArcSwap<HashSet<IpAddr>>,
+    proven: Mutex<HashMap<IpAddr, Instant>>,
+    nonce: ArcSwapOption<String>,
+    strangers_call: AtomicBool,
+}
+
+impl KnownPeers {
+    /// Replaces the addresses that the cluster names as those of its API servers.
+    pub fn set_endpoints(&self, addresses: impl IntoIterator<Item = IpAddr>) {
+        self.endpoints.store(Arc::new(addresses.into_iter().collect()));
+    }
+
+    /// Expects a nonce, which the API server is given next; `None` expects none any more.
+    pub fn expect(&self, nonce: Option<&str>) {
+        self.nonce.store(nonce.map(|nonce| Arc::new(nonce.to_owned())));
+    }
+
+    /// Whether a stranger has sent a review since this was asked last.
+    pub fn take_strangers_call(&self) -> bool {
+        self.strangers_call.swap(false, Ordering::Relaxed)
+    }
+
+    /// What the sender of a request is.
+    pub(super) fn peer_of(&self, caller: Caller) -> Peer {
+        let address = caller.address.ip().to_canonical();
+        let is_proven = || self.proven().get(&address).is_some_and(|since| since.elapsed() < PROVEN_FOR);
+        if caller.is_certified || self.endpoints.load().contains(&address) || is_proven() {
+            Peer::Known
+        } else {
+            self.strangers_call.store(true, Ordering::Relaxed);
+            Peer::Stranger
+        }
+    }
+
+    /// Looks for the nonce in a body that a caller has sent.
+    pub(super) fn hear(&self, caller: Caller, body: &[u8]) {
+        if body.len() > MAX_PROBE_BYTES {
+            return;
+        }
+        let nonce = self.nonce.load();
+        if nonce.as_ref().is_some_and(|nonce| memmem::find(body, nonce.as_bytes()).is_some()) {
+            let mut proven = self.proven();
+            proven.retain(|_, since| since.elapsed() < PROVEN_FOR);
+            if proven.len() < MAX_PROVEN {
+                proven.insert(caller.address.ip().to_canonical(), Instant::now());
+            }
+        }
+    }
+
+    fn proven(&self) -> MutexGuard<'_, HashMap<IpAddr, Instant>> {
+        self.proven.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(address: &str) -> Caller {
+        Caller { address: SocketAddr::new(address.parse().unwrap(), 40_000), is_certified: false }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_is_known_by_its_certificate_its_endpoint_or_a_nonce_that_it_carried() {
+        let peers = KnownPeers::default();
+        assert_eq!(peers.peer_of(caller("10.0.0.1")), Peer::Stranger);
+        assert!(peers.take_strangers_call() && !peers.take_strangers_call());
+        assert_eq!(peers.peer_of(Caller { is_certified: true, ..caller("10.0.0.1") }), Peer::Known);
+
+        peers.set_endpoints(["10.0.0.1".parse().unwrap()]);
+        assert_eq!(peers.peer_of(caller("10.0.0.1")), Peer::Known);
+        assert_eq!(peers.peer_of(caller("::ffff:10.0.0.1")), Peer::Known);
+        assert!(!peers.take_strangers_call());
+
+        let body = br#"{"annotations":{"interlock.dev/probe-nonce":"abc123"}}"#;
+        peers.hear(caller("10.9.9.9"), body);
+        peers.expect(Some("abc123"));
+        peers.hear(caller("10.9.9.8"), br#"{"annotations":{"interlock.dev/probe-nonce":"abc124"}}"#);
+        peers.hear(caller("10.9.9.7"), body);
+        peers.expect(None);
+        peers.hear(caller("10.9.9.6"), body);
+        let known = ["10.9.9.6", "10.9.9.7", "10.9.9.8", "10.9.9.9"].map(|it| peers.peer_of(caller(it)));
+        assert_eq!(known, [Peer::Stranger, Peer::Known, Peer::Stranger, Peer::Stranger]);
+        tokio::time::advance(PROVEN_FOR).await;
+        assert_eq!(peers.peer_of(caller("10.9.9.7")), Peer::Stranger);
+    }
+}
