@@ -13,6 +13,9 @@ mod reviews;
 #[path = "fixtures/served.rs"]
 mod served;
 
+#[path = "flood/crowd.rs"]
+mod crowd;
+
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -59,6 +62,8 @@ async fn main() -> Result<()> {
     let worst = costs.into_iter().rev().take(AT_A_TIME).map(|(_, review)| review);
     beside_honest_traffic(&served, worst, &mut missed).await?;
     println!("memory at most {:.0} MiB", served.memory()?.1);
+    drop(served);
+    crowd::beside(&mut missed).await?;
     ensure!(missed.is_empty(), "missed: {missed:?}");
     Ok(())
 }

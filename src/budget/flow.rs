@@ -29,10 +29,10 @@ impl<'u> Flow<'u> {
         Self { peer, name }
     }
 
-    /// The flow of what Interlock reads by itself.
+    /// The flow of what Interlock reads by itself. It gives way to the API server's reviews, as strangers do.
     #[must_use]
     pub fn own() -> Self {
-        Self { peer: Peer::Known, name: "" }
+        Self { peer: Peer::Stranger, name: "" }
     }
 
     pub(super) fn is_of_strangers(self) -> bool {

@@ -14,6 +14,7 @@ use tokio::time::sleep;
 
 use super::https::KnownPeers;
 use crate::inspect::arrival::{Half, nonce, probe_with};
+use crate::world::kubernetes::api_error::reason;
 
 /// The EndpointSlice that the API servers keep of themselves, in the namespace `default`.
 const OF_API_SERVERS: &str = "kubernetes";
@@ -23,28 +24,33 @@ const INTERVAL: Duration = Duration::from_secs(30);
 
 /// Follows the addresses, forever. `namespace` is Interlock's own, where it may send probes.
 pub(crate) async fn follow(client: Client, namespace: String, peers: Arc<KnownPeers>) {
-    let mut was_read = true;
+    let mut told = [None, None];
     loop {
-        match endpoints(&client).await {
+        let unread = match endpoints(&client).await {
             Ok(addresses) => {
                 peers.set_endpoints(addresses);
-                was_read = true;
+                None
             }
-            Err(error) if was_read => {
-                tracing::warn!(%error, "cannot read the addresses of the API servers; those of before stay known");
-                was_read = false;
+            Err(error) => Some(format!("the addresses of the API servers cannot be read: {}", reason(&error))),
+        };
+        let unproved = if peers.take_strangers_call() { look(&client, &namespace, &peers).await } else { None };
+        for (told, trouble) in told.iter_mut().zip([unread, unproved]) {
+            if let Some(why) = trouble.as_ref().filter(|why| told.as_ref() != Some(*why)) {
+                tracing::warn!(%why, "the API server may be taken for a stranger, which gets a quarter of the turns and memory");
             }
-            Err(_) => {}
-        }
-        if peers.take_strangers_call() {
-            let nonce = nonce();
-            peers.expect(Some(&nonce));
-            let passage = probe_with(&client, &namespace, Half::Validating, &nonce).await;
-            peers.expect(None);
-            tracing::debug!(?passage, "looked for who carries the calls of the API server");
+            *told = trouble;
         }
         sleep(INTERVAL).await;
     }
+}
+
+/// Sends a probe, whose nonce marks who brings it. Returns why it did not arrive anywhere.
+async fn look(client: &Client, namespace: &str, peers: &KnownPeers) -> Option<String> {
+    let nonce = nonce();
+    peers.expect(Some(&nonce));
+    let passage = probe_with(client, namespace, Half::Validating, &nonce).await;
+    peers.expect(None);
+    passage.problem()
 }
 
 /// The addresses of the API servers; none if they do not publish them.

@@ -1,5 +1,6 @@
 //! Interlock in a cluster: installed, upgraded, cut off, attacked, and removed.
 
+mod callers;
 mod certificates;
 mod doctor;
 mod failure;

@@ -111,7 +111,11 @@ impl Handler {
 
     /// What the sender of a request is. Without a connection it is the program itself.
     fn peer_of(&self, request: &Request) -> Peer {
-        request.extensions().get::<Caller>().map_or(Peer::Known, |caller| self.peers.peer_of(*caller))
+        let peer = request.extensions().get::<Caller>().map_or(Peer::Known, |caller| self.peers.peer_of(*caller));
+        if peer == Peer::Stranger {
+            self.metrics.came_from_stranger();
+        }
+        peer
     }
 
     /// The answer to a body that there is no memory for. If its head can be read, it is refused like a flood: a failed call would be

@@ -25,6 +25,7 @@ const REVIEW_BUCKETS: [f64; 18] = [
 #[derive(Debug)]
 pub struct HttpsMetrics {
     reviews: Family<ReviewLabels, Histogram, fn() -> Histogram>,
+    of_strangers: Counter,
     rejections: Family<RejectionLabels, Counter>,
     panics: Family<EndpointLabels, Counter>,
     connections: Family<PortLabels, Gauge>,
@@ -92,6 +93,7 @@ impl HttpsMetrics {
     pub fn new() -> Self {
         let metrics = Self {
             reviews: Family::new_with_constructor(|| Histogram::new(REVIEW_BUCKETS)),
+            of_strangers: Counter::default(),
             rejections: Family::default(),
             panics: Family::default(),
             connections: Family::default(),
@@ -111,6 +113,8 @@ impl HttpsMetrics {
     pub fn register(&self, registry: &mut Registry) {
         let help = "Time from the head of a request to its answer, reading the body included";
         registry.register_with_unit("review_duration", help, Unit::Seconds, self.reviews.clone());
+        let help = "Requests of peers that are not known to carry the calls of the API server";
+        registry.register("reviews_of_strangers", help, self.of_strangers.clone());
         registry.register("http_refusals", "Requests rejected without a review", self.rejections.clone());
         registry.register("panics", "Reviews that panicked and were answered nevertheless", self.panics.clone());
         registry.register("connections", "Open connections", self.connections.clone());
@@ -125,6 +129,11 @@ impl HttpsMetrics {
     #[must_use]
     pub fn review(&self, endpoint: Endpoint) -> ReviewClock<'_> {
         ReviewClock { metrics: self, endpoint, end: ReviewEnd::Unanswered, started: Instant::now() }
+    }
+
+    /// Counts a request of a peer that is not known to carry the calls of the API server.
+    pub fn came_from_stranger(&self) {
+        self.of_strangers.inc();
     }
 
     /// Counts a request that was rejected without a review.
