@@ -244,6 +244,20 @@ const TEXT_STEPS: u64 = 10;
 /// The steps to look at one of many: a record, an override, a bundle.
 const ITEM_STEPS: u64 = 200;
 
+/// So many nodes of a document are many, and no more of them are counted.
+const MANY_NODES: usize = 10_000;
+
+/// What is left of a number of nodes after those of a value.
+fn left_of(value: &Value, left: usize) -> usize {
+    let left = left.saturating_sub(1);
+    match value {
+        _ if left == 0 => 0,
+        Value::Array(items) => items.iter().take(left).fold(left, |left, item| left_of(item, left)),
+        Value::Object(members) => members.values().take(left).fold(left, |left, member| left_of(member, left)),
+        _ => left,
+    }
+}
+
 impl Answer {
     /// About how many steps the rules take to read it.
     #[must_use]
@@ -265,8 +279,10 @@ impl Answer {
             Knowledge::Workloads(workloads) => (0, workloads.len()),
             Knowledge::Bundles(bundles) => (0, bundles.as_ref().map_or(0, Vec::len)),
             Knowledge::MissingParts(names) => (0, names.len()),
-            // What the world has read already.
-            Knowledge::Document(_) | Knowledge::Parent(_) | Knowledge::Namespace { .. } => (0, 0),
+            Knowledge::Document(document) => {
+                (0, document.as_deref().map_or(0, |it| MANY_NODES - left_of(it, MANY_NODES)))
+            }
+            Knowledge::Parent(_) | Knowledge::Namespace { .. } => (0, 0),
         };
         (bytes as u64 * TEXT_STEPS).saturating_add(items as u64 * ITEM_STEPS)
     }
@@ -310,5 +326,21 @@ impl Evidence {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_steps_of_a_document_grow_with_its_nodes_up_to_a_limit() {
+        let steps = |document: Value| Answer::Known(Knowledge::Document(Some(Arc::new(document)))).steps();
+        assert_eq!(steps(json!({"a": [1, {"b": 2}]})), 5 * ITEM_STEPS);
+        let many = steps(Value::Array(vec![json!({"a": 1}); MANY_NODES]));
+        assert_eq!(many, steps(Value::Array(vec![json!({"a": 1}); 4 * MANY_NODES])));
+        assert!(many > 1_000_000);
     }
 }

@@ -24,7 +24,7 @@ const HOOK_STEPS: u64 = 8;
 const MAX_HOOKS: usize = 10_000;
 
 /// The policies that Helm fills in where a hook has none.
-const DEFAULT_DELETE_POLICIES: &str = r#"["before-hook-creation"]"#;
+const DEFAULT_DELETE_POLICIES: &[u8] = br#"["before-hook-creation"]"#;
 
 /// The events of the hooks that `helm test` runs, as JSON.
 const TEST_EVENTS: [&str; 2] = [r#""test""#, r#""test-success""#];
@@ -67,15 +67,15 @@ struct Hook<'b> {
 impl Hook<'_> {
     fn digest(&self) -> HookDigest {
         let mut digest = Sha256::new();
-        let mut add = |text: &str| {
+        let mut add = |text: &[u8]| {
             digest.update((text.len() as u64).to_le_bytes());
             digest.update(text);
         };
-        [&self.name, &self.kind, &self.path, &self.manifest].into_iter().for_each(|text| add(text));
-        add(&self.weight.to_string());
+        [&self.name, &self.kind, &self.path, &self.manifest].into_iter().for_each(|text| add(text.as_bytes()));
+        add(self.weight.to_string().as_bytes());
         add(&compact(self.events));
-        add(match compact(self.delete_policies).as_str() {
-            "" | "null" | "[]" => DEFAULT_DELETE_POLICIES,
+        add(match compact(self.delete_policies).as_slice() {
+            b"" | b"null" | b"[]" => DEFAULT_DELETE_POLICIES,
             policies => policies,
         });
         digest.finalize().into()
@@ -83,8 +83,8 @@ impl Hook<'_> {
 }
 
 /// A list of words without blanks.
-fn compact(list: Option<&RawValue>) -> String {
-    list.map_or("", RawValue::get).split_ascii_whitespace().collect()
+fn compact(list: Option<&RawValue>) -> Vec<u8> {
+    list.map_or("", RawValue::get).bytes().filter(|byte| !byte.is_ascii_whitespace()).collect()
 }
 
 impl<'de> Deserialize<'de> for Hooks {
