@@ -6,7 +6,7 @@ use std::{fs, io};
 use crate::engine::object::is_dns_label;
 use crate::engine::policy::{Policies, Policy};
 use crate::engine::policy_files::{NAMESPACES_DIR, PolicyError, PolicyFiles, bad_file_name};
-use crate::text_file;
+use crate::regular_file;
 
 /// The size of what a mounted ConfigMap can hold, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -89,7 +89,7 @@ fn read_namespace(files: &mut PolicyFiles, path: PathBuf) {
 }
 
 fn read_text(files: &mut PolicyFiles, path: &Path, way_out: &str) -> Option<String> {
-    text_file::read(path, MAX_FILE_BYTES)
+    regular_file::read_text(path, MAX_FILE_BYTES)
         .map_err(|error| report_unreadable(files, path.to_owned(), &error, way_out))
         .ok()
 }
