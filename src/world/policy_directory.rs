@@ -115,8 +115,26 @@ fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
     use crate::engine::policy_files::LoadedPolicies;
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_policy_is_reported_and_hangs_nobody() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join(NAMESPACES_DIR)).unwrap();
+        for file in ["cluster.yaml", "namespaces/shop.yaml"] {
+            mknodat(CWD, directory.path().join(file), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        }
+        let problems = LoadedPolicies::of(&PolicyFiles::read(directory.path())).problems;
+        let reported: Vec<_> = problems.iter().map(|problem| file_name(&problem.file)).collect();
+        assert_eq!(reported, ["cluster.yaml", "shop.yaml"]);
+        assert!(
+            problems.iter().all(|problem| problem.message.contains("it is a pipe, not a regular file")),
+            "{problems:?}"
+        );
+    }
 
     #[test]
     fn a_file_in_the_wrong_place_is_reported() {

@@ -65,8 +65,10 @@ async fn a_client_that_has_its_reply_finds_its_write_over_another_connection() {
 async fn small_writes_start_no_threads() {
     let server = Standalone::start(&[], &[]);
     let mut write = start("web", 1, 0);
-    write["request"]["object"]["metadata"]["labels"] = json!({});
-    write["request"]["object"]["data"] = json!({"key": "x".repeat(10 << 10)});
+    write["request"]["object"] = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "settings"}, "data": {"key": "x".repeat(10 << 10)},
+    });
+    write["request"]["name"] = json!("settings");
     server.post("/validate", write.to_string(), &[]).await;
     let before = server.threads();
     let clients = (0..24).map(async |client| {
