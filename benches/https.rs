@@ -1,9 +1,9 @@
 //! Reviews through the real listener, over HTTPS, on 32 keep-alive connections.
 //!
-//! The first reviewer admits everything and echoes the uid: what the transport costs, the floor. Every other one is
-//! given as a ratio to it. Client and server share the machine and the process, so the absolute numbers are low; the
-//! ratio is what counts. The reviewers take turns in short rounds, and a ratio is the median over the pairs of one round,
-//! so that whatever else the machine does falls on both sides.
+//! The first reviewer admits everything and echoes the uid: what the transport costs, the floor. Interlock is given as a
+//! ratio to it: in front of a cluster, and standalone, where it remembers what it admits. Client and server share the
+//! machine and the process, so the absolute numbers are low; the ratio is what counts. The reviewers take turns in short
+//! rounds, and a ratio is the median over the pairs of one round, so that whatever else the machine does falls on both sides.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark has no callers to report an error to")]
 
 use std::sync::Arc;
@@ -47,31 +47,49 @@ mod trust;
 
 use trust::connector;
 
-/// The reviewers to compare; the first one is the floor.
-fn reviewers() -> Result<Vec<(&'static str, Arc<dyn Reviewer>)>> {
-    let decodes = Arc::new(Budget::new(256 << 20));
-    let judge = Judge::new(Policy::shipped()?, Arc::new(Memory::new(1 << 20)), decodes);
-    let interlock = Webhook::new(judge, Reporter::new(Arc::new(ReportMetrics::new())));
+type Reviewers = Vec<(&'static str, Arc<dyn Reviewer>)>;
+
+/// A webhook in front of a cluster, and the floor.
+fn in_a_cluster() -> Result<Reviewers> {
+    let memory = Arc::new(Memory::new(1 << 20));
+    let interlock = Webhook::new(judge(&memory)?, Reporter::new(Arc::new(ReportMetrics::new())));
     Ok(vec![("always allows", Arc::new(AlwaysAllows)), ("interlock", Arc::new(interlock))])
+}
+
+/// A webhook that remembers what it admits, and the floor.
+fn without_a_cluster() -> Result<Reviewers> {
+    let memory = Arc::new(Memory::new(64 << 20));
+    let interlock = Webhook::standalone(judge(&memory)?, Reporter::new(Arc::new(ReportMetrics::new())), memory);
+    Ok(vec![("always allows", Arc::new(AlwaysAllows)), ("standalone", Arc::new(interlock))])
+}
+
+fn judge(memory: &Arc<Memory>) -> Result<Judge> {
+    Ok(Judge::new(Policy::shipped()?, memory.clone(), Arc::new(Budget::new(256 << 20))))
 }
 
 fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     println!(
-        "{:<40}{:>12}{:>10}{:>10}{:>12}{:>12}",
+        "{:<52}{:>12}{:>10}{:>10}{:>12}{:>12}",
         "median of rounds", "reviews/s", "p50 ms", "p99 ms", "rate ratio", "p99 ratio"
     );
-    for (traffic, body) in
-        [("ordinary object", reviews::deployment_review()), ("record CREATE", reviews::record_review(300 << 10))]
+    let ordinary = reviews::deployment_review();
+    for (traffic, body) in [("ordinary object", ordinary.clone()), ("record CREATE", reviews::record_review(300 << 10))]
     {
-        compare(&runtime, traffic, &Bytes::from(body))?;
+        compare(&runtime, traffic, &Bytes::from(body), in_a_cluster()?)?;
+    }
+    for (traffic, body) in [
+        ("ordinary object", ordinary),
+        ("edit that is remembered", reviews::edit_review()),
+        ("kind that no rule asks for", reviews::service_review()),
+    ] {
+        compare(&runtime, traffic, &Bytes::from(body), without_a_cluster()?)?;
     }
     Ok(())
 }
 
-fn compare(runtime: &tokio::runtime::Runtime, traffic: &str, body: &Bytes) -> Result<()> {
+fn compare(runtime: &tokio::runtime::Runtime, traffic: &str, body: &Bytes, reviewers: Reviewers) -> Result<()> {
     let metrics = Arc::new(HttpsMetrics::new());
-    let reviewers = reviewers()?;
     let mut rounds: Vec<Vec<Round>> = reviewers.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
         for (index, (_, reviewer)) in reviewers.iter().enumerate() {
@@ -85,7 +103,7 @@ fn compare(runtime: &tokio::runtime::Runtime, traffic: &str, body: &Bytes) -> Re
             median(own.iter().zip(&rounds[0]).map(|(round, floor)| value(round) / value(floor)))
         };
         println!(
-            "{name:<40}{:>12.0}{:>10.3}{:>10.3}{:>12.2}{:>12.2}",
+            "{name:<52}{:>12.0}{:>10.3}{:>10.3}{:>12.2}{:>12.2}",
             median(own.iter().map(rate)),
             median(own.iter().map(p50)) * 1e3,
             median(own.iter().map(p99)) * 1e3,

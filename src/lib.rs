@@ -22,7 +22,7 @@
 //!     rules/{records,objects,declarations}/                one rule a file, one row in its family
 //!     outcome/ overrides/ decide.rs policy_files/          what becomes of violations, what opens a rule, how policies are read
 //!     decision.rs reply.rs                                 the account of a review, and the answer to it
-//! budget.rs file_watch.rs log_limit.rs readiness.rs supported.rs text_file.rs
+//! budget.rs file_watch.rs log_limit.rs readiness.rs regular_file.rs supported.rs
 //!                                                          the ground: imported by all, imports nothing of ours
 //! ```
 //!
@@ -69,9 +69,9 @@ pub mod judge;
 pub(crate) mod log_limit;
 pub mod offline;
 pub mod readiness;
+pub(crate) mod regular_file;
 pub mod serve;
 pub mod supported;
-pub(crate) mod text_file;
 pub mod world;
 
 /// Gives memory back after a large request, whichever thread read it. The C library keeps it in an arena for each thread.

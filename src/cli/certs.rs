@@ -11,6 +11,7 @@ use clap::Subcommand;
 use jiff::Timestamp;
 
 use super::exit_status::ExitStatus;
+use super::output;
 use super::runtime::block_on;
 use crate::serve::pki::dev;
 
@@ -50,6 +51,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 fn dev(Dev { certs, force }: &Dev) -> anyhow::Result<ExitStatus> {
     let make = if *force { dev::replace } else { dev::ensure };
     let made = make(certs, Timestamp::now())?;
+    for key in &made.exposed_keys {
+        let key = key.display();
+        output::complain(&format!("interlock: others than its owner can read the private key {key}; use chmod 600"));
+    }
     writeln!(stdout(), "CA           {}", made.ca_path.display())?;
     writeln!(stdout(), "certificate  {}", made.certificate_path.display())?;
     writeln!(stdout(), "key          {}", made.key_path.display())?;

@@ -11,7 +11,7 @@ use super::policy_dir::PolicyDir;
 use super::runtime::block_on;
 use super::table;
 use crate::offline::replay::Replay;
-use crate::text_file;
+use crate::regular_file;
 
 /// The largest file, as long as the longest line of a recording.
 const MAX_REVIEW_BYTES: u64 = 64 << 20;
@@ -59,5 +59,5 @@ fn read(file: &Path) -> std::io::Result<String> {
         stdin().read_to_string(&mut text)?;
         return Ok(text);
     }
-    text_file::read(file, MAX_REVIEW_BYTES)
+    regular_file::read_text(file, MAX_REVIEW_BYTES)
 }

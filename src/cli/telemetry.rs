@@ -14,8 +14,11 @@ use crate::serve::traces;
 /// The variable with the log filter, for example `debug` or `release_interlock=debug,kube=info`.
 const FILTER_VARIABLE: &str = "INTERLOCK_LOG";
 
-/// The default filter. The two modules log every failed call of the API server; the callers log failures themselves.
-const DEFAULT_FILTER: &str = "info,kube_client::client::builder=off,kube_runtime::watcher=off";
+/// The default filter. The module logs every failed call of the API server; the callers log failures themselves.
+const DEFAULT_FILTER: &str = "info,kube_client::client::builder=off";
+
+/// Off whatever the filter says: these modules write answers of the API server that they cannot parse, values and all, into the log.
+const NEVER_LOGGED: [&str; 2] = ["kube_client::client=off", "kube_runtime::watcher=off"];
 
 /// The arguments for logging.
 #[derive(Debug, clap::Args)]
@@ -37,8 +40,7 @@ enum Format {
 /// process ends.
 pub(super) fn init(arguments: &TelemetryArguments, runtime: &Handle) -> anyhow::Result<traces::Sending> {
     let level = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| DEFAULT_FILTER.to_owned());
-    let filter =
-        EnvFilter::try_new(&level).with_context(|| format!("{FILTER_VARIABLE}={level} is not a log filter"))?;
+    let filter = filter(&level)?;
     let is_terminal = stderr().is_terminal();
     let format = arguments.log_format.unwrap_or(if is_terminal { Format::Text } else { Format::Json });
     let log = fmt::layer().with_writer(stderr).with_ansi(is_terminal);
@@ -52,4 +54,51 @@ pub(super) fn init(arguments: &TelemetryArguments, runtime: &Handle) -> anyhow::
     #[cfg(feature = "otel")]
     registry().with(log.with_filter(traces::without_spans(filter)?)).with(sending.layer()).init();
     Ok(sending)
+}
+
+fn filter(level: &str) -> anyhow::Result<EnvFilter> {
+    let wanted = EnvFilter::try_new(level);
+    let wanted = wanted.with_context(|| format!("{FILTER_VARIABLE}={level} is not a log filter"))?;
+    NEVER_LOGGED.iter().try_fold(wanted, |filter, never| Ok(filter.add_directive(never.parse()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    use tracing::subscriber::with_default;
+
+    use super::*;
+
+    /// What was logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn no_filter_lets_answers_of_the_api_server_into_the_log() {
+        for level in [DEFAULT_FILTER, "trace", "debug,kube_client::client=trace,kube_runtime::watcher=trace"] {
+            let log = Log::default();
+            let writer = log.clone();
+            let layer = fmt::layer().with_writer(move || writer.clone());
+            with_default(registry().with(filter(level).unwrap()).with(layer), || {
+                tracing::warn!(target: "kube_client::client", "hunter2");
+                tracing::error!(target: "kube_runtime::watcher", "hunter2");
+                tracing::warn!(target: "kube_client::discovery", "told");
+            });
+            let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+            assert!(log.contains("told") && !log.contains("hunter2"), "{level}: {log}");
+        }
+        assert!(filter("no=such=filter").unwrap_err().to_string().contains("is not a log filter"));
+    }
 }

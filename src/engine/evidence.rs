@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::flux::{self, Driver};
 use super::managed::{Marks, Origin};
 use super::object::ObjectKey;
+use super::olm;
 use super::release::manifest::{DocumentKey, WorkloadRef};
 use super::release::{History, Storage};
 use super::release_override::{self, Override};
@@ -140,6 +141,19 @@ impl Query {
             Self::Namespace { .. } => vec![("", "Namespace")],
             Self::ReleasesIn { .. } => vec![record(&Storage::Secret), record(&Storage::ConfigMap)],
         }
+    }
+}
+
+/// Whether a query can be about objects of this kind. There is one query about objects of any kind, [`Query::Parent`]: it needs only
+/// objects with marks of an owner.
+#[must_use]
+pub fn can_be_asked_for(group: &str, kind: &str) -> bool {
+    match group {
+        "" => ["Secret", "ConfigMap", "Namespace"].contains(&kind),
+        "apps" => ["Deployment", "StatefulSet", "DaemonSet"].contains(&kind),
+        "batch" => kind == "Job",
+        flux::GROUP | olm::GROUP | sveltos::LIB_GROUP | sveltos::CONFIG_GROUP | release_override::GROUP => true,
+        _ => false,
     }
 }
 

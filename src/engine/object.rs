@@ -212,6 +212,12 @@ pub(crate) fn group_of(api_version: &str) -> &str {
 /// The longest name of an object, in bytes.
 pub(crate) const MAX_NAME_LENGTH: usize = 253;
 
+/// Whether an API server accepts a group, a kind, a namespace and a name of these lengths. What is shorter may still be no name.
+#[must_use]
+pub(crate) fn have_lengths_of_names(parts: [&str; 4]) -> bool {
+    parts.iter().all(|part| part.len() <= MAX_NAME_LENGTH)
+}
+
 /// The longest name of a namespace, in bytes.
 const MAX_LABEL_LENGTH: usize = 63;
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::replay::{Replay, Source, SourceError};
 use crate::engine::policy::Policies;
 use crate::engine::policy_files::{PolicyError, impossible_kind};
-use crate::text_file;
+use crate::regular_file;
 use expectation::Expectation;
 pub(crate) use expectation::StepFailure;
 use file::{CaseFile, SuiteFile};
@@ -172,5 +172,6 @@ fn seconds(at: Timestamp) -> Value {
 }
 
 fn read(path: &Path) -> Result<String, SuiteError> {
-    text_file::read(path, MAX_FILE_BYTES).map_err(|source| SuiteError::Read { path: path.to_path_buf(), source })
+    regular_file::read_text(path, MAX_FILE_BYTES)
+        .map_err(|source| SuiteError::Read { path: path.to_path_buf(), source })
 }

@@ -8,13 +8,13 @@ use tokio::time::Instant;
 
 use super::https::{Answer, BoxFuture, Endpoint, HttpReply, Reviewer, Unjudged};
 use super::report::Reporter;
-use crate::budget::{Peer, beside_the_network};
+use crate::budget::Peer;
 use crate::engine::reply;
-use crate::engine::review::{BadReview, Review, head_of};
+use crate::engine::review::{BadReview, head_of};
 use crate::judge::{Call, Judge, Judgement};
 use crate::log_limit::OF_CLIENTS;
 use crate::world::kubernetes::clock::ServerClock;
-use crate::world::memory::Memory;
+use crate::world::memory::{AdmittedWrite, Memory};
 
 /// The answer to a body without the head of a review.
 const HEADLESS: &[u8] = b"the review was not judged, and its head cannot be read\n";
@@ -52,7 +52,7 @@ impl Webhook {
             Err(why) => return Ok(self.undecided(Endpoint::Validate, body, call.peer, why)),
         };
         let judgement = self.judge.validate(&review.request, self.clock.now(), call).await?;
-        Ok(self.answer_with(&review.request.uid, judgement, Some(body)))
+        Ok(self.answer_with(&review.request.uid, judgement, || AdmittedWrite::of(&review.request, body)))
     }
 
     async fn mutate(&self, body: &Bytes, call: Call) -> Result<Answer, BadReview> {
@@ -65,13 +65,14 @@ impl Webhook {
     }
 
     /// The answer of a judgement. Once it is delivered, the decision is reported and the write, if there is one, remembered.
-    fn answer_with(&self, uid: &str, judgement: Judgement, write: Option<&Bytes>) -> Answer {
+    fn answer_with(&self, uid: &str, judgement: Judgement, write: impl FnOnce() -> Option<AdmittedWrite>) -> Answer {
         let Judgement { outcome, decision } = judgement;
-        let applied = self.memory.clone().zip(write.cloned()).filter(|_| outcome.allowed);
+        let memory = self.memory.clone().filter(|_| outcome.allowed);
+        let admitted = memory.and_then(|memory| Some((memory, write()?)));
         let (reporter, clock) = (self.reporter.clone(), Arc::clone(&self.clock));
         let delivered = move || {
-            if let Some((memory, body)) = applied {
-                beside_the_network(|| apply(&memory, &body));
+            if let Some((memory, write)) = admitted {
+                remember(memory, write);
             }
             reporter.report(decision, clock.now());
         };
@@ -110,7 +111,7 @@ impl Reviewer for Webhook {
             Endpoint::Mutate => decided(reply::allow_with_patch(&head.uid, None)),
             Endpoint::Validate => {
                 // A body that caused a panic is not parsed again.
-                let write = Some(body).filter(|_| why != Unjudged::Failed);
+                let write = || (why != Unjudged::Failed).then(|| AdmittedWrite::unparsed(body.clone()));
                 let is_late = why == Unjudged::Late;
                 let why = if is_late { self.judge.out_of_time(&head, body.len(), peer) } else { why };
                 self.answer_with(&head.uid, self.judge.undecided(&head, why), write)
@@ -123,10 +124,10 @@ fn decided(body: Vec<u8>) -> Answer {
     HttpReply { status: StatusCode::OK, body }.into()
 }
 
-/// Parses a review again, because the first parse borrowed from a body that has been answered by now.
-fn apply(memory: &Memory, body: &[u8]) {
-    if let Ok(review) = Review::parse(body) {
-        memory.apply(&review.request);
+/// Notes a write. It is applied in a task that runs once that of the connection has sent the reply and waits.
+fn remember(memory: Arc<Memory>, write: AdmittedWrite) {
+    if memory.admit(write) {
+        tokio::spawn(async move { memory.settle() });
     }
 }
 

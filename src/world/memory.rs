@@ -1,9 +1,12 @@
 //! A world in memory: for the standalone server, which records what it admits, for replay, and for tests.
 
+mod admitted;
 mod apply;
 mod override_file;
+mod store;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::future::ready;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -17,83 +20,101 @@ use super::payload::{self, OpenedPayload};
 use super::read;
 use super::rollout::rollout;
 use super::{AnswerFuture, InFlight, Known, Payer, World, documents};
+use crate::budget::beside_the_network;
 use crate::engine::effort::Effort;
-use crate::engine::evidence::{Answer, Knowledge, Located, Query, RecordRef, ScaledRef, Workload};
+use crate::engine::evidence::{Answer, Knowledge, Located, Query, RecordRef, ScaledRef, Workload, can_be_asked_for};
 use crate::engine::flux::{self, Driver, HelmRelease};
-use crate::engine::json::{RawObject, first_at};
+use crate::engine::json::RawObject;
 use crate::engine::managed::{Marks, Origin};
-use crate::engine::object::{Metadata, ObjectKey};
+use crate::engine::object::ObjectKey;
 use crate::engine::release::manifest::{DocumentKey, WorkloadRef};
 use crate::engine::release::record::DecodeError;
-use crate::engine::release::{History, ReleaseRef, Storage};
+use crate::engine::release::{ReleaseRef, Storage};
 use crate::engine::release_override::{self, Override};
+use crate::engine::review::Request;
 use crate::engine::sveltos::{Bundle, BundleRef};
+pub use admitted::AdmittedWrite;
+use admitted::NotedWrites;
+use apply::Change;
 pub use override_file::OverrideFile;
+use store::ObjectStore;
+
+/// Bodies of admitted writes that wait to be applied, in bytes: two of the largest. Whoever adds more applies them.
+const MAX_NOTED_BYTES: usize = 16 << 20;
+
+/// Writes of so many bytes are applied beside the network: fewer take less than a millisecond.
+const SHORT_BYTES: usize = 256 << 10;
 
 /// Objects as JSON text. Above a limit the oldest objects are dropped.
 #[derive(Debug)]
 pub struct Memory {
     objects: Mutex<ObjectStore>,
-    limit: usize,
-}
-
-#[derive(Debug, Clone, Default)]
-struct ObjectStore {
-    by_key: BTreeMap<ObjectKey, MemoryObject>,
-    /// The objects in the order in which they were first stored.
-    order: BTreeMap<u64, ObjectKey>,
-    /// The objects that may be records, by the name of their release.
-    records: HashMap<String, BTreeSet<ObjectKey>>,
-    /// The number of objects stored so far.
-    seen: u64,
-    bytes: usize,
-    forgotten: usize,
-}
-
-#[derive(Debug, Clone)]
-struct MemoryObject {
-    text: String,
-    /// The position in `order`.
-    at: u64,
-    /// The release that it may be a record of.
-    release: Option<String>,
+    noted: NotedWrites,
 }
 
 #[derive(Deserialize)]
-pub(super) struct MetadataOnly {
-    pub(super) metadata: ObjectMeta,
+struct MetadataOnly {
+    metadata: ObjectMeta,
 }
 
 impl Memory {
-    /// An empty world that holds at most `limit` bytes of objects.
+    /// An empty world that holds objects of at most `limit` bytes, with their names.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { objects: Mutex::default(), limit }
+        Self::of(ObjectStore::new(limit))
     }
 
-    /// Stores an object as JSON text, replacing the object with the same key.
+    fn of(objects: ObjectStore) -> Self {
+        Self { objects: Mutex::new(objects), noted: NotedWrites::default() }
+    }
+
+    /// Stores an object as JSON text, replacing the object with the same key. Not if its names are longer than an API server
+    /// accepts.
     pub fn put(&self, key: ObjectKey, object: String) {
-        let mut objects = self.lock();
-        let at = objects.remove(&key).map(|old| old.at);
-        objects.insert(key, object, at);
-        while objects.bytes > self.limit {
-            let Some((_, oldest)) = objects.order.pop_first() else {
-                break;
-            };
-            objects.remove(&oldest);
-            objects.forgotten += 1;
-        }
+        self.lock().put(key, object);
     }
 
     /// Removes an object.
     pub fn remove(&self, key: &ObjectKey) {
-        self.lock().remove(key);
+        self.lock().discard(key);
+    }
+
+    /// Removes an object, named by its apiVersion, kind, namespace and name.
+    ///
+    /// # Errors
+    /// When one of these cannot be parsed.
+    pub fn remove_object(&self, object: RawObject<'_>) -> Result<(), serde_json::Error> {
+        self.remove(&ObjectKey::of_object(object)?);
+        Ok(())
+    }
+
+    /// Applies an admitted request as an API server does. A dry run and most subresources change nothing.
+    pub fn apply(&self, request: &Request<'_>) {
+        if let Some(change) = Change::of(request) {
+            self.lock().apply(change);
+        }
+    }
+
+    /// Notes an admitted write. From now on, every answer takes it into account. Returns whether somebody should call
+    /// [`Self::settle`], because nobody does so for an earlier write.
+    pub fn admit(&self, write: AdmittedWrite) -> bool {
+        let is_only = self.noted.add(write);
+        if self.noted.bytes() > MAX_NOTED_BYTES {
+            self.settle();
+            return false;
+        }
+        is_only
+    }
+
+    /// Applies the admitted writes.
+    pub fn settle(&self) {
+        self.beside_long_writes(|| drop(self.lock()));
     }
 
     /// The JSON text of an object.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<String> {
-        self.lock().by_key.get(key).map(|object| object.text.clone())
+        self.lock().get(key).map(str::to_owned)
     }
 
     /// Whether there is any object of a kind.
@@ -105,19 +126,24 @@ impl Memory {
     /// How many objects were dropped over the limit.
     #[must_use]
     pub fn forgotten(&self) -> usize {
-        self.lock().forgotten
+        self.lock().forgotten()
     }
 
     /// A copy of this world, which changes independently.
     #[must_use]
     pub fn branch(&self) -> Self {
-        Self { objects: Mutex::new(self.lock().clone()), limit: self.limit }
+        Self::of(self.lock().clone())
     }
 
     fn look_up(&self, query: &Query, effort: &Effort) -> Answer {
+        debug_assert!(
+            matches!(query, Query::Parent { .. })
+                || query.kinds().iter().all(|(group, kind)| can_be_asked_for(group, kind)),
+            "a server would not have kept the objects for {query:?}"
+        );
         match query {
             Query::History { storage, namespace, release } => {
-                Answer::Known(Knowledge::History(self.history(*storage, namespace, release)))
+                Answer::Known(Knowledge::History(self.lock().history(*storage, namespace, release)))
             }
             Query::Body { storage, namespace, object } => self.body(*storage, namespace, object, effort),
             Query::Release { name, target_namespace, origin, .. } => {
@@ -171,28 +197,13 @@ impl Memory {
         text.map(|text| read::bundle(reference, &text)).transpose()
     }
 
-    pub(super) fn history(&self, storage: Storage, namespace: &str, release: &str) -> History {
-        let mut record_sets = self.record_sets(release).into_iter();
-        let record_set =
-            record_sets.find(|record_set| record_set.storage == storage && record_set.namespace == namespace);
-        History::new(record_set.map(|record_set| record_set.entries).unwrap_or_default())
-    }
-
-    /// The records of a name, in every namespace and storage.
     fn record_sets(&self, release: &str) -> Vec<RecordSet> {
-        let objects = self.lock();
-        let may_be_records = objects.records.get(release).into_iter().flatten();
-        let records = may_be_records.filter_map(|key| {
-            let metadata: ObjectMeta = first_at(&objects.by_key.get(key)?.text, &["metadata"]).ok()??;
-            let (storage, _, entry) = read::record(&key.kind, &metadata)?;
-            Some((storage, key.namespace.clone(), entry))
-        });
-        RecordSet::gather(records)
+        self.lock().record_sets(release)
     }
 
     /// The releases whose records are in a namespace, and those that Flux or OLM has installed into it.
     fn releases_in(&self, namespace: &str) -> Vec<(String, Located)> {
-        let names: Vec<_> = self.lock().records.keys().cloned().collect();
+        let names = self.lock().names();
         let of_flux = self.helm_releases(|driver| driver.kube_config.is_none());
         let installed: BTreeSet<_> = of_flux.iter().filter_map(|driver| driver.installed_in(namespace)).collect();
         let releases = names.into_iter().flat_map(|name| {
@@ -277,68 +288,29 @@ impl Memory {
         serde_json::from_str(&self.get(key)?).ok()
     }
 
+    /// The objects, with every admitted write applied.
     fn lock(&self) -> MutexGuard<'_, ObjectStore> {
-        // A panic elsewhere cannot leave the map inconsistent.
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl ObjectStore {
-    fn insert(&mut self, key: ObjectKey, text: String, at: Option<u64>) {
-        self.seen += 1;
-        let at = at.unwrap_or(self.seen);
-        let release = release_of(&key, &text);
-        if let Some(release) = &release {
-            self.records.entry(release.clone()).or_default().insert(key.clone());
-        }
-        self.bytes += text.len();
-        self.order.insert(at, key.clone());
-        self.by_key.insert(key, MemoryObject { text, at, release });
+        // A panic elsewhere cannot leave the maps inconsistent.
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        self.noted.apply_to(&mut objects);
+        objects
     }
 
-    fn remove(&mut self, key: &ObjectKey) -> Option<MemoryObject> {
-        let object = self.by_key.remove(key)?;
-        self.bytes -= object.text.len();
-        self.order.remove(&object.at);
-        if let Some(release) = &object.release
-            && let Some(records) = self.records.get_mut(release)
-        {
-            records.remove(key);
-            if records.is_empty() {
-                self.records.remove(release);
-            }
-        }
-        Some(object)
+    /// Looks at the objects, beside the network while long writes are to be applied first.
+    fn beside_long_writes<T>(&self, look: impl FnOnce() -> T) -> T {
+        if self.noted.bytes() > SHORT_BYTES { beside_the_network(look) } else { look() }
     }
-
-    /// The objects of a kind.
-    fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = &str> {
-        let from = self.by_key.range(ObjectKey::new(group, kind, "", "")..);
-        let of_kind = from.take_while(move |(key, _)| key.group == group && key.kind == kind);
-        of_kind.map(|(_, object)| object.text.as_str())
-    }
-}
-
-/// The release that an object may be a record of, by its labels.
-fn release_of(key: &ObjectKey, text: &str) -> Option<String> {
-    let kinds = [Storage::Secret.kind(), Storage::ConfigMap.kind()];
-    if !key.group.is_empty() || !kinds.contains(&key.kind.as_str()) {
-        return None;
-    }
-    let metadata = Metadata::of(RawObject::delimited(text)).ok()?;
-    metadata.label("owner")?;
-    metadata.label("name").map(str::to_owned)
 }
 
 impl World for Memory {
     fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
-        Box::pin(std::future::ready(self.look_up(query, payer.effort)))
+        Box::pin(ready(self.beside_long_writes(|| self.look_up(query, payer.effort))))
     }
 }
 
 impl Known for Memory {
     fn in_flight(&self, limit: usize) -> (Vec<InFlight>, usize, bool) {
-        let names: Vec<_> = self.lock().records.keys().cloned().collect();
+        let names = self.lock().names();
         let sets = names.iter().flat_map(|name| self.record_sets(name).into_iter().map(move |set| (name, set)));
         let found: Vec<_> = sets
             .filter_map(|(name, RecordSet { storage, namespace, entries })| {
@@ -422,21 +394,6 @@ mod tests {
                 .collect(),
             answer => panic!("{answer:?}"),
         }
-    }
-
-    #[test]
-    fn over_the_limit_the_oldest_are_forgotten_and_counted() {
-        let memory = Memory::new(20);
-        let key = |name: &str| ObjectKey::new("", "ConfigMap", "shop", name);
-        for name in ["a", "b", "a", "c"] {
-            memory.put(key(name), "x".repeat(8));
-        }
-        // A change does not make an object younger.
-        let kept = |memory: &Memory| ["a", "b", "c"].map(|name| memory.get(&key(name)).is_some());
-        assert_eq!((kept(&memory), memory.forgotten()), ([false, true, true], 1));
-        let branch = memory.branch();
-        branch.put(key("d"), "x".repeat(20));
-        assert_eq!((kept(&branch), kept(&memory)), ([false; 3], [false, true, true]));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{fs, io};
 use crate::engine::object::is_dns_label;
 use crate::engine::policy::{Policies, Policy};
 use crate::engine::policy_files::{NAMESPACES_DIR, PolicyError, PolicyFiles, bad_file_name};
-use crate::text_file;
+use crate::regular_file;
 
 /// The size of what a mounted ConfigMap can hold, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -89,7 +89,7 @@ fn read_namespace(files: &mut PolicyFiles, path: PathBuf) {
 }
 
 fn read_text(files: &mut PolicyFiles, path: &Path, way_out: &str) -> Option<String> {
-    text_file::read(path, MAX_FILE_BYTES)
+    regular_file::read_text(path, MAX_FILE_BYTES)
         .map_err(|error| report_unreadable(files, path.to_owned(), &error, way_out))
         .ok()
 }
@@ -115,8 +115,26 @@ fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
     use crate::engine::policy_files::LoadedPolicies;
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_policy_is_reported_and_hangs_nobody() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join(NAMESPACES_DIR)).unwrap();
+        for file in ["cluster.yaml", "namespaces/shop.yaml"] {
+            mknodat(CWD, directory.path().join(file), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        }
+        let problems = LoadedPolicies::of(&PolicyFiles::read(directory.path())).problems;
+        let reported: Vec<_> = problems.iter().map(|problem| file_name(&problem.file)).collect();
+        assert_eq!(reported, ["cluster.yaml", "shop.yaml"]);
+        assert!(
+            problems.iter().all(|problem| problem.message.contains("it is a pipe, not a regular file")),
+            "{problems:?}"
+        );
+    }
 
     #[test]
     fn a_file_in_the_wrong_place_is_reported() {

@@ -14,7 +14,7 @@ use purity::impure;
 
 /// The floors, from the ground up, and the rooms of each. The rooms of the ground import nothing of ours.
 const FLOORS: [&[&str]; 8] = [
-    &["budget", "file_watch", "log_limit", "readiness", "supported", "text_file"],
+    &["budget", "file_watch", "log_limit", "readiness", "regular_file", "supported"],
     &["engine"],
     &["world"],
     &["judge"],

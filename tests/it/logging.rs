@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::fixtures::review;
-use crate::harness::secrets::{SECRET, record, tell_secrets};
+use crate::harness::secrets::{SECRET, record, refused_edits, tell_secrets};
 use crate::harness::standalone::Standalone;
 
 #[tokio::test]
@@ -17,6 +17,27 @@ async fn a_decision_is_one_line_of_json_by_flag_and_objects_stay_out_of_the_log_
     let decisions: Vec<_> = lines.iter().filter(|line| line["message"] == "decided").collect();
     assert_eq!(decisions.len(), decided);
     assert!(decisions.iter().any(|line| line["verdict"] == "denied" && line["release"] == "shop/web"), "{log}");
+}
+
+#[tokio::test]
+async fn a_refused_edit_names_fields_and_indices_and_neither_keys_nor_items() {
+    let server = Standalone::start(&[], &[]);
+    for status in ["pending-install", "deployed"] {
+        let old = (status == "deployed").then(|| record("pending-install"));
+        let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
+        let write = review(operation, old.as_ref(), Some(&record(status)));
+        server.post("/validate", write.to_string(), &[]).await;
+    }
+    let mut told = String::new();
+    for edit in refused_edits() {
+        let reply: Value = serde_json::from_slice(&server.post("/validate", edit.to_string(), &[]).await).unwrap();
+        assert_eq!(reply["response"]["allowed"], false, "{reply}");
+        told += reply["response"]["status"]["message"].as_str().unwrap();
+    }
+    assert!(!told.contains(SECRET), "{told}");
+    for field in ["spec.tokens[0]", "spec.items[0]", "containers[web].env[PASSWORD]", "data.password"] {
+        assert!(told.contains(field), "no {field} in {told}");
+    }
 }
 
 /// Everybody who reaches the admin port may read them.

@@ -33,6 +33,7 @@ mod replay;
 mod reviews;
 mod shared_clusters;
 mod shutdown;
+mod standalone;
 mod suites;
 mod tls;
 #[cfg(feature = "otel")]

@@ -97,7 +97,7 @@ fn a_file_that_is_no_text_of_a_policy_says_what_it_is() {
     fs::write(namespaces(&odd).join("sh\u{43e}p.yaml"), header).unwrap();
     let told = check(&odd);
     for wanted in [
-        "it is a directory, not a file",
+        "it is a directory, not a regular file",
         "it is a link to nowhere, which does not exist",
         "it has the Cyrillic letter U+043E, which looks like `o`",
     ] {

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 use flate2::bufread::MultiGzDecoder;
+use release_interlock::engine::evidence::can_be_asked_for;
 use release_interlock::engine::policy::Policy;
 use release_interlock::engine::rules;
 use release_interlock::offline::replay::{Replay, Replayed};
@@ -626,16 +627,19 @@ fn resource_of(group: &str, kind: &str) -> String {
 #[tokio::test]
 async fn rules_ask_for_no_kind_that_the_command_leaves_out() {
     let readable = readable();
-    let mut asked = BTreeSet::new();
+    let (mut asked, mut not_kept) = (BTreeSet::new(), BTreeSet::new());
     let recorded = ["helm", "flux", "olm", "mapkubeapis", "sveltos-v1.7.0", "sveltos-v1.9.0"].map(str::to_owned);
     for name in recorded.into_iter().chain(WRITTEN.iter().map(|(name, _)| format!("written/{name}"))) {
         let mut replay = Replay::new(Policy::shipped().unwrap(), true);
         for (index, line) in recording(&name, |_| true).lines().enumerate() {
             replay.line(index + 1, line).await.unwrap();
         }
-        asked.extend(replay.asked_kinds().iter().map(|(group, kind)| resource_of(group, kind)));
+        let kinds = replay.asked_kinds();
+        asked.extend(kinds.iter().map(|(group, kind)| resource_of(group, kind)));
+        not_kept.extend(kinds.into_iter().filter(|(group, kind)| !can_be_asked_for(group, kind)));
     }
     assert!(asked.len() > 8, "{asked:?}");
     let left_out: Vec<_> = asked.difference(&readable).collect();
     assert!(left_out.is_empty(), "rules ask for {left_out:?}, which their role may not read");
+    assert!(not_kept.is_empty(), "rules ask for {not_kept:?}, which a standalone server does not keep");
 }

@@ -112,6 +112,10 @@ impl CertificateArguments {
             _ => {
                 let directory = self.certs.clone().unwrap_or_else(|| DEFAULT_DIRECTORY.into());
                 let made = dev::ensure(&directory, Timestamp::now())?;
+                for key in &made.exposed_keys {
+                    let file = key.display();
+                    tracing::warn!(%file, "others than its owner can read this private key; use chmod 600");
+                }
                 metrics.set_expiry(CertificateRole::Leaf, Some(made.not_after));
                 let certificates = Certificates::new(tls::load(&made.certificate_path, &made.key_path)?);
                 ServingCertificates { certificates, clients: None, ca_file: Some(made.ca_path), rotator: None }

@@ -59,9 +59,12 @@ impl FieldPath {
     }
 }
 
-/// `spec.template.spec.containers[web].image`, `metadata.annotations[example.com/team]`.
+/// `spec.template.spec.containers[web].image`, `metadata.annotations[example.com/team]`, `the whole object`.
 impl fmt::Display for FieldPath {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return out.write_str("the whole object");
+        }
         for (position, segment) in self.0.iter().enumerate() {
             match segment {
                 Segment::Field(name) if name.contains(['.', '/', '[', ' ']) => write!(out, "[{name}]")?,
@@ -90,5 +93,6 @@ mod tests {
         assert_eq!(path.pointer().as_str(), "/metadata/annotations/example.com~1a~0b");
         let path = FieldPath::of(["spec", "args"]).then(Segment::Item { index: 1, key: None });
         assert_eq!(path.to_string(), "spec.args[1]");
+        assert_eq!(FieldPath::default().to_string(), "the whole object");
     }
 }

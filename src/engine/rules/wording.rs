@@ -40,6 +40,11 @@ pub(crate) fn user(name: Option<&str>) -> String {
     name.map_or_else(|| "an unknown user".to_owned(), printable_name)
 }
 
+/// A status in a label or a body. Only Helm's own words are shown: any other text in their place can be a secret.
+pub(crate) fn known_status(text: &str) -> &'static str {
+    text.parse().map_or("no known status", Status::as_str)
+}
+
 /// The operation that a record in this status belongs to, as Helm calls it.
 pub(crate) fn operation(status: Status) -> &'static str {
     match status {

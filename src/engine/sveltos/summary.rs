@@ -117,9 +117,6 @@ pub(crate) struct HelmReleaseSummary<'a> {
     /// Why the chart failed. Sveltos writes it since version 1.8.0.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub failure_message: Cow<'a, str>,
-    /// Which profile manages the release.
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    pub conflict_message: Cow<'a, str>,
 }
 
 /// Whether a name is a template.

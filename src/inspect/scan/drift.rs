@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
 use crate::engine::effort::Effort;
-use crate::engine::json::{FieldPath, RawObject};
+use crate::engine::json::{FieldPath, RawObject, redacted};
 use crate::engine::managed::{
     Declared, ManagedFields, declared_by, delta, drifted as differing_fields, is_custom_resource,
 };
@@ -38,8 +38,8 @@ pub(super) fn drifted(
     resource: &str,
     policy: &Policy,
 ) -> Result<Vec<FieldPath>, String> {
-    let raw: &RawValue = serde_json::from_str(live).map_err(|error| error.to_string())?;
-    let metadata = Metadata::of(raw.into()).map_err(|error| error.to_string())?;
+    let raw: &RawValue = serde_json::from_str(live).map_err(|error| redacted(&error))?;
+    let metadata = Metadata::of(raw.into()).map_err(|error| redacted(&error))?;
     let api_version = document["apiVersion"].as_str().unwrap_or_default();
     let effort = Effort::of_review();
     let written = if is_custom_resource(document) {

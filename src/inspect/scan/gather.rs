@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use super::inventory::Inventory;
 use super::listing::Listing;
 use crate::engine::flux::{self, Driver, HelmRelease};
+use crate::engine::json::redacted;
 use crate::engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE};
 use crate::world::kubernetes::kinds::Kinds;
 use crate::world::read::RECORD_SELECTOR;
@@ -62,7 +63,7 @@ pub(crate) async fn helm_releases<'p>(
     let listed =
         listing.fold(client, start, |(drivers, unread), item| match serde_json::from_str::<HelmRelease>(item.get()) {
             Ok(read) => drivers.push(Driver::from(&read)),
-            Err(error) => unread.push(error.to_string()),
+            Err(error) => unread.push(redacted(&error)),
         });
     listed.await.map(Some)
 }

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::context::ScanContext;
 use super::declarations;
 use super::finding::Finding;
+use crate::engine::json::redacted;
 use crate::engine::sveltos::{self, BundleRef, ConfigurationGroup};
 
 pub(super) const CONFIGURATION_GROUPS: &str = "ConfigurationGroups";
@@ -77,7 +78,7 @@ fn named(item: &RawValue) -> Option<(String, String)> {
 }
 
 fn needed(item: &RawValue) -> Result<(String, String, Vec<BundleRef>), String> {
-    let group: ConfigurationGroup<'_> = serde_json::from_str(item.get()).map_err(|error| error.to_string())?;
+    let group: ConfigurationGroup<'_> = serde_json::from_str(item.get()).map_err(|error| redacted(&error))?;
     let (namespace, name) = named(item).ok_or("its metadata cannot be parsed")?;
     let needed = declarations::needed(&group, &namespace)?;
     Ok((namespace, name, needed))

@@ -11,6 +11,7 @@ use super::audit_event::{Act, AuditEvent, Observation};
 use super::reader::LogReader;
 use super::tally::FileTally;
 use crate::engine::decision::TransitionKind;
+use crate::engine::json::redacted;
 use crate::engine::release::Status;
 use crate::inspect::changes::{
     Certainty, Change, ChangeSource, ChangedRelease, MAX_CHANGES, Newest, SharedGroups, Wanted,
@@ -75,14 +76,15 @@ impl LogReader for AuditReader<'_> {
             return Ok(());
         }
         let event: AuditEvent<'_> =
-            serde_json::from_slice(line).map_err(|error| format!("it is no audit event: {error}"))?;
+            serde_json::from_slice(line).map_err(|error| format!("it is no audit event: {}", redacted(&error)))?;
         if !event.is_of_audit() {
             return Err("it is no audit event: its apiVersion is not audit.k8s.io/v1".to_owned());
         }
         tally.is_known = true;
         let Some(items) = &event.items else { return self.event(&event, tally) };
         for item in items {
-            let event = serde_json::from_str(item.get()).map_err(|error| format!("an event of the list: {error}"))?;
+            let event = serde_json::from_str(item.get())
+                .map_err(|error| format!("an event of the list: {}", redacted(&error)))?;
             self.event(&event, tally)?;
         }
         Ok(())

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::reader::LogReader;
 use super::tally::FileTally;
 use crate::engine::decision::{Groups, TransitionKind, TransitionOutcome};
+use crate::engine::json::redacted;
 use crate::engine::release::Status;
 use crate::engine::text::{MAX_NAME_BYTES, into_printable};
 use crate::inspect::changes::{Change, ChangeSource, ChangedRelease, MAX_CHANGES, Newest, SharedGroups, Wanted};
@@ -84,8 +85,8 @@ impl LogReader for OwnLogReader<'_> {
             tally.is_known = tally.is_known || serde_json::from_slice::<AnyLine<'_>>(json).is_ok();
             return Ok(());
         }
-        let read: TransitionLine =
-            serde_json::from_slice(json).map_err(|error| format!("it is no line of Interlock's log: {error}"))?;
+        let read: TransitionLine = serde_json::from_slice(json)
+            .map_err(|error| format!("it is no line of Interlock's log: {}", redacted(&error)))?;
         if read.message != MESSAGE {
             return Ok(());
         }

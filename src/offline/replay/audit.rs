@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::engine::json::RawObject;
+use crate::engine::json::{RawObject, redacted};
 use crate::engine::object::ObjectKey;
 use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::world::memory::Memory;
@@ -229,14 +229,17 @@ impl AuditEvent<'_> {
             reference,
             audit_id: &self.audit_id,
             dry_run: self.request_uri.contains("dryRun="),
-            user: user.transpose().map_err(|error| format!("the audit event: user: {error}"))?.unwrap_or(nobody),
+            user: user
+                .transpose()
+                .map_err(|error| format!("the audit event: user: {}", redacted(&error)))?
+                .unwrap_or(nobody),
             operation,
             kind,
             name,
             new,
             old,
             at: serde_json::from_str(self.received.get())
-                .map_err(|error| format!("the audit event: requestReceivedTimestamp: {error}"))?,
+                .map_err(|error| format!("the audit event: requestReceivedTimestamp: {}", redacted(&error)))?,
             unseen,
         })))
     }
@@ -308,7 +311,7 @@ fn kind_of(resource: &str) -> &str {
 /// Parses a field of an audit event.
 pub(super) fn parse_field<'a, T: Deserialize<'a> + Default>(value: &'a RawValue, key: &str) -> Result<T, String> {
     let read: Result<Option<T>, _> = serde_json::from_str(value.get());
-    read.map(Option::unwrap_or_default).map_err(|error| format!("the audit event: {key}: {error}"))
+    read.map(Option::unwrap_or_default).map_err(|error| format!("the audit event: {key}: {}", redacted(&error)))
 }
 
 #[cfg(test)]

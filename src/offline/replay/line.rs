@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::audit::{AuditEvent, parse_field};
+use crate::engine::json::redacted;
 use crate::engine::review::Request;
 
 /// One line of a recording.
@@ -70,7 +71,7 @@ impl<'a> RecordingLine<'a> {
     /// Detects the format of a line.
     pub(super) fn read(text: &'a str) -> Result<Self, String> {
         let keys: LineKeys<'a> =
-            serde_json::from_str(text).map_err(|error| format!("it is not a JSON object: {error}"))?;
+            serde_json::from_str(text).map_err(|error| format!("it is not a JSON object: {}", redacted(&error)))?;
         match (keys.kind.as_deref(), keys.api_version.as_deref()) {
             (Some("AdmissionReview"), _) => return Ok(Self::Review { review: text, at: None }),
             (Some("Event"), Some("audit.k8s.io/v1")) => return keys.event().map(|event| Self::Event(Box::new(event))),

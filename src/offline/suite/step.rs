@@ -13,7 +13,7 @@ use super::record::RecordFile;
 use crate::engine::object::{ObjectKey, group_of};
 use crate::engine::policy_files::{impossible_group, impossible_kind, impossible_user};
 use crate::offline::replay::Replay;
-use crate::text_file;
+use crate::regular_file;
 
 /// The largest file with a review, in bytes: as long as the longest line of a recording.
 const MAX_REVIEW_BYTES: u64 = 64 << 20;
@@ -74,7 +74,7 @@ impl StepFile {
             Value::String(name) => {
                 let path = directory.join(name);
                 let failed = |error: &dyn std::fmt::Display| format!("failed to read {}: {error}", path.display());
-                let text = text_file::read(&path, MAX_REVIEW_BYTES).map_err(|error| failed(&error))?;
+                let text = regular_file::read_text(&path, MAX_REVIEW_BYTES).map_err(|error| failed(&error))?;
                 serde_json::from_str(&text).map_err(|error| failed(&error))?
             }
             review => review.clone(),

@@ -17,6 +17,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::file_watch::{self, parent_directory};
+use crate::regular_file::Unread;
 use crate::serve::pki::metrics::{CertificateMetrics, CertificateStep, CertificateTrouble};
 use crate::serve::pki::tls;
 
@@ -29,7 +30,7 @@ pub struct Clients {
 }
 
 struct ClientTrust {
-    pem: Result<Vec<u8>, io::ErrorKind>,
+    pem: Result<Vec<u8>, Unread>,
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
@@ -82,10 +83,10 @@ impl Clients {
 }
 
 impl ClientTrust {
-    fn of(path: &Path, pem: Result<Vec<u8>, io::ErrorKind>) -> Result<Self, ClientsError> {
+    fn of(path: &Path, pem: Result<Vec<u8>, Unread>) -> Result<Self, ClientsError> {
         let no_ca = || ClientsError::NoCa { path: path.to_owned() };
-        let text =
-            pem.as_ref().map_err(|kind| ClientsError::Unreadable { path: path.to_owned(), source: (*kind).into() })?;
+        let unreadable = |why: &Unread| ClientsError::Unreadable { path: path.to_owned(), source: why.clone().into() };
+        let text = pem.as_ref().map_err(unreadable)?;
         let mut roots = RootCertStore::empty();
         for der in CertificateDer::pem_slice_iter(text) {
             roots.add(der.map_err(|_| no_ca())?).map_err(|_| no_ca())?;
@@ -95,8 +96,8 @@ impl ClientTrust {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, io::ErrorKind> {
-    std::fs::read(path).map_err(|error| error.kind())
+fn read(path: &Path) -> Result<Vec<u8>, Unread> {
+    tls::read_pem(path).map_err(Unread::from)
 }
 
 /// The common names and alternative names of a certificate; `None` if it cannot be parsed.

@@ -15,6 +15,7 @@ use crate::engine::release_override::Override;
 use crate::engine::text::{into_printable, printable_name};
 use crate::log_limit::LogLimit;
 use crate::world::kubernetes::Cluster;
+use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::clock::server_time;
 use crate::world::kubernetes::release_overrides;
 
@@ -41,7 +42,7 @@ pub(super) async fn delete_all(client: &Client, cluster: &Cluster, policies: &Ar
             continue;
         }
         let failure = match server_time(client).await {
-            Ok(now) => delete_each(client, &proposed, retention, now).await.err().map(|error| error.to_string()),
+            Ok(now) => delete_each(client, &proposed, retention, now).await.err().map(|error| reason(&error)),
             Err(error) => Some(error.to_string()),
         };
         if let Some(error) = failure

@@ -19,6 +19,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::authority::{self, Authority, AuthorityError};
 use super::tls;
+use crate::regular_file;
 
 /// One year, so that nobody has to think of it during a project.
 const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
@@ -43,6 +44,9 @@ const LEAF_NAMES: [&str; 7] = [
 /// Keys are for their owner only.
 const KEY_MODE: u32 = 0o600;
 
+/// The permissions of everybody but the owner.
+const OTHERS: u32 = 0o077;
+
 /// Certificates are public.
 const CERTIFICATE_MODE: u32 = 0o644;
 
@@ -61,6 +65,8 @@ pub struct DevCertificates {
     /// The last moment at which the leaf is valid.
     pub not_after: Timestamp,
     pub created: Created,
+    /// The keys that others than their owner may read or write.
+    pub exposed_keys: Vec<PathBuf>,
 }
 
 /// What was created to get the certificates.
@@ -85,6 +91,9 @@ pub enum DevError {
         path: PathBuf,
         source: io::Error,
     },
+    /// There is a link, a directory or a pipe in the place of a file.
+    #[error("failed to use {}: remove it, or name another directory", path.display())]
+    Irregular { path: PathBuf, source: io::Error },
     /// The CA in the directory cannot be used.
     #[error("failed to use the CA in {}: {WAY_OUT}", path.display())]
     Authority { path: PathBuf, source: AuthorityError },
@@ -185,7 +194,7 @@ impl DevFiles {
     fn lock(&self) -> Result<File, DevError> {
         fs::create_dir_all(&self.dir).map_err(|source| io_error("create", &self.dir, source))?;
         let path = self.dir.join(".lock");
-        let file = File::create(&path).map_err(|source| io_error("create", &path, source))?;
+        let file = regular_file::open_own(&path).map_err(|source| io_error("create", &path, source))?;
         file.lock().map_err(|source| io_error("lock", &path, source))?;
         Ok(file)
     }
@@ -242,6 +251,7 @@ impl DevFiles {
             key_pem,
             not_after,
             created,
+            exposed_keys: [&self.ca_key, &self.leaf_key].into_iter().filter(|key| is_exposed(key)).cloned().collect(),
         }
     }
 
@@ -255,12 +265,21 @@ impl DevFiles {
 }
 
 fn io_error(action: &'static str, path: &Path, source: io::Error) -> DevError {
-    DevError::Io { action, path: path.to_owned(), source }
+    let path = path.to_owned();
+    if regular_file::is_irregular(&source) {
+        return DevError::Irregular { path, source };
+    }
+    DevError::Io { action, path, source }
+}
+
+/// Whether others than the owner of a file may read or write it. A missing file is not exposed: a leaf needs no key of its CA.
+fn is_exposed(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.permissions().mode() & OTHERS != 0)
 }
 
 /// The text of a file; `None` if there is none. Bytes that are not UTF-8 become text that is not PEM.
 fn read(path: &Path) -> Result<Option<String>, DevError> {
-    match fs::read(path) {
+    match tls::read_pem(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(io_error("read", path, source)),
@@ -294,6 +313,10 @@ fn good_until(ca_pem: &str, certificate_pem: &str, key_pem: &str, now: Timestamp
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
 
     const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -427,6 +450,51 @@ mod tests {
         fs::write(&file, "").unwrap();
         let error = ensure(&file, now()).unwrap_err();
         assert!(error.to_string().contains(file.to_str().unwrap()), "{error}");
+    }
+
+    #[test]
+    fn a_lock_that_is_a_link_or_a_pipe_is_named_and_nothing_is_emptied() {
+        for target in ["precious", "nowhere"] {
+            let dir = tempfile::tempdir().unwrap();
+            fs::write(dir.path().join("precious"), "precious").unwrap();
+            symlink(target, dir.path().join(".lock")).unwrap();
+            let error = anyhow::Error::new(ensure(dir.path(), now()).unwrap_err());
+            let said = format!("{error:#}");
+            assert!(said.contains("/.lock: remove it") && said.contains("it is a symbolic link"), "{said}");
+            assert_eq!(fs::read_to_string(dir.path().join("precious")).unwrap(), "precious");
+            assert!(!dir.path().join("nowhere").exists());
+        }
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_named_and_hangs_nobody() {
+        for name in [".lock", "ca.crt", "ca.key", "tls.crt", "tls.key"] {
+            let (dir, _) = fresh();
+            let path = dir.path().join(name);
+            fs::remove_file(&path).unwrap();
+            mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+            let error = ensure(dir.path(), now()).unwrap_err();
+            assert!(matches!(&error, DevError::Irregular { path: at, .. } if *at == path), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn keys_that_others_can_read_are_named() {
+        let (dir, created) = fresh();
+        assert!(created.exposed_keys.is_empty());
+        for (name, mode) in [("tls.key", 0o640), ("ca.key", 0o604)] {
+            let path = dir.path().join(name);
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let found = ensure(dir.path(), now()).unwrap();
+            assert_eq!((found.created, found.exposed_keys), (Created::Nothing, vec![path.clone()]));
+            fs::set_permissions(&path, Permissions::from_mode(KEY_MODE)).unwrap();
+        }
+        // Mounted files are links.
+        let linked = dir.path().join("tls.key");
+        fs::rename(&linked, dir.path().join("data")).unwrap();
+        symlink("data", &linked).unwrap();
+        let found = ensure(dir.path(), now()).unwrap();
+        assert_eq!((found.created, found.exposed_keys), (Created::Nothing, vec![]));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! A serving certificate from files, as cert-manager's Secret mounts them. It is reloaded when the files change and belong
 //! together.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use super::authority;
 use super::metrics::{CertificateMetrics, CertificateRole, CertificateStep, CertificateTrouble};
 use super::tls::{self, CertificateError, Certificates};
 use crate::file_watch::{self, parent_directory};
+use crate::regular_file::Unread;
 
 /// Follows the files of a certificate chain and its key.
 pub struct CertificateFiles {
@@ -22,8 +22,8 @@ pub struct CertificateFiles {
 /// Both files, read at the same time.
 #[derive(PartialEq)]
 struct CertificateContent {
-    certificate: Result<Vec<u8>, io::ErrorKind>,
-    key: Result<Vec<u8>, io::ErrorKind>,
+    certificate: Result<Vec<u8>, Unread>,
+    key: Result<Vec<u8>, Unread>,
 }
 
 impl CertificateFiles {
@@ -68,9 +68,8 @@ impl CertificateFiles {
 
     /// Serves the content that was read.
     fn take(&mut self) -> Result<(), CertificateError> {
-        let bytes = |read: &Result<Vec<u8>, io::ErrorKind>, path: &PathBuf| {
-            let unreadable =
-                |kind: io::ErrorKind| CertificateError::Unreadable { path: path.clone(), source: kind.into() };
+        let bytes = |read: &Result<Vec<u8>, Unread>, path: &PathBuf| {
+            let unreadable = |why: Unread| CertificateError::Unreadable { path: path.clone(), source: why.into() };
             read.clone().map_err(unreadable)
         };
         let certificate = bytes(&self.content.certificate, &self.certificate_path)?;
@@ -86,6 +85,6 @@ impl CertificateFiles {
 }
 
 fn read(certificate: &PathBuf, key: &PathBuf) -> CertificateContent {
-    let read = |path: &PathBuf| std::fs::read(path).map_err(|error| error.kind());
+    let read = |path: &PathBuf| tls::read_pem(path).map_err(Unread::from);
     CertificateContent { certificate: read(certificate), key: read(key) }
 }

@@ -14,6 +14,11 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use crate::regular_file;
+
+/// The size of what a mounted Secret can hold, in bytes.
+const MAX_PEM_BYTES: u64 = 1 << 20;
+
 /// The serving certificate. A replacement affects later handshakes only, not open connections.
 pub struct Certificates {
     current: ArcSwapOption<CertifiedKey>,
@@ -97,11 +102,18 @@ impl ResolvesServerCert for Certificates {
 /// # Errors
 /// [`CertificateError`] names the file and the way out.
 pub fn load(certificate_path: &Path, key_path: &Path) -> Result<CertifiedKey, CertificateError> {
-    let read = |path: &Path| {
-        std::fs::read(path).map_err(|source| CertificateError::Unreadable { path: path.to_owned(), source })
-    };
+    let read =
+        |path: &Path| read_pem(path).map_err(|source| CertificateError::Unreadable { path: path.to_owned(), source });
     let (certificate, key) = (read(certificate_path)?, read(key_path)?);
     parse(Pem { certificate_path, certificate: &certificate, key_path, key: &key })
+}
+
+/// Reads a file of certificates or of a key.
+///
+/// # Errors
+/// Those of [`regular_file::read`].
+pub(crate) fn read_pem(path: &Path) -> io::Result<Vec<u8>> {
+    regular_file::read(path, MAX_PEM_BYTES)
 }
 
 /// Parses a chain and its key.

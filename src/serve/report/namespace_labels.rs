@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::engine::policy::Policies;
 use crate::log_limit::LogLimit;
+use crate::world::kubernetes::api_error::reason;
 
 /// How long the labels of a Namespace are used before they are read again.
 const FRESH: Duration = Duration::from_secs(30);
@@ -67,7 +68,8 @@ impl NamespaceLabels {
             }
             Err(error) => {
                 if let Some(suppressed) = self.log_limit.admit("namespace labels") {
-                    tracing::warn!(namespace, %error, suppressed, "the labels of a Namespace cannot be read");
+                    let error = reason(&error);
+                    tracing::warn!(namespace, error, suppressed, "the labels of a Namespace cannot be read");
                 }
                 known.map(|known| known.labels).unwrap_or_default()
             }

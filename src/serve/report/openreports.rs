@@ -36,7 +36,7 @@ use crate::log_limit::LogLimit;
 use crate::serve::ownership::MANAGED_BY;
 use crate::world::World;
 use crate::world::kubernetes::Cluster;
-use crate::world::kubernetes::api_error::{is_missing_object, is_not_found};
+use crate::world::kubernetes::api_error::{is_missing_object, is_not_found, reason, watch_reason};
 use crate::world::kubernetes::reach::{Reach, merge_watches};
 use entry::ObservedEvent;
 use store::{DueReport, ReportStore};
@@ -146,7 +146,8 @@ impl Reports {
                 }
                 Ok(None) => not_installed,
                 Err(error) if !logged => {
-                    tracing::warn!(definition, %error, "the reports cannot be read; trying again");
+                    let error = reason(&error);
+                    tracing::warn!(definition, error, "the reports cannot be read; trying again");
                     READ_RETRY
                 }
                 Err(_) => READ_RETRY,
@@ -195,7 +196,10 @@ impl Reports {
                 }
             }
             // The API server does not cache Events, so a quiet watch of them ends every now and then.
-            Err(error) => tracing::debug!(%error, "the watch of our Events failed, and starts again"),
+            Err(error) => {
+                let error = watch_reason(&error);
+                tracing::debug!(error, "the watch of our Events failed, and starts again");
+            }
         }
     }
 

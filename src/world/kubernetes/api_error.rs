@@ -1,6 +1,9 @@
 //! Errors of the Kubernetes API: what they mean, and how they are reported.
 
 use kube::Error;
+use kube::runtime::watcher;
+
+use crate::engine::json::redacted;
 
 /// Whether a 404 means that an object does not exist. The API server also answers 404 for a path that it does not serve,
 /// such as that of a kind which is not installed.
@@ -18,6 +21,32 @@ pub(crate) fn is_not_found(error: &Error) -> bool {
 pub(crate) fn reason(error: &Error) -> String {
     match error {
         Error::Api(status) => format!("the API server answered {}: {}", status.code, status.message),
+        // serde quotes the value that has the wrong shape.
+        Error::SerdeError(error) => format!("the answer of the API server cannot be parsed: {}", redacted(error)),
         error => format!("the API server did not answer: {error}"),
+    }
+}
+
+/// Why a watch failed, for people.
+pub(crate) fn watch_reason(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => reason(error),
+        error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_parsed_is_not_quoted() {
+        let unread = || Error::SerdeError(serde_json::from_str::<u8>(r#""hunter2""#).unwrap_err());
+        let told = [reason(&unread()), watch_reason(&watcher::Error::WatchFailed(unread()))];
+        for told in told {
+            assert!(told.contains("cannot be parsed: expected u8 at line 1") && !told.contains("hunter2"), "{told}");
+        }
     }
 }

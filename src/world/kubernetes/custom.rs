@@ -10,6 +10,7 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch::{Receiver, Sender};
 
+use super::api_error::{reason, watch_reason};
 use super::definition::{self, Definition};
 use super::kinds::Kinds;
 use super::reach::{Reach, merge_watches};
@@ -132,13 +133,19 @@ impl<T: Default> CustomObjects<T> {
                     if let Some(error) = failure.filter(|error| in_a_row >= QUIET_FAILURES || !passes(error))
                         && attempts.is_news(&error)
                     {
-                        tracing::warn!(kind, %error, "the watch of a custom kind failed; its objects are not known for now");
+                        let error = watch_reason(&error);
+                        tracing::warn!(
+                            kind,
+                            error,
+                            "the watch of a custom kind failed; its objects are not known for now"
+                        );
                     }
                 }
                 Ok(None) => {}
                 Err(error) if !reported => {
                     reported = true;
-                    tracing::warn!(kind, %error, "the served version of a custom kind cannot be read");
+                    let error = reason(&error);
+                    tracing::warn!(kind, error, "the served version of a custom kind cannot be read");
                 }
                 Err(_) => {}
             }

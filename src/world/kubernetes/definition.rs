@@ -9,6 +9,7 @@ use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, Client};
 use tokio::sync::watch::Sender;
 
+use super::api_error::watch_reason;
 use super::watch::Attempts;
 use crate::world::metadata_only::{MetadataOnly, resource_of};
 
@@ -98,7 +99,12 @@ pub(super) async fn follow(client: Client, name: &'static str, known: &Sender<De
         if let Some(error) = failure
             && attempts.is_news(&error)
         {
-            tracing::warn!(definition = name, %error, "a watch failed; it is not known for now whether this definition is installed");
+            let error = watch_reason(&error);
+            tracing::warn!(
+                definition = name,
+                error,
+                "a watch failed; it is not known for now whether this definition is installed"
+            );
         }
         attempts.pause().await;
     }

@@ -12,6 +12,7 @@ use kube::Api;
 use kube::runtime::watcher::{self, Config, DefaultBackoff, Event, watcher};
 use tokio::time::{Instant, sleep};
 
+use super::api_error::watch_reason;
 use super::reach::merge_watches;
 use crate::readiness::Gate;
 use crate::world::metadata_only::MetadataOnly;
@@ -116,7 +117,8 @@ pub(super) async fn follow<T: Feed>(
         if let Some(error) = failure
             && attempts.is_news(&error)
         {
-            tracing::warn!(%resource, labels, %error, "a watch failed; reviews read from the API server for now");
+            let error = watch_reason(&error);
+            tracing::warn!(%resource, labels, error, "a watch failed; reviews read from the API server for now");
         }
         attempts.pause().await;
     }

@@ -1,88 +1,90 @@
 //! Applies admitted requests, and objects given by tests and replay, to a world in memory.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Memory, MetadataOnly};
-use crate::engine::json::{RawObject, null_is_default};
-use crate::engine::object::{ObjectKey, group_of};
+use super::store::ObjectStore;
+use crate::engine::json::{RawObject, cursor, first_at};
+use crate::engine::object::{Metadata, ObjectKey, group_of, have_lengths_of_names};
 use crate::engine::release::InterruptedOperation;
 use crate::engine::release::stamps::INTERRUPTED;
 use crate::engine::review::{Operation, Request};
 use crate::world::read;
+
+/// What a request does to the stored objects.
+pub(super) struct Change<'a> {
+    pub(super) operation: Operation,
+    /// Without a name if the request has none: the object has it.
+    pub(super) key: ObjectKey,
+    /// The object as it would be stored, or as it was before the deletion.
+    pub(super) object: RawObject<'a>,
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TypedObject {
     api_version: String,
     kind: String,
-    metadata: ObjectMetadata,
-}
-
-#[derive(Deserialize)]
-struct UntypedObject {
-    metadata: ObjectMetadata,
+    metadata: ObjectName,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ObjectMetadata {
+#[serde(default)]
+struct ObjectName {
     name: String,
     namespace: String,
-    deletion_timestamp: Option<String>,
-    #[serde(deserialize_with = "null_is_default")]
-    finalizers: Vec<String>,
 }
 
-impl Memory {
-    /// Applies an admitted request as an API server does. A dry run and most subresources change nothing.
-    pub fn apply(&self, request: &Request<'_>) {
+impl<'a> Change<'a> {
+    /// The change of a request; `None` if it stores nothing, as a dry run and most subresources, or names what cannot exist.
+    pub(super) fn of(request: &Request<'a>) -> Option<Self> {
         let whole_object = matches!(request.sub_resource(), None | Some("status"));
         if request.dry_run.unwrap_or_default() || !whole_object {
-            return;
+            return None;
         }
         let object = match request.operation {
             Operation::Create | Operation::Update => request.object,
             Operation::Delete => request.old_object,
             Operation::Connect => None,
-        };
-        let Some(key) = object.and_then(|object| key_of(request, object)) else {
-            return;
-        };
-        match (request.operation, object) {
+        }?;
+        Some(Self { operation: request.operation, key: key_in(request)?, object })
+    }
+}
+
+impl ObjectStore {
+    /// Applies a change as an API server does.
+    pub(super) fn apply(&mut self, Change { operation, mut key, object }: Change<'_>) {
+        if key.name.is_empty() {
+            key.name = name_of(object);
+        }
+        match operation {
             // The API server answers that the object exists. An object that was being deleted is gone by now.
-            (Operation::Create, _) if self.get(&key).is_some_and(|known| !is_terminating(&known)) => {}
-            (Operation::Delete, Some(object)) if lingers(&key, object) => self.terminate(key, object),
-            (Operation::Delete, Some(object)) => {
-                self.remove(&key);
+            Operation::Create if self.get(&key).is_some_and(|known| !is_terminating(known)) => {}
+            Operation::Delete if lingers(&key, object) => self.terminate(key, object),
+            Operation::Delete => {
+                self.discard(&key);
                 self.note_interruption(&key, object);
             }
             // The last finalizer is removed: no DELETE follows.
-            (Operation::Update, Some(object)) if is_gone(object) => self.remove(&key),
-            (_, Some(object)) => self.put(key, object.get().to_owned()),
-            (_, None) => {}
+            Operation::Update if is_gone(object) => {
+                self.discard(&key);
+            }
+            Operation::Create | Operation::Update => self.put(key, object.get().to_owned()),
+            Operation::Connect => {}
         }
-    }
-
-    /// Removes an object, named by its apiVersion, kind, namespace and name.
-    ///
-    /// # Errors
-    /// When one of these cannot be parsed.
-    pub fn remove_object(&self, object: RawObject<'_>) -> Result<(), serde_json::Error> {
-        self.remove(&ObjectKey::of_object(object)?);
-        Ok(())
     }
 
     /// Annotates the newest record that is left when the record of an interrupted operation is deleted, as the leader does in a
     /// cluster.
-    fn note_interruption(&self, key: &ObjectKey, object: RawObject<'_>) {
-        let Ok(MetadataOnly { metadata }) = serde_json::from_str(object.get()) else { return };
+    fn note_interruption(&mut self, key: &ObjectKey, object: RawObject<'_>) {
+        let Ok(Some(metadata)) = first_at::<ObjectMeta>(object.get(), &["metadata"]) else { return };
         let Some((storage, release, lost)) = read::record(&key.kind, &metadata) else { return };
         let Some(interrupted) = InterruptedOperation::of(&lost) else { return };
         let history = self.history(storage, &key.namespace, release);
         let Some(heir) = history.heir_of(&lost) else { return };
         let heir = ObjectKey::new("", &key.kind, &key.namespace, &heir.name);
-        let Some(mut record) = self.get(&heir).and_then(|text| serde_json::from_str::<Value>(&text).ok()) else {
+        let Some(mut record) = self.get(&heir).and_then(|text| serde_json::from_str::<Value>(text).ok()) else {
             return;
         };
         record["metadata"]["annotations"][INTERRUPTED] = interrupted.to_string().into();
@@ -90,7 +92,7 @@ impl Memory {
     }
 
     /// Marks an object as being deleted.
-    fn terminate(&self, key: ObjectKey, object: RawObject<'_>) {
+    fn terminate(&mut self, key: ObjectKey, object: RawObject<'_>) {
         let Ok(mut object) = serde_json::from_str::<Value>(object.get()) else { return };
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             let since = metadata.get("creationTimestamp").cloned().unwrap_or_else(|| "1970-01-01T00:00:00Z".into());
@@ -114,39 +116,50 @@ impl ObjectKey {
     /// The key of the object of a request.
     #[must_use]
     pub fn of_request(request: &Request<'_>) -> Option<Self> {
-        key_of(request, request.object.or(request.old_object)?)
+        let object = request.object.or(request.old_object)?;
+        let key = key_in(request)?;
+        Some(if key.name.is_empty() { Self { name: name_of(object), ..key } } else { key })
     }
 }
 
-fn metadata(object: &str) -> Option<ObjectMetadata> {
-    serde_json::from_str::<UntypedObject>(object).ok().map(|object| object.metadata)
+/// The key as far as the request says it; `None` if an API server accepts no such names.
+fn key_in(request: &Request<'_>) -> Option<ObjectKey> {
+    let (group, kind) = (&*request.kind.group, &*request.kind.kind);
+    let (namespace, name) = (request.namespace(), request.name().unwrap_or_default());
+    if !have_lengths_of_names([group, kind, namespace, name]) {
+        return None;
+    }
+    // In a review of a Namespace, the namespace of the request is its own name.
+    let namespace = if (group, kind) == ("", "Namespace") { "" } else { namespace };
+    Some(ObjectKey::new(group, kind, namespace, name))
+}
+
+fn metadata(object: RawObject<'_>) -> Metadata<'_> {
+    Metadata::of(object).unwrap_or_default()
+}
+
+fn name_of(object: RawObject<'_>) -> String {
+    metadata(object).name.into_owned()
 }
 
 /// Whether an object is being deleted.
 fn is_terminating(object: &str) -> bool {
-    metadata(object).is_some_and(|metadata| metadata.deletion_timestamp.is_some())
+    metadata(RawObject::delimited(object)).deletion_timestamp.is_some()
 }
 
 /// Whether an object is being deleted and has no finalizers left.
 fn is_gone(object: RawObject<'_>) -> bool {
-    metadata(object.get())
-        .is_some_and(|metadata| metadata.deletion_timestamp.is_some() && metadata.finalizers.is_empty())
+    let metadata = metadata(object);
+    metadata.deletion_timestamp.is_some() && !has_finalizers(&metadata)
 }
 
 /// Whether a deleted object remains for a while: a namespace until its contents are gone, other objects until their last
 /// finalizer is removed.
 fn lingers(key: &ObjectKey, object: RawObject<'_>) -> bool {
     let is_namespace = key.kind == "Namespace" && key.group.is_empty();
-    is_namespace || metadata(object.get()).is_some_and(|metadata| !metadata.finalizers.is_empty())
+    is_namespace || has_finalizers(&metadata(object))
 }
 
-fn key_of(request: &Request<'_>, object: RawObject<'_>) -> Option<ObjectKey> {
-    let name = match request.name() {
-        Some(name) => name.to_owned(),
-        None => metadata(object.get())?.name,
-    };
-    // In a review of a Namespace, the namespace of the request is its own name.
-    let scoped = !(request.kind.group.is_empty() && request.kind.kind == "Namespace");
-    let namespace = if scoped { request.namespace() } else { "" };
-    Some(ObjectKey::new(&request.kind.group, &request.kind.kind, namespace, &name))
+fn has_finalizers(metadata: &Metadata<'_>) -> bool {
+    metadata.finalizers.and_then(|list| cursor::items(list.get())).is_some_and(|items| !items.is_empty())
 }

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use super::Memory;
 use crate::engine::object::ObjectKey;
 use crate::engine::release_override::{GROUP, KIND};
-use crate::text_file;
+use crate::regular_file;
 use crate::world::read::release_override;
 
 /// How often the file is read. It bounds how long somebody in an incident waits for an override.
@@ -63,7 +63,7 @@ impl OverrideFile {
 
     fn read(&mut self) -> anyhow::Result<()> {
         let name = self.path.display().to_string();
-        let text = text_file::read(&self.path, MAX_FILE_BYTES);
+        let text = regular_file::read_text(&self.path, MAX_FILE_BYTES);
         let text = text.with_context(|| format!("failed to read the overrides {name}"))?;
         let written = fs::metadata(&self.path)?.modified()?;
         let unreadable = |error: String| anyhow::anyhow!("the overrides {name} cannot be parsed: {error}");

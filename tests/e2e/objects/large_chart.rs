@@ -342,7 +342,7 @@ fn life(version: HelmVersion) {
     // the other, and must not be stored: the release would be pending for good.
     let torn = |decision: &Decision| {
         decision.name.ends_with(".v4")
-            && decision.reason.contains("label status is \"failed\", but its body says \"pending-upgrade\"")
+            && decision.reason.contains("label status is failed, but its body says pending-upgrade")
     };
     let mut found = findings_of_others(&namespace, &["bob"]);
     found.retain(|decision| !torn(decision));

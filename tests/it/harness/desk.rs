@@ -15,6 +15,7 @@ use release_interlock::serve::report::Reporter;
 use release_interlock::serve::report::metrics::ReportMetrics;
 use release_interlock::serve::webhook::Webhook;
 use release_interlock::world::World;
+use release_interlock::world::memory::Memory;
 use serde_json::{Value, json};
 
 use crate::harness::client::{Answer, request, send};
@@ -31,8 +32,18 @@ impl Desk {
     }
 
     pub(crate) fn of(judge: Judge) -> Self {
+        Self::with(|reporter| Webhook::new(judge, reporter))
+    }
+
+    /// Remembers what it admits.
+    pub(crate) fn standalone(memory: Arc<Memory>) -> Self {
+        let judge = Judge::new(Policy::shipped().unwrap(), memory.clone(), Arc::new(Budget::new(2 * INFLATE_LIMIT)));
+        Self::with(|reporter| Webhook::standalone(judge, reporter, memory))
+    }
+
+    fn with(webhook: impl FnOnce(Reporter) -> Webhook) -> Self {
         let metrics = Arc::new(ReportMetrics::new());
-        let webhook = Webhook::new(judge, Reporter::new(metrics.clone()));
+        let webhook = webhook(Reporter::new(metrics.clone()));
         let router =
             admission::router(Arc::new(webhook), &Limits::default(), Arc::new(HttpsMetrics::new()), Arc::default());
         Self { router, metrics }

@@ -68,6 +68,16 @@ impl Standalone {
         Connection::plain(self.admin).await.get("/metrics").await.text().to_owned()
     }
 
+    /// A connection to the port of reviews.
+    pub(crate) async fn connection(&self) -> Connection {
+        self.client.connect().await
+    }
+
+    /// The number of its threads.
+    pub(crate) fn threads(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().count()
+    }
+
     /// The most memory that it ever had, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();

@@ -10,6 +10,7 @@ use crate::engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE, OLM_KEY_
 use crate::engine::release::{DecodeError, RecordName, Revision, Storage};
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
+use crate::engine::rules::wording::known_status;
 
 /// The rule `record-integrity`.
 pub(crate) static RULE: Rule = Rule {
@@ -36,7 +37,7 @@ pub(crate) static RULE: Rule = Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Disagreement {
     about: About,
-    /// `its label name is "web"`.
+    /// `its label name is not web`.
     pub(crate) sentence: String,
     pointer: &'static str,
 }
@@ -92,23 +93,15 @@ pub(crate) fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_
     };
     let secret_type = side.stored.secret_type.as_deref();
     if storage == Storage::Secret && secret_type != Some(HELM_SECRET_TYPE) {
-        note(
-            About::SecretType,
-            "/type",
-            format!("its type is {:?}, not {HELM_SECRET_TYPE}", secret_type.unwrap_or("")),
-        );
+        note(About::SecretType, "/type", format!("its type is not {HELM_SECRET_TYPE}"));
     }
     if storage == Storage::OlmIndex && secret_type != Some(OLM_INDEX_TYPE) {
-        let found = secret_type.unwrap_or("");
-        note(About::SecretType, "/type", format!("its type is {found:?}, not {OLM_INDEX_TYPE}"));
+        note(About::SecretType, "/type", format!("its type is not {OLM_INDEX_TYPE}"));
     }
     let foreign_key = |key: &&str| storage == Storage::OlmIndex && *key != object;
-    if let Some(key) = metadata.label(OLM_KEY_LABEL).filter(foreign_key) {
-        note(
-            About::KeyLabel,
-            "/metadata/labels/key",
-            format!("its label key is {key:?}, and OLM finds its parts by it"),
-        );
+    if metadata.label(OLM_KEY_LABEL).is_some_and(|key| foreign_key(&key)) {
+        let sentence = "its label key is not its own name, and OLM finds its parts by it".to_owned();
+        note(About::KeyLabel, "/metadata/labels/key", sentence);
     }
     let owner = storage.owner();
     if metadata.label("owner") != Some(owner) {
@@ -118,14 +111,11 @@ pub(crate) fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_
     let version = label("version").parse::<Revision>().ok();
     if let Some(name) = &name {
         if label("name") != name.release.as_str() {
-            note(About::NameLabel, "/metadata/labels/name", format!("its label name is {:?}", label("name")));
+            note(About::NameLabel, "/metadata/labels/name", format!("its label name is not {}", name.release));
         }
         if version != Some(name.revision) {
-            note(
-                About::VersionLabel,
-                "/metadata/labels/version",
-                format!("its label version is {:?}", label("version")),
-            );
+            let sentence = format!("its label version is not {}", name.revision);
+            note(About::VersionLabel, "/metadata/labels/version", sentence);
         }
     }
     found.extend(body_disagreements(name.as_ref(), side));
@@ -146,21 +136,18 @@ fn body_disagreements(name: Option<&RecordName>, side: &RecordSide<'_>) -> Vec<D
                 note(About::BodyVersion, "/data", format!("its body belongs to revision {}", record.version));
             }
             if label != record.info.status {
-                let body = truncated(&record.info.status);
-                note(
-                    About::StatusLabel,
-                    "/metadata/labels/status",
-                    format!("its label status is {label:?}, but its body says {body:?}"),
-                );
+                let [label, body] = [label, &record.info.status].map(known_status);
+                let sentence = format!("its label status is {label}, but its body says {body}");
+                note(About::StatusLabel, "/metadata/labels/status", sentence);
             }
             if side.status().is_none() {
-                note(About::BodyStatus, "/data", format!("{:?} is not a status", truncated(&record.info.status)));
+                note(About::BodyStatus, "/data", "the status in its body is unknown".to_owned());
             }
         }
         // A record that OLM stores in several Secrets is complete only after the last of them is written.
         RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
             if side.label_status().is_none() {
-                note(About::StatusLabel, "/metadata/labels/status", format!("{:?} is not a status", label));
+                note(About::StatusLabel, "/metadata/labels/status", "its label status is unknown".to_owned());
             }
         }
         RecordBody::Broken(error) => note(About::Undecodable, "/data", error.to_string()),

@@ -18,10 +18,9 @@ use crate::engine::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject}
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policy;
 use crate::engine::release::manifest::{HookJob, WorkloadRef, workloads};
-use crate::engine::release::record::truncated;
 use crate::engine::release::{DecodeError, Record, Status};
 use crate::engine::rules::undecided::{Undecided, lookup_object};
-use crate::engine::rules::wording;
+use crate::engine::rules::wording::{self, known_status};
 
 /// The largest difference between updated and available replicas, in percent of the desired replicas: an autoscaler may be at
 /// work.
@@ -271,7 +270,7 @@ fn pending_workloads<'s>(
     let named = with_record(case, side, |record| match record {
         Err(error) => Err(format!("its body cannot be decoded ({error}), so its workloads are unknown")),
         Ok(record) if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) => {
-            Err(format!("its body says {:?}, which is not pending", truncated(&record.info.status)))
+            Err(format!("its body says {}, which is not pending", known_status(&record.info.status)))
         }
         Ok(record) => workloads(&record.manifest(), &record.namespace, effort)
             .map_err(|error| format!("its manifest cannot be read ({error}), so its workloads are unknown")),

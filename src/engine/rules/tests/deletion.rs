@@ -52,7 +52,7 @@ fn each_check_alone_keeps_it_and_is_named() {
     says(stalled, &pending, "Deployment shop/web is not Progressing");
     let stranger = Rec { manifest: "kind: StatefulSet\nmetadata: {name: db}\n", ..pending.clone() };
     says(stuck(), &stranger, "StatefulSet shop/db does not exist");
-    says(stuck(), &Rec { status: "failed", ..pending.clone() }, "its body says \"failed\"");
+    says(stuck(), &Rec { status: "failed", ..pending.clone() }, "its body says failed, which is not pending");
     says(stuck(), &Rec { payload: Some("%".into()), ..pending }, "its body cannot be decoded");
 }
 

@@ -6,9 +6,6 @@ use crate::engine::sveltos::{
     ClusterSummary, HelmReleaseSummary, MAY_RENDER_NOTHING, Profile, RemoteRelease, named_releases,
 };
 
-/// The error of a chart can quote pages of a template.
-const MAX_MESSAGE_CHARS: usize = 300;
-
 /// The walk over the charts, and where it ended.
 pub(super) struct Walk<'s, 'a> {
     summary: &'s ClusterSummary<'a>,
@@ -53,17 +50,10 @@ fn place(summary: &ClusterSummary<'_>, release: &RemoteRelease) -> Option<usize>
     }
 }
 
-/// `shop/web: values don't meet the specifications of the schema`.
+/// `shop/web: its chart fails`. The error itself can quote a value: Helm names what does not match the schema of a chart.
 pub(super) fn failure_text(entry: &HelmReleaseSummary<'_>) -> String {
-    let message = match entry.failure_message.as_ref() {
-        "" if entry.conflict_message.is_empty() => "another profile manages it",
-        "" => entry.conflict_message.as_ref(),
-        message => message,
-    };
-    let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut = if line.chars().nth(MAX_MESSAGE_CHARS).is_some() { "…" } else { "" };
-    let line: String = line.chars().take(MAX_MESSAGE_CHARS).collect();
-    format!("{}: {}{cut}", entry.release(), line.trim_end_matches('.'))
+    let what = if entry.failure_message.is_empty() { "another profile manages it" } else { "its chart fails" };
+    format!("{}: {what}", entry.release())
 }
 
 /// The releases that the ClusterSummary does not allow to render to nothing.

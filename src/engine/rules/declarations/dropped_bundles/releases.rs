@@ -13,7 +13,7 @@ use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated, quoted};
 use crate::engine::sveltos::{self, HelmReleaseSummary, MAY_RENDER_NOTHING, Profile, RemoteRelease};
 
-/// How many errors of charts a message quotes.
+/// How many charts that fail a message names.
 const MAX_CAUSES: usize = 3;
 
 /// A release is complete if its last bundle is present and all before it, by their numbers: a chart that could not be staged
@@ -117,7 +117,11 @@ fn failure(delivery: &Delivery<'_, '_>, walk: &Walk<'_, '_>, left_out: &str, mis
     };
     let renders =
         if contested.len() < causes.len().max(1) { "The commit is admitted once every chart renders." } else { "" };
-    delivery.refusal(format!("{left_out} {texts}."), &format!("{end_conflict}{renders}"))
+    let details = match causes.as_slice() {
+        [] => String::new(),
+        _ => format!(" The status of {} has the details.", delivery.of_summary.summary_name()),
+    };
+    delivery.refusal(format!("{left_out} {texts}."), format!("{end_conflict}{renders}{details}").trim_start())
 }
 
 /// The refusal if a failed chart cannot be distinguished from one that renders to nothing.

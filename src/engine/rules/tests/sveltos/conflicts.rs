@@ -9,7 +9,7 @@ use crate::engine::rules::tests::names::DROPPED_BUNDLES;
 fn a_conflict_that_ends_the_walk_takes_nothing_else_along() {
     let mut shop = Shop::new();
     shop.releases(json!([conflict("web"), managing("cache"), managing("db")]));
-    let texts = ["leaves out releases shop/cache and shop/db", "shop/web: ClusterProfile rival manages it"];
+    let texts = ["leaves out releases shop/cache and shop/db", "shop/web: another profile manages it"];
     shop.create(&group(&[])).refused(&[DROPPED_BUNDLES], &texts);
     shop.update(&shop.whole(), &group(&[])).refused(&[DROPPED_BUNDLES], &texts);
 }
@@ -95,15 +95,6 @@ fn another_release_of_the_profile_does_not_make_what_a_rival_delivered_its_own()
     ]}]));
     shop.releases(json!([managing("cache")]));
     shop.create(&group(&shop.stage("cache", 2))).admitted();
-}
-
-#[test]
-fn a_conflict_without_a_message_is_explained() {
-    let mut shop = Shop::new();
-    let mut entry = conflict("web");
-    entry["conflictMessage"] = "".into();
-    shop.releases(json!([entry, managing("cache"), managing("db")]));
-    shop.create(&group(&[])).refused(&[DROPPED_BUNDLES], &["shop/web: another profile manages it"]);
 }
 
 /// Names of releases that are templates.

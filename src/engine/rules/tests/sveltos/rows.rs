@@ -143,7 +143,7 @@ fn row_9_a_delivered_release_that_is_missing_is_refused() {
     let texts = [
         "The Helm commit of ClusterSummary civ/shop-sveltos-prod for ClusterProfile shop leaves out releases shop/cache and shop/db",
         "remove what was delivered to cluster civ/prod",
-        "shop/cache: cache: missing required value.",
+        "shop/cache: its chart fails.",
         "Nothing was changed on the cluster. Sveltos retries within a minute.",
         "[dropped-bundles]",
     ];
