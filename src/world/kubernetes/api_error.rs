@@ -2,6 +2,8 @@
 
 use kube::Error;
 
+use super::intake::IntakeError;
+
 /// Whether a 404 means that an object does not exist. The API server also answers 404 for a path that it does not serve,
 /// such as that of a kind which is not installed.
 pub(crate) fn is_missing_object(error: &Error) -> bool {
@@ -18,6 +20,7 @@ pub(crate) fn is_not_found(error: &Error) -> bool {
 pub(crate) fn reason(error: &Error) -> String {
     match error {
         Error::Api(status) => format!("the API server answered {}: {}", status.code, status.message),
+        Error::Service(error) if let Some(error) = error.downcast_ref::<IntakeError>() => error.to_string(),
         error => format!("the API server did not answer: {error}"),
     }
 }
