@@ -1,9 +1,10 @@
-//! What `interlock serve` takes of memory in front of an empty cluster and of one with many releases:
+//! What `interlock serve` takes of memory in front of an empty cluster, of one in which a tenant has stored HelmReleases as large as an
+//! object can be, and of one with many releases:
 //!
 //!     cargo bench --bench memory [-- RELEASES]
 //!
 //! 10,000 releases of three records unless told otherwise, which the test tool writes straight into an etcd. Needs
-//! `target/controlplane/`, which the e2e tests build.
+//! `target/controlplane/`, which the e2e tests build. More than 400 MiB in front of the HelmReleases end the run with an error.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,6 +26,13 @@ use std::time::{Duration, Instant};
 
 use plane::{Plane, line, releases};
 
+/// How many HelmReleases a tenant stores, and how large each is, in bytes.
+const HOSTILE: [usize; 2] = [8, 48];
+const HOSTILE_BYTES: usize = 1_300_000;
+
+/// The most that a replica may take in front of them, in MiB.
+const MAX_MEMORY: f64 = 400.0;
+
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -33,17 +41,48 @@ fn main() {
     // Where the replicas agree on a leader, and where its overrides are defined.
     let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base");
     for file in ["namespace.yaml", "releaseoverrides.yaml"] {
-        let mut kubectl = plane.command("kubectl");
-        kubectl.args(["apply", "-f"]).arg(base.join(file)).env("KUBECONFIG", plane.kubeconfig());
-        assert!(kubectl.stdout(Stdio::null()).status().unwrap().success());
+        assert!(kubectl(&plane, &["apply", "-f", base.join(file).to_str().unwrap()]));
     }
     measure("no release", &plane);
+    hostile(&plane);
     plane.fill(releases, &[]);
     measure(&format!("{releases} releases"), &plane);
 }
 
-/// Starts a server, and tells what it takes once it is ready, and once its first scan as the leader is over.
-fn measure(what: &str, plane: &Plane) {
+/// HelmReleases of nothing but empty values, which every replica lists when it starts, and the leader in its scan.
+fn hostile(plane: &Plane) {
+    let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/harness/crds/helmreleases.yaml");
+    assert!(kubectl(plane, &["apply", "-f", definition.to_str().unwrap()]));
+    let dir = tempfile::tempdir().unwrap();
+    let values = format!("{}{{}}", "{},".repeat(HOSTILE_BYTES / 3));
+    let mut stored = 0;
+    for count in HOSTILE {
+        while stored < count {
+            let file = dir.path().join("helmrelease.json");
+            let object = format!(
+                r#"{{"apiVersion":"helm.toolkit.fluxcd.io/v2","kind":"HelmRelease",
+                "metadata":{{"name":"r{stored}","namespace":"default"}},
+                "spec":{{"interval":"10m","chartRef":{{"kind":"OCIRepository","name":"a"}},"values":{{"a":[{values}]}}}}}}"#
+            );
+            fs::write(&file, object).unwrap();
+            // A new definition takes a moment until it is served.
+            wait(|| kubectl(plane, &["create", "-f", file.to_str().unwrap()]));
+            stored += 1;
+        }
+        let most = measure(&format!("{count} HelmReleases of 1.3 MB"), plane);
+        assert!(most < MAX_MEMORY, "{most} MiB");
+    }
+    assert!(kubectl(plane, &["delete", "helmreleases", "--all", "-n", "default"]));
+}
+
+fn kubectl(plane: &Plane, arguments: &[&str]) -> bool {
+    let mut kubectl = plane.command("kubectl");
+    kubectl.args(arguments).env("KUBECONFIG", plane.kubeconfig());
+    kubectl.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+}
+
+/// Starts a server, and tells what it takes once it is ready, and once its first scan as the leader is over. Returns the most of it.
+fn measure(what: &str, plane: &Plane) -> f64 {
     let (began, certs) = (Instant::now(), tempfile::tempdir().unwrap());
     let mut serve = Command::new(env!("CARGO_BIN_EXE_interlock"))
         .args(["serve", "--kubeconfig", plane.kubeconfig(), "--drain-delay", "0"])
@@ -59,15 +98,17 @@ fn measure(what: &str, plane: &Plane) {
     wait(|| get(admin, "/readyz").starts_with("HTTP/1.1 200"));
     let ready = (began.elapsed(), memory(&serve, "VmRSS"));
     wait(|| get(admin, "/metrics").contains("\ninterlock_scan_findings{"));
+    let most = memory(&serve, "VmHWM");
     println!(
-        "{what:<16} ready after {:>4.1?} at {:>4.1} MiB; after the first scan {:>4.1} MiB, at most {:>4.1} MiB",
+        "{what:<26} ready after {:>4.1?} at {:>4.1} MiB; after the first scan {:>4.1} MiB, at most {:>4.1} MiB",
         ready.0,
         ready.1,
         memory(&serve, "VmRSS"),
-        memory(&serve, "VmHWM"),
+        most,
     );
     serve.kill().unwrap();
     serve.wait().unwrap();
+    most
 }
 
 fn wait(mut done: impl FnMut() -> bool) {

@@ -116,7 +116,8 @@ impl World {
             stamps,
         };
         let history = History::new(vec![entry]);
-        let located = Located { storage: Storage::Secret, namespace: "shop".to_owned(), history, installed: false };
+        let located =
+            Located { storage: Storage::Secret, namespace: "shop".to_owned(), history, held_for_origin: false };
         Self { located, document: Arc::new(edit.document.clone()) }
     }
 

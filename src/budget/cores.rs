@@ -100,7 +100,7 @@ impl Cores {
 
     fn enter(&self, flow: Flow<'_>, price: Price) -> Turn<'_> {
         let key = self.flows.hash_one(flow);
-        let (number, granted) = self.lock().enter(key, flow.is_of_strangers(), price);
+        let (number, granted) = self.lock().enter(key, flow.gives_way(), price);
         Turn { cores: self, flow: key, number, price, granted, began: None }
     }
 

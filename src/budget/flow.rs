@@ -29,14 +29,24 @@ impl<'u> Flow<'u> {
         Self { peer, name }
     }
 
-    /// The flow of what Interlock reads by itself. It gives way to the API server's reviews, as strangers do.
+    /// The flow of what Interlock reads by itself, and of what it reads from the API server.
     #[must_use]
     pub fn own() -> Self {
-        Self { peer: Peer::Stranger, name: "" }
+        Self { peer: Peer::Known, name: "" }
     }
 
     pub(super) fn is_of_strangers(self) -> bool {
         self.peer == Peer::Stranger
+    }
+
+    /// Whether it shows that the API server calls.
+    pub(super) fn is_called(self) -> bool {
+        self.peer == Peer::Known && self != Self::own()
+    }
+
+    /// Whether its steps give way to those of reviews from the API server, as those of strangers do.
+    pub(super) fn gives_way(self) -> bool {
+        !self.is_called()
     }
 }
 

@@ -87,7 +87,7 @@ impl Memory {
         let (go, granted) = oneshot::channel();
         let is_of_strangers = flow.is_of_strangers();
         let mut ledger = self.lock();
-        if !is_of_strangers {
+        if flow.is_called() {
             ledger.known_asked = Some(Instant::now());
         }
         let most = self.most(ledger.share_of_strangers(self.total), is_of_strangers);

@@ -56,13 +56,15 @@ pub enum Query {
     Document { record: RecordRef, object: DocumentKey },
     /// The marks of an object that is scaled: its Scale does not carry them.
     Parent { object: ScaledRef, freshness: Freshness },
-    /// The HelmReleases that drive a release, including those whose release is on another cluster. A cache finds them, and each is
-    /// read from the API server.
+    /// The HelmReleases that may be behind a release, including those whose release is on another cluster. A cache finds the
+    /// candidates, a handful at most, and each is read from the API server. Asked by [`Query::helm_releases`].
     HelmReleases {
         /// The namespace of the records.
         namespace: String,
         /// The name of the release, shortened as Flux does.
         release: String,
+        /// The account of another namespace that holds the newest record: a HelmRelease there may work under it.
+        account: Option<String>,
     },
     /// The HelmReleases in a namespace, as the API server has them now: a cache may not have seen one that was created a moment ago.
     HelmReleasesIn { namespace: String },
@@ -86,12 +88,18 @@ pub enum Query {
     Bundles(Vec<BundleRef>),
     /// A namespace.
     Namespace { name: String },
-    /// The releases whose records are in a namespace, and those whose objects are, as far as Flux reports it or a record of OLM is
-    /// stamped so, as the API server has them now.
+    /// The releases whose records are in a namespace, as the API server has them now, and those with a record elsewhere that is stamped
+    /// for objects in it, as a cache has seen them.
     ReleasesIn { namespace: String },
 }
 
 impl Query {
+    /// The query for the HelmReleases behind a release with these records, whose newest one this user holds.
+    pub(crate) fn helm_releases(namespace: &str, release: &str, holder: Option<&str>) -> Self {
+        let account = flux::account_elsewhere(holder, namespace).map(str::to_owned);
+        Self::HelmReleases { namespace: namespace.to_owned(), release: release.to_owned(), account }
+    }
+
     /// The kind of the query, for metrics and traces.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -190,8 +198,9 @@ pub struct Located {
     pub namespace: String,
     /// From the metadata of the records. A cached answer omits superseded records.
     pub history: History,
-    /// Whether the status of a HelmRelease says that Flux has installed the release there. Only Flux writes that.
-    pub installed: bool,
+    /// Whether an account of the HelmRelease that the labels of the object name holds the newest of these records. Only the mutating
+    /// half writes that stamp.
+    pub held_for_origin: bool,
 }
 
 /// The state of the rollout of a workload.
@@ -225,6 +234,8 @@ pub enum Knowledge {
     Parent(Marks),
     /// Of a release: the HelmReleases that drive it. Of a namespace: those in it. The oldest first.
     HelmReleases(Vec<Driver>),
+    /// Of a release: the HelmReleases of the records' namespace are too many or too large to be read, for this reason.
+    HelmReleasesOverLimit(String),
     /// Of a release: its overrides, expired ones included.
     Overrides(Vec<Override>),
     /// Of workloads, in the order of the query; `None` for one that does not exist.
@@ -296,7 +307,7 @@ impl Answer {
             Knowledge::Document(document) => {
                 (0, document.as_deref().map_or(0, |it| MANY_NODES - left_of(it, MANY_NODES)))
             }
-            Knowledge::Parent(_) | Knowledge::Namespace { .. } => (0, 0),
+            Knowledge::Parent(_) | Knowledge::Namespace { .. } | Knowledge::HelmReleasesOverLimit(_) => (0, 0),
         };
         (bytes as u64 * TEXT_STEPS).saturating_add(items as u64 * ITEM_STEPS)
     }

@@ -1,9 +1,11 @@
 //! Flux's HelmRelease, as far as rules read it. Unknown fields are skipped. So are invalid durations, which the
 //! definition of HelmRelease rejects.
 
+mod candidates;
 mod drift;
 mod driver;
 mod duration;
+mod history;
 mod kube_config;
 mod name;
 mod pattern;
@@ -13,7 +15,8 @@ mod spec;
 use jiff::SignedDuration;
 use serde::Deserialize;
 
-pub(crate) use drift::{DeclaredObject, DriftDetection, IgnoredFields};
+pub(crate) use candidates::{CandidateSearch, MOST_CANDIDATES, account_elsewhere};
+pub(crate) use drift::{DeclaredObject, DriftDetection, DriftSpec, IgnoredFields};
 pub(crate) use driver::Driver;
 pub(crate) use kube_config::KubeConfig;
 pub(crate) use name::shortened_release_name;
@@ -50,9 +53,9 @@ pub struct HelmRelease {
 pub struct HelmReleaseStatus {
     /// The actual namespace of the records, even after a change of `spec`.
     pub storage_namespace: String,
-    /// The released revisions, newest first. Flux writes them at the end of an action, and drops them when somebody
-    /// else wrote a record.
-    #[serde(deserialize_with = "null_is_default")]
+    /// The released revisions, newest first, without those in the middle of a long list. Flux writes them at the end of an action, keeps
+    /// five at most, and drops them when somebody else wrote a record.
+    #[serde(deserialize_with = "history::read")]
     pub history: Vec<Snapshot>,
 }
 

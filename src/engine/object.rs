@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
-use serde::de::Error;
+use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::json::cursor::{Cursor, unquoted};
-use super::json::{RawObject, cursor_at, null_is_default, unreadable};
+use super::json::{RawObject, cursor_at, unreadable};
 
 /// The annotation by which an object says that nobody uninstalls what it releases.
 pub(crate) const PROTECTED: &str = "interlock.dev/protected";
@@ -171,8 +172,40 @@ pub struct OwnedMetadata {
     pub creation_timestamp: Option<Timestamp>,
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<Timestamp>,
-    #[serde(deserialize_with = "null_is_default")]
+    /// Those of Interlock: others can be many.
+    #[serde(deserialize_with = "our_annotations")]
     pub annotations: BTreeMap<String, String>,
+}
+
+/// The prefix of the annotations that Interlock reads of objects that people write.
+const OUR_PREFIX: &str = "interlock.dev/";
+
+fn our_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    struct Ours;
+
+    impl<'de> Visitor<'de> for Ours {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("a map of strings")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(BTreeMap::new())
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+            let mut ours = BTreeMap::new();
+            while let Some((key, value)) = members.next_entry::<String, String>()? {
+                if key.starts_with(OUR_PREFIX) {
+                    ours.insert(key, value);
+                }
+            }
+            Ok(ours)
+        }
+    }
+
+    deserializer.deserialize_any(Ours)
 }
 
 impl OwnedMetadata {
@@ -247,6 +280,12 @@ pub(crate) const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 #[must_use]
 pub(crate) fn service_account_user(namespace: &str, name: &str) -> String {
     format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}")
+}
+
+/// The namespace of a service account, by its user name; `None` for other users.
+#[must_use]
+pub(crate) fn account_namespace(user: &str) -> Option<&str> {
+    user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':').map(|(namespace, _)| namespace)
 }
 
 /// The JSON pointer to an annotation.

@@ -15,7 +15,7 @@ mod summary;
 
 use std::fmt;
 
-pub(crate) use bundle::{Bundle, BundleRef, Source};
+pub(crate) use bundle::{Bundle, BundleRef, INDEX, Source};
 pub(crate) use cluster::{Profile, SveltosCluster};
 pub(crate) use commit::{Commit, Requestor};
 pub(crate) use configuration::ClusterConfiguration;

@@ -9,9 +9,10 @@ mod definition;
 mod deleted_pending;
 #[cfg(test)]
 pub(crate) mod fake;
-mod helm_releases;
+pub(crate) mod helm_releases;
 pub(crate) mod identity;
 mod index;
+pub(crate) mod intake;
 pub(crate) mod kinds;
 pub(crate) mod listed;
 mod namespaced_name;
@@ -31,24 +32,25 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::Client;
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::api::{Api, ListParams};
 
 pub use caches::Watches;
 pub use deleted_pending::{DeletedPendingRecord, DeletedPendingRecords};
+pub use intake::IntakeMetrics;
 pub use reach::Reach;
 pub(crate) use records::RecordSummary;
 
 use super::documents::DocumentCache;
-use super::locate::{self, RecordSet, ReleaseQuery};
+use super::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
 use super::manifests::{ManifestCache, ManifestError};
 use super::metadata_only::resource_of;
 use super::read::{self, RECORD_SELECTOR, entry};
 use super::rollout::{self, WorkloadObject, rollout};
 use super::{AnswerFuture, InFlight, Known, NewestRecord, Payer, World};
 use crate::budget::Budget;
+use crate::engine::effort::OverBudget;
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, Workload};
-use crate::engine::flux::{self, Driver, HelmRelease};
-use crate::engine::json::redacted;
+use crate::engine::flux::{self, CandidateSearch, Driver, MOST_CANDIDATES};
 use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::ObjectKey;
 use crate::engine::policy::Policies;
@@ -59,7 +61,8 @@ use crate::engine::sveltos::{Bundle, BundleRef};
 use crate::readiness::Readiness;
 use api_error::{is_not_found, reason};
 use caches::Caches;
-use helm_releases::SeenHelmReleases;
+use helm_releases::{SeenHelmReleases, UnreadHelmRelease};
+use intake::Projected;
 use reader::{ApiReader, OUT_OF_REACH, Unavailable, once_served, side_by_side, valid_name};
 
 /// Answers queries from an API server.
@@ -69,6 +72,7 @@ use reader::{ApiReader, OUT_OF_REACH, Unavailable, once_served, side_by_side, va
 pub struct Cluster {
     api: ApiReader,
     decodes: Arc<Budget>,
+    metrics: Arc<IntakeMetrics>,
     caches: Caches,
     deleted_pending: Arc<DeletedPendingRecords>,
     manifests: ManifestCache,
@@ -77,10 +81,13 @@ pub struct Cluster {
 
 /// Why HelmReleases have no answer.
 const HELM_RELEASES_UNKNOWN: &str = "the HelmReleases of the cluster are not known at the moment";
-const EXTENSIONS_UNKNOWN: &str = "the records of extensions are not known at the moment";
+const STAMPED_UNKNOWN: &str = "the records in other namespaces are not known at the moment";
 
 /// How many objects are read at a time, so that the hundreds of objects of a large release fit into the time of a review.
 const CONCURRENT_READS: usize = 16;
+
+/// The steps to parse a byte of an object.
+const READ_STEPS: u64 = 4;
 
 /// How many bundles are read at a time. Each may be as large as an object can be, 1.5 MiB in etcd by default, and is held in
 /// memory until it is parsed.
@@ -91,10 +98,17 @@ impl Cluster {
     /// called.
     #[must_use]
     pub fn new(client: Client, decodes: Arc<Budget>) -> Self {
+        Self::counted(client, decodes, Arc::default())
+    }
+
+    /// The same, which counts what it reads.
+    #[must_use]
+    pub fn counted(client: Client, decodes: Arc<Budget>, metrics: Arc<IntakeMetrics>) -> Self {
         let deleted_pending = Arc::default();
         Self {
-            api: ApiReader::new(client),
+            api: ApiReader::new(intake::client(client, &decodes, &metrics)),
             decodes,
+            metrics,
             caches: Caches::new(&deleted_pending),
             deleted_pending,
             manifests: ManifestCache::new(),
@@ -116,7 +130,8 @@ impl Cluster {
     /// Watches need a client with a longer read timeout than reviews have: on a quiet watch the API server sends a bookmark
     /// once a minute.
     pub fn watch(&self, client: &Client, readiness: &Readiness) -> Watches {
-        self.caches.watch(client, &self.api.reach, readiness)
+        let client = intake::client(client.clone(), &self.decodes, &self.metrics);
+        self.caches.watch(&client, &self.api.reach, readiness)
     }
 
     /// The pending records whose deletion the watches saw.
@@ -171,11 +186,12 @@ impl Cluster {
                 Err(ManifestError::Unavailable(why)) => Err(why),
             },
             Query::Parent { object, freshness } => Ok(self.parent(object, *freshness).await?.map(Knowledge::Parent)),
-            Query::HelmReleases { namespace, release } => {
-                self.helm_releases(namespace, release).await.map(Knowledge::HelmReleases).map(Some)
+            Query::HelmReleases { namespace, release, account } => {
+                let search = CandidateSearch { namespace, release, account: account.as_deref() };
+                self.helm_releases(search, payer).await.map(Some)
             }
             Query::HelmReleasesIn { namespace } => {
-                self.helm_releases_in(namespace).await.map(Knowledge::HelmReleases).map(Some)
+                self.helm_releases_in(namespace, payer).await.map(Knowledge::HelmReleases).map(Some)
             }
             Query::Overrides { namespace, release, freshness } => {
                 self.overrides(namespace, release, *freshness).await.map(Knowledge::Overrides).map(Some)
@@ -187,17 +203,18 @@ impl Cluster {
             }
             Query::Leases { namespace } => {
                 let config_maps = resource_of::<ConfigMap>();
-                let leases: Option<DynamicObject> = self.api.get(&config_maps, namespace, super::WERF_LEASES).await?;
-                Ok(leases.map(|leases| Knowledge::Leases(leases.metadata.annotations.unwrap_or_default())))
+                let leases: Option<Projected> = self.api.get(&config_maps, namespace, super::WERF_LEASES).await?;
+                Ok(leases.map(|leases| Knowledge::Leases(leases.metadata().annotations.clone().unwrap_or_default())))
             }
-            Query::Object(key) => Ok(self.api.object(key).await?.map(Knowledge::Object)),
+            Query::Object(key) => Ok(self.object(key, payer).await?.map(Knowledge::Object)),
             Query::Bundles(named) => {
                 let found =
-                    side_by_side(CONCURRENT_BUNDLE_READS, named.iter().map(|reference| self.bundle(reference))).await?;
+                    side_by_side(CONCURRENT_BUNDLE_READS, named.iter().map(|reference| self.bundle(reference, payer)))
+                        .await?;
                 Ok(Some(Knowledge::Bundles(found.into_iter().map(Option::transpose).collect())))
             }
             Query::Namespace { name } => {
-                let api: Api<Namespace> = Api::all(self.api.client.clone());
+                let api: Api<Namespace> = Api::all(self.api.client().clone());
                 let namespace = api.get_metadata_opt(self.api.in_reach(name)?).await.map_err(|error| reason(&error))?;
                 Ok(namespace.map(|it| read::namespace(&it.metadata)))
             }
@@ -215,7 +232,7 @@ impl Cluster {
             return Ok(self.caches.release_overrides().of(namespace, release));
         }
         let (namespace, release) = (self.api.in_reach(namespace)?, valid_name(release)?);
-        match once_served(|| release_overrides::list(&self.api.client, namespace, release)).await {
+        match once_served(|| release_overrides::list(self.api.client(), namespace, release)).await {
             Ok(found) => Ok(found),
             // Their definition is not installed.
             Err(error) if is_not_found(&error) => Ok(Vec::new()),
@@ -233,12 +250,27 @@ impl Cluster {
         Ok(found.map(|object| rollout(*kind, object)))
     }
 
-    async fn bundle(&self, reference: &BundleRef) -> Result<Option<Result<Bundle, String>>, Unavailable> {
+    /// The JSON text of an object, paid for by the review that parses it.
+    async fn object(&self, key: &ObjectKey, payer: Payer<'_>) -> Result<Option<String>, Unavailable> {
+        let text = self.api.object(key).await?;
+        if let Some(text) = &text {
+            let ObjectKey { kind, namespace, name, .. } = key;
+            let too_much = |over: OverBudget| format!("{kind} {namespace}/{name} cannot be read: {over}");
+            payer.effort.take_text(text, READ_STEPS).map_err(too_much)?;
+        }
+        Ok(text)
+    }
+
+    async fn bundle(
+        &self,
+        reference: &BundleRef,
+        payer: Payer<'_>,
+    ) -> Result<Option<Result<Bundle, String>>, Unavailable> {
         if valid_name(&reference.namespace).is_err() || valid_name(&reference.name).is_err() {
             // No object can have such a name.
             return Ok(None);
         }
-        let text = self.api.object(&ObjectKey::of_bundle(reference)).await?;
+        let text = self.object(&ObjectKey::of_bundle(reference), payer).await?;
         Ok(text.map(|text| read::bundle(reference, &text)))
     }
 
@@ -263,13 +295,13 @@ impl Cluster {
         freshness: Freshness,
     ) -> Result<Vec<Located>, Unavailable> {
         let helm_releases = self.caches.helm_releases();
-        let installed_in =
-            origin.map_or(Some(None), |origin| helm_releases.installed_in(origin, name, target_namespace));
-        let query =
-            ReleaseQuery { name, target_namespace, installed_in: installed_in.as_ref().and_then(Option::as_deref) };
+        let records = origin.map_or(Some(None), |origin| helm_releases.records_of(origin, name, target_namespace));
+        let of_origin = origin.zip(records.as_ref().and_then(Option::as_deref));
+        let of_origin = of_origin.map(|(origin, records)| OriginRecords { origin: &origin.namespace, records });
+        let query = ReleaseQuery { name, target_namespace, origin: of_origin };
         let (known, complete) = self.caches.locate(query);
         // A stamp may point to any namespace.
-        let complete = complete && installed_in.is_some() && (!known.is_empty() || self.api.reach.is_everywhere());
+        let complete = complete && records.is_some() && (!known.is_empty() || self.api.reach.is_everywhere());
         if complete && freshness == Freshness::Cached {
             return Ok(known);
         }
@@ -279,7 +311,7 @@ impl Cluster {
             return Ok(found);
         }
         let elsewhere = known.iter().map(|located| (located.storage.kind(), located.namespace.as_str()));
-        let elsewhere = elsewhere.chain(query.installed_in.map(|namespace| (Storage::Secret.kind(), namespace)));
+        let elsewhere = elsewhere.chain(query.origin.map(|it| (Storage::Secret.kind(), it.records)));
         let mut places: Vec<_> = [(Storage::ConfigMap.kind(), target_namespace)].into_iter().chain(elsewhere).collect();
         places.sort_unstable();
         places.dedup();
@@ -304,7 +336,7 @@ impl Cluster {
         }
         let selector = ListParams::default().labels(&Storage::OlmIndex.selector(valid_name(name)?));
         let mut found = Vec::new();
-        for api in self.api.reach.apis::<Secret>(&self.api.client) {
+        for api in self.api.reach.apis::<Secret>(self.api.client()) {
             found.extend(api.list_metadata(&selector).await.map_err(|error| reason(&error))?.items);
         }
         let records = found.iter().filter_map(|item| {
@@ -320,30 +352,43 @@ impl Cluster {
         Ok(found)
     }
 
-    async fn helm_release(&self, namespace: String, name: String) -> Result<Option<Driver>, Unavailable> {
-        let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &namespace, &name);
-        let Some(text) = self.api.object(&key).await? else {
-            return Ok(None);
+    async fn helm_release(
+        &self,
+        namespace: &str,
+        name: &str,
+        payer: Payer<'_>,
+    ) -> Result<Option<Result<Driver, UnreadHelmRelease>>, Unavailable> {
+        let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, namespace, name);
+        let text = self.object(&key, payer).await?;
+        let read = text.map(|text| Projected::read(&text).and_then(|object| helm_releases::whole_driver(&object)));
+        Ok(read.map(|read| read.map_err(|why| UnreadHelmRelease::new(namespace, name, why))))
+    }
+
+    /// The HelmReleases that may be behind a release: a copy names the candidates, the API server confirms them.
+    async fn helm_releases(&self, search: CandidateSearch<'_>, payer: Payer<'_>) -> Result<Knowledge, Unavailable> {
+        let named = self.caches.helm_releases().candidates(search).ok_or(HELM_RELEASES_UNKNOWN)?;
+        let named = match named {
+            Ok(named) => named,
+            Err(over_limit) => return Ok(Knowledge::HelmReleasesOverLimit(over_limit)),
         };
-        let read = serde_json::from_str::<HelmRelease>(&text);
-        let read =
-            read.map_err(|error| format!("HelmRelease {namespace}/{name} cannot be parsed: {}", redacted(&error)))?;
-        Ok(Some(Driver::from(&read)))
+        let reads = named.iter().map(|(namespace, name)| self.helm_release(namespace, name, payer));
+        let read = side_by_side(CONCURRENT_READS, reads).await?;
+        let mut found = Vec::new();
+        for (read, (namespace, _)) in read.into_iter().zip(&named) {
+            match read {
+                Some(Ok(driver)) => found.push(driver),
+                // What others have written elsewhere neither answers nor hides anything.
+                Some(Err(_)) if namespace != search.namespace => {}
+                Some(Err(unread)) => return unread.into_answer(),
+                None => {}
+            }
+        }
+        Ok(read::candidates(search, &found))
     }
 
-    /// The HelmReleases that drive a release: a copy names the candidates, the API server confirms them.
-    async fn helm_releases(&self, namespace: &str, release: &str) -> Result<Vec<Driver>, Unavailable> {
-        let named = self.caches.helm_releases().driving(namespace, release);
-        let named = named.ok_or(HELM_RELEASES_UNKNOWN)?;
-        let reads = named.into_iter().map(|(namespace, name)| self.helm_release(namespace, name));
-        let found = side_by_side(CONCURRENT_READS, reads).await?;
-        let mut confirmed: Vec<_> = found.into_iter().flatten().collect();
-        confirmed.retain(|driver| driver.drives(namespace, release));
-        Ok(read::oldest_first(confirmed))
-    }
-
-    /// The releases whose records are in a namespace, and those that Flux or OLM has installed into it: one LIST of each kind of record,
-    /// metadata only, and one for each release elsewhere.
+    /// The releases whose records are in a namespace, and those elsewhere whose records are stamped for it: one LIST of each kind of
+    /// record, metadata only. Those elsewhere are as the copies know them, because anybody can write a record somewhere that names this
+    /// namespace, and a read of each would be theirs to multiply.
     async fn releases_in(&self, namespace: &str) -> Result<Vec<(String, Located)>, Unavailable> {
         let selector = ListParams::default().labels(RECORD_SELECTOR);
         let secrets = self.api.list::<Secret>(namespace, &selector).await?;
@@ -355,30 +400,25 @@ impl Cluster {
             entries.entry((release.to_owned(), storage)).or_default().push(entry);
         }
         let here = entries.into_iter().map(|((name, storage), entries)| {
-            (name, RecordSet { storage, namespace: namespace.to_owned(), entries }.located(false))
+            (name, RecordSet { storage, namespace: namespace.to_owned(), entries }.located())
         });
         let mut releases: Vec<_> = here.collect();
-        let of_flux = self.caches.helm_releases().installed_into(namespace).ok_or(HELM_RELEASES_UNKNOWN)?;
-        let of_olm = self.caches.extensions_in(namespace).ok_or(EXTENSIONS_UNKNOWN)?;
-        let elsewhere = of_flux.into_iter().map(|release| (release, Storage::Secret));
-        let elsewhere = elsewhere.chain(of_olm.into_iter().map(|release| (release, Storage::OlmIndex)));
-        let elsewhere = elsewhere.filter(|(release, _)| release.namespace != namespace);
-        let reads = elsewhere.map(async |(release, storage)| {
-            let history = self.history(storage, &release.namespace, &release.name).await?;
-            let installed = storage == Storage::Secret;
-            Ok((release.name, Located { storage, namespace: release.namespace, history, installed }))
-        });
-        releases.extend(side_by_side(CONCURRENT_READS, reads).await?);
+        releases.extend(self.caches.stamped_for(namespace).ok_or(STAMPED_UNKNOWN)?);
         Ok(releases)
     }
 
     /// The HelmReleases in a namespace. Their values can be large, so only those are read that the copy has not seen as they are now.
-    async fn helm_releases_in(&self, namespace: &str) -> Result<Vec<Driver>, Unavailable> {
+    async fn helm_releases_in(&self, namespace: &str, payer: Payer<'_>) -> Result<Vec<Driver>, Unavailable> {
         let listed = self.api.list_custom(flux::GROUP, flux::HELM_RELEASE, namespace).await?;
         let seen = self.caches.helm_releases().seen(&listed).ok_or(HELM_RELEASES_UNKNOWN)?;
         let SeenHelmReleases { mut drivers, unseen } = seen;
-        let reads = unseen.into_iter().map(|name| self.helm_release(namespace.to_owned(), name));
-        drivers.extend(side_by_side(CONCURRENT_READS, reads).await?.into_iter().flatten());
+        if unseen.len() > MOST_CANDIDATES {
+            return Err(format!("{} HelmReleases of namespace {namespace} changed in the last moment", unseen.len()));
+        }
+        let reads = unseen.iter().map(|name| self.helm_release(namespace, name, payer));
+        for read in side_by_side(CONCURRENT_READS, reads).await?.into_iter().flatten() {
+            drivers.push(read.map_err(|unread| unread.to_string())?);
+        }
         Ok(read::oldest_first(drivers))
     }
 

@@ -2,6 +2,7 @@
 //! whose records count.
 
 use crate::engine::evidence::Located;
+use crate::engine::object::account_namespace;
 use crate::engine::release::{Entry, History, Storage};
 
 /// The release that an object belongs to.
@@ -10,8 +11,17 @@ pub(super) struct ReleaseQuery<'q> {
     pub(super) name: &'q str,
     /// The namespace that its objects go to. Its records are there too, unless Flux or OLM keep them elsewhere.
     pub(super) target_namespace: &'q str,
-    /// Where Flux has installed it, by the status of the HelmRelease that the object names.
-    pub(super) installed_in: Option<&'q str>,
+    /// Where its records may be for the HelmRelease that the object names.
+    pub(super) origin: Option<OriginRecords<'q>>,
+}
+
+/// The records of the HelmRelease that the labels of an object name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OriginRecords<'q> {
+    /// The namespace of the HelmRelease.
+    pub(super) origin: &'q str,
+    /// The namespace of the records, by the status of the HelmRelease. It says where to look, and proves nothing.
+    pub(super) records: &'q str,
 }
 
 /// The records of one name in one namespace and storage.
@@ -43,7 +53,7 @@ impl RecordSet {
 impl<'q> ReleaseQuery<'q> {
     /// The namespaces in which records may be without a stamp.
     pub(super) fn namespaces(self) -> impl Iterator<Item = &'q str> {
-        let elsewhere = self.installed_in.filter(|namespace| *namespace != self.target_namespace);
+        let elsewhere = self.origin.map(|it| it.records).filter(|namespace| *namespace != self.target_namespace);
         [self.target_namespace].into_iter().chain(elsewhere)
     }
 
@@ -56,31 +66,43 @@ impl<'q> ReleaseQuery<'q> {
             let stamped = entries.iter().any(|entry| target(entry) == Some(self.target_namespace));
             // Records without a stamp are older than Interlock, or have lost their stamp.
             entries.retain(|entry| target(entry).is_none_or(|target| target == self.target_namespace));
-            let installed = self.installed_in == Some(namespace.as_str()) && storage == Storage::Secret;
             let is_candidate = (near || stamped) && !entries.is_empty();
-            is_candidate.then(|| Located { storage, namespace, history: History::new(entries), installed })
+            is_candidate.then(|| {
+                let history = History::new(entries);
+                let of_origin = self.origin.filter(|it| it.records == namespace && storage == Storage::Secret);
+                let held_for_origin = of_origin.is_some_and(|it| it.is_held(&history));
+                Located { storage, namespace, history, held_for_origin }
+            })
         });
         candidates.collect()
     }
 }
 
+impl OriginRecords<'_> {
+    /// Whether an account of the namespace of the HelmRelease holds the newest record, as Flux impersonates it.
+    fn is_held(self, history: &History) -> bool {
+        let holder = history.newest().and_then(|newest| newest.stamps.holder());
+        holder.and_then(account_namespace) == Some(self.origin)
+    }
+}
+
 impl RecordSet {
-    /// Whether these are records of OLM for objects in a namespace.
-    pub(super) fn is_of_extension_in(&self, target_namespace: &str) -> bool {
-        self.storage == Storage::OlmIndex && self.entries.iter().any(|entry| target(entry) == Some(target_namespace))
+    /// Whether any of these records is stamped for objects in a namespace.
+    pub(super) fn is_stamped_for(&self, target_namespace: &str) -> bool {
+        self.entries.iter().any(|entry| target(entry) == Some(target_namespace))
     }
 
     /// The records of a release in a namespace that is asked about.
-    pub(super) fn located(self, installed: bool) -> Located {
+    pub(super) fn located(self) -> Located {
         let Self { storage, namespace, entries } = self;
-        Located { storage, namespace, history: History::new(entries), installed }
+        Located { storage, namespace, history: History::new(entries), held_for_origin: false }
     }
 }
 
 /// What may be the records of a ClusterExtension among those of its name: those of OLM.
 pub(super) fn candidates_for_extension(record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<Located> {
     let ours = record_sets.into_iter().filter(|record_set| record_set.storage == Storage::OlmIndex);
-    ours.map(|record_set| record_set.located(false)).collect()
+    ours.map(RecordSet::located).collect()
 }
 
 /// The namespace of the objects of a record's release, where the record has that stamp.
@@ -91,11 +113,11 @@ fn target(entry: &Entry) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::release::stamps::TARGET_NAMESPACE;
+    use crate::engine::release::stamps::{HOLDER, TARGET_NAMESPACE};
     use crate::engine::release::{Revision, Stamps, Status};
 
-    const QUERY: ReleaseQuery<'static> =
-        ReleaseQuery { name: "web", target_namespace: "shop", installed_in: Some("flux") };
+    const ORIGIN: OriginRecords<'static> = OriginRecords { origin: "tenants", records: "flux" };
+    const QUERY: ReleaseQuery<'static> = ReleaseQuery { name: "web", target_namespace: "shop", origin: Some(ORIGIN) };
 
     fn record(revision: u64, stamp: Option<&str>) -> Entry {
         Entry {
@@ -110,11 +132,11 @@ mod tests {
 
     fn found(record_sets: Vec<RecordSet>) -> Vec<(Storage, String, bool)> {
         let found = QUERY.candidates(record_sets).into_iter();
-        found.map(|located| (located.storage, located.namespace, located.installed)).collect()
+        found.map(|located| (located.storage, located.namespace, located.held_for_origin)).collect()
     }
 
     #[test]
-    fn records_are_candidates_at_home_where_flux_installed_them_and_with_a_stamp() {
+    fn records_are_candidates_at_home_where_flux_reports_them_and_with_a_stamp() {
         let record_sets = vec![
             record_set(Storage::Secret, "shop", vec![record(9, None)]),
             record_set(Storage::ConfigMap, "shop", vec![record(1, Some("shop"))]),
@@ -122,13 +144,13 @@ mod tests {
             record_set(Storage::OlmIndex, "olm", vec![record(7, Some("shop"))]),
             record_set(Storage::Secret, "other", vec![record(1, None)]),
         ];
-        let named = |storage, namespace: &str, installed| (storage, namespace.to_owned(), installed);
+        let named = |storage, namespace: &str, held| (storage, namespace.to_owned(), held);
         assert_eq!(
             found(record_sets),
             [
                 named(Storage::Secret, "shop", false),
                 named(Storage::ConfigMap, "shop", false),
-                named(Storage::Secret, "flux", true),
+                named(Storage::Secret, "flux", false),
                 named(Storage::OlmIndex, "olm", false),
             ]
         );
@@ -151,7 +173,23 @@ mod tests {
     #[test]
     fn a_namespace_is_asked_once() {
         assert_eq!(QUERY.namespaces().collect::<Vec<_>>(), ["shop", "flux"]);
-        let same = ReleaseQuery { installed_in: Some("shop"), ..QUERY };
+        let same = ReleaseQuery { origin: Some(OriginRecords { records: "shop", ..ORIGIN }), ..QUERY };
         assert_eq!(same.namespaces().collect::<Vec<_>>(), ["shop"]);
+    }
+
+    #[test]
+    fn only_an_account_beside_the_helm_release_of_an_object_holds_records_for_it() {
+        for (storage, namespace, holder, held) in [
+            (Storage::Secret, "flux", "system:serviceaccount:tenants:deployer", true),
+            (Storage::Secret, "flux", "system:serviceaccount:flux:deployer", false),
+            (Storage::Secret, "flux", "alice", false),
+            (Storage::ConfigMap, "flux", "system:serviceaccount:tenants:deployer", false),
+            (Storage::Secret, "shop", "system:serviceaccount:tenants:deployer", false),
+        ] {
+            let stamps = Stamps::of(|key| (key == HOLDER).then(|| holder.to_owned()));
+            let entries = vec![Entry { stamps, ..Entry::of_web(1, Status::Deployed) }];
+            let found = found(vec![record_set(storage, namespace, entries)]);
+            assert_eq!(found, [(storage, namespace.to_owned(), held)], "{holder}");
+        }
     }
 }

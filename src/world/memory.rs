@@ -5,7 +5,6 @@ mod apply;
 mod override_file;
 mod store;
 
-use std::collections::BTreeSet;
 use std::future::ready;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::locate::{self, RecordSet, ReleaseQuery};
+use super::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
 use super::manifests::{self, RecordVersion};
 use super::payload::{self, OpenedPayload};
 use super::read;
@@ -23,7 +22,7 @@ use super::{AnswerFuture, InFlight, Known, Payer, World, documents};
 use crate::budget::beside_the_network;
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Knowledge, Located, Query, RecordRef, ScaledRef, Workload, can_be_asked_for};
-use crate::engine::flux::{self, Driver, HelmRelease};
+use crate::engine::flux::{self, CandidateSearch, Driver, HelmRelease};
 use crate::engine::json::RawObject;
 use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::ObjectKey;
@@ -147,8 +146,10 @@ impl Memory {
             }
             Query::Body { storage, namespace, object } => self.body(*storage, namespace, object, effort),
             Query::Release { name, target_namespace, origin, .. } => {
-                let installed_in = origin.as_ref().and_then(|origin| self.installed_in(origin, name, target_namespace));
-                let query = ReleaseQuery { name, target_namespace, installed_in: installed_in.as_deref() };
+                let records = origin.as_ref().and_then(|origin| self.records_of(origin, name, target_namespace));
+                let origin = origin.as_ref().zip(records.as_deref());
+                let origin = origin.map(|(origin, records)| OriginRecords { origin: &origin.namespace, records });
+                let query = ReleaseQuery { name, target_namespace, origin };
                 Answer::Known(Knowledge::Release(query.candidates(self.record_sets(name))))
             }
             Query::Extension { name, .. } => {
@@ -157,8 +158,9 @@ impl Memory {
             }
             Query::Document { record, object } => self.document(record, object, effort),
             Query::Parent { object, .. } => known(self.parent(object).map(Knowledge::Parent)),
-            Query::HelmReleases { namespace, release } => {
-                Answer::Known(Knowledge::HelmReleases(self.helm_releases(|driver| driver.drives(namespace, release))))
+            Query::HelmReleases { namespace, release, account } => {
+                let search = CandidateSearch { namespace, release, account: account.as_deref() };
+                Answer::Known(read::candidates(search, &self.helm_releases(|_| true)))
             }
             Query::HelmReleasesIn { namespace } => {
                 let is_in = |driver: &Driver| driver.namespace == *namespace;
@@ -201,18 +203,13 @@ impl Memory {
         self.lock().record_sets(release)
     }
 
-    /// The releases whose records are in a namespace, and those that Flux or OLM has installed into it.
+    /// The releases whose records are in a namespace, and those with a record elsewhere that is stamped for objects in it.
     fn releases_in(&self, namespace: &str) -> Vec<(String, Located)> {
         let names = self.lock().names();
-        let of_flux = self.helm_releases(|driver| driver.kube_config.is_none());
-        let installed: BTreeSet<_> = of_flux.iter().filter_map(|driver| driver.installed_in(namespace)).collect();
         let releases = names.into_iter().flat_map(|name| {
-            let installed = &installed;
             self.record_sets(&name).into_iter().filter_map(move |set| {
-                let by_flux = set.storage == Storage::Secret
-                    && installed.contains(&ReleaseRef::new(set.namespace.as_str(), name.as_str()));
-                let counts = set.namespace == namespace || by_flux || set.is_of_extension_in(namespace);
-                counts.then(|| (name.clone(), set.located(by_flux)))
+                let counts = set.namespace == namespace || set.is_stamped_for(namespace);
+                counts.then(|| (name.clone(), set.located()))
             })
         });
         releases.collect()
@@ -221,8 +218,8 @@ impl Memory {
     fn helm_releases(&self, is_wanted: impl Fn(&Driver) -> bool) -> Vec<Driver> {
         let objects = self.lock();
         let of_flux = objects.of_kind(flux::GROUP, flux::HELM_RELEASE);
-        let read = of_flux.filter_map(|text| serde_json::from_str::<HelmRelease>(text).ok());
-        read::oldest_first(read.map(|read| Driver::from(&read)).filter(is_wanted))
+        let read = of_flux.filter_map(|text| Driver::read(text).ok());
+        read::oldest_first(read.filter(is_wanted))
     }
 
     fn overrides(&self, namespace: &str, release: &str) -> Vec<Override> {
@@ -233,7 +230,7 @@ impl Memory {
     }
 
     /// The namespace in which Flux has installed a release for a HelmRelease.
-    fn installed_in(&self, origin: &Origin, release: &str, target_namespace: &str) -> Option<String> {
+    fn records_of(&self, origin: &Origin, release: &str, target_namespace: &str) -> Option<String> {
         let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &origin.namespace, &origin.name);
         let read = self.read::<HelmRelease>(&key)?;
         Driver::from(&read).records_of(release, target_namespace).map(str::to_owned)

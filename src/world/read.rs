@@ -5,7 +5,7 @@ use kube::api::DynamicObject;
 use serde::Deserialize;
 
 use crate::engine::evidence::Knowledge;
-use crate::engine::flux::Driver;
+use crate::engine::flux::{CandidateSearch, Driver};
 use crate::engine::json::redacted;
 use crate::engine::managed::Marks;
 use crate::engine::object::{ObjectKey, PROTECTED, protects};
@@ -76,14 +76,26 @@ pub(super) fn bundle(BundleRef { namespace, name }: &BundleRef, text: &str) -> R
 
 /// An override; `None` if it has another shape, as one of a later version may have.
 pub(super) fn release_override(object: &DynamicObject) -> Option<Override> {
-    let metadata = &object.metadata;
+    override_of(&object.metadata, OverrideSpec::deserialize(object.data.get("spec")?).ok()?)
+}
+
+/// An override from its parts; `None` if it has no name.
+pub(super) fn override_of(metadata: &ObjectMeta, spec: OverrideSpec) -> Option<Override> {
     Some(Override {
         namespace: metadata.namespace.clone()?,
         name: metadata.name.clone()?,
         created: metadata.creation_timestamp.as_ref().map(|time| time.0),
         created_by: metadata.annotations.as_ref().and_then(|annotations| annotations.get(CREATED_BY)).cloned(),
-        spec: OverrideSpec::deserialize(object.data.get("spec")?).ok()?,
+        spec,
     })
+}
+
+/// The HelmReleases among all that may be behind a release.
+pub(super) fn candidates(search: CandidateSearch<'_>, all: &[Driver]) -> Knowledge {
+    match search.among(all.iter()) {
+        Ok(found) => Knowledge::HelmReleases(oldest_first(found.into_iter().cloned())),
+        Err(too_many) => Knowledge::HelmReleasesOverLimit(too_many.to_string()),
+    }
 }
 
 /// HelmReleases in the order of their creation, those of the same second by name.

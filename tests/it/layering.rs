@@ -6,10 +6,12 @@
 mod arrows;
 mod house;
 mod imports;
+mod intake;
 mod purity;
 
 use arrows::{circles, upward};
 use house::House;
+use intake::around_the_intake;
 use purity::impure;
 
 /// The floors, from the ground up, and the rooms of each. The rooms of the ground import nothing of ours.
@@ -71,6 +73,21 @@ fn no_circle_crosses_rooms_and_none_inside_a_room_has_more_than_two_files() {
 fn the_engine_has_no_async_clock_environment_file_log_http_or_client() {
     let found = impure(&House::of_the_project());
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn the_world_reads_the_cluster_through_the_intake() {
+    let found = around_the_intake(&House::of_the_project());
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    let house = built(&[
+        ("world/kubernetes.rs", "use kube::Client;\n"),
+        ("world/kubernetes/index.rs", "use kube::{Client, Resource};\n"),
+        ("serve/leader.rs", "use kube::Client;\n"),
+    ]);
+    assert_eq!(
+        around_the_intake(&house),
+        ["src/world/kubernetes/index.rs:1 names kube's client: read through the intake"]
+    );
 }
 
 #[test]

@@ -76,9 +76,9 @@ impl Queue {
     }
 
     /// Adds a step of a flow, and gives out free turns.
-    pub(super) fn enter(&mut self, flow: u64, is_of_strangers: bool, price: Price) -> (u64, oneshot::Receiver<()>) {
+    pub(super) fn enter(&mut self, flow: u64, gives_way: bool, price: Price) -> (u64, oneshot::Receiver<()>) {
         let (go, granted) = oneshot::channel();
-        let (number, class) = (self.next, usize::from(is_of_strangers));
+        let (number, class) = (self.next, usize::from(gives_way));
         self.next += 1;
         self.wake(class);
         let now = self.classes[class].now;

@@ -44,7 +44,8 @@ pub(super) fn in_cluster(
     let Shared { decodes, metrics, readiness } = shared;
     let clients = ApiClients::new(&config)?;
     let reach = Reach::only(arguments.namespaces.iter().cloned());
-    let world = Arc::new(Cluster::new(clients.reviews.clone(), decodes.clone()).within(reach.clone()));
+    let world = Cluster::counted(clients.reviews.clone(), decodes.clone(), metrics.intake.clone());
+    let world = Arc::new(world.within(reach.clone()));
     let watches = world.watch(&clients.watches, readiness);
     let cluster =
         CertificateCluster { client: clients.certificates, watches: &clients.watches, namespace: &arguments.namespace };

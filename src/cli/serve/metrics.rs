@@ -11,6 +11,7 @@ use crate::serve::pki::metrics::CertificateMetrics;
 use crate::serve::reload::metrics::PolicyMetrics;
 use crate::serve::report::metrics::ReportMetrics;
 use crate::serve::{openmetrics, process};
+use crate::world::kubernetes::IntakeMetrics;
 
 /// The metrics of every room.
 #[derive(Default)]
@@ -20,6 +21,7 @@ pub(super) struct Metrics {
     pub(super) certificates: Arc<CertificateMetrics>,
     pub(super) policies: Arc<PolicyMetrics>,
     pub(super) leader: Arc<LeaderMetrics>,
+    pub(super) intake: Arc<IntakeMetrics>,
 }
 
 impl Metrics {
@@ -34,6 +36,7 @@ impl Metrics {
         self.certificates.register(ours);
         self.policies.register(ours);
         self.leader.register(ours);
+        self.intake.register(ours);
         Arc::new(registry)
     }
 }

@@ -22,6 +22,15 @@ const POINTER_STEPS: u64 = 20_000;
 /// The steps to read a byte of a rule.
 const RULE_STEPS: u64 = 20;
 
+/// The part of `spec` with the drift detection. A list of nothing in it takes sixty times its text, so it is read only from objects that
+/// were limited before.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DriftSpec {
+    #[serde(deserialize_with = "null_is_default")]
+    pub(crate) drift_detection: DriftDetection,
+}
+
 /// `spec.driftDetection`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]

@@ -2,8 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{DriftDetection, HelmRelease, InstalledRelease, KubeConfig};
-use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
+use super::{DriftDetection, DriftSpec, HelmRelease, InstalledRelease, KubeConfig};
+use crate::engine::json::first_at;
+use crate::engine::object::account_namespace;
 use crate::engine::release::ReleaseRef;
 
 /// A HelmRelease, as far as others need to know it. It takes some 400 bytes, so that all HelmReleases of a cluster fit
@@ -24,7 +25,7 @@ pub struct Driver {
     pub kube_config: Option<KubeConfig>,
     /// The longest time that Flux may wait without writing a record.
     pub longest_timeout: SignedDuration,
-    /// What Flux leaves as it is when it corrects drift. Not kept in copies of all HelmReleases: it can be large.
+    /// What Flux leaves as it is when it corrects drift. Only [`Self::read`] reads it: it can be large.
     pub drift_detection: DriftDetection,
     account: Option<String>,
     wanted: ReleaseRef,
@@ -45,7 +46,7 @@ impl From<&HelmRelease> for Driver {
             protected: read.metadata.is_protected(),
             kube_config: read.spec.kube_config.clone(),
             longest_timeout: read.longest_timeout(),
-            drift_detection: read.spec.drift_detection.clone(),
+            drift_detection: DriftDetection::default(),
             account: read.account(),
             wanted: read.release(),
             installed,
@@ -55,6 +56,17 @@ impl From<&HelmRelease> for Driver {
 }
 
 impl Driver {
+    /// A HelmRelease from its JSON text, with what Flux leaves as it is.
+    ///
+    /// # Errors
+    /// The text is not a HelmRelease, or its fields have another shape.
+    pub(crate) fn read(text: &str) -> Result<Self, serde_json::Error> {
+        let read: HelmRelease = serde_json::from_str(text)?;
+        let drift: Option<Option<DriftSpec>> = first_at(text, &["spec"])?;
+        let DriftSpec { drift_detection } = drift.flatten().unwrap_or_default();
+        Ok(Self { drift_detection, ..Self::from(&read) })
+    }
+
     /// Whether Flux writes the records of a release for it, now or later: the release in `spec`, and the installed
     /// release. They differ until the old one is uninstalled.
     #[must_use]
@@ -96,12 +108,6 @@ impl Driver {
         self.installed.as_ref()
     }
 
-    /// The release that Flux reports as installed into a namespace.
-    #[must_use]
-    pub fn installed_in(&self, target_namespace: &str) -> Option<&ReleaseRef> {
-        self.installed.as_ref().filter(|_| self.installed_into == target_namespace)
-    }
-
     /// Whether its release is on the same cluster as that of another HelmRelease: both on this cluster, or both with
     /// the same configuration from the same namespace.
     #[must_use]
@@ -129,8 +135,7 @@ impl Driver {
     /// HelmRelease.
     #[must_use]
     pub fn may_have_been_account(&self, user: &str) -> bool {
-        let account = user.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|account| account.split_once(':'));
-        account.is_some_and(|(namespace, _)| namespace == self.namespace)
+        account_namespace(user) == Some(&self.namespace)
     }
 }
 

@@ -3,10 +3,10 @@
 use jiff::SignedDuration;
 use serde::Deserialize;
 
-use super::{DriftDetection, KubeConfig, duration};
+use super::{KubeConfig, duration};
 use crate::engine::json::null_is_default;
 
-/// `spec`.
+/// `spec`, without what can be large: values, and what Flux leaves as it is (see [`DriftSpec`](super::DriftSpec)).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HelmReleaseSpec {
@@ -31,8 +31,6 @@ pub struct HelmReleaseSpec {
     pub chart: Option<ChartTemplate>,
     /// The source of the chart, if it is named in this way.
     pub chart_ref: Option<ChartSourceRef>,
-    #[serde(deserialize_with = "null_is_default")]
-    pub drift_detection: DriftDetection,
     #[serde(deserialize_with = "null_is_default")]
     pub install: InstallSpec,
     #[serde(deserialize_with = "null_is_default")]

@@ -19,15 +19,17 @@ pub(crate) struct FluxRelease<'a> {
     pub(crate) holder: Option<&'a str>,
 }
 
-/// The HelmReleases with these records, the oldest first, including those whose release is on another cluster.
+/// The HelmReleases that may be behind these records, the oldest first, including those whose release is on another cluster: those of
+/// the records' namespace, and those under the account of another namespace that holds the newest record.
 pub(crate) fn helm_releases<'e>(
     evidence: &'e Evidence,
     namespace: &str,
     release: &str,
+    holder: Option<&str>,
 ) -> Result<&'e [Driver], Undecided> {
-    let query = Query::HelmReleases { namespace: namespace.to_owned(), release: release.to_owned() };
-    match lookup(evidence, query)? {
+    match lookup(evidence, Query::helm_releases(namespace, release, holder))? {
         Some(Knowledge::HelmReleases(drivers)) => Ok(drivers),
+        Some(Knowledge::HelmReleasesOverLimit(why)) => Err(Undecided::HelmReleasesOverLimit(why.clone())),
         _ => Ok(&[]),
     }
 }
@@ -44,15 +46,15 @@ impl FluxRelease<'_> {
     /// The HelmReleases for which Flux acts on the release. Flux stores records as Secrets in the cluster of the release.
     ///
     /// A user who may write a HelmRelease can name records in any namespace, and must neither gain power over the release of another
-    /// user there nor delay its recovery. So a HelmRelease elsewhere counts only if Flux has installed the release, or holds it under
-    /// the very account that the HelmRelease names. One beside the records counts while Flux holds them.
+    /// user there nor delay its recovery. So a HelmRelease elsewhere counts only if Flux holds the release under the very account that
+    /// the HelmRelease names: its status proves nothing. One beside the records counts while Flux holds them, or has installed them.
     fn behind<'e>(
         self,
         evidence: &'e Evidence,
         policy: &Policy,
     ) -> Result<impl Iterator<Item = &'e Driver>, Undecided> {
         let drivers = match self.storage {
-            Storage::Secret => helm_releases(evidence, self.namespace, self.release)?,
+            Storage::Secret => helm_releases(evidence, self.namespace, self.release, self.holder)?,
             Storage::ConfigMap | Storage::OlmIndex => &[],
         };
         Ok(drivers.iter().filter(move |driver| self.is_driven_by(driver, policy)))
@@ -60,12 +62,14 @@ impl FluxRelease<'_> {
 
     /// Whether Flux acts on the release for a HelmRelease that names its records.
     pub(crate) fn is_driven_by(self, driver: &Driver, policy: &Policy) -> bool {
-        let held = match self.holder {
-            None => driver.namespace == self.namespace,
-            Some(holder) if driver.namespace == self.namespace => is_flux(driver, policy, holder),
-            Some(holder) => driver.is_account(holder),
+        let is_linked = match (self.holder, driver.namespace == self.namespace) {
+            (None, is_near) => is_near,
+            (Some(holder), true) => {
+                is_flux(driver, policy, holder) || driver.has_installed(self.namespace, self.release)
+            }
+            (Some(holder), false) => driver.is_account(holder),
         };
-        driver.kube_config.is_none() && (held || driver.has_installed(self.namespace, self.release))
+        driver.kube_config.is_none() && is_linked
     }
 
     /// The HelmReleases among these that name its records.
@@ -120,13 +124,10 @@ impl FluxRelease<'_> {
         if !actor.is_service_account() || self.storage != Storage::Secret {
             return Ok(None);
         }
-        let drivers = helm_releases(evidence, self.namespace, self.release)?;
-        // Naming the records of another namespace is no link to them.
-        let is_linked =
-            |driver: &Driver| driver.namespace == self.namespace || driver.has_installed(self.namespace, self.release);
+        let drivers = helm_releases(evidence, self.namespace, self.release, self.holder)?;
         let is_at_work = |driver: &Driver| policy.managers.contains(actor.name) || driver.is_account(actor.name);
-        let here = drivers.iter().filter(|driver| driver.kube_config.is_none());
-        Ok(here.filter(|driver| is_linked(driver)).find(|driver| is_at_work(driver)))
+        let mut here = drivers.iter().filter(|driver| driver.kube_config.is_none());
+        Ok(here.find(|driver| is_at_work(driver)))
     }
 
     /// How old an operation that started then must be to count as stuck: the `staleAfter` of the policy, or the longest timeout of

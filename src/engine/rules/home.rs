@@ -33,11 +33,11 @@ pub(crate) fn records_of_extension<'l>(found: &'l [Located], policy: &Policy) ->
     proven.max_by_key(|located| located.history.newest().and_then(|newest| newest.created))
 }
 
-/// Whether something that the author of records cannot write says that they are those of the release: Flux, in the status of a
-/// HelmRelease; the stamp of a manager; or that only the namespace's own manager can write there.
+/// Whether something that the author of records cannot write says that they are those of the release: the stamp of an account of the
+/// HelmRelease that the object names, the stamp of a manager, or that only the namespace's own manager can write there.
 pub(crate) fn is_proven(located: &Located, policy: &Policy) -> bool {
     let holder = located.history.newest().and_then(|newest| newest.stamps.holder());
-    located.installed
+    located.held_for_origin
         || holder.is_some_and(|holder| policy.managers.contains(holder))
         || policy.managers.have_an_account_in(&located.namespace)
 }
@@ -63,7 +63,7 @@ mod tests {
     fn located(storage: Storage, namespace: &str, status: Status, holder: &str) -> Located {
         let stamps = Stamps::of(|key| (key == HOLDER && !holder.is_empty()).then(|| holder.to_owned()));
         let history = History::new(vec![Entry { stamps, ..Entry::of_web(1, status) }]);
-        Located { storage, namespace: namespace.to_owned(), history, installed: false }
+        Located { storage, namespace: namespace.to_owned(), history, held_for_origin: false }
     }
 
     fn chosen(found: &[Located]) -> Option<(Storage, &str)> {
@@ -81,7 +81,7 @@ mod tests {
         let index = || located(OlmIndex, "evil", Deployed, "bob");
         let managers = || located(Secret, "flux", Deployed, MANAGER);
         let olms = || located(OlmIndex, "olmv1-system", Deployed, "");
-        let installed = || Located { installed: true, ..located(Secret, "flux", Deployed, "bob") };
+        let of_origin = || Located { held_for_origin: true, ..located(Secret, "flux", Deployed, "bob") };
         for (found, wanted) in [
             (vec![], None),
             (vec![home(Deployed)], Some((Secret, "shop"))),
@@ -93,12 +93,12 @@ mod tests {
             // These are proven.
             (vec![managers()], Some((Secret, "flux"))),
             (vec![olms()], Some((OlmIndex, "olmv1-system"))),
-            (vec![installed()], Some((Secret, "flux"))),
-            (vec![home(Uninstalled), installed()], Some((Secret, "flux"))),
+            (vec![of_origin()], Some((Secret, "flux"))),
+            (vec![home(Uninstalled), of_origin()], Some((Secret, "flux"))),
             (vec![home(Failed), managers()], Some((Secret, "flux"))),
             // And still home comes first.
-            (vec![home(Deployed), managers(), olms(), installed()], Some((Secret, "shop"))),
-            (vec![home(PendingUpgrade), installed()], Some((Secret, "shop"))),
+            (vec![home(Deployed), managers(), olms(), of_origin()], Some((Secret, "shop"))),
+            (vec![home(PendingUpgrade), of_origin()], Some((Secret, "shop"))),
             // At home, more users can write ConfigMaps than Secrets.
             (vec![home(Deployed), located(ConfigMap, "shop", PendingUpgrade, "bob")], Some((Secret, "shop"))),
             (vec![home(Uninstalled), located(ConfigMap, "shop", Deployed, "bob")], Some((ConfigMap, "shop"))),

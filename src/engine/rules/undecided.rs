@@ -15,6 +15,9 @@ pub(crate) enum Undecided {
     Unavailable(String),
     /// The answer does not decide the rule.
     Unclear { why: String, way_out: &'static str },
+    /// The HelmReleases beside the records are too many or too large to be read, for this reason. Whoever writes them must not open the
+    /// guard, so the rule refuses.
+    HelmReleasesOverLimit(String),
     /// The rule takes more work than the review has left.
     OverBudget,
 }
@@ -32,6 +35,10 @@ impl Undecided {
             Self::Ask(query) => Err(query),
             Self::Unavailable(why) => Ok((ViolationKind::Unavailable, why, "Try again once the API server answers.")),
             Self::Unclear { why, way_out } => Ok((ViolationKind::Unclear, why, way_out)),
+            Self::HelmReleasesOverLimit(why) => {
+                let way_out = "Delete all HelmReleases but the one that manages the release, make that one smaller, and try again.";
+                Ok((ViolationKind::Refused, why, way_out))
+            }
             Self::OverBudget => {
                 let way_out = "Make the object smaller, or ask for a ReleaseOverride.";
                 Ok((ViolationKind::Unavailable, OverBudget.to_string(), way_out))

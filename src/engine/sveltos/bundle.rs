@@ -9,7 +9,7 @@ use crate::engine::json::null_is_default;
 
 /// The annotation under which Sveltos finds a bundle again: `<namespace>-<release>-<repository>-<number>` for a part of a
 /// chart, `<kind>-<namespace>-<name>` for the content of a reference.
-const INDEX: &str = "pullmode.projectsveltos.io/index";
+pub(crate) const INDEX: &str = "pullmode.projectsveltos.io/index";
 
 /// The key of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,14 +1,19 @@
 //! The lists of records and HelmReleases that scans and status read.
 
-use kube::api::ApiResource;
+use std::sync::Arc;
+
+use kube::api::{ApiResource, ObjectMeta};
 use kube::{Client, Error};
 use serde_json::value::RawValue;
 
+use super::context::DECODE_BYTES;
 use super::inventory::Inventory;
 use super::listing::Listing;
-use crate::engine::flux::{self, Driver, HelmRelease};
-use crate::engine::json::redacted;
+use crate::budget::Budget;
+use crate::engine::flux::{self, Driver};
 use crate::engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE};
+use crate::world::kubernetes::helm_releases;
+use crate::world::kubernetes::intake::{self, Projected};
 use crate::world::kubernetes::kinds::Kinds;
 use crate::world::read::RECORD_SELECTOR;
 
@@ -58,14 +63,26 @@ pub(crate) async fn helm_releases<'p>(
     let Some(resource) = Kinds::default().resolve(client, flux::GROUP, flux::HELM_RELEASE).await? else {
         return Ok(None);
     };
+    let client = intake::client(client.clone(), &Budget::new(DECODE_BYTES), &Arc::default());
     let listing = Listing::of(&resource, places).whole();
     let start = || (Vec::new(), Vec::new());
-    let listed =
-        listing.fold(client, start, |(drivers, unread), item| match serde_json::from_str::<HelmRelease>(item.get()) {
-            Ok(read) => drivers.push(Driver::from(&read)),
-            Err(error) => unread.push(redacted(&error)),
-        });
+    let listed = listing.fold(client.kube(), start, |(drivers, unread), item| match driver(item) {
+        Ok(driver) => drivers.push(driver),
+        Err(error) => unread.push(error),
+    });
     listed.await.map(Some)
+}
+
+fn driver(item: &RawValue) -> Result<Driver, String> {
+    let object = Projected::read(item.get()).map_err(|error| error.to_string())?;
+    helm_releases::driver(&object).map_err(|error| {
+        let ObjectMeta { namespace, name, .. } = object.metadata();
+        format!(
+            "HelmRelease {}/{} {error}",
+            namespace.as_deref().unwrap_or_default(),
+            name.as_deref().unwrap_or_default()
+        )
+    })
 }
 
 fn core(kind: &str, plural: &str) -> ApiResource {

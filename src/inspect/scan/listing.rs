@@ -1,10 +1,12 @@
 //! Lists of objects, one page in memory at a time.
 
-use kube::Client;
-use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::core::Request;
-use kube::{Error, Resource};
+use http_body_util::BodyExt;
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectList, ObjectMeta, PartialObjectMeta};
+use kube::client::Body;
+use kube::core::{Request, Status};
+use kube::{Client, Error, Resource};
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::engine::json::null_is_default;
@@ -14,6 +16,9 @@ const METADATA_PAGE_SIZE: u32 = 500;
 
 /// Objects per page of whole objects; a HelmRelease may have megabytes of values.
 const OBJECT_PAGE_SIZE: u32 = 50;
+
+/// The most of a page that is held in memory, in bytes. A page that has more is asked for again with fewer objects.
+const MAX_PAGE_BYTES: usize = 16 << 20;
 
 /// Attempts per list. A list expires after five minutes, when the API server compacts its state.
 const LIST_ATTEMPTS: u32 = 3;
@@ -34,6 +39,37 @@ struct Page<'p> {
     /// The API server writes null for an empty list of metadata.
     #[serde(borrow, default, deserialize_with = "null_is_default")]
     items: Vec<&'p RawValue>,
+}
+
+/// The page of one object that is too large to be read, without the object.
+async fn skipped(client: &Client, path: &str, params: &ListParams) -> Result<String, Error> {
+    let request = Request::new(path).list_metadata(params).map_err(Error::BuildRequest)?;
+    let page: ObjectList<PartialObjectMeta<DynamicObject>> = client.request(request).await?;
+    for object in &page.items {
+        let ObjectMeta { namespace, name, .. } = &object.metadata;
+        tracing::warn!(?namespace, ?name, path, "an object is too large to be read, and is left out");
+    }
+    let rest = json!({"metadata": {"continue": page.metadata.continue_}, "items": []});
+    Ok(rest.to_string())
+}
+
+/// The text of an answer; `None` if it is larger than a page may be.
+async fn limited_text(client: &Client, request: http::Request<Vec<u8>>) -> Result<Option<String>, Error> {
+    let response = client.send(request.map(Body::from)).await?;
+    let code = response.status();
+    let mut body = response.into_body();
+    let mut read = Vec::new();
+    while let Some(frame) = body.frame().await.transpose()? {
+        read.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        if read.len() > MAX_PAGE_BYTES {
+            return Ok(None);
+        }
+    }
+    if !code.is_success() {
+        let status: Status = serde_json::from_slice(&read).unwrap_or_default();
+        return Err(Error::Api(Box::new(Status { code: code.as_u16(), ..status })));
+    }
+    String::from_utf8(read).map(Some).map_err(Error::FromUtf8)
 }
 
 #[derive(Default, Deserialize)]
@@ -89,14 +125,25 @@ impl Listing {
         mut all: A,
         add: &mut impl FnMut(&mut A, &RawValue),
     ) -> Result<A, Error> {
-        let mut params = ListParams::default().limit(if self.whole { OBJECT_PAGE_SIZE } else { METADATA_PAGE_SIZE });
+        let page_size = if self.whole { OBJECT_PAGE_SIZE } else { METADATA_PAGE_SIZE };
+        let mut params = ListParams::default().limit(page_size);
         params.label_selector.clone_from(&self.labels);
         params.field_selector.clone_from(&self.fields);
         for path in &self.paths {
             loop {
                 let request = Request::new(path);
                 let request = if self.whole { request.list(&params) } else { request.list_metadata(&params) };
-                let text = client.request_text(request.map_err(Error::BuildRequest)?).await?;
+                let text = limited_text(client, request.map_err(Error::BuildRequest)?).await?;
+                let limit = params.limit.unwrap_or(page_size);
+                let text = match text {
+                    Some(text) => text,
+                    None if limit > 1 => {
+                        params.limit = Some(limit / 2);
+                        continue;
+                    }
+                    None => skipped(client, path, &params).await?,
+                };
+                params.limit = Some(page_size.min(limit * 2));
                 let page: Page<'_> = serde_json::from_str(&text).map_err(Error::SerdeError)?;
                 page.items.into_iter().for_each(|item| add(&mut all, item));
                 params.continue_token = page.metadata.more.filter(|more| !more.is_empty());
@@ -106,5 +153,60 @@ impl Listing {
             }
         }
         Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::header::ACCEPT;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::world::kubernetes::fake;
+
+    #[tokio::test]
+    async fn a_page_that_is_too_large_is_asked_for_in_parts_and_an_object_that_is_too_large_is_left_out() {
+        // In MiB.
+        const SIZES: [usize; 24] = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 17, 1, 1, 1];
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let seen = Arc::clone(&asked);
+        let client = fake::client(move |head, _| {
+            let query = head.uri.query().unwrap_or_default();
+            let of = |key: &str| query.split('&').find_map(|part| part.strip_prefix(key)?.parse::<usize>().ok());
+            let (start, limit) = (of("continue=").unwrap_or(0), of("limit=").unwrap());
+            seen.lock().unwrap().push(format!("{limit} from {start}"));
+            let accept = head.headers.get(ACCEPT).map_or("", |accept| accept.to_str().unwrap());
+            let is_metadata = accept.contains("as=PartialObjectMetadataList");
+            let end = (start + limit).min(SIZES.len());
+            let items: Vec<Value> = (start..end)
+                .map(|number| {
+                    let data = if is_metadata { String::new() } else { "x".repeat(SIZES[number] << 20) };
+                    json!({"metadata": {"name": number.to_string()}, "data": data})
+                })
+                .collect();
+            let more = if end < SIZES.len() { end.to_string() } else { String::new() };
+            (200, json!({"metadata": {"continue": more}, "items": items}))
+        });
+        let resource = ApiResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            api_version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            plural: "configmaps".to_owned(),
+        };
+        let named = |names: &mut Vec<String>, item: &RawValue| {
+            let item: Value = serde_json::from_str(item.get()).unwrap();
+            names.push(item["metadata"]["name"].as_str().unwrap().to_owned());
+        };
+        let names = Listing::of(&resource, [None]).whole().fold(&client, Vec::new, named).await.unwrap();
+        let wanted: Vec<_> = (0..SIZES.len()).filter(|number| *number != 20).map(|number| number.to_string()).collect();
+        assert_eq!(names, wanted);
+        let asked = asked.lock().unwrap().join(", ");
+        assert!(
+            asked.starts_with("50 from 0, 25 from 0, 12 from 0, 24 from 12, 12 from 12, 6 from 12, 12 from 18"),
+            "{asked}"
+        );
     }
 }

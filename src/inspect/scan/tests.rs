@@ -202,11 +202,15 @@ fn helm_release(name: &str, release: &str, storage: &str) -> Value {
 async fn a_scan_of_one_namespace_knows_the_helm_releases_of_others() {
     let records = ("/api/v1/namespaces/shop/secrets", "type%3Dhelm.sh");
     let options = ScanOptions { namespace: Some("shop".to_owned()), ..metadata_alone() };
-    let stuck = page(&[record("web", 1, "pending-install"), record("api", 1, "deployed")], "");
+    // Its account holds the release, which leads to the HelmRelease of another namespace.
+    let (mut held, mut web) = (record("web", 1, "pending-install"), helm_release("web", "web", "shop"));
+    held["metadata"]["annotations"] = json!({"interlock.dev/holder": "system:serviceaccount:flux-system:deployer"});
+    web["spec"]["serviceAccountName"] = "deployer".into();
+    let stuck = page(&[held, record("api", 1, "deployed")], "");
     let fake = Fake::default();
     fake.answer(records, 200, stuck.clone());
     let collisions = [
-        helm_release("web", "web", "shop"),
+        web,
         helm_release("one", "api", "shop"),
         helm_release("two", "api", "shop"),
         helm_release("three", "far", "other"),

@@ -5,6 +5,8 @@ use kube::runtime::watcher;
 
 use crate::engine::json::redacted;
 
+use super::intake::IntakeError;
+
 /// Whether a 404 means that an object does not exist. The API server also answers 404 for a path that it does not serve,
 /// such as that of a kind which is not installed.
 pub(crate) fn is_missing_object(error: &Error) -> bool {
@@ -23,6 +25,7 @@ pub(crate) fn reason(error: &Error) -> String {
         Error::Api(status) => format!("the API server answered {}: {}", status.code, status.message),
         // serde quotes the value that has the wrong shape.
         Error::SerdeError(error) => format!("the answer of the API server cannot be parsed: {}", redacted(error)),
+        Error::Service(error) if let Some(error) = error.downcast_ref::<IntakeError>() => error.to_string(),
         error => format!("the API server did not answer: {error}"),
     }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, ReplicationController, Secret};
-use kube::{Client, Resource};
+use kube::Resource;
 use tokio::task::JoinSet;
 
 use super::DeletedPendingRecords;
 use super::helm_releases::HelmReleases;
 use super::index::Index;
+use super::intake::IntakeClient;
 use super::reach::Reach;
 use super::release_overrides::ReleaseOverrides;
 use super::scalable::ScalableMarks;
@@ -74,7 +75,7 @@ impl Caches {
     ///
     /// Needs a client with a longer read timeout than reviews have: on a quiet watch the API server sends a bookmark once a
     /// minute.
-    pub(super) fn watch(&self, client: &Client, reach: &Reach, readiness: &Readiness) -> Watches {
+    pub(super) fn watch(&self, client: &IntakeClient, reach: &Reach, readiness: &Readiness) -> Watches {
         let mut tasks = WatchTasks { client, reach, readiness, running: JoinSet::new() };
         tasks.start::<Secret, _>(read::RECORD_SELECTOR, &self.secrets, "the records in Secrets");
         tasks.start::<ConfigMap, _>(read::RECORD_SELECTOR, &self.config_maps, "the records in ConfigMaps");
@@ -105,10 +106,13 @@ impl Caches {
         in_sync.then(|| locate::candidates_for_extension(record_sets))
     }
 
-    /// The extensions, by the namespace of their records, whose objects are in a namespace; `None` if that is not known.
-    pub(super) fn extensions_in(&self, target_namespace: &str) -> Option<Vec<ReleaseRef>> {
-        let (found, in_sync) = self.secrets.read(|index| index.extensions_in(target_namespace));
-        in_sync.then_some(found)
+    /// The releases with records elsewhere that are stamped for objects in a namespace; `None` if that is not known.
+    pub(super) fn stamped_for(&self, target_namespace: &str) -> Option<Vec<(String, Located)>> {
+        let (mut found, secrets) = self.secrets.read(|index| index.stamped_for(target_namespace));
+        let (more, config_maps) = self.config_maps.read(|index| index.stamped_for(target_namespace));
+        found.extend(more);
+        let located = found.into_iter().map(|(release, record_set)| (release, record_set.located()));
+        (secrets && config_maps).then(|| located.collect())
     }
 
     /// The newest record of a release by the namespace of its records, and whether the copies are in sync.
@@ -167,7 +171,7 @@ impl Default for Mirror<ScalableMarks> {
 }
 
 struct WatchTasks<'t> {
-    client: &'t Client,
+    client: &'t IntakeClient,
     reach: &'t Reach,
     readiness: &'t Readiness,
     running: JoinSet<()>,
@@ -180,7 +184,7 @@ impl WatchTasks<'_> {
         T: Feed,
     {
         let resource = resource_of::<K>();
-        let apis = self.reach.apis_with(self.client, &resource);
+        let apis = self.reach.apis_with(self.client.kube(), &resource);
         self.running.spawn(follow(resource.plural, apis, labels, Arc::clone(mirror), self.readiness.gate(gate)));
     }
 

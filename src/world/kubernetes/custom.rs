@@ -1,17 +1,14 @@
 //! A copy of the objects of a custom kind, kept by a watch that runs while the definition of the kind is installed.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
-use kube::api::{Api, ApiResource};
-use kube::core::DynamicResourceScope;
+use kube::api::Api;
 use kube::runtime::watcher::{self, Config, watcher};
-use kube::{Client, Resource};
-use serde::de::DeserializeOwned;
 use tokio::sync::watch::{Receiver, Sender};
 
 use super::api_error::{reason, watch_reason};
 use super::definition::{self, Definition};
+use super::intake::{IntakeClient, Projected};
 use super::kinds::Kinds;
 use super::reach::{Reach, merge_watches};
 use super::watch::{Attempts, Feed, Mirror, SyncGuard, feed};
@@ -19,6 +16,10 @@ use crate::readiness::Gate;
 
 /// How many transient failures in a row, over some ten seconds, are not logged.
 const QUIET_FAILURES: u32 = 5;
+
+/// How many objects are listed at a time. What is kept of so many as large as can be is far below what is kept of an answer, so that
+/// no page is too large.
+pub(super) const PAGE_SIZE: u32 = 100;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CustomKind {
@@ -56,22 +57,16 @@ impl<T: Default> CustomObjects<T> {
     }
 
     /// Follows the definition, forever.
-    pub(super) async fn follow_definition(self: Arc<Self>, client: Client) {
+    pub(super) async fn follow_definition(self: Arc<Self>, client: IntakeClient) {
         definition::follow(client, self.kind.definition, &self.definition).await;
     }
 
     /// Follows the objects while their definition is installed, forever. `gate` opens when the definition is known not to be
     /// installed, or after the first list, or when that has failed: another system's failure must not keep Interlock from
     /// starting.
-    pub(super) async fn follow<O>(self: Arc<Self>, client: Client, reach: Reach, gate: Gate)
+    pub(super) async fn follow(self: Arc<Self>, client: IntakeClient, reach: Reach, gate: Gate)
     where
-        O: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
-            + Clone
-            + Debug
-            + DeserializeOwned
-            + Send
-            + 'static,
-        T: Feed<O>,
+        T: Feed<Projected>,
     {
         let mut definition = self.definition.subscribe();
         loop {
@@ -80,7 +75,7 @@ impl<T: Default> CustomObjects<T> {
                 Definition::Installed { .. } => {
                     let mut other = definition.clone();
                     tokio::select! {
-                        () = self.follow_installed::<O>(&client, &reach, &gate, definition.clone()) => {}
+                        () = self.follow_installed(&client, &reach, &gate, definition.clone()) => {}
                         _ = other.wait_for(|then| *then != now) => {}
                     }
                     continue;
@@ -98,20 +93,14 @@ impl<T: Default> CustomObjects<T> {
 
     /// Runs one watch after the other. A new definition may take a moment until it is served, and the served version may
     /// change.
-    async fn follow_installed<O>(
+    async fn follow_installed(
         &self,
-        client: &Client,
+        client: &IntakeClient,
         reach: &Reach,
         gate: &Gate,
         mut definition: Receiver<Definition>,
     ) where
-        O: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
-            + Clone
-            + Debug
-            + DeserializeOwned
-            + Send
-            + 'static,
-        T: Feed<O>,
+        T: Feed<Projected>,
     {
         let CustomKind { group, kind, .. } = self.kind;
         let mut attempts = Attempts::default();
@@ -119,13 +108,13 @@ impl<T: Default> CustomObjects<T> {
         loop {
             attempts.start();
             definition.mark_unchanged();
-            match Kinds::default().resolve(client, group, kind).await {
+            match Kinds::default().resolve(client.kube(), group, kind).await {
                 Ok(Some(resource)) => {
                     reported = false;
                     // If this task is dropped, no copy must claim to be in sync.
                     let guard = SyncGuard(&self.objects);
-                    let apis: Vec<Api<O>> = reach.apis_with(client, &resource);
-                    let watches = apis.into_iter().map(|api| watcher(api, Config::default()));
+                    let apis: Vec<Api<Projected>> = reach.apis_with(client.kube(), &resource);
+                    let watches = apis.into_iter().map(|api| watcher(api, Config::default().page_size(PAGE_SIZE)));
                     let events = merge_watches(watches.collect());
                     let failure = feed(events, |object| object, &self.objects, gate).await;
                     in_a_row = if self.objects.read(|_| ()).1 { 0 } else { in_a_row + 1 };

@@ -5,11 +5,12 @@ use std::pin::pin;
 
 use futures_util::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
 use kube::runtime::watcher::{Config, Event, watcher};
-use kube::{Api, Client};
 use tokio::sync::watch::Sender;
 
 use super::api_error::watch_reason;
+use super::intake::IntakeClient;
 use super::watch::Attempts;
 use crate::world::metadata_only::{MetadataOnly, resource_of};
 
@@ -75,8 +76,8 @@ impl Drop for AbsenceGuard<'_> {
 
 /// Follows the definition of a name, forever, metadata only. Receivers are notified of every change of it, also of those
 /// that leave it installed, because a version may be served only now.
-pub(super) async fn follow(client: Client, name: &'static str, known: &Sender<Definition>) {
-    let api: Api<MetadataOnly> = Api::all_with(client, &resource_of::<CustomResourceDefinition>());
+pub(super) async fn follow(client: IntakeClient, name: &'static str, known: &Sender<Definition>) {
+    let api: Api<MetadataOnly> = Api::all_with(client.kube().clone(), &resource_of::<CustomResourceDefinition>());
     let only = Config::default().fields(&format!("metadata.name={name}"));
     let mut attempts = Attempts::default();
     loop {

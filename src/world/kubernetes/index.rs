@@ -14,6 +14,9 @@ use crate::world::InFlight;
 use crate::world::locate::{self, ReleaseQuery};
 use crate::world::read;
 
+/// The most releases of one namespace that are named for objects in another one.
+const MAX_STAMPED: usize = 100;
+
 /// The records in objects of one kind, without superseded ones: no rule about objects needs those, and they are the
 /// majority.
 ///
@@ -92,11 +95,15 @@ impl Index {
         found.map(|(location, records)| location.with(records)).collect()
     }
 
-    /// The extensions with a record that is stamped for objects in a namespace, unless their records are there too.
-    pub(super) fn extensions_in(&self, target_namespace: &str) -> Vec<ReleaseRef> {
+    /// The record sets elsewhere with a record that is stamped for objects in a namespace, each with the name of its release. At most
+    /// [`MAX_STAMPED`] of one namespace, so that none crowds out another.
+    pub(super) fn stamped_for(&self, target_namespace: &str) -> Vec<(String, locate::RecordSet)> {
         let stamped = self.elsewhere.iter().filter(|(target, _)| *target.namespace == *target_namespace);
-        let extensions = stamped.flat_map(|(_, locations)| locations).filter(|it| it.storage == Storage::OlmIndex);
-        extensions.map(|location| ReleaseRef::new(&*location.namespace, &*location.release)).collect()
+        let mut locations: Vec<_> = stamped.flat_map(|(_, locations)| locations).collect();
+        locations.sort_unstable_by_key(|it| (&it.namespace, &it.release));
+        let of_namespaces = locations.chunk_by(|one, other| one.namespace == other.namespace);
+        let kept = of_namespaces.flat_map(|of_one| of_one.iter().take(MAX_STAMPED));
+        kept.filter_map(|it| Some((it.release.to_string(), it.with(self.releases.get(&***it)?)))).collect()
     }
 
     /// The record sets of a release in the namespace of its records.

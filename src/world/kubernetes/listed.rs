@@ -1,9 +1,9 @@
 //! The cluster for a short command: live reads, and HelmReleases from one list.
 
 use super::Cluster;
-use crate::engine::evidence::{Answer, Knowledge, Query};
-use crate::engine::flux::Driver;
-use crate::world::read::oldest_first;
+use crate::engine::evidence::{Answer, Query};
+use crate::engine::flux::{CandidateSearch, Driver};
+use crate::world::read;
 use crate::world::{AnswerFuture, Payer, World};
 
 /// A cluster without watches, and its HelmReleases.
@@ -15,13 +15,13 @@ pub(crate) struct Listed {
 
 impl World for Listed {
     fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
-        let Query::HelmReleases { namespace, release } = query else {
+        let Query::HelmReleases { namespace, release, account } = query else {
             return self.cluster.answer_for(query, payer);
         };
         let answer = match &self.drivers {
             Ok(drivers) => {
-                let driving = drivers.iter().filter(|driver| driver.drives(namespace, release));
-                Answer::Known(Knowledge::HelmReleases(oldest_first(driving.cloned())))
+                let search = CandidateSearch { namespace, release, account: account.as_deref() };
+                Answer::Known(read::candidates(search, drivers))
             }
             Err(why) => Answer::Unavailable(why.clone()),
         };

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
 use super::api_error::{is_missing_object, is_not_found, reason};
+use super::intake::IntakeClient;
 use super::kinds::Kinds;
 use super::reach::Reach;
 use crate::engine::evidence::ScaledRef;
@@ -33,14 +34,19 @@ const NEW_KIND_RETRY: Duration = Duration::from_millis(200);
 
 /// Reads objects and lists.
 pub(super) struct ApiReader {
-    pub(super) client: Client,
+    client: IntakeClient,
     pub(super) reach: Reach,
     kinds: Kinds,
 }
 
 impl ApiReader {
-    pub(super) fn new(client: Client) -> Self {
+    pub(super) fn new(client: IntakeClient) -> Self {
         Self { client, reach: Reach::default(), kinds: Kinds::default() }
+    }
+
+    /// The client, for kube's functions.
+    pub(super) fn client(&self) -> &Client {
+        self.client.kube()
     }
 
     /// The namespace, if Interlock may look into it.
@@ -55,7 +61,7 @@ impl ApiReader {
     /// The text of the answer to a GET.
     pub(super) async fn text(&self, path: String) -> kube::Result<String> {
         let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
-        self.client.request_text(request).await
+        self.client().request_text(request).await
     }
 
     /// An object of a built-in kind.
@@ -63,7 +69,7 @@ impl ApiReader {
     where
         K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope> + Clone + Debug + DeserializeOwned,
     {
-        let api: Api<K> = Api::namespaced_with(self.client.clone(), self.in_reach(namespace)?, kind);
+        let api: Api<K> = Api::namespaced_with(self.client().clone(), self.in_reach(namespace)?, kind);
         api.get_opt(valid_name(name)?).await.map_err(|error| reason(&error))
     }
 
@@ -73,7 +79,7 @@ impl ApiReader {
         K: Resource<DynamicType = ()>,
     {
         let (namespace, kind) = (self.in_reach(namespace)?, resource_of::<K>());
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &kind);
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client().clone(), namespace, &kind);
         let list = api.list_metadata(selector).await.map_err(|error| reason(&error))?;
         Ok(list.items.into_iter().map(|item| item.metadata).collect())
     }
@@ -83,7 +89,7 @@ impl ApiReader {
         let ObjectKey { group, kind, namespace, name } = key;
         // The definition may serve another version now than when it was resolved.
         for _ in 0..2 {
-            let resolved = self.kinds.resolve(&self.client, group, kind).await;
+            let resolved = self.kinds.resolve(self.client(), group, kind).await;
             let Some(resource) = resolved.map_err(|error| reason(&error))? else {
                 return Ok(None);
             };
@@ -107,11 +113,11 @@ impl ApiReader {
         kind: &str,
         namespace: &str,
     ) -> Result<Vec<ObjectMeta>, Unavailable> {
-        let resolved = self.kinds.resolve(&self.client, group, kind).await;
+        let resolved = self.kinds.resolve(self.client(), group, kind).await;
         let Some(resource) = resolved.map_err(|error| reason(&error))? else {
             return Ok(Vec::new());
         };
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), self.in_reach(namespace)?, &resource);
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client().clone(), self.in_reach(namespace)?, &resource);
         let (mut page, mut found) = (ListParams::default().limit(LIST_PAGE), Vec::new());
         loop {
             let listed = match once_served(|| api.list_metadata(&page)).await {
@@ -137,7 +143,7 @@ impl ApiReader {
         let group = if group.is_empty() { "" } else { valid_name(group)? };
         let kind = GroupVersionKind::gvk(group, valid_name(version)?, kind);
         let resource = ApiResource::from_gvk_with_plural(&kind, valid_name(resource)?);
-        let client = self.client.clone();
+        let client = self.client().clone();
         let api: Api<DynamicObject> = match namespace.as_str() {
             "" => Api::all_with(client, &resource),
             namespace => Api::namespaced_with(client, self.in_reach(namespace)?, &resource),

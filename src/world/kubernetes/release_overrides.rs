@@ -4,25 +4,23 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Preconditions};
+use kube::api::{Api, ApiResource, GroupVersionKind, ListParams, ObjectMeta, Preconditions};
 use tokio::task::JoinSet;
 
-use super::custom::{CustomKind, CustomObjects};
+use super::custom::{CustomKind, CustomObjects, PAGE_SIZE};
+use super::intake::{IntakeClient, Projected};
 use super::namespaced_name::NamespacedName;
 use super::reach::Reach;
 use super::watch::Feed;
-use crate::engine::release_override::{self, Override};
+use crate::engine::release_override::{self, Override, OverrideSpec};
 use crate::readiness::Gate;
-use crate::world::read::release_override;
+use crate::world::read::override_of;
 
 const RELEASE_OVERRIDES: CustomKind = CustomKind {
     group: release_override::GROUP,
     kind: release_override::KIND,
     definition: release_override::DEFINITION,
 };
-
-/// How many are listed at a time. Each has a few hundred bytes, and expired ones remain until somebody deletes them.
-const PAGE_SIZE: u32 = 500;
 
 /// The overrides of a cluster. Unknown until they are followed.
 #[derive(Debug)]
@@ -78,9 +76,9 @@ impl ReleaseOverrides {
     }
 
     /// Follows them and their definition, forever.
-    pub(super) fn follow(&self, client: &Client, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
+    pub(super) fn follow(&self, client: &IntakeClient, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
-        tasks.spawn(Arc::clone(&self.0).follow::<DynamicObject>(client.clone(), reach.clone(), gate));
+        tasks.spawn(Arc::clone(&self.0).follow(client.clone(), reach.clone(), gate));
     }
 }
 
@@ -94,18 +92,22 @@ pub(crate) async fn get(
     name: &str,
 ) -> kube::Result<Option<(Override, Preconditions)>> {
     let found = api(client, namespace).get_opt(name).await?;
-    Ok(found.filter(|object| object.metadata.deletion_timestamp.is_none()).and_then(|object| {
-        let read = release_override(&object)?;
-        let DynamicObject { metadata: ObjectMeta { uid, resource_version, .. }, .. } = object;
-        Some((read, Preconditions { uid, resource_version }))
+    Ok(found.filter(|object| object.metadata().deletion_timestamp.is_none()).and_then(|object| {
+        let ObjectMeta { uid, resource_version, .. } = object.metadata().clone();
+        Some((read(&object)?, Preconditions { uid, resource_version }))
     }))
 }
 
 /// The overrides of a namespace.
-pub(crate) fn api(client: &Client, namespace: &str) -> Api<DynamicObject> {
+pub(crate) fn api(client: &Client, namespace: &str) -> Api<Projected> {
     let kind = GroupVersionKind::gvk(release_override::GROUP, release_override::VERSION, release_override::KIND);
     let resource = ApiResource::from_gvk_with_plural(&kind, release_override::PLURAL);
     Api::namespaced_with(client.clone(), namespace, &resource)
+}
+
+/// An override; `None` if it is too large, or has another shape, as one of a later version may have.
+fn read(object: &Projected) -> Option<Override> {
+    override_of(object.metadata(), object.spec::<Option<OverrideSpec>>().ok()??)
 }
 
 /// The overrides of a release, by a LIST with a field selector, page by page. Those that cannot be parsed are ignored.
@@ -118,7 +120,7 @@ pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kub
     let mut found = Vec::new();
     loop {
         let list = api.list(&page).await?;
-        found.extend(list.items.iter().filter_map(release_override));
+        found.extend(list.items.iter().filter_map(read));
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => page = page.continue_token(&token),
             None => return Ok(found),
@@ -143,44 +145,47 @@ impl OverridesByName {
     }
 }
 
-impl Feed<DynamicObject> for OverridesByName {
+impl Feed<Projected> for OverridesByName {
     fn fresh(&self) -> Self {
         Self::default()
     }
 
-    fn apply(&mut self, object: &DynamicObject) {
-        match release_override(object) {
+    fn apply(&mut self, object: &Projected) {
+        match read(object) {
             Some(read) => {
-                let is_being_deleted = object.metadata.deletion_timestamp.is_some();
-                self.0.insert(NamespacedName::of(&object.metadata), KnownOverride { read, is_being_deleted });
+                let is_being_deleted = object.metadata().deletion_timestamp.is_some();
+                self.0.insert(NamespacedName::of(object.metadata()), KnownOverride { read, is_being_deleted });
             }
             None => self.delete(object),
         }
     }
 
-    fn delete(&mut self, object: &DynamicObject) {
-        self.0.remove(&NamespacedName::of(&object.metadata));
+    fn delete(&mut self, object: &Projected) {
+        self.0.remove(&NamespacedName::of(object.metadata()));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::engine::release_override::CREATED_BY;
     use crate::world::kubernetes::definition::Definition;
 
-    fn object(name: &str, release: &str, rule: &str) -> DynamicObject {
-        let object = json!({
+    fn object(name: &str, release: &str, rule: &str) -> Projected {
+        serde_json::from_value(stored(name, release, rule)).unwrap()
+    }
+
+    fn stored(name: &str, release: &str, rule: &str) -> Value {
+        json!({
             "apiVersion": "interlock.dev/v1alpha1", "kind": "ReleaseOverride",
             "metadata": {
                 "name": name, "namespace": "shop", "creationTimestamp": "2026-11-21T10:00:00Z",
                 "annotations": {CREATED_BY: "alice"},
             },
             "spec": {"release": release, "rules": [rule], "reason": "incident", "expiresAt": "2026-11-21T11:00:00Z"},
-        });
-        serde_json::from_value(object).unwrap()
+        })
     }
 
     #[test]
@@ -215,9 +220,9 @@ mod tests {
         for name in ["d", "b", "a", "c"] {
             overrides.apply(&object(name, "web", "manual-edit"));
         }
-        let mut going = object("aa", "web", "manual-edit");
-        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-21T10:00:00Z")).unwrap();
-        overrides.apply(&going);
+        let mut going = stored("aa", "web", "manual-edit");
+        going["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z".into();
+        overrides.apply(&serde_json::from_value(going).unwrap());
         overrides.apply(&object("bb", "other", "manual-edit"));
         known.0.objects.replace(overrides);
         let shop = |name: &str| ("shop".to_owned(), name.to_owned());

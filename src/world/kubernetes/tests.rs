@@ -220,7 +220,7 @@ async fn a_watch_that_ends_leaves_no_copy_that_is_relied_on() {
     assert_eq!(cluster.answer(&release(Freshness::Cached)).await, Answer::Known(Knowledge::Release(Vec::new())));
     drop(watches);
     // The tasks are dropped by the runtime, not by the abort itself.
-    while cluster.caches.locate(ReleaseQuery { name: "web", target_namespace: "shop", installed_in: None }).1 {
+    while cluster.caches.locate(ReleaseQuery { name: "web", target_namespace: "shop", origin: None }).1 {
         tokio::task::yield_now().await;
     }
     assert_eq!(place(&cluster.answer(&release(Freshness::Cached)).await), (Storage::Secret, "shop", Some(3)));
@@ -404,7 +404,7 @@ fn helm_release(name: &str, spec: &Value) -> Value {
 }
 
 fn driving(release: &str) -> Query {
-    Query::HelmReleases { namespace: "shop".to_owned(), release: release.to_owned() }
+    Query::helm_releases("shop", release, None)
 }
 
 fn names(answer: &Answer) -> Vec<&str> {
@@ -445,6 +445,79 @@ async fn what_the_copy_says_of_helm_releases_is_confirmed() {
     );
     fake.objects.lock().unwrap().remove(ONE);
     assert!(names(&cluster.answer(&driving("web")).await).is_empty(), "gone");
+}
+
+/// A suspended HelmRelease of a namespace that names the records of shop/web and, in its status, says that Flux has installed them.
+fn claim(namespace: &str, name: &str, account: &str) -> Value {
+    let spec = json!({
+        "releaseName": "web", "storageNamespace": "shop", "suspend": true, "timeout": "1000h", "serviceAccountName": account,
+    });
+    let mut claim = helm_release(name, &spec);
+    claim["metadata"]["namespace"] = namespace.into();
+    claim["status"] = json!({"storageNamespace": "shop", "history": [
+        {"name": "web", "namespace": "shop", "status": "deployed"}]});
+    claim
+}
+
+#[tokio::test]
+async fn helm_releases_elsewhere_that_name_a_release_cost_no_read_however_many() {
+    let claims = (0..3_000).map(|number| claim("evil", &format!("claim-{number}"), "mallory"));
+    let mut all: Vec<_> = claims.collect();
+    all.push(helm_release("one", &json!({"releaseName": "web"})));
+    all.push(claim("flux", "web", "deployer"));
+    let fake = with_flux(&all);
+    let flux_s = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/flux/helmreleases/web";
+    fake.put(ONE, helm_release("one", &json!({"releaseName": "web"})));
+    fake.put(flux_s, claim("flux", "web", "deployer"));
+    let (cluster, _watches) = fake.watched().await;
+    // The first read of a kind asks how it is served.
+    cluster.answer(&driving("web")).await;
+    fake.asked();
+    assert_eq!(names(&cluster.answer(&driving("web")).await), ["one"]);
+    assert_eq!(paths(&fake.asked()), [ONE]);
+    // The account that holds the newest record leads to its HelmRelease.
+    let held = Query::helm_releases("shop", "web", Some("system:serviceaccount:flux:deployer"));
+    let answer = cluster.answer(&held).await;
+    let mut found = names(&answer);
+    found.sort_unstable();
+    assert_eq!(found, ["one", "web"]);
+    let mut asked = fake.asked();
+    asked.sort();
+    assert_eq!(paths(&asked), [flux_s, ONE]);
+}
+
+#[tokio::test]
+async fn too_many_helm_releases_beside_the_records_are_an_answer_without_a_read() {
+    let many =
+        |count: usize| (0..count).map(|number| claim("shop", &format!("claim-{number}"), "")).collect::<Vec<_>>();
+    let fake = with_flux(&many(9));
+    let (cluster, _watches) = fake.watched().await;
+    let why = "9 HelmReleases in namespace shop drive its release, and at most 8 are read".to_owned();
+    assert_eq!(cluster.answer(&driving("web")).await, Answer::Known(Knowledge::HelmReleasesOverLimit(why)));
+    assert!(fake.asked().is_empty());
+}
+
+#[tokio::test]
+async fn records_elsewhere_that_are_stamped_for_a_namespace_cost_no_read() {
+    let mut all: Vec<_> = (0..50)
+        .map(|number| {
+            let mut stamped = record("evil", 1, Some("shop"));
+            stamped["metadata"]["labels"]["name"] = format!("r{number}").into();
+            stamped["metadata"]["name"] = format!("sh.helm.release.v1.r{number}.v1").into();
+            stamped
+        })
+        .collect();
+    all.push(record("flux", 3, Some("shop")));
+    let fake = Fake::default();
+    fake.put("/api/v1/secrets", all.into());
+    let (cluster, _watches) = fake.watched().await;
+    let Answer::Known(Knowledge::Releases(found)) =
+        cluster.answer(&Query::ReleasesIn { namespace: "shop".to_owned() }).await
+    else {
+        panic!("expected releases")
+    };
+    assert_eq!(found.len(), 51);
+    assert_eq!(paths(&fake.asked()), [SECRETS_HERE, "/api/v1/namespaces/shop/configmaps"]);
 }
 
 #[tokio::test]

@@ -139,7 +139,7 @@ fn flux_as_a_tenant_keeps_records_and_objects_apart() {
     assert_eq!(records[3].annotations["interlock.dev/target-namespace"], target.name());
     let managed = storage.kubectl("admin").get(&["secret", &records[3].object, "--show-managed-fields"]);
     assert_eq!(managed["metadata"]["managedFields"][0]["manager"], "helm-controller");
-    // Records elsewhere count because the status of the HelmRelease says so.
+    // The status of the HelmRelease leads to records elsewhere. They count because an account beside it holds the newest one.
     let spec = json!({"targetNamespace": target.name(), "releaseName": "demo", "serviceAccountName": "tenant"});
     let admin = storage.kubectl("admin");
     admin.with_file("create", &helm_releases::helm_release(storage.name(), "demo", spec), &[]).expect_success();

@@ -55,7 +55,18 @@ fn a_helm_release_elsewhere_neither_delays_the_way_out_of_a_release_nor_takes_it
     let evil = Namespace::new(flux(), "evil");
     let bob = evil.kubectl("bob");
     let claim = json!({"releaseName": "demo", "storageNamespace": home.name(), "timeout": "9999h"});
-    bob.with_file("create", &helm_release(evil.name(), "claim", claim), &[]).expect_success();
+    bob.with_file("create", &helm_release(evil.name(), "claim", claim.clone()), &[]).expect_success();
+    // More than are read, each suspended, and each with a status that says that Flux has installed the release for it.
+    let history = json!([{"name": "demo", "namespace": home.name(), "version": 1, "status": "deployed"}]);
+    let status = json!({"status": {"storageNamespace": home.name(), "history": history}}).to_string();
+    for number in 0..12 {
+        let mut suspended = claim.clone();
+        suspended["suspend"] = true.into();
+        let name = format!("claim-{number}");
+        bob.with_file("create", &helm_release(evil.name(), &name, suspended), &[]).expect_success();
+        let target = format!("helmrelease/{name}");
+        evil.kubectl("admin").ok(&["patch", &target, "--subresource=status", "--type=merge", "-p", &status]);
+    }
     // Once the webhook refuses the second of two later ones, it has seen the claim too.
     bob.with_file("create", &helm_release(evil.name(), "one", json!({"releaseName": "web"})), &[]).expect_success();
     let second = helm_release(evil.name(), "two", json!({"releaseName": "web"}));

@@ -91,8 +91,13 @@ impl<'a> DeclarationCase<'a> {
 
     /// The records that Flux keeps of a release.
     pub(crate) fn history(&self, release: &ReleaseRef) -> Result<&'a History, Undecided> {
+        self.history_in(Storage::Secret, release)
+    }
+
+    /// The records of a release in one storage.
+    pub(crate) fn history_in(&self, storage: Storage, release: &ReleaseRef) -> Result<&'a History, Undecided> {
         let ReleaseRef { namespace, name } = release.clone();
-        match lookup(self.evidence, Query::History { storage: Storage::Secret, namespace, release: name })? {
+        match lookup(self.evidence, Query::History { storage, namespace, release: name })? {
             Some(Knowledge::History(history)) => Ok(history),
             _ => Err(Undecided::Unavailable("the records of the release could not be read".to_owned())),
         }

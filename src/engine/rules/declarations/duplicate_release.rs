@@ -15,6 +15,7 @@ use crate::engine::release::ReleaseRef;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
 use crate::engine::rules::flux_release::{helm_releases, helm_releases_in};
+use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording::quoted;
 
 /// The rule `duplicate-release`.
@@ -53,8 +54,8 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
 fn second(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease>, after: &HelmRelease) -> Checked {
     let release = after.release();
     let drives = |driver: &&Driver| !driver.suspended && is_other(driver, written, after, &release);
-    let mut other = helm_releases(case.evidence, &release.namespace, &release.name)?.iter().find(drives);
-    // A cache may not have seen a HelmRelease that was created a moment ago. Elsewhere a claim takes a status, and so a while.
+    let mut other = helm_releases(case.evidence, &release.namespace, &release.name, None)?.iter().find(drives);
+    // A cache may not have seen a HelmRelease that was created a moment ago. Elsewhere there is no claim.
     let mut near = vec![written.namespace, release.namespace.as_str()];
     near.dedup();
     for namespace in near {
@@ -97,14 +98,20 @@ fn deletion(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelea
         return Ok(None);
     }
     let release = before.installed().map_or_else(|| before.release(), InstalledRelease::release);
-    let drivers = helm_releases(case.evidence, &release.namespace, &release.name)?;
     let claims = |driver: &&Driver| !driver.being_deleted && is_other(driver, written, before, &release);
-    let Some(other) = drivers.iter().find(claims) else {
+    let others = match helm_releases(case.evidence, &release.namespace, &release.name, None) {
+        Ok(drivers) => {
+            drivers.iter().find(claims).map(|other| format!("HelmRelease {}/{}", other.namespace, other.name))
+        }
+        // This deletion is the way to fewer.
+        Err(Undecided::HelmReleasesOverLimit(_)) => Some("another HelmRelease".to_owned()),
+        Err(need) => return Err(need),
+    };
+    let Some(other) = others else {
         return Ok(None);
     };
-    let Driver { namespace, name, .. } = other;
     let sentence = format!(
-        "{} is deleted, and HelmRelease {namespace}/{name} claims release {release} too: Flux uninstalls the release of both.",
+        "{} is deleted, and {other} claims release {release} too: Flux uninstalls the release of both.",
         case.subject()
     );
     let way_out = "To keep the release, first suspend the HelmRelease that you delete (spec.suspend: true): Flux uninstalls nothing \
@@ -127,10 +134,9 @@ fn is_other(
 }
 
 /// Whether a HelmRelease has a claim on a release that another one in this namespace wants too. A HelmRelease can name the records of
-/// any namespace; naming them first is no claim.
+/// any namespace; naming them first is no claim, and neither is a status, as long as others than Flux may write it.
 fn has_a_claim(other: &Driver, namespace: &str, release: &ReleaseRef) -> bool {
-    let near = [namespace, release.namespace.as_str()].contains(&other.namespace.as_str());
-    near || other.has_installed(&release.namespace, &release.name)
+    [namespace, release.namespace.as_str()].contains(&other.namespace.as_str())
 }
 
 /// Whether a write makes a HelmRelease drive a release that it did not drive before.

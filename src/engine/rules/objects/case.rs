@@ -63,6 +63,8 @@ pub(crate) struct DeclaringRelease {
     pub(crate) record: RecordRef,
     /// The namespace of the objects.
     pub(crate) target_namespace: String,
+    /// The user who holds the newest record; `None` if unknown.
+    pub(crate) holder: Option<String>,
     pub(crate) marks: Marks,
 }
 
@@ -255,6 +257,7 @@ impl<'a> ObjectCase<'a> {
             declaring: Some(DeclaringRelease {
                 record,
                 target_namespace: target_namespace.to_owned(),
+                holder: holder.map(str::to_owned),
                 marks: marks.clone(),
             }),
             unusable_exception: None,

@@ -1,8 +1,9 @@
 //! Exceptions that people have declared in the HelmRelease behind a release: fields that Flux leaves as they are when it corrects
 //! drift, and objects whose HelmRelease is suspended.
 //!
-//! A HelmRelease counts only if its status says that Flux has installed the release for it: its spec is written by tenants, who could
-//! name the release of another. Of several, all those count that Flux acts on. Without an answer there is no exception.
+//! A HelmRelease counts only beside the records, or under the account that holds them, and if its status says that Flux has installed
+//! the release for it: its spec is written by tenants, who could name the release of another. Of several, all those count that Flux
+//! acts on. Without an answer there is no exception.
 //!
 //! An exception is about the content of an object. Its marks, its finalizers, its owners and `immutable` stay as they are: without
 //! these, the next write would be nobody's to refuse.
@@ -77,12 +78,12 @@ impl ObjectCase<'_> {
         declaring: &DeclaringRelease,
         conflict: &OwnershipConflict,
     ) -> Result<Vec<&Driver>, Undecided> {
-        let DeclaringRelease { record, target_namespace, .. } = declaring;
+        let DeclaringRelease { record, target_namespace, holder, .. } = declaring;
         let name = &conflict.release.name;
         if record.storage != Storage::Secret {
             return Ok(Vec::new());
         }
-        let drivers = match helm_releases(self.evidence, &record.namespace, name) {
+        let drivers = match helm_releases(self.evidence, &record.namespace, name, holder.as_deref()) {
             Err(need @ Undecided::Ask(_)) => return Err(need),
             drivers => drivers.unwrap_or_default(),
         };

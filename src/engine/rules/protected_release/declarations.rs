@@ -2,7 +2,7 @@
 //! take the protection away.
 
 use super::commits;
-use super::protection::{Protection, ReleaseAtHome, is_installed, refusal};
+use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installed, refusal};
 use crate::engine::evidence::{Freshness, Knowledge, Located, Query};
 use crate::engine::facts::{Declaration, DeclarationWrite, Namespace};
 use crate::engine::flux::{self, HelmRelease, InstalledRelease};
@@ -160,10 +160,8 @@ fn namespace(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, Namespac
     let mut refusals = Vec::new();
     if is_annotated || !case.policy.protected.names_nothing() {
         for (name, located) in releases_in(case, &written.name)? {
-            // Anybody can write a record somewhere that names this namespace.
-            let counts = located.namespace == written.name || is_proven(located, case.policy);
             let at_home = ReleaseAtHome::of_records(located, name);
-            if !counts || !is_installed(&located.history) || !(is_annotated || at_home.is_covered(case.policy)) {
+            if !(is_annotated || at_home.is_covered(case.policy)) || !is_installed_here(case, located, &at_home)? {
                 continue;
             }
             refusals.push(match removal {
@@ -184,6 +182,20 @@ fn namespace(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, Namespac
         }
     }
     Ok(refusals)
+}
+
+/// Whether a release that was found for a namespace is installed: by its records there, or by proven ones elsewhere as they are now.
+/// Anybody can write a record somewhere that names this namespace, and that costs no read.
+fn is_installed_here(
+    case: &DeclarationCase<'_>,
+    located: &Located,
+    ReleaseAtHome { release, .. }: &ReleaseAtHome,
+) -> Result<bool, Undecided> {
+    if located.namespace == case.declaration.name() {
+        return Ok(is_installed(&located.history));
+    }
+    let may_be = is_proven(located, case.policy) && may_be_installed(&located.history);
+    Ok(may_be && is_installed(case.history_in(located.storage, release)?))
 }
 
 fn releases_in<'a>(case: &DeclarationCase<'a>, namespace: &str) -> Result<&'a [(String, Located)], Undecided> {

@@ -86,13 +86,14 @@ impl ReleaseAtHome {
         Ok(is_protected.then(|| Protection::Annotation(format!("Namespace {}", self.home))))
     }
 
-    /// The annotated HelmRelease for which Flux has installed the release, or the annotated ClusterExtension.
+    /// The annotated HelmRelease beside the records for which Flux has installed the release, or the annotated ClusterExtension.
     fn annotated_declaration(&self, evidence: &Evidence) -> Result<Option<String>, Undecided> {
         let ReleaseRef { namespace, name } = &self.release;
         Ok(match self.storage {
             Storage::Secret => {
-                let mut here =
-                    helm_releases(evidence, namespace, name)?.iter().filter(|driver| driver.kube_config.is_none());
+                let mut here = helm_releases(evidence, namespace, name, None)?
+                    .iter()
+                    .filter(|driver| driver.kube_config.is_none());
                 let annotated = here.find(|driver| driver.protected && driver.has_installed(namespace, name));
                 annotated.map(|driver| format!("HelmRelease {}/{}", driver.namespace, driver.name))
             }

@@ -404,5 +404,63 @@ fn asking_for_the_release_of_another_wins_nothing_over_it() {
     let history = json!([{"name": "web", "namespace": "shop", "status": "deployed"}]);
     cluster.given(intruder(json!({"storageNamespace": "shop", "history": history})));
     cluster.given_record(&record(5, "deployed", "alice"));
-    assert_eq!(cluster.told(FOREIGNER, web(), image("2")), "", "Flux says so");
+    assert_ne!(cluster.told(FOREIGNER, web(), image("2")), "", "a status proves nothing across namespaces");
+}
+
+/// HelmReleases of a namespace that name the records of shop/web, and say in their status that Flux has installed them.
+fn claims(namespace: &'static str, count: usize) -> impl Iterator<Item = Value> {
+    let spec = json!({"releaseName": "web", "storageNamespace": "shop", "timeout": "1000h", "suspend": true});
+    (0..count).map(move |number| {
+        let claim = with(helm_release(&format!("x{number}"), spec.clone()), "/metadata/namespace", json!(namespace));
+        installed(claim)
+    })
+}
+
+#[test]
+fn any_number_of_helm_releases_elsewhere_changes_no_verdict_and_too_many_at_home_refuse() {
+    let (pending, rollback) = (rec(6, "pending-upgrade"), rec(7, "pending-rollback"));
+    let stuck = |namespace: &'static str, count: usize| {
+        let mut cluster = running(json!({}), CONTROLLER, STALE);
+        claims(namespace, count).for_each(|claim| cluster.given(claim));
+        cluster
+    };
+    let plain = stuck("evil", 0).refusal("DELETE", "bob", &pending);
+    for count in [1, 100] {
+        assert_eq!(stuck("evil", count).refusal("DELETE", "bob", &pending), plain, "{count}");
+        assert_eq!(stuck("evil", count).create("bob", &rollback), Ok(()), "{count}");
+    }
+    // With that of `running` there are eight, then nine.
+    let message = stuck("shop", 7).refusal("DELETE", "bob", &pending);
+    assert!(message.contains("counts as stuck after") && !plain.contains("counts as stuck after"), "{message} {plain}");
+    let message = stuck("shop", 8).refusal("DELETE", "bob", &pending);
+    assert!(
+        message.contains("9 HelmReleases in namespace shop drive its release, and at most 8 are read."),
+        "{message}"
+    );
+    assert!(message.contains("Delete all HelmReleases but the one that manages the release"), "{message}");
+    assert_eq!(stuck("shop", 8).create("bob", &rollback), refused(PENDING_RECOVERY), "never admitted");
+    // The way out is open.
+    let mut cluster = stuck("shop", 8);
+    let claim = with(claims("shop", 1).next().unwrap(), "/spec/suspend", json!(false));
+    let told = cluster.findings("bob", Some(claim.clone()), None).concat();
+    assert!(told.contains("another HelmRelease claims release shop/web too"), "{told}");
+    assert_eq!(cluster.delete_object("bob", claim), Ok(()));
+}
+
+#[test]
+fn a_helm_release_elsewhere_counts_under_the_account_that_holds_the_release() {
+    let flux_s = |account: &str| {
+        let spec =
+            json!({"releaseName": "web", "storageNamespace": "shop", "serviceAccountName": account, "timeout": "1h"});
+        with(helm_release("x", spec), "/metadata/namespace", json!("bar"))
+    };
+    for (account, waits) in [("deployer", true), ("other", false)] {
+        let mut cluster = Cluster::new();
+        cluster.given(flux_s(account));
+        cluster.given_record(&rec(5, "deployed"));
+        assert_eq!(cluster.create(FOREIGNER, &rec(6, "pending-upgrade")), Ok(()));
+        cluster.later(STALE);
+        let verdict = cluster.create("bob", &rec(7, "pending-rollback"));
+        assert_eq!(verdict, if waits { refused(PENDING_RECOVERY) } else { Ok(()) }, "{account}");
+    }
 }

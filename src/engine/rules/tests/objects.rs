@@ -407,7 +407,7 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
         ..Entry::of_web(5, status)
     };
     let history = History::new(vec![entry]);
-    let located = vec![Located { storage: Storage::Secret, namespace: "shop".into(), history, installed: false }];
+    let located = vec![Located { storage: Storage::Secret, namespace: "shop".into(), history, held_for_origin: false }];
     let document = document(
         MANIFEST,
         &DocumentKey {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::evidence::Located;
+use crate::world::locate::OriginRecords;
 
 /// The metadata of a record as Helm writes it.
 fn record(namespace: &str, release: &str, revision: u64, status: &str) -> Value {
@@ -49,10 +50,13 @@ fn index(records: &[Value]) -> Index {
 }
 
 /// What is found in the place that is named last: elsewhere, if anything is there.
-fn locate(index: &Index, name: &str, target_namespace: &str, installed_in: Option<&str>) -> Option<Located> {
-    let query = ReleaseQuery { name, target_namespace, installed_in };
+fn locate(index: &Index, name: &str, target_namespace: &str, records: Option<&str>) -> Option<Located> {
+    let origin = records.map(|records| OriginRecords { origin: "tenants", records });
+    let query = ReleaseQuery { name, target_namespace, origin };
     let found = query.candidates(index.record_sets(query));
-    found.into_iter().max_by_key(|located| (located.namespace != target_namespace, located.installed))
+    found
+        .into_iter()
+        .max_by_key(|located| (located.namespace != target_namespace, records == Some(&*located.namespace)))
 }
 
 /// Namespace of the records and revisions found, newest first.
@@ -78,6 +82,19 @@ fn a_release_is_found_in_its_namespace_where_flux_installed_it_and_wherever_its_
     assert_eq!(found(&index(&records), "web", "shop", None), at("releases", &[3, 2]));
     assert_eq!(found(&index(&records), "web", "elsewhere", None), None);
     assert_eq!(found(&index(&records), "other", "shop", None), None);
+}
+
+#[test]
+fn what_is_stamped_for_a_namespace_is_found_and_no_namespace_crowds_out_another() {
+    let strangers = (0..3_000).map(|number| stamped(record("evil", &format!("r{number}"), 1, "deployed"), "shop"));
+    let mut records: Vec<_> = strangers.collect();
+    records.push(stamped(record("flux", "web", 3, "deployed"), "shop"));
+    records.push(stamped(record("flux", "other", 3, "deployed"), "elsewhere"));
+    records.push(record("shop", "home", 1, "deployed"));
+    let found = index(&records).stamped_for("shop");
+    assert_eq!(found.iter().filter(|(_, set)| set.namespace == "evil").count(), MAX_STAMPED);
+    let others = found.iter().filter(|(_, set)| set.namespace != "evil");
+    assert_eq!(others.map(|(release, set)| (&**release, &*set.namespace)).collect::<Vec<_>>(), [("web", "flux")]);
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn found(known: &Known<'_>, old: Option<&Value>, new: &Value) -> (Vec<String>, V
 }
 
 fn driving(namespace: &str, release: &str) -> Query {
-    Query::HelmReleases { namespace: namespace.to_owned(), release: release.to_owned() }
+    Query::helm_releases(namespace, release, None)
 }
 
 fn stored_in(namespace: &str) -> Query {
@@ -223,7 +223,7 @@ fn deleting_one_of_two_is_warned_of() {
         // About to go on with the release.
         (suspended(second()), first(), true),
         (installed(helm_release("old", json!({"releaseName": "new"}))), first(), true),
-        (installed(elsewhere()), first(), true),
+        (installed(elsewhere()), first(), false),
         (helm_release("two", json!({})), first(), false),
         (second(), suspended(first()), false),
         (second(), dying(first()), false),
@@ -233,7 +233,7 @@ fn deleting_one_of_two_is_warned_of() {
             first(),
             false,
         ),
-        // Naming the release of another namespace is no claim.
+        // Naming the release of another namespace is no claim, and neither is a status.
         (elsewhere(), first(), false),
     ] {
         let mut cluster = Cluster::new();

@@ -133,7 +133,8 @@ fn only_a_helm_release_that_has_installed_the_release_makes_exceptions() {
         (with_status(elsewhere(), history("web", "shop", "uninstalled")), false),
         (with_status(elsewhere(), history("web", "bar", "deployed")), false),
         (with_status(elsewhere(), history("other", "shop", "deployed")), false),
-        (with_status(elsewhere(), history("web", "shop", "deployed")), true),
+        (with_status(elsewhere(), history("web", "shop", "deployed")), false),
+        (with_status(helm_release("web", spec.clone()), history("web", "shop", "deployed")), true),
         (with(installed(elsewhere()), "/spec/kubeConfig", json!({"secretRef": {"name": "prod"}})), false),
     ] {
         let verdict = release(HONOURED, &object).update_objects("bob", web(), replicas());

@@ -1,0 +1,190 @@
+//! The one way in for objects of the cluster: what tenants store, and Interlock reads later.
+//!
+//! Every answer of the API server to the world comes through [`client`]. Of objects with many readers, of all metadata, and of every
+//! list and watch, only the fields that are read are kept, and the rest is dropped while it arrives: it is never held in memory. What
+//! is kept of one object is limited, so that a list takes as much as its objects are many, never as they are large. An object over
+//! the limit is marked, and its neighbours are not touched. Other answers are limited as a whole. What is held beyond a little is
+//! charged to the budget of memory.
+
+mod body;
+mod fields;
+mod metrics;
+mod projector;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::ApiResource;
+use kube::client::Body;
+use kube::core::DynamicResourceScope;
+use kube::{Client, Resource};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use body::IntakeBody;
+pub(crate) use body::IntakeError;
+pub use metrics::IntakeMetrics;
+
+use crate::budget::Budget;
+use crate::engine::json::redacted;
+
+/// A client whose answers come through the intake. What the world reads, it reads by this type.
+#[derive(Clone)]
+pub(crate) struct IntakeClient(Client);
+
+/// Wraps a client. Memory is charged to `budget`.
+pub(crate) fn client(client: Client, budget: &Budget, metrics: &Arc<IntakeMetrics>) -> IntakeClient {
+    let namespace = client.default_namespace().to_owned();
+    let intake = Intake { client, budget: budget.clone(), metrics: Arc::clone(metrics) };
+    IntakeClient(Client::new(intake, namespace))
+}
+
+impl IntakeClient {
+    /// The client, for kube's functions.
+    pub(crate) fn kube(&self) -> &Client {
+        &self.0
+    }
+}
+
+struct Intake {
+    client: Client,
+    budget: Budget,
+    metrics: Arc<IntakeMetrics>,
+}
+
+impl tower_service::Service<Request<Body>> for Intake {
+    type Response = Response<IntakeBody>;
+    type Error = kube::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (client, budget, metrics) = (self.client.clone(), self.budget.clone(), Arc::clone(&self.metrics));
+        Box::pin(async move {
+            let kept = fields::kept(&request);
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            let response = client.send(request).await?;
+            // An error is a Status, which says what is wrong.
+            let kept = kept.filter(|_| response.status().is_success());
+            Ok(response.map(|body| match kept {
+                Some((resource, keep)) if is_watch => IntakeBody::of_watch(body, resource, keep, metrics),
+                Some((resource, keep)) => IntakeBody::projected(body, resource, keep, budget, metrics),
+                None => IntakeBody::whole(body, budget, metrics),
+            }))
+        })
+    }
+}
+
+/// Why an object cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unread {
+    #[error("is too large in the fields that are read")]
+    TooLarge,
+    #[error("cannot be parsed: {0}")]
+    Shape(String),
+}
+
+impl From<serde_json::Error> for Unread {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Shape(redacted(&error))
+    }
+}
+
+/// An object of a custom kind, as far as anything reads it. Only an answer that came through the intake becomes one.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Projected {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    spec: Option<Box<RawValue>>,
+    status: Option<Box<RawValue>>,
+    /// Whether it was larger than what is kept of an object: then only its name is certain.
+    #[serde(default)]
+    cut: bool,
+}
+
+impl Projected {
+    pub(crate) fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    /// `spec`; the default if there is none.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(crate) fn spec<T: DeserializeOwned + Default>(&self) -> Result<T, Unread> {
+        self.part(self.spec.as_deref())
+    }
+
+    /// `status`; the default if there is none.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(crate) fn status<T: DeserializeOwned + Default>(&self) -> Result<T, Unread> {
+        self.part(self.status.as_deref())
+    }
+
+    fn part<T: DeserializeOwned + Default>(&self, text: Option<&RawValue>) -> Result<T, Unread> {
+        if self.cut {
+            return Err(Unread::TooLarge);
+        }
+        let Some(text) = text.map(RawValue::get).filter(|text| *text != "null") else {
+            return Ok(T::default());
+        };
+        Ok(serde_json::from_str(text)?)
+    }
+}
+
+impl Resource for Projected {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        resource.kind.as_str().into()
+    }
+
+    fn group(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        resource.group.as_str().into()
+    }
+
+    fn version(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        resource.version.as_str().into()
+    }
+
+    fn plural(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        resource.plural.as_str().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl Projected {
+    /// An object from the text of an answer.
+    ///
+    /// # Errors
+    /// The text is no object.
+    pub(crate) fn read(text: &str) -> Result<Self, Unread> {
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// What it takes in memory at most, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = |part: &Option<Box<RawValue>>| part.as_ref().map_or(0, |text| text.get().len());
+        bytes(&self.spec) + bytes(&self.status)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,298 @@
+//! The fields of objects that anything here reads, by resource.
+
+use http::Request;
+use http::header::ACCEPT;
+
+use super::projector::Keep;
+use crate::engine::object::PROTECTED;
+use crate::engine::olm;
+use crate::engine::release::stamps;
+use crate::engine::release_override::{self, CREATED_BY};
+use crate::engine::sveltos;
+use crate::world::WERF_LEASES;
+
+/// The most that is kept of an object in a list or a watch, in bytes. An ordinary HelmRelease keeps one or two KiB.
+const MAX_LISTED_BYTES: usize = 32 << 10;
+
+/// The most that is kept of an object that is read alone, in bytes.
+const MAX_OBJECT_BYTES: usize = 256 << 10;
+
+/// The most that is kept of what is around objects, in bytes: the token of a page, the message of a status.
+const MAX_FRAME_BYTES: usize = 64 << 10;
+
+/// The labels and annotations that any rule reads. Every other one is as large as its writer likes.
+const LABELS: Keep = Keep::Members(&[
+    // Of records.
+    ("owner", Keep::Short),
+    ("name", Keep::Short),
+    ("version", Keep::Short),
+    ("status", Keep::Short),
+    ("type", Keep::Short),
+    // Of marks.
+    ("app.kubernetes.io/managed-by", Keep::Short),
+    ("helm.toolkit.fluxcd.io/name", Keep::Short),
+    ("helm.toolkit.fluxcd.io/namespace", Keep::Short),
+    (olm::OWNER_NAME_LABEL, Keep::Short),
+    ("projectsveltos.io/reason", Keep::Short),
+]);
+
+const ANNOTATIONS: Keep = Keep::Members(&[
+    (stamps::HOLDER, Keep::Short),
+    (stamps::PIPELINE, Keep::Short),
+    (stamps::STARTED, Keep::Short),
+    (stamps::ENDED, Keep::Short),
+    (stamps::CHART, Keep::Short),
+    (stamps::TARGET_NAMESPACE, Keep::Short),
+    (stamps::INTERRUPTED, Keep::Short),
+    (stamps::HOOKS, Keep::Short),
+    (PROTECTED, Keep::Short),
+    (CREATED_BY, Keep::Short),
+    // Of a bookmark.
+    ("k8s.io/initial-events-end", Keep::Short),
+    // Of marks.
+    ("meta.helm.sh/release-name", Keep::Short),
+    ("meta.helm.sh/release-namespace", Keep::Short),
+    ("projectsveltos.io/owner-kind", Keep::Short),
+    ("projectsveltos.io/owner-name", Keep::Short),
+]);
+
+/// The metadata of an object, and of a list.
+const METADATA: Keep = Keep::Members(&[
+    ("name", Keep::Short),
+    ("namespace", Keep::Short),
+    ("uid", Keep::Short),
+    ("resourceVersion", Keep::Short),
+    ("creationTimestamp", Keep::Short),
+    ("deletionTimestamp", Keep::Short),
+    ("generation", Keep::Short),
+    ("labels", LABELS),
+    ("annotations", ANNOTATIONS),
+    ("continue", Keep::Whole),
+]);
+
+/// An object with these fields beside its metadata. A watch may send a `Status` in its place.
+macro_rules! object {
+    ($limit:expr $(, $field:expr)*) => {
+        Keep::Object(
+            &[
+                ("apiVersion", Keep::Whole),
+                ("kind", Keep::Whole),
+                ("metadata", METADATA),
+                ("code", Keep::Whole),
+                ("message", Keep::Whole),
+                ("reason", Keep::Whole),
+                $($field),*
+            ],
+            $limit,
+        )
+    };
+}
+
+/// The fields of a kind: of an object that is read alone, and of a list or watch.
+struct Row {
+    object: Keep,
+    collection: Keep,
+}
+
+/// A list or a watch of objects with these fields.
+macro_rules! collection {
+    ($($field:expr),*) => {
+        Keep::Object(
+            &[
+                ("apiVersion", Keep::Whole),
+                ("kind", Keep::Whole),
+                ("metadata", METADATA),
+                ("items", object!(MAX_LISTED_BYTES $(, $field)*)),
+                ("type", Keep::Short),
+                ("object", object!(MAX_LISTED_BYTES $(, $field)*)),
+            ],
+            MAX_FRAME_BYTES,
+        )
+    };
+}
+
+macro_rules! row {
+    ($($field:expr),*) => {
+        Row { object: object!(MAX_OBJECT_BYTES $(, $field)*), collection: collection!($($field),*) }
+    };
+}
+
+const TIMEOUT: Keep = Keep::Members(&[("timeout", Keep::Whole)]);
+
+const HISTORY: Keep = Keep::Members(&[
+    ("name", Keep::Whole),
+    ("namespace", Keep::Whole),
+    ("status", Keep::Whole),
+    ("version", Keep::Whole),
+]);
+
+const HELM_RELEASE_STATUS: Keep = Keep::Members(&[("storageNamespace", Keep::Whole), ("history", HISTORY)]);
+
+macro_rules! helm_release_spec {
+    ($($more:expr)?) => {
+        Keep::Members(&[
+            ("releaseName", Keep::Whole),
+            ("targetNamespace", Keep::Whole),
+            ("storageNamespace", Keep::Whole),
+            ("serviceAccountName", Keep::Whole),
+            ("kubeConfig", Keep::Whole),
+            ("suspend", Keep::Whole),
+            ("timeout", Keep::Whole),
+            ("install", TIMEOUT),
+            ("upgrade", TIMEOUT),
+            ("rollback", TIMEOUT),
+            ("test", TIMEOUT),
+            ("uninstall", TIMEOUT),
+            $($more)?
+        ])
+    };
+}
+
+static HELM_RELEASES: Row = Row {
+    object: object!(
+        MAX_OBJECT_BYTES,
+        ("spec", helm_release_spec!(("driftDetection", Keep::Members(&[("ignore", Keep::Whole)])))),
+        ("status", HELM_RELEASE_STATUS)
+    ),
+    collection: collection!(("spec", helm_release_spec!()), ("status", HELM_RELEASE_STATUS)),
+};
+
+static RELEASE_OVERRIDES: Row = row!(("spec", Keep::Whole));
+
+static WORKLOADS: Row = row!(
+    ("spec", Keep::Members(&[("replicas", Keep::Whole)])),
+    (
+        "status",
+        Keep::Members(&[
+            ("observedGeneration", Keep::Whole),
+            ("updatedReplicas", Keep::Whole),
+            ("availableReplicas", Keep::Whole),
+            ("readyReplicas", Keep::Whole),
+            ("desiredNumberScheduled", Keep::Whole),
+            ("updatedNumberScheduled", Keep::Whole),
+            ("numberAvailable", Keep::Whole),
+            ("conditions", Keep::Members(&[("type", Keep::Whole), ("status", Keep::Whole)])),
+        ])
+    )
+);
+
+static METADATA_ONLY: Row = row!();
+
+/// The origin of a bundle, without the objects in it, which can be megabytes.
+static CONFIGURATION_BUNDLE: Keep = Keep::Object(
+    &[
+        (
+            "metadata",
+            Keep::Members(&[("name", Keep::Short), ("annotations", Keep::Members(&[(sveltos::INDEX, Keep::Short)]))]),
+        ),
+        (
+            "spec",
+            Keep::Members(&[
+                ("helmReleaseNamespace", Keep::Whole),
+                ("helmReleaseName", Keep::Whole),
+                ("helmReleaseUninstall", Keep::Whole),
+                ("isLastHelmReleaseBundle", Keep::Whole),
+                ("notTracked", Keep::Whole),
+                ("referencedObjectKind", Keep::Whole),
+                ("referencedObjectNamespace", Keep::Whole),
+                ("referencedObjectName", Keep::Whole),
+            ]),
+        ),
+    ],
+    MAX_OBJECT_BYTES,
+);
+
+static LEASES: Keep = Keep::Object(
+    &[(
+        "metadata",
+        Keep::Members(&[("name", Keep::Short), ("annotations", Keep::Members(&[("lockgate.io/*", Keep::Short)]))]),
+    )],
+    MAX_OBJECT_BYTES,
+);
+
+/// The address of an object, or of a collection of them.
+#[derive(Debug, PartialEq, Eq)]
+struct Address<'p> {
+    resource: &'p str,
+    /// `None` for a collection.
+    name: Option<&'p str>,
+}
+
+impl<'p> Address<'p> {
+    /// `None` for a path that leads to no objects, as those of discovery, and for a subresource.
+    fn of(path: &'p str) -> Option<Self> {
+        let mut parts: Vec<_> = path.split('/').skip(1).collect();
+        let is_of_group = match parts.first() {
+            Some(&"api") => false,
+            Some(&"apis") => true,
+            _ => return None,
+        };
+        parts.drain(..if is_of_group { 3 } else { 2 }.min(parts.len()));
+        match parts[..] {
+            ["namespaces", _, resource] | [resource] => Some(Self { resource, name: None }),
+            ["namespaces", _, resource, name] | [resource, name] => Some(Self { resource, name: Some(name) }),
+            _ => None,
+        }
+    }
+}
+
+/// What is kept of the answer to a request, and the resource for the metrics. `None` if the whole text is read: of one object without
+/// a row here, and of discovery. Of collections without a row only the metadata is kept.
+pub(super) fn kept<B>(request: &Request<B>) -> Option<(&'static str, &'static Keep)> {
+    let address = Address::of(request.uri().path())?;
+    let accepted = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let is_metadata = accepted.contains("as=PartialObjectMetadata");
+    let (resource, row) = match (address.resource, address.name) {
+        _ if is_metadata => ("metadata", &METADATA_ONLY),
+        ("helmreleases", _) => ("helmreleases", &HELM_RELEASES),
+        (release_override::PLURAL, _) => (release_override::PLURAL, &RELEASE_OVERRIDES),
+        ("deployments" | "statefulsets" | "daemonsets", _) => ("workloads", &WORKLOADS),
+        ("configurationbundles", Some(_)) => return Some(("configurationbundles", &CONFIGURATION_BUNDLE)),
+        ("configmaps", Some(WERF_LEASES)) => return Some(("leases", &LEASES)),
+        (_, Some(_)) => return None,
+        (_, None) => ("metadata", &METADATA_ONLY),
+    };
+    Some((resource, if address.name.is_some() { &row.object } else { &row.collection }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_collection_and_every_kind_with_a_row_is_projected() {
+        let kept = |path: &str, accept: &str| {
+            let request = Request::get(path).header(ACCEPT, accept).body(()).unwrap();
+            kept(&request).map(|(resource, keep)| (resource, matches!(keep, Keep::Object(_, MAX_OBJECT_BYTES))))
+        };
+        const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+        for (path, accept, wanted) in [
+            ("/apis/helm.toolkit.fluxcd.io/v2/helmreleases?watch=true", "", Some(("helmreleases", false))),
+            ("/apis/helm.toolkit.fluxcd.io/v2/namespaces/shop/helmreleases", "", Some(("helmreleases", false))),
+            ("/apis/helm.toolkit.fluxcd.io/v2/namespaces/shop/helmreleases/web", "", Some(("helmreleases", true))),
+            (
+                "/apis/interlock.dev/v1alpha1/namespaces/shop/releaseoverrides?limit=5",
+                "",
+                Some(("releaseoverrides", false)),
+            ),
+            ("/api/v1/secrets", "", Some(("metadata", false))),
+            ("/api/v1/secrets", METADATA, Some(("metadata", false))),
+            ("/api/v1/namespaces/shop", METADATA, Some(("metadata", true))),
+            ("/apis/apps/v1/namespaces/shop/deployments/web", "", Some(("workloads", true))),
+            ("/apis/apps/v1/namespaces/shop/deployments/web", METADATA, Some(("metadata", true))),
+            ("/api/v1/namespaces/shop/configmaps/werf-synchronization", "", Some(("leases", true))),
+            (
+                "/apis/lib.projectsveltos.io/v1beta1/namespaces/civ/configurationbundles/a",
+                "",
+                Some(("configurationbundles", true)),
+            ),
+            ("/api/v1/namespaces/shop/secrets/web", "", None),
+            ("/apis/olm.operatorframework.io/v1/clusterextensions/web", "", None),
+            ("/apis/helm.toolkit.fluxcd.io/v2", "", None),
+            ("/apis", "", None),
+            ("/version", "", None),
+        ] {
+            assert_eq!(kept(path, accept), wanted, "{path}");
+        }
+    }
+}
