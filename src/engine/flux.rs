@@ -6,7 +6,7 @@ mod driver;
 mod duration;
 mod kube_config;
 mod name;
-mod pattern;
+pub mod pattern;
 mod selector;
 mod spec;
 
