@@ -205,8 +205,9 @@ pub enum Knowledge {
     MissingParts(Vec<String>),
     /// Of a release that an object names, or of a ClusterExtension. Whose records count is for the rules to say.
     Release(Vec<Located>),
-    /// Of a manifest: the document of an object, `None` where it has none.
-    Document(Option<Arc<Value>>),
+    /// Of a manifest: the document of an object, `None` where it has none. An error if the document, or one that may be it, cannot
+    /// be parsed.
+    Document(Result<Option<Arc<Value>>, String>),
     /// Of a scaled object: its marks, if it has any.
     Parent(Marks),
     /// Of a release: the HelmReleases that drive it. Of a namespace: those in it. The oldest first.
