@@ -124,7 +124,7 @@ impl World {
     fn answer(&self, query: &Query) -> Answer {
         match query {
             Query::Release { .. } => Answer::Known(Knowledge::Release(vec![self.located.clone()])),
-            Query::Document { .. } => Answer::Known(Knowledge::Document(Some(self.document.clone()))),
+            Query::Document { .. } => Answer::Known(Knowledge::Document(Ok(Some(self.document.clone())))),
             Query::HelmReleases { .. } => Answer::Known(Knowledge::HelmReleases(Vec::new())),
             Query::Overrides { .. } => Answer::Known(Knowledge::Overrides(Vec::new())),
             query => panic!("a rule asks what a warm cache does not answer: {query:?}"),

@@ -2,7 +2,7 @@
 //!
 //! | room | holds |
 //! |---|---|
-//! | [`effort`], [`text`], [`json`], [`object`], [`severity`] | what a review may cost; text that is shown; JSON as text, places in it; metadata and keys of objects; how much a finding matters |
+//! | [`effort`], [`text`], [`json`], [`yaml`], [`object`], [`severity`] | what a review may cost; text that is shown; JSON as text, places in it; YAML as Go reads it; metadata and keys of objects; how much a finding matters |
 //! | [`olm`], [`release`], [`flux`], [`managed`], [`sveltos`] | what others write: Helm's model, marks of ownership, declared fields, typed views |
 //! | [`review`], [`rule`], [`release_override`] | the request; what a rule is; what a ReleaseOverride holds |
 //! | [`facts`], [`policy`], [`evidence`] | what a request says by itself; which rules are in force; queries and answers |
@@ -16,6 +16,7 @@ pub mod effort;
 pub mod evidence;
 pub mod facts;
 pub(crate) mod flux;
+pub use flux::pattern;
 pub mod json;
 pub mod managed;
 pub mod object;
@@ -35,3 +36,4 @@ pub(crate) mod stamp;
 pub(crate) mod sveltos;
 pub(crate) mod text;
 pub mod violation;
+pub mod yaml;

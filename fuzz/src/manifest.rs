@@ -4,6 +4,7 @@
 
 use release_interlock::engine::effort::Effort;
 use release_interlock::engine::release::manifest::{DocumentKey, document, objects, workloads};
+use release_interlock::engine::yaml::parse;
 use serde_json::Value;
 
 use super::Input;
@@ -31,9 +32,9 @@ pub fn run(input: &[u8]) -> Input {
     }
     let Some(expected) = reference(manifest) else { return Input::Own };
     assert_eq!(found, expected, "{manifest}");
-    for (index, object) in expected.iter().enumerate() {
+    for object in &expected {
         let wanted = key(object);
-        if MOVED.contains(&wanted.kind.as_str()) || expected[..index].iter().any(|other| key(other) == wanted) {
+        if MOVED.contains(&wanted.kind.as_str()) || expected.iter().filter(|other| key(other) == wanted).count() > 1 {
             continue;
         }
         let found = document(manifest, &wanted, &Effort::of_review());
@@ -64,18 +65,19 @@ fn reference(manifest: &str) -> Option<Vec<Value>> {
     let documents = if manifest.trim_start().starts_with('{') {
         serde_json::Deserializer::from_str(manifest).into_iter::<Value>().collect::<Result<Vec<_>, _>>().ok()?
     } else {
-        let documents = manifest.split("\n---").map(|document| document.trim_start_matches("---"));
-        documents.map(parsed).collect::<Option<Vec<_>>>()?
+        let manifest = format!("{}\n", manifest.replace("\r\n", "\n"));
+        let documents = manifest.strip_prefix("---").unwrap_or(&manifest).split("\n---");
+        documents.map(|document| parse(document, &Effort::of_review()).ok()).collect::<Option<Vec<_>>>()?
     };
     let mut found = Vec::new();
     for document in documents {
-        let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
-        match (is_list, &document["items"]) {
-            (true, Value::Array(items)) => {
+        match document.get("items") {
+            Some(Value::Array(items)) => {
                 for item in items {
                     found.push(completed(item, &document)?);
                 }
             }
+            Some(Value::Null) => {}
             _ if document.is_null() => {}
             _ => found.push(document),
         }
@@ -83,24 +85,13 @@ fn reference(manifest: &str) -> Option<Vec<Value>> {
     if found.iter().any(is_odd) { None } else { Some(found) }
 }
 
-/// A YAML document as Helm reads it.
-fn parsed(document: &str) -> Option<Value> {
-    let mut options = serde_saphyr::options! {
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
-        with_snippet: false,
-        legacy_octal_numbers: true,
-        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
-    };
-    options.alias_limits.max_total_replayed_events = 10_000;
-    serde_saphyr::from_str_with_options::<Option<Value>>(document, options).ok().map(Option::unwrap_or_default)
-}
-
 /// An item of a list, which may leave its kind to the list.
 fn completed(item: &Value, list: &Value) -> Option<Value> {
     let mut item = item.clone();
     let members = item.as_object_mut()?;
     if !members.contains_key("kind") && !members.contains_key("apiVersion") {
-        members.insert("kind".to_owned(), list["kind"].as_str()?.strip_suffix("List")?.into());
+        let kind = list["kind"].as_str()?;
+        members.insert("kind".to_owned(), kind.strip_suffix("List").unwrap_or(kind).into());
         if let Some(api_version) = list.get("apiVersion") {
             members.insert("apiVersion".to_owned(), api_version.clone());
         }
@@ -109,7 +100,7 @@ fn completed(item: &Value, list: &Value) -> Option<Value> {
 }
 
 /// Whether no API server would take an object like this: it has no text for its kind or name, a text with a blank, or is a list
-/// inside a list. Or its name may be a number to YAML, whose value is lost: `263e7411` is infinite.
+/// inside a list.
 fn is_odd(object: &Value) -> bool {
     let is_text = |value: &Value| {
         value.as_str().is_some_and(|text| text.starts_with(char::is_alphabetic) && !text.contains(char::is_whitespace))
@@ -121,5 +112,5 @@ fn is_odd(object: &Value) -> bool {
         || !is_text(&metadata["name"])
         || !is_optional_text(metadata.get("namespace"))
         || !is_optional_text(object.get("apiVersion"))
-        || object["kind"].as_str().is_some_and(|kind| kind.ends_with("List"))
+        || object.get("items").is_some()
 }

@@ -228,8 +228,9 @@ pub enum Knowledge {
     MissingParts(Vec<String>),
     /// Of a release that an object names, or of a ClusterExtension. Whose records count is for the rules to say.
     Release(Vec<Located>),
-    /// Of a manifest: the document of an object, `None` where it has none.
-    Document(Option<Arc<Value>>),
+    /// Of a manifest: the document of an object, `None` where it has none. An error if the document, or one that may be it, cannot
+    /// be parsed.
+    Document(Result<Option<Arc<Value>>, String>),
     /// Of a scaled object: its marks, if it has any.
     Parent(Marks),
     /// Of a release: the HelmReleases that drive it. Of a namespace: those in it. The oldest first.
@@ -304,10 +305,11 @@ impl Answer {
             Knowledge::Workloads(workloads) => (0, workloads.len()),
             Knowledge::Bundles(bundles) => (0, bundles.as_ref().map_or(0, Vec::len)),
             Knowledge::MissingParts(names) => (0, names.len()),
-            Knowledge::Document(document) => {
-                (0, document.as_deref().map_or(0, |it| MANY_NODES - left_of(it, MANY_NODES)))
-            }
-            Knowledge::Parent(_) | Knowledge::Namespace { .. } | Knowledge::HelmReleasesOverLimit(_) => (0, 0),
+            Knowledge::Document(Ok(Some(document))) => (0, MANY_NODES - left_of(document, MANY_NODES)),
+            Knowledge::Document(_)
+            | Knowledge::Parent(_)
+            | Knowledge::Namespace { .. }
+            | Knowledge::HelmReleasesOverLimit(_) => (0, 0),
         };
         (bytes as u64 * TEXT_STEPS).saturating_add(items as u64 * ITEM_STEPS)
     }
@@ -362,7 +364,7 @@ mod tests {
 
     #[test]
     fn the_steps_of_a_document_grow_with_its_nodes_up_to_a_limit() {
-        let steps = |document: Value| Answer::Known(Knowledge::Document(Some(Arc::new(document)))).steps();
+        let steps = |document: Value| Answer::Known(Knowledge::Document(Ok(Some(Arc::new(document))))).steps();
         assert_eq!(steps(json!({"a": [1, {"b": 2}]})), 5 * ITEM_STEPS);
         let many = steps(Value::Array(vec![json!({"a": 1}); MANY_NODES]));
         assert_eq!(many, steps(Value::Array(vec![json!({"a": 1}); 4 * MANY_NODES])));

@@ -8,7 +8,7 @@ mod duration;
 mod history;
 mod kube_config;
 mod name;
-mod pattern;
+pub mod pattern;
 mod selector;
 mod spec;
 

@@ -2,6 +2,7 @@
 
 mod container;
 pub(crate) mod cursor;
+mod go_struct;
 mod null;
 mod patch;
 mod path;
@@ -10,6 +11,7 @@ mod redacted;
 mod seek;
 mod text;
 
+pub(crate) use go_struct::{GoStruct, is_key_of};
 pub(crate) use null::null_is_default;
 pub use patch::{Patch, PatchOperation};
 pub use path::{FieldPath, Segment};

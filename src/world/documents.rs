@@ -57,16 +57,23 @@ impl DocumentCache {
     }
 }
 
-/// Parses the document of an object in a manifest.
+/// Parses the document of an object in a manifest. The inner error names a document that nobody can parse, and nothing of its content.
 ///
 /// # Errors
-/// Names the document that cannot be parsed, and nothing of its content.
-pub(super) fn read(manifest: &str, object: &DocumentKey, effort: &Effort) -> Result<CachedDocument, String> {
-    let found = document(manifest, object, effort).map_err(|error| {
+/// It is more work than the review has left.
+pub(super) fn read(
+    manifest: &str,
+    object: &DocumentKey,
+    effort: &Effort,
+) -> Result<Result<CachedDocument, String>, String> {
+    let found = document(manifest, object, effort).map(|found| found.map(Arc::new)).map_err(|error| {
         let DocumentKey { kind, name, .. } = object;
         format!("the document of the {kind} {name} in the manifest cannot be parsed: {error}")
     });
-    Ok(found?.map(Arc::new))
+    match found {
+        Err(error) if effort.was_exceeded() => Err(error),
+        found => Ok(found),
+    }
 }
 
 /// The memory of a document, in bytes.

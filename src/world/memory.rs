@@ -437,7 +437,7 @@ mod tests {
             memory.look_up(&Query::Document { record, object }, &Effort::of_review())
         };
         let document = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "revision": 3});
-        let known = Answer::Known(Knowledge::Document(Some(document.into())));
+        let known = Answer::Known(Knowledge::Document(Ok(Some(document.into()))));
         assert_eq!(ask("sh.helm.release.v1.web.v3", "7"), known);
         assert_eq!(ask("sh.helm.release.v1.web.v3", ""), known);
         assert_eq!(ask("sh.helm.release.v1.web.v4", "7"), Answer::Absent);

@@ -27,10 +27,11 @@ const FLOORS: [&[&str]; 8] = [
 ];
 
 /// The order inside `engine/`: a room imports only what stands before it.
-const ENGINE: [&str; 25] = [
+const ENGINE: [&str; 26] = [
     "effort",
     "text",
     "json",
+    "yaml",
     "object",
     "severity",
     "olm",

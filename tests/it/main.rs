@@ -27,6 +27,7 @@ mod packaging;
 mod page;
 mod policies;
 mod proofs;
+mod readers;
 mod release;
 mod reload;
 mod replay;

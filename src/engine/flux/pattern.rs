@@ -9,7 +9,8 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ast::{
-    self, Ast, ClassSetItem, Flag, Flags, FlagsItemKind, GroupKind, RepetitionKind, RepetitionRange,
+    self, AssertionKind, Ast, ClassSetItem, Flag, Flags, FlagsItemKind, GroupKind, HexLiteralKind, Literal,
+    LiteralKind, RepetitionKind, RepetitionRange,
 };
 
 use crate::engine::effort::{Effort, OverBudget};
@@ -23,7 +24,7 @@ const MAX_PROGRAM_BYTES: usize = 1 << 16;
 /// The deepest nesting of groups.
 const MAX_NESTING: u32 = 50;
 
-/// The largest number in `{n,m}` that Go accepts.
+/// The largest number in `{n,m}` that Go accepts, times those of the repetitions around it.
 const MAX_REPETITIONS: u32 = 1_000;
 
 /// The steps to compile a byte of a pattern.
@@ -42,15 +43,20 @@ static COMPILED: LazyLock<Cache<Box<str>, Option<Regex>, PatternMemory>> =
 
 /// What a pattern says of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PatternMatch {
+pub enum PatternMatch {
+    /// The whole text.
     Matches,
+    /// Not the whole text.
     Differs,
     /// The pattern is over a limit, or no regular expression of Go. It matches nothing.
     Unusable,
 }
 
 /// Whether a text as a whole matches a pattern. An empty pattern matches everything.
-pub(super) fn matches(pattern: &str, text: &str, effort: &Effort) -> Result<PatternMatch, OverBudget> {
+///
+/// # Errors
+/// It is more work than the review has left.
+pub fn matches(pattern: &str, text: &str, effort: &Effort) -> Result<PatternMatch, OverBudget> {
     if pattern.is_empty() || (pattern == text && pattern.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
         return Ok(PatternMatch::Matches);
     }
@@ -77,7 +83,7 @@ fn compiled(pattern: &str) -> Option<Regex> {
 
 fn compile(pattern: &str) -> Option<Regex> {
     let tree = ast::parse::ParserBuilder::new().nest_limit(MAX_NESTING).build().parse(pattern).ok()?;
-    ast::visit(&tree, GoSyntax).ok()?;
+    ast::visit(&tree, GoSyntax { repetitions: Vec::new() }).ok()?;
     RegexBuilder::new(&format!("^(?:{pattern})$"))
         .unicode(false)
         .size_limit(MAX_PROGRAM_BYTES)
@@ -98,8 +104,11 @@ impl Weighter<Box<str>, Option<Regex>> for PatternMemory {
     }
 }
 
-/// Accepts the syntax that Go accepts too and that needs no Unicode.
-struct GoSyntax;
+/// Accepts the syntax that means the same to Go and needs no Unicode.
+struct GoSyntax {
+    /// How often what is inside of each repetition around this may be repeated at most.
+    repetitions: Vec<u32>,
+}
 
 /// A part of a pattern that Go does not accept, or that needs Unicode.
 struct Unsupported;
@@ -118,24 +127,67 @@ impl ast::Visitor for GoSyntax {
             Ast::Flags(set) => are_flags_of_go(&set.flags),
             Ast::Group(group) => match &group.kind {
                 GroupKind::NonCapturing(flags) => are_flags_of_go(flags),
-                GroupKind::CaptureIndex(_) | GroupKind::CaptureName { .. } => true,
+                GroupKind::CaptureIndex(_) => true,
+                GroupKind::CaptureName { name, .. } => {
+                    name.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+                }
             },
-            Ast::Repetition(repetition) => largest(&repetition.op.kind) <= MAX_REPETITIONS,
+            // `a**` is an error to Go.
+            Ast::Repetition(repetition) => {
+                let is_single = !matches!(*repetition.ast, Ast::Repetition(_));
+                is_single && self.enter_repetition(largest(&repetition.op.kind))
+            }
+            Ast::Assertion(assertion) => is_assertion_of_go(&assertion.kind),
+            Ast::Literal(literal) => is_literal_of_go(literal),
             _ => true,
         };
         if is_supported { Ok(()) } else { Err(Unsupported) }
+    }
+
+    fn visit_post(&mut self, ast: &Ast) -> Result<(), Unsupported> {
+        if matches!(ast, Ast::Repetition(_)) {
+            self.repetitions.pop();
+        }
+        Ok(())
     }
 
     fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), Unsupported> {
         match item {
             // Go reads `[` inside of a class as that character.
             ClassSetItem::Unicode(_) | ClassSetItem::Bracketed(_) => Err(Unsupported),
+            ClassSetItem::Literal(literal) if !is_literal_of_go(literal) => Err(Unsupported),
+            ClassSetItem::Range(range) if !is_literal_of_go(&range.start) || !is_literal_of_go(&range.end) => {
+                Err(Unsupported)
+            }
             _ => Ok(()),
         }
     }
 
     fn visit_class_set_binary_op_pre(&mut self, _: &ast::ClassSetBinaryOp) -> Result<(), Unsupported> {
         Err(Unsupported)
+    }
+}
+
+impl GoSyntax {
+    /// Enters a repetition, and returns whether Go accepts it there.
+    fn enter_repetition(&mut self, times: u32) -> bool {
+        let left = self.repetitions.last().copied().unwrap_or(MAX_REPETITIONS);
+        self.repetitions.push(left / times.max(1));
+        times <= left
+    }
+}
+
+/// Go has no `\<`, `\>` and `\b{start}`: they stand for these characters, and for a boundary with a text behind it.
+fn is_assertion_of_go(kind: &AssertionKind) -> bool {
+    use AssertionKind::{EndLine, EndText, NotWordBoundary, StartLine, StartText, WordBoundary};
+    matches!(kind, StartLine | EndLine | StartText | EndText | WordBoundary | NotWordBoundary)
+}
+
+/// Go has no `\u`.
+fn is_literal_of_go(literal: &Literal) -> bool {
+    match &literal.kind {
+        LiteralKind::HexFixed(kind) | LiteralKind::HexBrace(kind) => *kind == HexLiteralKind::X,
+        _ => true,
     }
 }
 
@@ -206,6 +258,13 @@ mod tests {
             "a{1001}",
             r"(\w{100}){100}",
             "web(",
+            "w**",
+            "(a{100}){11}",
+            r"\<web\>",
+            r"\b{start}web",
+            r"\u0077eb",
+            r"[\U00000077]eb",
+            "(?P<a.b>web)",
         ] {
             assert_eq!(found(pattern, "web"), PatternMatch::Unusable, "{pattern:.20}");
         }

@@ -5,6 +5,8 @@ mod documents;
 mod heading;
 mod hooks;
 mod key;
+mod lines;
+mod mentions;
 mod objects;
 mod outline;
 mod workloads;

@@ -2,7 +2,6 @@
 
 mod content;
 mod fingerprint;
-mod head;
 mod hooks;
 mod mapped;
 mod payload;
@@ -11,13 +10,14 @@ mod start;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::Revision;
 use super::manifest::{HookJob, hook_jobs};
 use crate::engine::effort::Effort;
-use crate::engine::json::{Text, first_at, redacted};
+use crate::engine::json::cursor::Cursor;
+use crate::engine::json::{GoStruct, Text, is_key_of, redacted};
 use crate::engine::olm;
 
 pub use content::{Difference, differences};
@@ -30,34 +30,59 @@ pub use start::chart_at_start;
 /// The head of a record's body. Fields of later Helm versions are skipped.
 ///
 /// Chart, config and manifest stay raw JSON: rules compare their bytes first.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Record<'b> {
+    #[serde(borrow)]
     pub name: Cow<'b, str>,
     pub version: Revision,
     /// The namespace of the release's objects, which may differ from that of the record.
+    #[serde(borrow, default)]
     pub namespace: Cow<'b, str>,
+    #[serde(borrow)]
     pub info: RecordInfo<'b>,
     /// The chart with its templates and default values.
+    #[serde(borrow)]
     chart: Option<&'b RawValue>,
     /// The values that the user gave.
+    #[serde(borrow)]
     config: Option<&'b RawValue>,
     /// The rendered objects without hooks, as one JSON string.
+    #[serde(borrow)]
     manifest: Option<&'b RawValue>,
     /// The rendered hooks.
+    #[serde(borrow)]
     hooks: Option<&'b RawValue>,
     /// Contains OLM's account of the bundle that the chart was generated from.
+    #[serde(borrow)]
     labels: Option<&'b RawValue>,
 }
 
+impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(GoStruct(deserializer))
+    }
+}
+
 /// `info` of a record.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(remote = "Self")]
 pub struct RecordInfo<'b> {
     /// Helm orders and judges by this status, not by the label.
+    #[serde(borrow)]
     pub status: Cow<'b, str>,
     /// The client's clock at the creation of this revision; never changes afterwards.
+    #[serde(borrow, default)]
     pub last_deployed: Cow<'b, str>,
     /// The description by the client.
+    #[serde(borrow, default)]
     pub description: Cow<'b, str>,
+}
+
+impl<'de: 'b, 'b> Deserialize<'de> for RecordInfo<'b> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(GoStruct(deserializer))
+    }
 }
 
 /// The steps to read a byte of a body.
@@ -75,7 +100,7 @@ pub(crate) fn truncated(text: &str) -> String {
 
 /// Name and version of a chart.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(remote = "Self", default)]
 pub struct ChartId<'b> {
     /// For example `ingress-nginx`.
     #[serde(borrow)]
@@ -83,6 +108,12 @@ pub struct ChartId<'b> {
     /// For example `4.11.2`.
     #[serde(borrow)]
     pub version: Cow<'b, str>,
+}
+
+impl<'de: 'b, 'b> Deserialize<'de> for ChartId<'b> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(GoStruct(deserializer))
+    }
 }
 
 impl ChartId<'_> {
@@ -105,11 +136,19 @@ impl<'b> Record<'b> {
     }
 
     /// The name and version of the chart, read without the megabytes of templates after them; empty if the record has
-    /// no chart.
+    /// no chart, or several metadata for Go.
     #[must_use]
     pub fn chart_id(&self) -> ChartId<'b> {
-        let metadata = |chart: &'b RawValue| first_at(chart.get(), &["metadata"]).ok()?;
-        self.chart.and_then(metadata).flatten().unwrap_or_default()
+        let mut members = Cursor::new(self.chart.map_or("", RawValue::get));
+        let mut found = None;
+        if members.expect_byte(b'{').is_some() {
+            while let Some(Some((key, value))) = members.next_member() {
+                if is_key_of("metadata", &key) && (key != "metadata" || found.replace(value).is_some()) {
+                    return ChartId::default();
+                }
+            }
+        }
+        found.and_then(|metadata| serde_json::from_str::<Option<ChartId<'b>>>(metadata).ok()?).unwrap_or_default()
     }
 
     /// `name-version` of the chart. If OLM generated a chart without a name, that of the bundle. `None` if neither has
@@ -189,6 +228,16 @@ mod tests {
     fn a_repeated_key_is_an_error() {
         let twice = BODY.replacen(r#""version":3"#, r#""version":3,"version":4"#, 1);
         assert!(matches!(Record::read(twice.as_bytes(), &Effort::of_review()), Err(DecodeError::Json(_))));
+    }
+
+    #[test]
+    fn a_key_that_go_takes_for_a_known_one_is_an_error() {
+        let body = |more: &str| format!(r#"{{"name":"a","version":1,"info":{{"status":"failed"{more}}}{more}}}"#);
+        assert!(Record::read(body(r#","later":1"#).as_bytes(), &Effort::of_review()).is_ok());
+        for key in ["Manifest", "VERSION", "hoo\\u212As", "ver\\u017Fion", "Status", "\\u017Ftatus"] {
+            let read = Record::read(body(&format!(r#","{key}":1"#)).as_bytes(), &Effort::of_review()).map(|_| ());
+            assert!(matches!(&read, Err(DecodeError::Json(why)) if why.contains("only in case")), "{key}: {read:?}");
+        }
     }
 
     #[test]

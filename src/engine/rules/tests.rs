@@ -6,6 +6,7 @@ mod deletion;
 mod doors;
 mod flux;
 mod freeze;
+mod go_readers;
 mod interrupted;
 mod model;
 mod names;

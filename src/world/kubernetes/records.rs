@@ -37,16 +37,16 @@ pub(crate) struct RecordSummary {
 
 impl Cluster {
     /// The document of an object in the manifest of one version of a record, or of the current one if the version is
-    /// unknown.
+    /// unknown. The inner error is that of a document that nobody can parse.
     pub(super) async fn document(
         &self,
         record: &RecordRef,
         object: &DocumentKey,
         payer: Payer<'_>,
-    ) -> Result<Option<Arc<Value>>, ManifestError> {
+    ) -> Result<Result<Option<Arc<Value>>, String>, ManifestError> {
         let state = RecordVersion::new(&record.uid, &record.resource_version);
         if let Some(found) = state.as_ref().and_then(|state| self.documents.get(state, object)) {
-            return Ok(found);
+            return Ok(Ok(found));
         }
         let load = self.load_manifest(record.storage, &record.namespace, &record.name, state.as_ref(), payer);
         let manifest = match &state {
@@ -57,7 +57,10 @@ impl Cluster {
         let mut grant = self.reserve(payer, payer.effort.most_trees_of(manifest.len())).await;
         let price = Price::of_steps(manifest.len() as u64 * FIND_STEPS);
         let found = self.work(payer, price, find).await.and_then(|found| found);
-        let found = found.map_err(ManifestError::Unavailable)?;
+        let found = match found.map_err(ManifestError::Unavailable)? {
+            Ok(found) => found,
+            Err(unreadable) => return Ok(Err(unreadable)),
+        };
         if let Some(document) = &found {
             grant.shrink(documents::weight(document));
             payer.holdings.keep(grant);
@@ -65,7 +68,7 @@ impl Cluster {
         if let Some(state) = state {
             self.documents.insert(state, object, found.clone());
         }
-        Ok(found)
+        Ok(Ok(found))
     }
 
     async fn load_manifest(

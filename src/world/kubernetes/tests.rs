@@ -278,10 +278,10 @@ async fn the_record_of_a_state_is_read_once_for_all_its_documents() {
     fake.put("/api/v1/namespaces/shop/secrets/sh.helm.release.v1.web.v3", record("shop", 3, None));
     fake.asked();
     let found = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "revision": 3});
-    let known = Answer::Known(Knowledge::Document(Some(found.into())));
+    let known = Answer::Known(Knowledge::Document(Ok(Some(found.into()))));
     assert_eq!(cluster.answer(&document("u", "7", "a")).await, known);
     assert_eq!(cluster.answer(&document("u", "7", "a")).await, known);
-    let other = Answer::Known(Knowledge::Document(None));
+    let other = Answer::Known(Knowledge::Document(Ok(None)));
     assert_eq!(cluster.answer(&document("u", "7", "b")).await, other);
     assert_eq!(fake.asked().len(), 1);
     let changed = cluster.answer(&document("u", "8", "a")).await;

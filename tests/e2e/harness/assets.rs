@@ -51,6 +51,18 @@ pub(crate) fn image_reader() -> &'static Path {
     built.as_ref().unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// The Go readers that Interlock must agree with: `tests/readers`. Built apart from the others, like the reader of images.
+#[allow(dead_code, reason = "for tests/it")]
+#[track_caller]
+pub(crate) fn go_readers() -> &'static Path {
+    static READERS: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = READERS.get_or_init(|| {
+        let (dir, _lock) = locked_dir()?;
+        build_module(&dir, "readers", "the readers of Go", "2 minutes on two cores the first time")
+    });
+    built.as_ref().unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// Another `interlock` than that of this build, for example a release build under tests of a debug build.
 const PROGRAM: &str = "INTERLOCK_E2E_PROGRAM";
 

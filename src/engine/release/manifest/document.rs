@@ -6,29 +6,47 @@ use memchr::memmem;
 use serde_json::Value;
 
 use super::key::DocumentKey;
+use super::mentions::may_mention;
 use super::objects::each_object;
 use crate::engine::effort::Effort;
 
-/// The document of an object; `None` if the manifest has none. Only this document is parsed.
+/// The document of an object; `None` if the manifest has none. Only this document is parsed. Of several documents of an object, Helm
+/// applies one after the other: their members count together, and each value of a later one in place of an earlier one.
 ///
 /// # Errors
 /// The document cannot be parsed, the manifest is longer than 8 MiB, or it is more work than the review has left.
 pub fn document(manifest: &str, wanted: &DocumentKey, effort: &Effort) -> Result<Option<Value>, String> {
-    let (name, kind) = (memmem::Finder::new(&wanted.name), memmem::Finder::new(&wanted.kind));
-    // A backslash may write any letter.
-    let mentions = |document: &str| {
-        let text = document.as_bytes();
-        name.find(text).is_some() && kind.find(text).is_some() || text.contains(&b'\\')
-    };
+    let words = [&wanted.name, &wanted.kind].map(memmem::Finder::new);
+    let mentions = |document: &str| may_mention(document, |text| words.iter().all(|word| word.find(text).is_some()));
     let mut found = None;
     each_object(manifest, effort, mentions, &mut |object| {
-        if !object.heading.is_of(wanted) {
-            return Ok(ControlFlow::Continue(()));
+        if object.heading.is_of(wanted) {
+            let document = object.parse(effort)?;
+            found = Some(match found.take() {
+                None => document,
+                Some(earlier) => laid_over(earlier, document),
+            });
         }
-        found = Some(object.parse(effort)?);
-        Ok(ControlFlow::Break(()))
+        Ok(ControlFlow::Continue(()))
     })?;
     Ok(found)
+}
+
+/// A value with the members of an earlier one that it does not have itself.
+fn laid_over(earlier: Value, later: Value) -> Value {
+    match (earlier, later) {
+        (Value::Object(mut members), Value::Object(later)) => {
+            for (name, value) in later {
+                let value = match members.remove(&name) {
+                    Some(earlier) => laid_over(earlier, value),
+                    None => value,
+                };
+                members.insert(name, value);
+            }
+            Value::Object(members)
+        }
+        (_, later) => later,
+    }
 }
 
 #[cfg(test)]
@@ -54,7 +72,7 @@ mod tests {
             apiVersion: apps/v1\n  metadata: {name: item}\n  spec: {replicas: 5}\n";
         assert_eq!(replicas(manifest, &wanted("web")), Some(3));
         assert_eq!(replicas(manifest, &DocumentKey { namespace: "db".into(), ..wanted("web") }), Some(2));
-        assert_eq!(replicas(manifest, &DocumentKey { namespace: String::new(), ..wanted("web") }), Some(2));
+        assert_eq!(replicas(manifest, &DocumentKey { namespace: String::new(), ..wanted("web") }), Some(3));
         assert_eq!(
             replicas(manifest, &DocumentKey { group: String::new(), kind: "Service".into(), ..wanted("web") }),
             Some(1)
@@ -147,12 +165,100 @@ mod tests {
         assert_eq!(replicas(manifest, &wanted("c")), None);
     }
 
+    /// What Go reads behind other line ends, in quotes and behind odd keys.
     #[test]
-    fn text_that_yaml_takes_for_infinity_stays_text() {
-        let manifest =
-            "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: 263e7411\n  labels:\n    sha: 263e7411\n";
-        let found = document(manifest, &wanted("263e7411"), &Effort::of_review()).unwrap().unwrap();
-        assert!(found["metadata"]["labels"]["sha"].is_string());
+    fn an_object_is_found_where_go_finds_it() {
+        let web = |end: &str| {
+            format!(
+                "apiVersion: apps/v1{end}kind: Deployment{end}metadata:{end}  name: web{end}spec: {{replicas: 1}}\n"
+            )
+        };
+        for (document, found) in [
+            (web("\u{85}"), true),
+            (web("\u{2028}"), true),
+            (web("\r\n"), true),
+            (format!("# x\u{85}{}", web("\n")), true),
+            (format!("x: \"\nkind: Secret\n\"\n{}", web("\n")), true),
+            (format!("{}x: \"\nkind: Secret\nmetadata: {{name: api}}\n\"\n", web("\n")), true),
+            (web("\n").replace("  name", "  namespace: null\n  name"), true),
+            (web("\n").replace("name: web", "name: !!binary d2Vi"), true),
+            (web("\n").replace("kind: Deployment", "kind: !!binary RGVwbG95bWVudA=="), true),
+            (web("\n").replace("kind", "!!binary a2luZA=="), true),
+            (web("\n") + "on: {0x10: y}\n", true),
+            (web("\n") + "when: !!timestamp 2001-01-01\n", true),
+            (web("\n") + "text: a\u{feff}b\n", true),
+            (web("\n") + &format!("deep: {}{}\n", "[".repeat(200), "]".repeat(200)), true),
+            (
+                format!(
+                    "kind: List\nitems:\n- kind: List\n  items:\n  - {{{}}}\n",
+                    web(", ").trim_end().replace("metadata:,   name: web", "metadata: {name: web}")
+                ),
+                true,
+            ),
+            // Go reads none of these as the object.
+            (format!("x: \"\n{}\"\nkind: A\nmetadata: {{name: a}}\n", web("\n")), false),
+            (web("\n") + "items: null\n", false),
+            (web("\n") + "---\n...\n" + &web("\n").replace("web", "a"), true),
+            ("kind: A\nmetadata: {name: a}\n...\n".to_owned() + &web("\n"), false),
+        ] {
+            assert_eq!(replicas(&document, &wanted("web")).is_some(), found, "{document}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_may_begin_as_json_and_go_on_as_yaml() {
+        let json = |name: &str| {
+            format!(
+                r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"{name}"}},"spec":{{"replicas":1}}}}"#
+            )
+        };
+        let yaml = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec: {replicas: 2}\n";
+        assert_eq!(replicas(&format!("{}\n---\n{yaml}", json("a")), &wanted("web")), Some(2));
+        assert_eq!(replicas(&format!("{}\n---\n{}", json("a"), json("web")), &wanted("web")), Some(1));
+        assert_eq!(
+            replicas(
+                &format!(
+                    "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 3}}}}\n---\n{yaml}"
+                ),
+                &wanted("web")
+            ),
+            Some(2)
+        );
+        let two = format!("{}{}\n---\n{yaml}", json("a"), json("b"));
+        assert!(
+            document(&two, &wanted("web"), &Effort::of_review()).is_err(),
+            "Go reads no YAML after two JSON documents"
+        );
+        assert!(document(&format!("a: b\n---x\n{yaml}"), &wanted("web"), &Effort::of_review()).is_err());
+    }
+
+    #[test]
+    fn several_documents_of_an_object_count_together() {
+        let document =
+            |spec: &str| format!("apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec: {spec}\n---\n");
+        let manifest = document("{replicas: 1, paused: true, list: [a, b]}") + &document("{replicas: 2, list: [c]}");
+        let found = super::document(&manifest, &wanted("web"), &Effort::of_review()).unwrap().unwrap();
+        assert_eq!(found["spec"], serde_json::json!({"replicas": 2, "paused": true, "list": ["c"]}));
+    }
+
+    #[test]
+    fn a_neighbour_costs_its_text_however_deep_it_is() {
+        let deep = format!(
+            "kind: A\nmetadata: {{name: a}}\n# web Deployment\nx: {}{}\n---\n",
+            "[".repeat(9_000),
+            "]".repeat(9_000)
+        );
+        let yaml = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec: {replicas: 2}\n";
+        assert_eq!(replicas(&format!("{deep}{yaml}"), &wanted("web")), Some(2));
+        let json = format!(r#"{{"kind":"A","x":{}{}}}"#, "[".repeat(9_000), "]".repeat(9_000));
+        assert_eq!(replicas(&format!("{json}\n---\n{yaml}"), &wanted("web")), Some(2));
+    }
+
+    #[test]
+    fn of_equal_keys_in_json_the_last_counts() {
+        let manifest = r#"{"kind":"A","apiVersion":"apps/v1","metadata":{"name":"a","name":"b"},"metadata":{"name":"web"},
+            "kind":"Deployment","Kind":"B","spec":{"replicas":3}}"#;
+        assert_eq!(replicas(manifest, &wanted("web")), Some(3));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::documents::position;
 use super::objects::each_object;
 use crate::engine::effort::Effort;
-use crate::engine::json::null_is_default;
+use crate::engine::json::{GoStruct, null_is_default};
 
 /// The steps to parse a byte of the list of hooks.
 const HOOK_STEPS: u64 = 4;
@@ -21,7 +21,7 @@ pub struct HookJob {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(remote = "Self", default)]
 struct Hook<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
     name: Cow<'a, str>,
@@ -29,6 +29,12 @@ struct Hook<'a> {
     kind: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "null_is_default")]
     manifest: Cow<'a, str>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Hook<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(GoStruct(deserializer))
+    }
 }
 
 /// The Jobs among the hooks in the JSON of a record's `hooks`. `namespace` is that of hooks without one. A Job with a

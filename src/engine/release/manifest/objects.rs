@@ -1,17 +1,17 @@
-//! The objects of a manifest, found by their headings. No document is parsed to find another one.
+//! The objects of a manifest, found by their headings as kubectl's resource builder finds them. No document is parsed to find another one.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use super::documents::{check_length, is_json, parse_json, parse_yaml, position, yaml_documents};
+use super::documents::{Document, Manifest, parse_json};
 use super::heading::{Heading, Names};
+use super::lines::heading_from_lines;
 use super::outline::{ItemPlace, NoOutline, OutlinedObject, outline};
-use crate::engine::effort::{Effort, OverBudget};
-use crate::engine::json::cursor::Cursor;
+use crate::engine::effort::Effort;
+use crate::engine::json::cursor::{Cursor, unquoted};
+use crate::engine::yaml;
 
 /// The steps to find the heading in the lines of a YAML document, for each byte.
 const LINE_STEPS: u64 = 2;
@@ -23,7 +23,7 @@ const JSON_SCAN_STEPS: u64 = 4;
 const JSON_OBJECT_STEPS: u64 = 400;
 
 /// The deepest nesting of lists of objects.
-const MAX_LIST_DEPTH: usize = 8;
+pub(super) const MAX_LIST_DEPTH: usize = 8;
 
 /// An object of a manifest.
 pub(super) struct FoundObject<'m> {
@@ -49,7 +49,7 @@ impl FoundObject<'_> {
     /// The position of the problem, or it is more work than the review has left.
     pub(super) fn parse(self, effort: &Effort) -> Result<Value, String> {
         let mut value = match self.text {
-            ObjectText::Yaml(text) => parse_yaml(text, effort)?,
+            ObjectText::Yaml(text) => yaml::parse(text, effort)?,
             ObjectText::YamlItem { document, place } => parse_item(document, place, effort)?,
             ObjectText::Json(text) => parse_json(text, effort)?,
             ObjectText::Parsed(value) => value,
@@ -58,8 +58,8 @@ impl FoundObject<'_> {
         if let Value::Object(members) = &mut value {
             let Heading { api_version, kind, .. } = self.heading;
             for (name, text) in [("apiVersion", api_version), ("kind", kind)] {
-                if !text.is_empty() {
-                    members.entry(name).or_insert_with(|| text.into());
+                if !text.is_empty() && !members.get(name).is_some_and(Value::is_string) {
+                    members.insert(name.to_owned(), text.into());
                 }
             }
         }
@@ -67,45 +67,51 @@ impl FoundObject<'_> {
     }
 }
 
-/// Parses an item of a list alone. Together with the list only if it may refer to an anchor outside.
+/// Parses an item of a list alone. Together with the list only if what is before it may count: an anchor, a directive, or where go-yaml's
+/// buffer begins, if it has a byte order mark.
 fn parse_item(document: &str, place: ItemPlace, effort: &Effort) -> Result<Value, String> {
     let text = document.get(place.text).unwrap_or_default();
-    let alone = parse_yaml(&format!("{}{text}", " ".repeat(place.indent)), effort);
-    if alone.is_ok() || !text.contains('*') {
-        return alone;
+    let has_directive = document.starts_with('%') || document.contains("\n%");
+    if !text.contains('*') && !has_directive && !document.contains('\u{feff}') {
+        return yaml::parse(&format!("{}{text}", " ".repeat(place.indent)), effort);
     }
-    let mut list = parse_yaml(document, effort)?;
-    Ok(list.get_mut("items").and_then(|items| items.get_mut(place.index)).map(Value::take).unwrap_or_default())
+    let mut value = yaml::parse(document, effort)?;
+    for index in place.path {
+        value = value.get_mut("items").and_then(|items| items.get_mut(index)).map(Value::take).unwrap_or_default();
+    }
+    Ok(value)
 }
 
 /// Receives the objects of a manifest, until it has seen enough.
-type Visit<'v, 'm> = &'v mut dyn FnMut(FoundObject<'m>) -> Result<ControlFlow<()>, String>;
+type Visit<'v> = &'v mut dyn FnMut(FoundObject<'_>) -> Result<ControlFlow<()>, String>;
 
-/// Visits the objects of a manifest in order. The items of a list count one by one, in place of the list. Of a YAML manifest
-/// only the documents whose text `is_wanted` accepts.
+/// Visits the objects of a manifest in order. The items of a list count one by one, in place of the list. Of YAML only the
+/// documents whose text `is_wanted` accepts.
 ///
 /// # Errors
 /// The manifest is longer than 8 MiB, the heading of a document cannot be read, or it is more work than the review has left.
-pub(super) fn each_object<'m>(
-    manifest: &'m str,
+pub(super) fn each_object(
+    manifest: &str,
     effort: &Effort,
     is_wanted: impl Fn(&str) -> bool,
-    visit: Visit<'_, 'm>,
+    visit: Visit<'_>,
 ) -> Result<(), String> {
-    check_length(manifest, effort)?;
-    if is_json(manifest) {
-        effort.take_text(manifest, JSON_SCAN_STEPS)?;
-        for document in serde_json::Deserializer::from_str(manifest).into_iter::<&RawValue>() {
-            let document = document.map_err(|error| position(&error))?.get();
-            if json_object(document, None, effort, visit, 0)?.is_break() {
-                break;
-            }
-        }
-        return Ok(());
+    let manifest = Manifest::of(manifest, effort)?;
+    if manifest.is_json() {
+        effort.take(manifest.len() as u64 * JSON_SCAN_STEPS)?;
     }
-    for document in yaml_documents(manifest) {
-        effort.take_text(document, LINE_STEPS)?;
-        if is_wanted(document) && yaml_object(document, effort, visit)?.is_break() {
+    for document in manifest.documents() {
+        let seen = match document? {
+            Document::Json(document) => json_object(document, None, effort, visit, 0)?,
+            Document::Yaml(document) => {
+                effort.take_text(document, LINE_STEPS)?;
+                if !is_wanted(document) {
+                    continue;
+                }
+                yaml_object(document, effort, visit)?
+            }
+        };
+        if seen.is_break() {
             break;
         }
     }
@@ -127,68 +133,101 @@ pub fn objects(manifest: &str, effort: &Effort) -> Result<Vec<Value>, String> {
     Ok(found)
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct JsonHeading<'m> {
-    #[serde(borrow)]
-    api_version: Cow<'m, str>,
-    #[serde(borrow)]
-    kind: Cow<'m, str>,
-    #[serde(borrow)]
-    metadata: Option<JsonNames<'m>>,
-    #[serde(borrow)]
-    items: Option<&'m RawValue>,
+/// The heading of a JSON object, and its `items`. Of several members of a name the last one counts.
+fn json_heading(document: &str) -> Result<(Heading<'_>, Option<&str>), String> {
+    let (mut heading, mut items) = (Heading::default(), None);
+    each_member(document, |key, value| {
+        match key {
+            "apiVersion" => heading.api_version = json_text(value)?.unwrap_or_default(),
+            "kind" => heading.kind = json_text(value)?.unwrap_or_default(),
+            "metadata" => heading.names = json_names(value)?,
+            "items" => items = Some(value),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok((heading, items))
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct JsonNames<'m> {
-    #[serde(borrow)]
-    name: Option<Cow<'m, str>>,
-    #[serde(borrow)]
-    namespace: Option<Cow<'m, str>>,
+fn json_names(metadata: &str) -> Result<Names<'_>, String> {
+    let mut names = Names::default();
+    each_member(metadata, |key, value| {
+        match key {
+            "name" => names.name = json_text(value)?,
+            "namespace" => names.namespace = json_text(value)?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(names)
 }
 
-fn json_object<'m>(
-    document: &'m str,
-    list: Option<&Heading<'m>>,
+/// Visits the members of an object. Another value has none.
+fn each_member<'m>(text: &'m str, mut visit: impl FnMut(&str, &'m str) -> Result<(), String>) -> Result<(), String> {
+    let mut cursor = Cursor::new(text);
+    if cursor.expect_byte(b'{').is_none() {
+        return Ok(());
+    }
+    while let Some((key, value)) = cursor.next_member().ok_or("a key cannot be read")? {
+        visit(&key, value)?;
+    }
+    Ok(())
+}
+
+/// The text of a value; `None` for one that is no text.
+fn json_text(value: &str) -> Result<Option<Cow<'_, str>>, String> {
+    if !value.starts_with('"') {
+        return Ok(None);
+    }
+    unquoted(value).map(Some).ok_or_else(|| "a name cannot be read".to_owned())
+}
+
+fn json_object(
+    document: &str,
+    list: Option<&Heading<'_>>,
     effort: &Effort,
-    visit: Visit<'_, 'm>,
+    visit: Visit<'_>,
     depth: usize,
 ) -> Result<ControlFlow<()>, String> {
     effort.take(JSON_OBJECT_STEPS)?;
-    let JsonHeading { api_version, kind, metadata, items } =
-        serde_json::from_str(document).map_err(|error| position(&error))?;
-    let JsonNames { name, namespace } = metadata.unwrap_or_default();
-    let mut heading = Heading { api_version, kind, names: Names { name, namespace } };
+    let (mut heading, items) = json_heading(document)?;
     if let Some(list) = list {
         heading.complete_from(list);
     }
-    let mut items = Cursor::new(items.map_or("", RawValue::get));
-    if !heading.is_list() || depth == MAX_LIST_DEPTH || items.expect_byte(b'[').is_none() {
+    let Some(items) = items.filter(|items| items.starts_with('[') || depth == 0 && *items == "null") else {
         return visit(FoundObject { heading, text: ObjectText::Json(document) });
+    };
+    check_depth(depth)?;
+    let mut items = Cursor::new(items);
+    if items.expect_byte(b'[').is_none() {
+        return Ok(ControlFlow::Continue(()));
     }
     // A hostile list has millions of items: they are not gathered.
     while items.has_next(b']') == Some(true) {
         let Some(item) = items.skip_value() else { break };
-        if item.starts_with('{') && json_object(item, Some(&heading), effort, visit, depth + 1)?.is_break() {
+        let list = Some(&heading).filter(|_| depth == 0);
+        if item.starts_with('{') && json_object(item, list, effort, visit, depth + 1)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
     Ok(ControlFlow::Continue(()))
 }
 
-fn yaml_object<'m>(document: &'m str, effort: &Effort, visit: Visit<'_, 'm>) -> Result<ControlFlow<()>, String> {
-    if let Some(heading) = Heading::from_lines(document).filter(|heading| !heading.is_list()) {
+fn check_depth(depth: usize) -> Result<(), String> {
+    if depth < MAX_LIST_DEPTH {
+        return Ok(());
+    }
+    Err(format!("lists are nested deeper than {MAX_LIST_DEPTH} levels"))
+}
+
+fn yaml_object(document: &str, effort: &Effort, visit: Visit<'_>) -> Result<ControlFlow<()>, String> {
+    if let Some(heading) = heading_from_lines(document) {
         return visit(FoundObject { heading, text: ObjectText::Yaml(document) });
     }
     let outlined = match outline(document, effort) {
         Ok(outlined) => outlined,
-        Err(NoOutline::Merged) => return parsed_object(parse_yaml(document, effort)?, None, visit, 0),
-        Err(NoOutline::OverBudget) => return Err(OverBudget.into()),
-        Err(NoOutline::Malformed { line, column }) => {
-            return Err(format!("line {line}, column {column} of a document"));
-        }
+        Err(NoOutline::Aliased) => return parsed_object(yaml::parse(document, effort)?, None, visit, 0),
+        Err(NoOutline::Unreadable(why)) => return Err(why),
     };
     for OutlinedObject { heading, item } in outlined {
         let text = match item {
@@ -203,10 +242,10 @@ fn yaml_object<'m>(document: &'m str, effort: &Effort, visit: Visit<'_, 'm>) -> 
 }
 
 /// Visits the objects of a document that had to be parsed.
-fn parsed_object<'m>(
+fn parsed_object(
     mut value: Value,
-    list: Option<&Heading<'m>>,
-    visit: Visit<'_, 'm>,
+    list: Option<&Heading<'_>>,
+    visit: Visit<'_>,
     depth: usize,
 ) -> Result<ControlFlow<()>, String> {
     let text = |value: &Value| Cow::Owned(value.as_str().unwrap_or_default().to_owned());
@@ -216,12 +255,15 @@ fn parsed_object<'m>(
     if let Some(list) = list {
         heading.complete_from(list);
     }
-    let items = value.get_mut("items").filter(|_| heading.is_list() && depth < MAX_LIST_DEPTH).map(Value::take);
-    let Some(Value::Array(items)) = items else {
-        return visit(FoundObject { heading, text: ObjectText::Parsed(value) });
+    let items = match value.get_mut("items") {
+        Some(Value::Array(items)) => std::mem::take(items),
+        Some(Value::Null) if depth == 0 => Vec::new(),
+        _ => return visit(FoundObject { heading, text: ObjectText::Parsed(value) }),
     };
-    for item in items {
-        if parsed_object(item, Some(&heading), visit, depth + 1)?.is_break() {
+    check_depth(depth)?;
+    for item in items.into_iter().filter(Value::is_object) {
+        let list = Some(&heading).filter(|_| depth == 0);
+        if parsed_object(item, list, visit, depth + 1)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
@@ -240,7 +282,7 @@ mod tests {
     #[test]
     fn objects_are_found_in_documents_and_in_lists() {
         let yaml = "---\n# Source: a\nkind: A\nmetadata: {name: one}\n---\n# nothing\n---\nkind: List\nitems:\n\
-                    - {kind: B, metadata: {name: two}}\n- {kind: C, metadata: {name: three}, items: [1]}\n---\nkind: D\n";
+                    - {kind: B, metadata: {name: two}}\n- {kind: C, metadata: {name: three}, items: {a: 1}}\n---\nkind: D\n";
         assert_eq!(names(yaml), ["A one", "B two", "C three"]);
         let json =
             r#"{"kind":"A","metadata":{"name":"one"}} {"kind":"BList","items":[{"kind":"B","metadata":{"name":"b"}}]}"#;

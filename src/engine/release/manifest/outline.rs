@@ -1,25 +1,23 @@
 //! The outline of a YAML document that is not written like those of charts: which objects it names and where they are.
 //!
 //! Only a parser can read such a document, but its events suffice. Aliases are looked up and never expanded, so the work is
-//! proportional to the text.
+//! proportional to the text, however deep it is nested.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use granit_parser::{Event, Parser, Span, StrInput};
-
 use super::heading::{Heading, Names};
+use super::objects::MAX_LIST_DEPTH;
 use crate::engine::effort::{Effort, OverBudget};
+use crate::engine::yaml::{Event, Malformed, Parser, Resolved, Scalar, Span};
 
-/// The steps to scan a byte of YAML.
-const SCAN_STEPS: u64 = 60;
+/// The steps to scan a byte of YAML, and those of a part of it, however short it is.
+const SCAN_STEPS: u64 = 30;
+const PART_STEPS: u64 = 150;
 
 /// The longest text that a name can be, in bytes.
 const MAX_NAME_BYTES: usize = 256;
-
-/// The key whose value is merged into the mapping around it.
-const MERGE_KEY: &str = "<<";
 
 /// An object that a document names.
 pub(super) struct OutlinedObject<'d> {
@@ -29,8 +27,10 @@ pub(super) struct OutlinedObject<'d> {
 }
 
 /// The place of an item of a list.
+#[derive(Clone)]
 pub(super) struct ItemPlace {
-    pub(super) index: usize,
+    /// Its index, behind those of the lists around it.
+    pub(super) path: Vec<usize>,
     pub(super) text: Range<usize>,
     /// How far its first line is indented: it follows a dash.
     pub(super) indent: usize,
@@ -38,185 +38,252 @@ pub(super) struct ItemPlace {
 
 /// Why there is no outline.
 pub(super) enum NoOutline {
-    /// The text is not YAML.
-    Malformed { line: usize, column: usize },
-    /// It is more work than the review has left.
-    OverBudget,
-    /// A merge key may name the object, or an alias may be one: only a parser that expands aliases can tell.
-    Merged,
+    /// Go cannot read the text.
+    Unreadable(String),
+    /// A merge key or an alias may name an object, or be one: only a parser that expands aliases can tell.
+    Aliased,
 }
 
 impl From<OverBudget> for NoOutline {
-    fn from(_: OverBudget) -> Self {
-        Self::OverBudget
+    fn from(over: OverBudget) -> Self {
+        Self::Unreadable(over.into())
+    }
+}
+
+impl From<Malformed> for NoOutline {
+    fn from(at: Malformed) -> Self {
+        Self::Unreadable(at.into())
     }
 }
 
 /// The objects that a document names. The items of a list count one by one, in place of the list.
 pub(super) fn outline<'d>(document: &'d str, effort: &Effort) -> Result<Vec<OutlinedObject<'d>>, NoOutline> {
-    let mut reader = Reader {
-        // A comment is no node.
-        events: Parser::new_from_str_with_options(document, granit_parser::options! { emit_comments: false }),
-        effort,
-        scanned: 0,
-        anchors: HashMap::new(),
-        found: Vec::new(),
-        end: document.len(),
-    };
+    let parser = Parser::of(document)?;
+    let mut reader = Reader { parser, effort, scanned: 0, anchors: HashMap::new(), found: Vec::new() };
     loop {
         match reader.next()? {
-            (Event::MappingStart(..), _) => reader.object(None)?,
-            (Event::StreamEnd, _) => return Ok(reader.found),
-            _ => {}
+            (Event::MappingStart { .. }, _) => reader.object(None, None)?,
+            (Event::End, _) => return Ok(reader.found),
+            (event, _) => _ = reader.node(event)?,
         }
     }
 }
 
 struct Reader<'d, 'e> {
-    events: Parser<'d, StrInput<'d>>,
+    parser: Parser<'d>,
     effort: &'e Effort,
     /// The bytes that were paid for.
     scanned: usize,
-    anchors: HashMap<usize, Node<'d>>,
+    anchors: HashMap<&'d str, Node<'d>>,
     found: Vec<OutlinedObject<'d>>,
-    end: usize,
 }
 
 /// A node, as far as it can be a part of a heading.
 #[derive(Clone)]
 enum Node<'d> {
     Text(Cow<'d, str>),
-    Mapping {
-        names: Names<'d>,
-        /// Whether a merge key adds members.
-        is_merged: bool,
-    },
+    Null,
+    MergeKey,
+    /// An alias of something else than a short text.
+    Alias,
     Other,
+}
+
+impl<'d> Node<'d> {
+    fn of(scalar: Scalar<'d>) -> Result<Self, NoOutline> {
+        if scalar.is_merge_key() {
+            return Ok(Self::MergeKey);
+        }
+        match scalar.resolve() {
+            Some(Resolved::Text(text)) => Ok(Self::Text(text)),
+            Some(Resolved::Null) => Ok(Self::Null),
+            Some(_) => Ok(Self::Other),
+            None => Err(NoOutline::Unreadable("a value is not what its tag says".to_owned())),
+        }
+    }
+
+    /// The text of a field that names an object.
+    fn into_text(self) -> Result<Option<Cow<'d, str>>, NoOutline> {
+        match self {
+            Self::Text(text) => Ok(Some(text)),
+            Self::Alias => Err(NoOutline::Aliased),
+            // `<<` is only a key.
+            Self::MergeKey => Ok(Some(Cow::Borrowed("<<"))),
+            Self::Null | Self::Other => Ok(None),
+        }
+    }
 }
 
 impl<'d> Reader<'d, '_> {
     fn next(&mut self) -> Result<(Event<'d>, Span), NoOutline> {
-        match self.events.next_event() {
-            Some(Ok((event, span))) => {
-                let at = span.end.byte_offset().unwrap_or(self.end).max(self.scanned);
-                self.effort.take((at - self.scanned) as u64 * SCAN_STEPS + SCAN_STEPS)?;
-                self.scanned = at;
-                Ok((event, span))
-            }
-            Some(Err(error)) => {
-                let at = error.marker();
-                Err(NoOutline::Malformed { line: at.line(), column: at.col() + 1 })
-            }
-            // The parser ends every node that it begins, or reports an error.
-            None => Err(NoOutline::Malformed { line: 0, column: 0 }),
-        }
+        let (event, span) = self.parser.next_event()?;
+        let at = span.bytes.end.max(self.scanned);
+        self.effort.take((at - self.scanned) as u64 * SCAN_STEPS + PART_STEPS)?;
+        self.scanned = at;
+        Ok((event, span))
     }
 
-    /// Reads a mapping that may be an object, whose start was read. `item` is its index and start if it is in a list.
-    fn object(&mut self, item: Option<(usize, Span)>) -> Result<(), NoOutline> {
+    /// Reads a mapping that may be an object, whose start was read. `place` is that of an item of a list, and `list` the object
+    /// that a list is, if it may say what its items are.
+    fn object(&mut self, place: Option<&ItemPlace>, start: Option<Span>) -> Result<(), NoOutline> {
         let before = self.found.len();
-        let mut heading = Heading::default();
+        let (mut heading, mut is_list) = (Heading::default(), false);
         loop {
             let (event, end) = self.next()?;
-            if matches!(event, Event::MappingEnd) {
-                if heading.is_list() && self.found.len() > before {
-                    self.found[before..].iter_mut().for_each(|item| item.heading.complete_from(&heading));
-                } else {
-                    self.found.truncate(before);
-                    let item = item.map(|(index, start)| self.place(index, &start, &end));
+            if event == Event::MappingEnd {
+                if !is_list {
+                    let item = place.map(|place| completed(place, start.as_ref(), &end));
                     self.found.push(OutlinedObject { heading, item });
+                } else if place.is_none() {
+                    let items = self.found[before..].iter_mut();
+                    let direct = items.filter(|item| item.item.as_ref().is_some_and(|item| item.path.len() == 1));
+                    direct.for_each(|item| item.heading.complete_from(&heading));
                 }
                 return Ok(());
             }
-            let key = self.node(event)?;
+            let key = match self.node(event)? {
+                Node::MergeKey | Node::Alias => return Err(NoOutline::Aliased),
+                Node::Text(key) => key,
+                Node::Null | Node::Other => Cow::Borrowed(""),
+            };
             let (event, _) = self.next()?;
-            match (&key, event) {
-                (Node::Text(key), event) if item.is_none() && key == "items" => {
+            match key.as_ref() {
+                "items" => {
                     // The last of several counts.
                     self.found.truncate(before);
-                    match event {
-                        Event::SequenceStart(..) => self.items()?,
-                        Event::Alias(_) => return Err(NoOutline::Merged),
-                        event => _ = self.node(event)?,
-                    }
+                    is_list = self.items(event, place)?;
                 }
-                (Node::Text(key), event) => match (key.as_ref(), self.node(event)?) {
-                    (MERGE_KEY, _) => return Err(NoOutline::Merged),
-                    ("metadata", Node::Mapping { is_merged: true, .. }) => return Err(NoOutline::Merged),
-                    ("metadata", Node::Mapping { names, .. }) => heading.names = names,
-                    ("apiVersion", Node::Text(text)) => heading.api_version = text,
-                    ("kind", Node::Text(text)) => heading.kind = text,
-                    _ => {}
-                },
-                (_, event) => _ = self.node(event)?,
+                "metadata" => heading.names = self.names(event)?,
+                "apiVersion" => heading.api_version = self.node(event)?.into_text()?.unwrap_or_default(),
+                "kind" => heading.kind = self.node(event)?.into_text()?.unwrap_or_default(),
+                _ => _ = self.node(event)?,
             }
         }
     }
 
-    /// The items of a list, whose start was read.
-    fn items(&mut self) -> Result<(), NoOutline> {
-        let mut index = 0;
-        loop {
+    /// Reads the value of `items`, whose first event was read, and returns whether the object is a list. Go takes an object at the top for
+    /// an empty list if this is null.
+    fn items(&mut self, event: Event<'d>, place: Option<&ItemPlace>) -> Result<bool, NoOutline> {
+        let path = place.map(|place| place.path.as_slice()).unwrap_or_default();
+        if !matches!(event, Event::SequenceStart { .. }) {
+            return match self.node(event)? {
+                Node::Alias => Err(NoOutline::Aliased),
+                node => Ok(matches!(node, Node::Null) && path.is_empty()),
+            };
+        }
+        if path.len() == MAX_LIST_DEPTH {
+            return Err(NoOutline::Unreadable(format!("lists are nested deeper than {MAX_LIST_DEPTH} levels")));
+        }
+        for index in 0.. {
             match self.next()? {
-                (Event::SequenceEnd, _) => return Ok(()),
-                (Event::MappingStart(..), start) => self.object(Some((index, start)))?,
-                (Event::Alias(_), _) => return Err(NoOutline::Merged),
+                (Event::SequenceEnd, _) => break,
+                (Event::MappingStart { .. }, start) => {
+                    let path = path.iter().copied().chain([index]).collect();
+                    let place = ItemPlace { path, text: 0..0, indent: start.column };
+                    self.object(Some(&place), Some(start))?;
+                }
+                (Event::Alias(_), _) => return Err(NoOutline::Aliased),
                 (event, _) => _ = self.node(event)?,
             }
-            index += 1;
         }
+        Ok(true)
     }
 
-    fn place(&self, index: usize, start: &Span, end: &Span) -> ItemPlace {
-        let until = end.end.byte_offset().unwrap_or(self.end);
-        let text = start.start.byte_offset().unwrap_or_default().min(until)..until;
-        ItemPlace { index, text, indent: start.start.col() }
+    /// Reads the value of `metadata`, whose first event was read.
+    fn names(&mut self, event: Event<'d>) -> Result<Names<'d>, NoOutline> {
+        let mut names = Names::default();
+        if !matches!(event, Event::MappingStart { .. }) {
+            return match self.node(event)? {
+                Node::Alias => Err(NoOutline::Aliased),
+                _ => Ok(names),
+            };
+        }
+        self.note(&event);
+        loop {
+            let (event, _) = self.next()?;
+            if event == Event::MappingEnd {
+                return Ok(names);
+            }
+            let key = match self.node(event)? {
+                Node::MergeKey | Node::Alias => return Err(NoOutline::Aliased),
+                Node::Text(key) => key,
+                Node::Null | Node::Other => Cow::Borrowed(""),
+            };
+            let (event, _) = self.next()?;
+            let value = self.node(event)?;
+            match key.as_ref() {
+                "name" => names.name = value.into_text()?,
+                "namespace" => names.namespace = value.into_text()?,
+                _ => {}
+            }
+        }
     }
 
     /// Reads the node that begins with an event.
     fn node(&mut self, event: Event<'d>) -> Result<Node<'d>, NoOutline> {
-        let (anchor, node) = match event {
-            Event::Scalar(text, _, anchor, _) => (anchor, Node::Text(text)),
-            Event::Alias(anchor) => return Ok(self.anchors.get(&anchor).cloned().unwrap_or(Node::Other)),
-            Event::SequenceStart(_, anchor, _) => {
-                loop {
-                    let (event, _) = self.next()?;
-                    if matches!(event, Event::SequenceEnd) {
-                        break;
-                    }
-                    self.node(event)?;
+        match event {
+            Event::Alias(name) => self.alias(name),
+            Event::Scalar { scalar, anchor } => {
+                let node = Node::of(scalar)?;
+                if let Some(anchor) = anchor {
+                    self.anchors.insert(anchor, shared(&node));
                 }
-                (anchor, Node::Other)
+                Ok(node)
             }
-            Event::MappingStart(_, anchor, _) => (anchor, self.mapping()?),
-            _ => return Ok(Node::Other),
-        };
-        let is_short = !matches!(&node, Node::Text(text) if text.len() > MAX_NAME_BYTES);
-        if anchor != 0 && is_short {
-            self.anchors.insert(anchor, node.clone());
+            event => {
+                self.note(&event);
+                self.skip_collection()?;
+                Ok(Node::Other)
+            }
         }
-        Ok(node)
     }
 
-    /// A mapping that may be `metadata`, whose start was read.
-    fn mapping(&mut self) -> Result<Node<'d>, NoOutline> {
-        let (mut names, mut is_merged) = (Names::default(), false);
-        loop {
+    /// Skips a collection, whose start was read.
+    fn skip_collection(&mut self) -> Result<(), NoOutline> {
+        let mut depth = 1_usize;
+        while depth > 0 {
             let (event, _) = self.next()?;
-            if matches!(event, Event::MappingEnd) {
-                return Ok(Node::Mapping { names, is_merged });
-            }
-            let key = self.node(event)?;
-            let (event, _) = self.next()?;
-            let value = self.node(event)?;
-            if let Node::Text(key) = key {
-                match (key.as_ref(), value) {
-                    (MERGE_KEY, _) => is_merged = true,
-                    ("name", Node::Text(text)) => names.name = Some(text),
-                    ("namespace", Node::Text(text)) => names.namespace = Some(text),
-                    _ => {}
+            match event {
+                Event::SequenceStart { .. } | Event::MappingStart { .. } => {
+                    self.note(&event);
+                    depth += 1;
                 }
+                Event::SequenceEnd | Event::MappingEnd => depth -= 1,
+                // The parser ends every collection that it begins, or reports an error.
+                Event::End => return Ok(()),
+                event => _ = self.node(event)?,
             }
         }
+        Ok(())
     }
+
+    fn alias(&self, name: &str) -> Result<Node<'d>, NoOutline> {
+        let unknown = || NoOutline::Unreadable("a document has an alias without an anchor".to_owned());
+        match self.anchors.get(name).ok_or_else(unknown)? {
+            node @ (Node::Text(_) | Node::Null) => Ok(node.clone()),
+            _ => Ok(Node::Alias),
+        }
+    }
+
+    /// Notes the anchor of a collection.
+    fn note(&mut self, event: &Event<'d>) {
+        if let Event::SequenceStart { anchor: Some(anchor) } | Event::MappingStart { anchor: Some(anchor) } = event {
+            self.anchors.insert(anchor, Node::Other);
+        }
+    }
+}
+
+/// What an alias of a node can be in a heading.
+fn shared<'d>(node: &Node<'d>) -> Node<'d> {
+    match node {
+        Node::Text(text) if text.len() <= MAX_NAME_BYTES => node.clone(),
+        Node::Null => Node::Null,
+        _ => Node::Other,
+    }
+}
+
+/// The place of an item, once its end is known.
+fn completed(place: &ItemPlace, start: Option<&Span>, end: &Span) -> ItemPlace {
+    let start = start.map(|start| start.bytes.start).unwrap_or_default();
+    ItemPlace { text: start.min(end.bytes.end)..end.bytes.end, ..place.clone() }
 }

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use memchr::memmem;
 
+use super::mentions::may_mention;
 use super::objects::each_object;
 use crate::engine::effort::Effort;
 
@@ -52,7 +53,8 @@ const WORKLOAD_STEPS: u64 = 2_000;
 /// than the review has left.
 pub fn workloads(manifest: &str, namespace: &str, effort: &Effort) -> Result<Vec<WorkloadRef>, String> {
     let kinds = WorkloadKind::ALL.map(|kind| memmem::Finder::new(kind.as_str()));
-    let may_be_workload = |document: &str| kinds.iter().any(|kind| kind.find(document.as_bytes()).is_some());
+    let may_be_workload =
+        |document: &str| may_mention(document, |text| kinds.iter().any(|kind| kind.find(text).is_some()));
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     each_object(manifest, effort, may_be_workload, &mut |object| {
         let heading = &object.heading;
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn repeated_keys_are_accepted_as_helm_does() {
-        let manifest = "kind: Deployment\nmetadata:\n  name: a\n  labels: {x: y}\n  labels: {x: z}\n---\nkind: List\nitems: # Deployment\n---\nkind: Other\nmetadata:\nspec: [Deployment\n";
+        let manifest = "kind: Deployment\nmetadata:\n  name: a\n  labels: {x: y}\n  labels: {x: z}\n---\nkind: List\nitems: # Deployment\n---\nkind: Other\nmetadata:\nspec: [\n";
         assert_eq!(names(manifest), ["Deployment shop/a"]);
     }
 

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::Record;
 use crate::engine::effort::Effort;
-use crate::engine::json::null_is_default;
+use crate::engine::json::{GoStruct, null_is_default};
 
 /// The steps to parse and hash a byte of the hooks.
 const HOOK_STEPS: u64 = 8;
@@ -44,6 +44,7 @@ struct LastRun {
 }
 
 #[derive(Deserialize)]
+#[serde(remote = "Self")]
 struct Hook<'b> {
     #[serde(borrow, default, deserialize_with = "null_is_default")]
     name: Cow<'b, str>,
@@ -62,6 +63,12 @@ struct Hook<'b> {
     delete_policies: Option<&'b RawValue>,
     #[serde(borrow, default)]
     last_run: Option<&'b RawValue>,
+}
+
+impl<'de: 'b, 'b> Deserialize<'de> for Hook<'b> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(GoStruct(deserializer))
+    }
 }
 
 impl Hook<'_> {
@@ -201,6 +208,18 @@ mod tests {
             let after = hooks(&[other]);
             assert!(!read(&before).run_the_same(&read(&after)), "{after}");
             assert_ne!(read(&before).digest(), read(&after).digest());
+        }
+    }
+
+    /// Go takes each of these keys for a known one, and the next `helm uninstall` would run what it says.
+    #[test]
+    fn hooks_with_keys_that_only_go_knows_are_not_read() {
+        let stored = hooks(&[hook("a", "test", "x", r#","later":1"#)]);
+        assert!(serde_json::from_str::<Hooks>(&stored).is_ok());
+        for key in ["Manifest", "MANIFEST", "manife\\u017ft", "manifeſt", "Events", "Kind", "\u{212a}ind", "manifest"]
+        {
+            let odd = hooks(&[hook("a", "test", "x", &format!(r#","{key}":"evil""#))]);
+            assert!(serde_json::from_str::<Hooks>(&odd).is_err(), "{odd}");
         }
     }
 

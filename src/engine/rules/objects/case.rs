@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use jiff::Timestamp;
 
+use super::declared_fields::{Declaration, LostFields};
 use super::holding::{Holding, declaring_record, holding};
 use crate::engine::evidence::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
 use crate::engine::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
@@ -55,6 +56,8 @@ pub(crate) struct OwnershipConflict {
     pub(crate) declaring: Option<DeclaringRelease>,
     /// An exception of the HelmRelease that excepts nothing, because it cannot be used.
     pub(crate) unusable_exception: Option<String>,
+    /// Why nobody can read what the chart declares of the object, so that all of it counts as declared.
+    pub(crate) unreadable: Option<String>,
 }
 
 /// The record that says what a release declares, and of which objects.
@@ -175,6 +178,7 @@ impl<'a> ObjectCase<'a> {
                     in_flight: false,
                     declaring: None,
                     unusable_exception: None,
+                    unreadable: None,
                 }))
             }
         }
@@ -232,7 +236,7 @@ impl<'a> ObjectCase<'a> {
         if judged_as == JudgedAs::Write && !may_go_on && self.is_flux_at_work(flux_release, uninstalls_over)? {
             return Ok(None);
         }
-        let Some(fields) = lost? else {
+        let Some(LostFields { fields, unreadable }) = lost? else {
             return Ok(None);
         };
         // The Helm records of an extension that has migrated are out of date.
@@ -261,6 +265,7 @@ impl<'a> ObjectCase<'a> {
                 marks: marks.clone(),
             }),
             unusable_exception: None,
+            unreadable,
         }))
     }
 
@@ -289,7 +294,7 @@ impl<'a> ObjectCase<'a> {
         let Some(record) = declaring(located) else {
             return Ok(false);
         };
-        Ok(self.document(record, target_namespace.clone())?.is_some())
+        Ok(matches!(self.declaration(record, target_namespace.clone())?, Declaration::Document(_)))
     }
 
     fn marks(&self, freshness: Freshness) -> Result<Option<&Marks>, Undecided> {

@@ -6,13 +6,35 @@ use super::case::ObjectCase;
 use crate::engine::evidence::{Knowledge, Query, RecordRef};
 use crate::engine::facts::{EditedObject, ManagedWrite, ObjectChange};
 use crate::engine::json::FieldPath;
-use crate::engine::managed::{Declared, Marks, declared_by, is_custom_resource, touched};
+use crate::engine::managed::{Declared, Delta, Marks, declared_by, is_custom_resource, touched};
 use crate::engine::policy::{ScalableResource, ignored_fields};
 use crate::engine::release::manifest::DocumentKey;
 use crate::engine::rules::undecided::{Undecided, lookup};
 
 /// The fields that people may edit nevertheless.
 type Excepted<'e> = &'e dyn Fn(&FieldPath) -> bool;
+
+/// The most fields that are named of an object whose document nobody can read.
+const MAX_FIELDS: usize = 100;
+
+/// What a record declares of an object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Declaration<'d> {
+    /// Its manifest has no document of the object.
+    Nothing,
+    Document(&'d Value),
+    /// Nobody can read the document, for this reason. A chart opens nothing by that: all of the object counts as declared.
+    Unreadable(&'d str),
+}
+
+/// What a request takes from a release.
+#[derive(Debug)]
+pub(crate) struct LostFields {
+    /// Empty if the object is deleted.
+    pub(crate) fields: Vec<FieldPath>,
+    /// Why nobody can read the document of the object, if that is why.
+    pub(crate) unreadable: Option<String>,
+}
 
 impl ObjectCase<'_> {
     /// The declared fields that change, none of them if the object is deleted. `None` if no declared field changes, and if the object
@@ -22,20 +44,50 @@ impl ObjectCase<'_> {
         marks: &Marks,
         record: RecordRef,
         default_namespace: String,
-    ) -> Result<Option<Vec<FieldPath>>, Undecided> {
-        let document = self.document(record, default_namespace);
-        match (&self.write.change, document) {
+    ) -> Result<Option<LostFields>, Undecided> {
+        let readable = |fields| LostFields { fields, unreadable: None };
+        match (&self.write.change, self.declaration(record, default_namespace)) {
             (_, Err(Undecided::Ask(query))) => Err(Undecided::Ask(query)),
-            (_, Ok(None)) => Ok(None),
-            (_, Ok(Some(document))) => Ok(self.changed_in_manifest(marks, document, &|_| false)),
+            (_, Ok(Declaration::Nothing)) => Ok(None),
+            (_, Ok(Declaration::Document(document))) => {
+                Ok(self.changed_in_manifest(marks, document, &|_| false).map(readable))
+            }
+            (_, Ok(Declaration::Unreadable(why))) => {
+                Ok(self.changed_at_all().map(|fields| LostFields { fields, unreadable: Some(why.to_owned()) }))
+            }
             // managedFields show a part: the fields that the release owns, it has declared.
             (ObjectChange::Edited { sides, .. }, Err(unavailable)) => {
                 match lost(self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false)) {
                     None => Err(unavailable),
-                    fields => Ok(fields),
+                    fields => Ok(fields.map(readable)),
                 }
             }
             (ObjectChange::Deleted { .. } | ObjectChange::Scaled { .. }, Err(unavailable)) => Err(unavailable),
+        }
+    }
+
+    /// The fields that change, declared or not; none of them if the object is deleted. `None` if no field changes.
+    fn changed_at_all(&self) -> Option<Vec<FieldPath>> {
+        let ManagedWrite { kind, namespace, name, .. } = self.write;
+        match &self.write.change {
+            ObjectChange::Deleted { .. } => Some(Vec::new()),
+            ObjectChange::Edited { sides, .. } => {
+                let is_ignored = ignored_fields(&self.policy.ignore, kind, namespace, name);
+                let changed = sides.delta.iter().flat_map(Delta::changed_values).map(|changed| changed.path);
+                let counts = |field: &FieldPath| {
+                    let pointer = field.pointer();
+                    !is_ignored(&pointer) && pointer.first().is_none_or(|first| first.decoded() != "status")
+                };
+                let mut fields: Vec<_> = changed.filter(counts).take(MAX_FIELDS).collect();
+                if sides.clears_managed_fields() {
+                    fields.push(FieldPath::of(["metadata", "managedFields"]));
+                }
+                lost(fields)
+            }
+            ObjectChange::Scaled { .. } => {
+                let field = self.scalable_resource().map(replicas_field);
+                field.map(|field| vec![field])
+            }
         }
     }
 
@@ -57,8 +109,12 @@ impl ObjectCase<'_> {
         }
     }
 
-    /// The document of the object in a record; `None` if it has none. `default_namespace` is that of documents without one.
-    pub(crate) fn document(&self, record: RecordRef, default_namespace: String) -> Result<Option<&Value>, Undecided> {
+    /// What a record declares of the object. `default_namespace` is that of documents without one.
+    pub(crate) fn declaration(
+        &self,
+        record: RecordRef,
+        default_namespace: String,
+    ) -> Result<Declaration<'_>, Undecided> {
         let object = DocumentKey {
             group: self.write.group().to_owned(),
             kind: self.kind().to_owned(),
@@ -67,7 +123,9 @@ impl ObjectCase<'_> {
             default_namespace,
         };
         match lookup(self.evidence, Query::Document { record, object })? {
-            Some(Knowledge::Document(document)) => Ok(document.as_deref()),
+            Some(Knowledge::Document(Ok(None))) => Ok(Declaration::Nothing),
+            Some(Knowledge::Document(Ok(Some(document)))) => Ok(Declaration::Document(document)),
+            Some(Knowledge::Document(Err(why))) => Ok(Declaration::Unreadable(why)),
             _ => Err(Undecided::Unavailable("its record was deleted in the meantime".to_owned())),
         }
     }
@@ -136,6 +194,10 @@ fn lost(fields: Vec<FieldPath>) -> Option<Vec<FieldPath>> {
 /// The declared field that a scaling changes.
 fn scaled_field(scalable: &ScalableResource, document: &Value, new: i64) -> Option<FieldPath> {
     let declared = scalable.replicas.resolve(document).ok().filter(|declared| !declared.is_null())?;
+    (declared.as_i64() != Some(new)).then(|| replicas_field(scalable))
+}
+
+fn replicas_field(scalable: &ScalableResource) -> FieldPath {
     let tokens: Vec<_> = scalable.replicas.tokens().map(|token| token.decoded().into_owned()).collect();
-    (declared.as_i64() != Some(new)).then(|| FieldPath::of(tokens.iter().map(String::as_str)))
+    FieldPath::of(tokens.iter().map(String::as_str))
 }

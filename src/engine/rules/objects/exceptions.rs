@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::case::{DeclaringRelease, ObjectCase, OwnershipConflict};
+use super::declared_fields::Declaration;
 use crate::engine::flux::{DeclaredObject, Driver, IgnoredFields};
 use crate::engine::json::FieldPath;
 use crate::engine::managed::{Mark, Marks};
@@ -39,7 +40,8 @@ impl ObjectCase<'_> {
         if drivers.is_empty() {
             return whole;
         }
-        let Ok(Some(document)) = self.document(declaring.record.clone(), declaring.target_namespace.clone()) else {
+        let declaration = self.declaration(declaring.record.clone(), declaring.target_namespace.clone());
+        let Ok(Declaration::Document(document)) = declaration else {
             return whole;
         };
         let ignored = drivers.iter().map(|driver| {

@@ -1,6 +1,7 @@
 //! The rule `manual-delete`.
 
 use super::case::{ObjectCase, OwnershipConflict};
+use super::manual_edit::everything;
 use crate::engine::facts::ObjectChange;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -31,8 +32,9 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     let Some(conflict) = case.conflict()? else {
         return Ok(None);
     };
-    let OwnershipConflict { owner, declarer, through, release, .. } = conflict;
-    let sentence = format!("{} is managed by {owner}, and declared by {declarer}.", case.subject());
+    let OwnershipConflict { owner, declarer, through, release, unreadable, .. } = conflict;
+    let why = unreadable.as_deref().map(|why| format!(": {}", everything(why))).unwrap_or_default();
+    let sentence = format!("{} is managed by {owner}, and declared by {declarer}{why}.", case.subject());
     let way_out = format!("Remove it through {through}, or ask for a ReleaseOverride.");
     let refusal = Refusal::new(sentence, way_out).about(release.clone());
     case.unless_suspended(conflict, refusal).map(Some)

@@ -80,5 +80,12 @@ pub(crate) fn declared(conflict: &OwnershipConflict) -> String {
         (cleared, "shows who has written which field, and would be cleared".to_owned()),
     ];
     let told = told.into_iter().filter(|(named, _)| !named.is_empty());
-    told.map(|(named, what)| format!("{} {what}", fields(&named, MAX_ENUMERATED))).collect::<Vec<_>>().join("; ")
+    let mut told: Vec<_> = told.map(|(named, what)| format!("{} {what}", fields(&named, MAX_ENUMERATED))).collect();
+    told.extend(conflict.unreadable.as_deref().map(everything));
+    told.join("; ")
+}
+
+/// Why all of an object counts as declared.
+pub(crate) fn everything(unreadable: &str) -> String {
+    format!("{unreadable}, so all of it counts as declared")
 }

@@ -8,6 +8,7 @@ use crate::engine::managed::{Marks, Owner};
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::engine::rules::check::Checked;
 use crate::engine::rules::objects::case::{ObjectCase, declaring};
+use crate::engine::rules::objects::declared_fields::Declaration;
 use crate::engine::rules::undecided::{Undecided, is_migrated};
 
 /// How an object leaves its release.
@@ -92,12 +93,15 @@ fn protected(
     let Some(record) = declaring(located).filter(|_| may_be_installed) else {
         return Ok(None);
     };
-    let Some(document) = case.document(record, target_namespace.clone())? else {
-        return Ok(None);
-    };
-    // A chart may declare owners.
-    if departure == Departure::AddedOwner && document.pointer("/metadata/ownerReferences").is_some() {
-        return Ok(None);
+    match case.declaration(record, target_namespace.clone())? {
+        Declaration::Nothing => return Ok(None),
+        // A chart may declare owners.
+        Declaration::Document(document) if departure == Departure::AddedOwner => {
+            if document.pointer("/metadata/ownerReferences").is_some() {
+                return Ok(None);
+            }
+        }
+        Declaration::Document(_) | Declaration::Unreadable(_) => {}
     }
     let at_home = ReleaseAtHome::new(*storage, ReleaseRef::new(namespace, name), Some(target_namespace));
     let Some(protection) = at_home.protection(case.policy, case.evidence)? else {

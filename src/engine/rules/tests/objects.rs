@@ -425,7 +425,7 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
         let (name, knowledge) = match query {
             Query::Release { freshness: Freshness::Cached, .. } => ("cache", Knowledge::Release(located.clone())),
             Query::Release { freshness: Freshness::Live, .. } => ("live", Knowledge::Release(located.clone())),
-            Query::Document { .. } => ("document", Knowledge::Document(Some(document.clone()))),
+            Query::Document { .. } => ("document", Knowledge::Document(Ok(Some(document.clone())))),
             Query::Overrides { freshness: Freshness::Cached, .. } => {
                 ("known overrides", Knowledge::Overrides(Vec::new()))
             }
