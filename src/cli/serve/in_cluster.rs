@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use arc_swap::ArcSwap;
-use kube::Config;
+use kube::{Client, Config};
 use tokio::time::sleep;
 
 use super::arguments::Arguments;
@@ -76,8 +76,7 @@ pub(super) fn in_cluster(
     let refusals = arguments.page.then(Arc::default);
     let page =
         refusals.clone().map(|refusals| OverviewPage::new(world.clone(), judge.policies(), clock.clone(), refusals));
-    let peers = Arc::<KnownPeers>::default();
-    tokio::spawn(callers::follow(clients.reviews.clone(), arguments.namespace.clone(), peers.clone()));
+    let peers = known_peers(clients.reviews.clone(), arguments.namespace.clone());
     let candidate = Candidate {
         client: clients.reviews,
         for_scans: clients.reports,
@@ -98,6 +97,13 @@ pub(super) fn in_cluster(
     let webhook = Webhook::new(judge, reporter).with_clock(clock);
     let background = Background { watches, candidacy: candidate.stand(), events };
     Ok(Running { webhook, certificates, page, peers, background: Some(background) })
+}
+
+/// Who carries the calls of the API server, followed in a task.
+fn known_peers(client: Client, namespace: String) -> Arc<KnownPeers> {
+    let peers = Arc::<KnownPeers>::default();
+    tokio::spawn(callers::follow(client, namespace, peers.clone()));
+    peers
 }
 
 async fn count_overrides(

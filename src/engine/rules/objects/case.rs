@@ -244,11 +244,7 @@ impl<'a> ObjectCase<'a> {
             return Ok(None);
         }
         if matches!(holding, Holding::Unknown(_)) {
-            let status = entry.status;
-            return Err(Undecided::Unclear {
-                why: format!("its release is {status}, and the user who holds it is not known"),
-                way_out: "Wait until the operation ends.",
-            });
+            return Err(of_unknown_holder(entry));
         }
         let release = ReleaseRef::new(namespace, name);
         Ok(Some(OwnershipConflict {
@@ -400,6 +396,15 @@ fn require_consistent(marks: &Marks) -> Result<(), Undecided> {
             why: format!("its {mark} is missing or contradicts its other ownership marks"),
             way_out: "Correct it, or remove the other marks too.",
         }),
+    }
+}
+
+/// What an object is undecided for whose release somebody holds, nobody knows who.
+fn of_unknown_holder(entry: &Entry) -> Undecided {
+    let status = entry.status;
+    Undecided::Unclear {
+        why: format!("its release is {status}, and the user who holds it is not known"),
+        way_out: "Wait until the operation ends.",
     }
 }
 
