@@ -21,16 +21,16 @@ fn of_strangers(plane: &Plane) -> u64 {
 #[test]
 fn the_api_server_is_known_by_the_nonce_that_it_brings() {
     // This API server publishes no address of its own.
-    let plane = Plane::shared();
+    let plane = Plane::shipped("callers").unwrap();
     plane.define("manifests/base/releaseoverrides.yaml");
-    let namespace = Namespace::new(plane, "callers");
+    let namespace = Namespace::new(&plane, "callers");
     let chart = Chart::new("demo");
     let alice = namespace.helm(HelmVersion::V4, Driver::Secret, "alice");
     alice.ok(&["install", "demo", chart.path()]);
     eventually(SOON, "no review of an upgrade comes from a stranger", || {
-        let before = of_strangers(plane);
+        let before = of_strangers(&plane);
         alice.ok(&["upgrade", "demo", chart.path()]);
-        match of_strangers(plane) - before {
+        match of_strangers(&plane) - before {
             0 => Ok(()),
             count => Err(format!("{count} came from strangers")),
         }

@@ -73,6 +73,7 @@ const REMARKS: &[&str] = &[
     r": Flux does nothing for a suspended HelmRelease",
     r"Sveltos does, and writes new ones for each try",
     r"Sveltos retries within a minute",
+    r"The status of ClusterSummary \S+ has the details",
 ];
 
 /// A condition or a purpose begins another way, and so does the word.
