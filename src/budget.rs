@@ -86,10 +86,10 @@ impl Budget {
         self.memory.grant(flow, bytes).await
     }
 
-    /// Whether a flow has steps that run or wait.
+    /// Whether a flow has steps that run or wait, or holds or awaits memory.
     #[must_use]
-    pub fn has_steps_of(&self, flow: Flow<'_>) -> bool {
-        self.cores.has_steps_of(flow)
+    pub fn is_busy_with(&self, flow: Flow<'_>) -> bool {
+        self.cores.has_steps_of(flow) || self.memory.has_claims_of(flow)
     }
 
     /// A budget without cores, in which so many steps may wait.

@@ -157,10 +157,11 @@ impl Judge {
         }
     }
 
-    /// Why a body of so many bytes has no answer although its time is over. A step that outlives the deadline still runs.
+    /// Why a body of so many bytes has no answer although its time is over. A step that outlives the deadline still runs, and what is
+    /// expensive holds or awaits memory.
     #[must_use]
     pub fn out_of_time(&self, head: &Request<'_>, body_bytes: usize, peer: Peer) -> Unjudged {
-        let is_due = self.shared.has_steps_of(Flow::of(peer, &head.user_info.username));
+        let is_due = self.shared.is_busy_with(Flow::of(peer, &head.user_info.username));
         if is_due || body_bytes > ORDINARY_BYTES { Unjudged::Busy } else { Unjudged::Late }
     }
 

@@ -137,6 +137,12 @@ impl Memory {
             && (!claim.is_of_strangers || is_within(ledger.of_strangers, ledger.share_of_strangers(self.total)))
     }
 
+    /// Whether a flow holds bytes, or waits for some.
+    pub(super) fn has_claims_of(&self, flow: Flow<'_>) -> bool {
+        let (flow, ledger) = (self.flows.hash_one(flow), self.lock());
+        ledger.held.contains_key(&flow) || ledger.waiting.iter().any(|waiting| waiting.claim.flow == flow)
+    }
+
     fn give_back(self: &Arc<Self>, claim: Claim) {
         let mut ledger = self.lock();
         ledger.give_back(claim);

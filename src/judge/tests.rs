@@ -147,5 +147,8 @@ async fn whose_step_does_not_end_is_refused() {
         }
         assert_eq!(judge.out_of_time(&review.request.head(), 1, Peer::Known), why, "{user}");
         assert_eq!(judge.out_of_time(&review.request.head(), ORDINARY_BYTES + 1, Peer::Known), Unjudged::Busy);
+        drop(step);
+        let _held = budget.grant(Flow::of(Peer::Known, user), 1).await;
+        assert_eq!(judge.out_of_time(&review.request.head(), 1, Peer::Known), why, "{user}");
     }
 }
