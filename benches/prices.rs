@@ -97,45 +97,31 @@ fn records() -> Vec<Reader> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(inflated.as_bytes()).unwrap();
     let payload = Payload::join([STANDARD.encode(gzip.finish().unwrap())].iter().map(String::as_str)).unwrap();
-    let values = |last: &str| format!(r#"{{"a":[{}{last}]}}"#, "{},".repeat(2 << 20));
-    let numbers = |last: &str| format!(r#"{{"a":[{}{last}]}}"#, "1.5,".repeat(2 << 20));
-    let keys = |last: &str| {
-        let members: String = (0..400_000).map(|key| format!(r#""k{key}":{key},"#)).collect();
-        format!("{{{members}{last}}}")
-    };
-    let pairs = [("tiny maps", values as fn(&str) -> String), ("numbers", numbers), ("keys", keys)];
-    let compared = pairs.into_iter().map(|(what, text)| {
-        let ends = if what == "keys" {
-            [r#""x":1,"y":2"#, r#""y":2,"x":1"#]
-        } else {
-            [r#"{"x":1,"y":2}"#, r#"{"y":2,"x":1}"#]
-        };
-        let [old, new] = ends.map(|end| record(&text(end), "", "[]"));
-        let name: &'static str = match what {
-            "tiny maps" => "values that differ in form, tiny maps",
-            "numbers" => "values that differ in form, numbers",
-            _ => "values that differ in form, keys",
-        };
-        reader(name, move |effort| {
-            let (old, new) = (read(&old), read(&new));
-            black_box(differences(&old, &new, effort));
-        })
-    });
-    let escaped = |last: &str| record("{}", &format!("{}{last}", "\u{1}".repeat(2 << 20)), "[]");
-    let [old, new] = ["a", "b"].map(escaped);
+    let lists = |item: &str, last: [&str; 2]| last.map(|last| format!(r#"{{"a":[{}{last}]}}"#, item.repeat(2 << 20)));
+    let ends = [r#"{"x":1,"y":2}"#, r#"{"y":2,"x":1}"#];
+    let members: String = (0..400_000).map(|key| format!(r#""k{key}":{key},"#)).collect();
+    let keys = [r#""x":1,"y":2"#, r#""y":2,"x":1"#].map(|last| format!("{{{members}{last}}}"));
+    let escaped = ["a", "b"].map(|last| record("{}", &format!("{}{last}", "\u{1}".repeat(2 << 20)), "[]"));
     let (body, one, other) = (inflated.clone(), inflated.clone(), inflated.replace("a: b", "a: c"));
-    let mut all = vec![
+    vec![
         reader("inflate a record", move |effort| _ = black_box(payload.inflate(effort))),
         reader("read a record", move |effort| _ = black_box(Record::read(body.as_bytes(), effort).is_ok())),
-        reader("compare manifests, escaped", move |effort| {
-            black_box(differences(&read(&old), &read(&new), effort));
-        }),
+        compared("compare manifests, escaped", escaped),
         reader("whether one is a copy with other API versions", move |effort| {
             black_box(is_mapped_copy(&read(&one), &read(&other), effort));
         }),
-    ];
-    all.extend(compared);
-    all
+        compared("values that differ in form, tiny maps", with_values(&lists("{},", ends))),
+        compared("values that differ in form, numbers", with_values(&lists("1.5,", ends))),
+        compared("values that differ in form, keys", with_values(&keys)),
+    ]
+}
+
+fn with_values(values: &[String; 2]) -> [String; 2] {
+    values.each_ref().map(|values| record(values, "", "[]"))
+}
+
+fn compared(name: &'static str, [old, new]: [String; 2]) -> Reader {
+    reader(name, move |effort| _ = black_box(differences(&read(&old), &read(&new), effort)))
 }
 
 /// The record in a body, read with an effort of its own.

@@ -3,6 +3,7 @@
 mod cores;
 mod flow;
 mod memory;
+mod strangers;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +14,7 @@ pub(crate) use cores::beside_the_network;
 pub use cores::{Busy, Price};
 pub use flow::{Flow, Peer};
 pub use memory::Grant;
+pub(crate) use strangers::StrangersShare;
 
 use cores::Cores;
 use memory::Memory;

@@ -1,7 +1,6 @@
 //! Whose review it is, as far as reviews share turns and memory.
 
-/// The prefix of the names of service accounts, which their namespace follows.
-const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+use crate::engine::object::account_namespace;
 
 /// Who sends a review, as far as its connection shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,22 +16,28 @@ pub enum Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow<'u> {
     peer: Peer,
-    name: &'u str,
+    owner: FlowOwner<'u>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum FlowOwner<'u> {
+    /// All service accounts of a namespace.
+    Namespace(&'u str),
+    User(&'u str),
+    Interlock,
 }
 
 impl<'u> Flow<'u> {
     /// The flow of the reviews of a user.
     #[must_use]
     pub fn of(peer: Peer, user: &'u str) -> Self {
-        let namespace = user.strip_prefix(SERVICE_ACCOUNT).and_then(|account| account.split_once(':'));
-        let name = namespace.map_or(user, |(namespace, _)| &user[..SERVICE_ACCOUNT.len() + namespace.len()]);
-        Self { peer, name }
+        Self { peer, owner: account_namespace(user).map_or(FlowOwner::User(user), FlowOwner::Namespace) }
     }
 
     /// The flow of what Interlock reads by itself, and of what it reads from the API server.
     #[must_use]
     pub fn own() -> Self {
-        Self { peer: Peer::Known, name: "" }
+        Self { peer: Peer::Known, owner: FlowOwner::Interlock }
     }
 
     pub(super) fn is_of_strangers(self) -> bool {
@@ -41,7 +46,7 @@ impl<'u> Flow<'u> {
 
     /// Whether it shows that the API server calls.
     pub(super) fn is_called(self) -> bool {
-        self.peer == Peer::Known && self != Self::own()
+        self.peer == Peer::Known && self.owner != FlowOwner::Interlock
     }
 
     /// Whether its steps give way to those of reviews from the API server, as those of strangers do.
@@ -62,6 +67,6 @@ mod tests {
         assert_ne!(of("alice"), of("bob"));
         assert_ne!(of("alice"), Flow::of(Peer::Stranger, "alice"));
         // No service account has such a name.
-        assert_eq!(of("system:serviceaccount:shop").name, "system:serviceaccount:shop");
+        assert_eq!(of("system:serviceaccount:shop").owner, FlowOwner::User("system:serviceaccount:shop"));
     }
 }

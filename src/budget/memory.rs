@@ -6,24 +6,17 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use super::flow::Flow;
+use super::strangers::StrangersShare;
 
 /// The largest request that the reserve serves, in bytes: a body of a record of 64 KiB seldom takes more.
 const SMALL_BYTES: usize = 1 << 20;
 
 /// One part in so many of the memory is kept for small requests.
 const RESERVED: usize = 12;
-
-/// One part in so many of the memory is what strangers get together while the API server calls.
-const OF_STRANGERS: usize = 4;
-
-/// How long after a call the API server still counts as calling.
-const CALLS_FOR: Duration = Duration::from_secs(30);
 
 /// Bytes that flows take and give back.
 #[derive(Debug)]
@@ -39,8 +32,7 @@ struct Ledger {
     /// What each flow holds; none that holds nothing.
     held: HashMap<u64, usize>,
     of_strangers: usize,
-    /// When a known peer asked last.
-    known_asked: Option<Instant>,
+    strangers_share: StrangersShare,
     /// In the order of their arrival.
     waiting: Vec<Waiting>,
 }
@@ -69,9 +61,14 @@ pub struct Grant {
 
 impl Memory {
     pub(super) fn new(total: usize) -> Arc<Self> {
-        let (held, waiting) = (HashMap::new(), Vec::new());
-        let ledger = Mutex::new(Ledger { free: total, held, of_strangers: 0, known_asked: None, waiting });
-        Arc::new(Self { total, ledger, flows: RandomState::new() })
+        let ledger = Ledger {
+            free: total,
+            held: HashMap::new(),
+            of_strangers: 0,
+            strangers_share: StrangersShare::default(),
+            waiting: Vec::new(),
+        };
+        Arc::new(Self { total, ledger: Mutex::new(ledger), flows: RandomState::new() })
     }
 
     /// Waits until so many bytes are free for a flow, and takes them. One flow gets at most two thirds of all; a request for more
@@ -88,19 +85,19 @@ impl Memory {
         let is_of_strangers = flow.is_of_strangers();
         let mut ledger = self.lock();
         if flow.is_called() {
-            ledger.known_asked = Some(Instant::now());
+            ledger.strangers_share.api_server_calls();
         }
-        let most = self.most(ledger.share_of_strangers(self.total), is_of_strangers);
+        let of_strangers = if is_of_strangers { ledger.strangers_share.of(self.total) } else { self.total };
+        let most = self.share().min(of_strangers);
         let claim = Claim { flow: self.flows.hash_one(flow), is_of_strangers, bytes: bytes.min(most) };
         ledger.waiting.push(Waiting { claim, go });
         self.serve(ledger);
         granted
     }
 
-    /// The most bytes that one claim can get.
-    fn most(&self, share_of_strangers: usize, is_of_strangers: bool) -> usize {
-        let share = self.total / 3 * 2;
-        if is_of_strangers { share.min(share_of_strangers) } else { share }
+    /// The most bytes that one flow can hold.
+    fn share(&self) -> usize {
+        self.total / 3 * 2
     }
 
     /// Grants what fits, the least first.
@@ -128,13 +125,9 @@ impl Memory {
 
     fn fits(&self, ledger: &Ledger, claim: Claim) -> bool {
         let reserve = if claim.bytes <= SMALL_BYTES { 0 } else { self.total / RESERVED };
-        let share = self.total / 3 * 2;
-        let with = |held: usize| held + claim.bytes;
-        // Who holds nothing must be able to go on.
-        let is_within = |held: usize, most: usize| held == 0 || with(held) <= most;
         claim.bytes <= ledger.free.saturating_sub(reserve)
-            && is_within(ledger.held_by(claim.flow), share)
-            && (!claim.is_of_strangers || is_within(ledger.of_strangers, ledger.share_of_strangers(self.total)))
+            && claim.is_within(ledger.held_by(claim.flow), self.share())
+            && (!claim.is_of_strangers || claim.is_within(ledger.of_strangers, ledger.strangers_share.of(self.total)))
     }
 
     /// Whether a flow holds bytes, or waits for some.
@@ -164,12 +157,6 @@ impl Ledger {
         self.held.get(&flow).copied().unwrap_or_default()
     }
 
-    /// Strangers get everything while nobody else calls.
-    fn share_of_strangers(&self, total: usize) -> usize {
-        let calls = self.known_asked.is_some_and(|asked| asked.elapsed() < CALLS_FOR);
-        if calls { total / OF_STRANGERS } else { total }
-    }
-
     fn take(&mut self, claim: Claim) {
         if claim.bytes == 0 {
             return;
@@ -192,6 +179,13 @@ impl Ledger {
                 self.held.remove(&claim.flow);
             }
         }
+    }
+}
+
+impl Claim {
+    /// Whether somebody who holds so much may have it too. Who holds nothing must be able to go on.
+    fn is_within(self, held: usize, most: usize) -> bool {
+        held == 0 || held + self.bytes <= most
     }
 }
 
@@ -222,6 +216,8 @@ impl Drop for Grant {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use futures_util::FutureExt;
 
     use super::*;
@@ -301,7 +297,7 @@ mod tests {
         assert!(comes(&mut other).is_none());
         drop(quarter);
         assert!(comes(&mut other).is_some());
-        tokio::time::advance(CALLS_FOR).await;
+        tokio::time::advance(Duration::from_secs(30)).await;
         assert_eq!(memory.grant(stranger("a"), 64 * MIB).await.bytes(), 64 * MIB);
     }
 }

@@ -47,9 +47,9 @@ pub(crate) async fn follow(client: Client, namespace: String, peers: Arc<KnownPe
 /// Sends a probe, whose nonce marks who brings it. Returns why it did not arrive anywhere.
 async fn look(client: &Client, namespace: &str, peers: &KnownPeers) -> Option<String> {
     let nonce = nonce();
-    peers.expect(Some(&nonce));
+    peers.look_for(Some(&nonce));
     let passage = probe_with(client, namespace, Half::Validating, &nonce).await;
-    peers.expect(None);
+    peers.look_for(None);
     passage.problem()
 }
 

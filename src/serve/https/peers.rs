@@ -48,8 +48,8 @@ impl KnownPeers {
         self.endpoints.store(Arc::new(addresses.into_iter().collect()));
     }
 
-    /// Expects a nonce, which the API server is given next; `None` expects none any more.
-    pub fn expect(&self, nonce: Option<&str>) {
+    /// Looks for a nonce, which the API server is given next; `None` looks for none any more.
+    pub fn look_for(&self, nonce: Option<&str>) {
         self.nonce.store(nonce.map(|nonce| Arc::new(nonce.to_owned())));
     }
 
@@ -112,10 +112,10 @@ mod tests {
 
         let body = br#"{"annotations":{"interlock.dev/probe-nonce":"abc123"}}"#;
         peers.hear(caller("10.9.9.9"), body);
-        peers.expect(Some("abc123"));
+        peers.look_for(Some("abc123"));
         peers.hear(caller("10.9.9.8"), br#"{"annotations":{"interlock.dev/probe-nonce":"abc124"}}"#);
         peers.hear(caller("10.9.9.7"), body);
-        peers.expect(None);
+        peers.look_for(None);
         peers.hear(caller("10.9.9.6"), body);
         let known = ["10.9.9.6", "10.9.9.7", "10.9.9.8", "10.9.9.9"].map(|it| peers.peer_of(caller(it)));
         assert_eq!(known, [Peer::Stranger, Peer::Known, Peer::Stranger, Peer::Stranger]);

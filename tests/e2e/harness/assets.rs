@@ -44,11 +44,7 @@ pub(crate) fn assets() -> &'static Assets {
 #[track_caller]
 pub(crate) fn image_reader() -> &'static Path {
     static READER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let built = READER.get_or_init(|| {
-        let (dir, _lock) = locked_dir()?;
-        build_module(&dir, "images", "the reader of images", "seconds")
-    });
-    built.as_ref().unwrap_or_else(|error| panic!("{error}"))
+    built_apart(&READER, "images", "the reader of images", "seconds")
 }
 
 /// The Go readers that Interlock must agree with: `tests/readers`. Built apart from the others, like the reader of images.
@@ -56,9 +52,20 @@ pub(crate) fn image_reader() -> &'static Path {
 #[track_caller]
 pub(crate) fn go_readers() -> &'static Path {
     static READERS: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let built = READERS.get_or_init(|| {
+    built_apart(&READERS, "readers", "the readers of Go", "2 minutes on two cores the first time")
+}
+
+/// A Go program of `tests/`, which is built when it is asked for first.
+#[track_caller]
+fn built_apart(
+    program: &'static OnceLock<Result<PathBuf, String>>,
+    module: &str,
+    what: &str,
+    time: &str,
+) -> &'static Path {
+    let built = program.get_or_init(|| {
         let (dir, _lock) = locked_dir()?;
-        build_module(&dir, "readers", "the readers of Go", "2 minutes on two cores the first time")
+        build_module(&dir, module, what, time)
     });
     built.as_ref().unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,4 +1,4 @@
-//! The API server is told from strangers.
+//! The API server is known, and everybody else is a stranger.
 
 use std::time::Duration;
 

@@ -9,19 +9,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout_at};
 
-use crate::budget::Peer;
+use crate::budget::{Peer, StrangersShare};
 
 /// The longest body that the reserve serves, in bytes. Ordinary reviews have a few KiB.
 const SMALL_BYTES: usize = 64 << 10;
 
 /// One part in so many of the bytes is kept for small bodies.
 const RESERVED: usize = 6;
-
-/// One part in so many of the bytes is what strangers get together while the API server calls.
-const OF_STRANGERS: usize = 4;
-
-/// How long after a call the API server still counts as calling.
-const CALLS_FOR: Duration = Duration::from_secs(30);
 
 /// The time in which growth is compared. A younger body is not dropped for what it has not sent yet.
 const WINDOW: Duration = Duration::from_millis(250);
@@ -43,8 +37,7 @@ pub(super) struct Ledger {
 struct Table {
     held: usize,
     of_strangers: usize,
-    /// When a known peer began a body last.
-    known_called: Option<Instant>,
+    strangers_share: StrangersShare,
     arriving: HashMap<u64, Arriving>,
     next: u64,
 }
@@ -96,7 +89,7 @@ impl Ledger {
         let number = table.next;
         table.next += 1;
         if peer == Peer::Known {
-            table.known_called = Some(now);
+            table.strangers_share.api_server_calls();
         }
         let growth = Growth { since: now, before: 0, now: 0 };
         table.arriving.insert(number, Arriving { peer, announced, bytes: 0, began: now, growth, cut: sender });
@@ -194,9 +187,7 @@ impl Cut {
 
 impl Table {
     fn fits(&self, limit: usize, entry: &Entry, bytes: usize, now: Instant) -> bool {
-        let calls = self.known_called.is_some_and(|called| now.duration_since(called) < CALLS_FOR);
-        let of_strangers = if calls { limit / OF_STRANGERS } else { limit };
-        if entry.peer == Peer::Stranger && self.of_strangers + bytes > of_strangers {
+        if entry.peer == Peer::Stranger && self.of_strangers + bytes > self.strangers_share.of(limit) {
             return false;
         }
         if entry.announced <= SMALL_BYTES {
