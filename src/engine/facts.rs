@@ -21,7 +21,7 @@ pub use objects::{Payloads, RecordBodies, RequestObjects};
 pub use override_write::OverrideWrite;
 pub(crate) use override_write::writes_override;
 pub use record_chunk::{ChunkChange, RecordChunk};
-pub use storing_kind::storing_kind;
+pub use storing_kind::{record_name, storing_kind};
 pub use target::Target;
 
 use super::effort::Effort;

@@ -5,10 +5,12 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
+use super::steps::{BODY_STEPS, ORDINARY_BODY_BYTES};
 use super::*;
+use crate::budget::Price;
 use crate::engine::evidence::Knowledge;
-use crate::world::AnswerFuture;
 use crate::world::memory::Memory;
+use crate::world::{AnswerFuture, Payer};
 
 /// An edit of a Deployment of the release web, with an annotation of so many bytes.
 fn edit(bytes: usize) -> String {
@@ -128,8 +130,7 @@ async fn a_step_that_reads_much_takes_a_turn_however_small_the_review_is() {
     let call = Call { deadline: Instant::now() + Duration::from_secs(3), peer: Peer::Known };
     let steps = Steps::new(&budget, "alice", call, 1);
     assert_eq!(steps.run(|| ()).await, Ok(()));
-    let knowledge = Knowledge::Object("x".repeat(200 << 10));
-    steps.of_answers.fetch_add(Answer::Known(knowledge).steps(), Ordering::Relaxed);
+    steps.note(&Answer::Known(Knowledge::Object("x".repeat(200 << 10))));
     assert_eq!(steps.run(|| ()).await, Err(Unjudged::Late));
 }
 

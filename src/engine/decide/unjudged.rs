@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::engine::evidence::Evidence;
-use crate::engine::facts::{ActorKind, Declaration, Facts, Subject, storing_kind, writes_override};
+use crate::engine::facts::{ActorKind, Declaration, Facts, Subject, record_name, storing_kind, writes_override};
 use crate::engine::outcome::{Outcome, weigh};
 use crate::engine::policy::{Policy, Removal, Scope};
 use crate::engine::release::{RecordName, Storage};
@@ -56,7 +56,7 @@ pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: 
         return Outcome::of_override(Some(format!("{sentence} {way_out}")));
     }
     let is_head = request.object.or(request.old_object).is_none();
-    let record: Option<RecordName> = storing_kind(request).and(request.name()).and_then(|name| name.parse().ok());
+    let record = record_name(request);
     let undecided = |rule: RuleId| Violation {
         rule,
         kind: why.kind(),
