@@ -21,6 +21,11 @@ const STEPS_OF_A_REVIEW: u64 = 800_000_000;
 /// definition of 1 MiB, takes less than half of it.
 const TREE_BYTES_OF_A_REVIEW: u64 = 48 << 20;
 
+/// What a part of a tree takes, in bytes: any value, such as an item of a list; a map with its first members; a further member.
+pub(crate) const NODE_BYTES: u64 = 96;
+pub(crate) const MAP_BYTES: u64 = 640;
+pub(crate) const MEMBER_BYTES: u64 = 128;
+
 /// The most memory that a byte of text takes as a tree: in YAML a map of one member, `{a},`, takes about 860 bytes.
 const MAX_TREE_BYTES_PER_BYTE: u64 = 220;
 

@@ -6,6 +6,7 @@
 //! Apache-2.0, copyright 2011-2016 Canonical Ltd.), function by function. `tests/it/go` compares it with the original.
 
 mod characters;
+mod charged;
 mod number;
 mod parser;
 mod scalar;
@@ -15,8 +16,10 @@ mod token;
 mod tree;
 
 use characters::Mark;
+use parser::Parser;
 
-pub(crate) use parser::{Event, Parser, Span};
+pub(crate) use charged::{ChargedParser, Prices};
+pub(crate) use parser::{Event, Span};
 pub(crate) use scalar::{Resolved, Scalar};
 pub use tree::parse;
 

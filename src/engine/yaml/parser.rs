@@ -366,15 +366,7 @@ impl<'t> Parser<'t> {
     }
 
     fn flow_sequence_entry(&mut self, is_first: bool) -> Parsed<'t> {
-        if is_first {
-            self.take()?;
-        }
-        if !is_first && *self.peek()? != TokenKind::FlowSequenceEnd {
-            if *self.peek()? != TokenKind::FlowEntry {
-                return self.unexpected();
-            }
-            self.take()?;
-        }
+        self.begin_flow_entry(is_first, &TokenKind::FlowSequenceEnd)?;
         match self.peek()? {
             TokenKind::FlowSequenceEnd => self.end_of(Event::SequenceEnd),
             TokenKind::Key => {
@@ -398,27 +390,11 @@ impl<'t> Parser<'t> {
     }
 
     fn flow_sequence_entry_value(&mut self) -> Parsed<'t> {
-        let mut mark = self.peek_start()?;
-        if *self.peek()? == TokenKind::Value {
-            self.take()?;
-            if !matches!(self.peek()?, TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
-                return self.node_then(State::FlowSequenceEntryEnd, Context::Flow);
-            }
-            mark = self.peek_start()?;
-        }
-        self.empty_then(State::FlowSequenceEntryEnd, mark)
+        self.flow_value(State::FlowSequenceEntryEnd, &TokenKind::FlowSequenceEnd)
     }
 
     fn flow_mapping_key(&mut self, is_first: bool) -> Parsed<'t> {
-        if is_first {
-            self.take()?;
-        }
-        if !is_first && *self.peek()? != TokenKind::FlowMappingEnd {
-            if *self.peek()? != TokenKind::FlowEntry {
-                return self.unexpected();
-            }
-            self.take()?;
-        }
+        self.begin_flow_entry(is_first, &TokenKind::FlowMappingEnd)?;
         match self.peek()? {
             TokenKind::FlowMappingEnd => self.end_of(Event::MappingEnd),
             TokenKind::Key => {
@@ -436,11 +412,30 @@ impl<'t> Parser<'t> {
     }
 
     fn flow_mapping_value(&mut self) -> Parsed<'t> {
-        let next = State::FlowMappingKey { is_first: false };
+        self.flow_value(State::FlowMappingKey { is_first: false }, &TokenKind::FlowMappingEnd)
+    }
+
+    /// Goes to the next entry of a flow collection, or to its end.
+    fn begin_flow_entry(&mut self, is_first: bool, end: &TokenKind<'_>) -> Result<(), Malformed> {
+        if !is_first {
+            if self.peek()? == end {
+                return Ok(());
+            }
+            if *self.peek()? != TokenKind::FlowEntry {
+                return self.unexpected();
+            }
+        }
+        self.take()?;
+        Ok(())
+    }
+
+    /// The value of a key in a flow collection, which may be missing.
+    fn flow_value(&mut self, next: State, end: &TokenKind<'_>) -> Parsed<'t> {
         let mut mark = self.peek_start()?;
         if *self.peek()? == TokenKind::Value {
             self.take()?;
-            if !matches!(self.peek()?, TokenKind::FlowEntry | TokenKind::FlowMappingEnd) {
+            let token = self.peek()?;
+            if *token != TokenKind::FlowEntry && token != end {
                 return self.node_then(next, Context::Flow);
             }
             mark = self.peek_start()?;

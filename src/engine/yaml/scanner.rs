@@ -108,6 +108,18 @@ impl<'t> Scanner<'t> {
         Malformed::at(self.characters.mark())
     }
 
+    /// Takes the rest of a line, on which only a comment may stand.
+    fn end_of_line(&mut self) -> Result<(), Malformed> {
+        self.characters.skip_blanks();
+        self.characters.skip_comment();
+        if !self.characters.is_break_or_end(0) {
+            return Err(self.malformed());
+        }
+        self.characters.cache(2);
+        self.characters.skip_break();
+        Ok(())
+    }
+
     fn fetch(&mut self) -> Result<(), Malformed> {
         self.skip_to_next_token();
         let column = self.characters.column();

@@ -5,25 +5,19 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Number, Value};
 
 use super::scalar::{Resolved, Scalar};
-use super::{Event, Parser, Span, number};
-use crate::engine::effort::{Effort, OverBudget};
+use super::{ChargedParser, Event, Prices, number};
+use crate::engine::effort::{Effort, MAP_BYTES, MEMBER_BYTES, NODE_BYTES};
 
 /// The deepest nesting. Go reads 10,000 levels; whatever walks through a deeper value would need more stack than a thread has.
 const MAX_DEPTH: usize = 255;
 
-/// The steps to scan a byte.
-const SCAN_STEPS: u64 = 60;
-
 /// The steps of a part of a document, and once more wherever an alias repeats it.
 const NODE_STEPS: u64 = 300;
 
+const PRICES: Prices = Prices { byte: 60, part: NODE_STEPS };
+
 /// The most parts that the aliases of a document may repeat. Charts use aliases rarely, and for a few dozen.
 const MAX_REPEATED: usize = 50_000;
-
-/// What a part takes, in bytes: an item of a list; a map with its first members; a further member.
-const NODE_BYTES: u64 = 96;
-const MAP_BYTES: u64 = 640;
-const MEMBER_BYTES: u64 = 128;
 
 /// Parses the first document of a text, as `sigs.k8s.io/yaml` converts it to JSON. An empty document is null.
 ///
@@ -32,8 +26,8 @@ const MEMBER_BYTES: u64 = 128;
 /// mapping have the same text, so that Go takes any of them; it is nested deeper than 255 levels; aliases repeat more than 50,000
 /// parts; or it is more work than the review has left.
 pub fn parse(document: &str, effort: &Effort) -> Result<Value, String> {
-    let mut reader =
-        Reader { parser: Parser::of(document)?, effort, scanned: 0, nodes: Vec::new(), anchors: HashMap::new() };
+    let parser = ChargedParser::of(document, effort, PRICES)?;
+    let mut reader = Reader { parser, effort, nodes: Vec::new(), anchors: HashMap::new() };
     let Some(root) = reader.read()? else {
         return Ok(Value::Null);
     };
@@ -52,30 +46,20 @@ enum Node<'t> {
 }
 
 struct Reader<'t, 'e> {
-    parser: Parser<'t>,
+    parser: ChargedParser<'t, 'e>,
     effort: &'e Effort,
-    /// The bytes that were paid for.
-    scanned: usize,
     nodes: Vec<Node<'t>>,
     anchors: HashMap<&'t str, NodeId>,
 }
 
 impl<'t> Reader<'t, '_> {
-    fn next(&mut self) -> Result<Event<'t>, String> {
-        let (event, Span { bytes, .. }) = self.parser.next_event()?;
-        let at = bytes.end.max(self.scanned);
-        self.effort.take((at - self.scanned) as u64 * SCAN_STEPS + NODE_STEPS)?;
-        self.scanned = at;
-        Ok(event)
-    }
-
     /// Reads the document into nodes; `None` if it is empty.
     fn read(&mut self) -> Result<Option<NodeId>, String> {
         // The collections that are not complete.
         let mut open = Vec::new();
         let mut root = None;
         loop {
-            let (node, anchor, is_collection) = match self.next()? {
+            let (node, anchor, is_collection) = match self.parser.next::<String>()?.0 {
                 Event::End => return Ok(root),
                 Event::SequenceEnd | Event::MappingEnd => {
                     open.pop();
@@ -157,11 +141,11 @@ impl<'n, 't> Decoder<'n, 't, '_> {
         self.enter(depth)?;
         match self.node(id) {
             Node::Scalar(scalar) => {
-                self.take_tree(NODE_BYTES + 2 * scalar.len() as u64)?;
+                self.effort.take_tree(NODE_BYTES + 2 * scalar.len() as u64)?;
                 json(resolved(scalar)?)
             }
             Node::Sequence(items) => {
-                self.take_tree(NODE_BYTES)?;
+                self.effort.take_tree(NODE_BYTES)?;
                 items.iter().map(|item| self.value(*item, depth + 1)).collect()
             }
             Node::Mapping(members) => {
@@ -171,10 +155,6 @@ impl<'n, 't> Decoder<'n, 't, '_> {
             }
             Node::Alias(target) => self.expanded(id, |decoder| decoder.value(*target, depth)),
         }
-    }
-
-    fn take_tree(&self, bytes: u64) -> Result<(), OverBudget> {
-        self.effort.take_tree(bytes)
     }
 
     /// Expands an alias, which must not contain itself.
@@ -190,7 +170,7 @@ impl<'n, 't> Decoder<'n, 't, '_> {
 
     /// Reads the members of a mapping in order: a later one replaces an earlier one, be it merged or not.
     fn members(&mut self, members: &'n [NodeId], found: &mut Members, depth: usize) -> Result<(), String> {
-        self.take_tree(NODE_BYTES + if members.is_empty() { 0 } else { MAP_BYTES })?;
+        self.effort.take_tree(NODE_BYTES + if members.is_empty() { 0 } else { MAP_BYTES })?;
         for member in members.chunks_exact(2) {
             let [key, value] = *member else { continue };
             if matches!(self.node(key), Node::Scalar(key) if key.is_merge_key()) {
@@ -198,7 +178,7 @@ impl<'n, 't> Decoder<'n, 't, '_> {
                 continue;
             }
             let (key, text) = self.key(key, depth + 1)?;
-            self.take_tree(MEMBER_BYTES + text.len() as u64)?;
+            self.effort.take_tree(MEMBER_BYTES + text.len() as u64)?;
             let value = self.value(value, depth + 1)?;
             match found.get(&text) {
                 // Go's order of such keys is random.
@@ -287,6 +267,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::engine::effort::OverBudget;
 
     fn read(document: &str) -> Result<Value, String> {
         parse(document, &Effort::of_review())

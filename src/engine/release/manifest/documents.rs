@@ -9,7 +9,7 @@ use memchr::memmem;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::engine::effort::Effort;
+use crate::engine::effort::{Effort, MAP_BYTES, MEMBER_BYTES, NODE_BYTES};
 
 /// The longest manifest that is read, in bytes. The largest legitimate manifest has about 5 MiB.
 const MAX_MANIFEST_BYTES: usize = 8 << 20;
@@ -22,11 +22,6 @@ const MAX_JSON_BEFORE_YAML: usize = 1;
 
 /// The steps to parse a byte of JSON into a tree.
 const JSON_STEPS: u64 = 10;
-
-/// What a map takes with its first members, a further member, and an item of a list, in bytes.
-const MAP_BYTES: u64 = 640;
-const MEMBER_BYTES: u64 = 128;
-const ITEM_BYTES: u64 = 96;
 
 /// The text of a manifest, with the line breaks that Go leaves in it.
 pub(super) struct Manifest<'m> {
@@ -145,7 +140,7 @@ fn tree_bytes(document: &str) -> u64 {
     let of_mark = |mark: u8| match mark {
         b':' | b'{' => MAP_BYTES,
         b',' | b'[' => MEMBER_BYTES,
-        b'\n' => ITEM_BYTES,
+        b'\n' => NODE_BYTES,
         _ => 0,
     };
     2 * document.len() as u64 + document.bytes().map(of_mark).sum::<u64>()

@@ -10,11 +10,9 @@ use std::ops::Range;
 use super::heading::{Heading, Names};
 use super::objects::MAX_LIST_DEPTH;
 use crate::engine::effort::{Effort, OverBudget};
-use crate::engine::yaml::{Event, Malformed, Parser, Resolved, Scalar, Span};
+use crate::engine::yaml::{ChargedParser, Event, Malformed, Prices, Resolved, Scalar, Span};
 
-/// The steps to scan a byte of YAML, and those of a part of it, however short it is.
-const SCAN_STEPS: u64 = 30;
-const PART_STEPS: u64 = 150;
+const PRICES: Prices = Prices { byte: 30, part: 150 };
 
 /// The longest text that a name can be, in bytes.
 const MAX_NAME_BYTES: usize = 256;
@@ -58,8 +56,8 @@ impl From<Malformed> for NoOutline {
 
 /// The objects that a document names. The items of a list count one by one, in place of the list.
 pub(super) fn outline<'d>(document: &'d str, effort: &Effort) -> Result<Vec<OutlinedObject<'d>>, NoOutline> {
-    let parser = Parser::of(document)?;
-    let mut reader = Reader { parser, effort, scanned: 0, anchors: HashMap::new(), found: Vec::new() };
+    let parser = ChargedParser::of(document, effort, PRICES)?;
+    let mut reader = Reader { parser, anchors: HashMap::new(), found: Vec::new() };
     loop {
         match reader.next()? {
             (Event::MappingStart { .. }, _) => reader.object(None, None)?,
@@ -70,10 +68,7 @@ pub(super) fn outline<'d>(document: &'d str, effort: &Effort) -> Result<Vec<Outl
 }
 
 struct Reader<'d, 'e> {
-    parser: Parser<'d>,
-    effort: &'e Effort,
-    /// The bytes that were paid for.
-    scanned: usize,
+    parser: ChargedParser<'d, 'e>,
     anchors: HashMap<&'d str, Node<'d>>,
     found: Vec<OutlinedObject<'d>>,
 }
@@ -116,11 +111,16 @@ impl<'d> Node<'d> {
 
 impl<'d> Reader<'d, '_> {
     fn next(&mut self) -> Result<(Event<'d>, Span), NoOutline> {
-        let (event, span) = self.parser.next_event()?;
-        let at = span.bytes.end.max(self.scanned);
-        self.effort.take((at - self.scanned) as u64 * SCAN_STEPS + PART_STEPS)?;
-        self.scanned = at;
-        Ok((event, span))
+        self.parser.next()
+    }
+
+    /// The text of the key of a member, whose event was read; empty for one that is no text.
+    fn key(&mut self, event: Event<'d>) -> Result<Cow<'d, str>, NoOutline> {
+        match self.node(event)? {
+            Node::MergeKey | Node::Alias => Err(NoOutline::Aliased),
+            Node::Text(key) => Ok(key),
+            Node::Null | Node::Other => Ok(Cow::Borrowed("")),
+        }
     }
 
     /// Reads a mapping that may be an object, whose start was read. `place` is that of an item of a list, and `list` the object
@@ -141,11 +141,7 @@ impl<'d> Reader<'d, '_> {
                 }
                 return Ok(());
             }
-            let key = match self.node(event)? {
-                Node::MergeKey | Node::Alias => return Err(NoOutline::Aliased),
-                Node::Text(key) => key,
-                Node::Null | Node::Other => Cow::Borrowed(""),
-            };
+            let key = self.key(event)?;
             let (event, _) = self.next()?;
             match key.as_ref() {
                 "items" => {
@@ -204,11 +200,7 @@ impl<'d> Reader<'d, '_> {
             if event == Event::MappingEnd {
                 return Ok(names);
             }
-            let key = match self.node(event)? {
-                Node::MergeKey | Node::Alias => return Err(NoOutline::Aliased),
-                Node::Text(key) => key,
-                Node::Null | Node::Other => Cow::Borrowed(""),
-            };
+            let key = self.key(event)?;
             let (event, _) = self.next()?;
             let value = self.node(event)?;
             match key.as_ref() {

@@ -20,13 +20,7 @@ impl<'t> Scanner<'t> {
         let start = self.characters.mark();
         self.characters.skip();
         let (chomping, increment) = self.block_header()?;
-        self.characters.skip_blanks();
-        self.characters.skip_comment();
-        if !self.characters.is_break_or_end(0) {
-            return Err(self.malformed());
-        }
-        self.characters.cache(2);
-        self.characters.skip_break();
+        self.end_of_line()?;
         let mut end = self.characters.mark();
         // 0 until it is known.
         let mut indent = increment.map_or(0, |increment| self.indent.max(0).unsigned_abs() + increment);

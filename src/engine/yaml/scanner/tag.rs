@@ -124,13 +124,7 @@ impl<'t> Scanner<'t> {
             _ => return Err(self.malformed()),
         };
         let end = self.characters.mark();
-        self.characters.skip_blanks();
-        self.characters.skip_comment();
-        if !self.characters.is_break_or_end(0) {
-            return Err(self.malformed());
-        }
-        self.characters.cache(2);
-        self.characters.skip_break();
+        self.end_of_line()?;
         Ok(Token { kind, start, end })
     }
 
