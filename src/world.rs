@@ -10,6 +10,7 @@ mod payload;
 mod policy_directory;
 pub(crate) mod read;
 mod rollout;
+mod turns;
 
 use std::pin::Pin;
 

@@ -23,6 +23,9 @@ use queue::{Limits, Queue};
 /// behind so many others would not get its turn within the few seconds of a review.
 const MAX_WAITING: usize = 256;
 
+/// The longest step that is short: it needs no turn, as a core does a thousand of them in a second.
+const SHORT: Duration = Duration::from_millis(1);
+
 /// The longest step that is small, by its price. One core can do fifty of them in the time of a review.
 const SMALL: Duration = Duration::from_millis(50);
 
@@ -40,6 +43,12 @@ impl Price {
     #[must_use]
     pub fn of_steps(steps: u64) -> Self {
         Self(Duration::from_nanos(steps))
+    }
+
+    /// Whether the step needs no turn.
+    #[must_use]
+    pub fn is_short(self) -> bool {
+        self.0 <= SHORT
     }
 
     /// Whether the step may use the place that is kept for small ones.

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::time::{Instant, timeout_at};
 
-use super::Call;
-use crate::budget::{Budget, Busy, Flow, Holdings, Price};
+use crate::budget::{Budget, Busy, Flow, Holdings, Peer, Price};
 use crate::engine::decide::Unjudged;
 use crate::engine::effort::Effort;
 use crate::engine::evidence::Answer;
@@ -24,9 +23,6 @@ pub(super) const ORDINARY_BYTES: usize = 64 << 10;
 /// The largest bodies of records that are judged at once, in bytes of JSON: at worst some milliseconds.
 pub(super) const ORDINARY_BODY_BYTES: usize = 1 << 20;
 
-/// The most steps that a review takes at once: a millisecond.
-const STEPS_AT_ONCE: u64 = 1_000_000;
-
 /// About the steps to read and compare a byte of an object.
 const TEXT_STEPS: u64 = 20;
 
@@ -38,6 +34,20 @@ const YAML_STEPS: u64 = 150;
 
 /// What a large object takes while its fields are compared, as a multiple of its text.
 const COMPARED_FACTOR: usize = 32;
+
+/// When a review must be answered, and who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    pub deadline: Instant,
+    pub peer: Peer,
+}
+
+/// The call of who is known.
+impl From<Instant> for Call {
+    fn from(deadline: Instant) -> Self {
+        Self { deadline, peer: Peer::Known }
+    }
+}
 
 /// The steps of a review: at once if they are short, otherwise each in its turn.
 pub(super) struct Steps<'r> {
@@ -142,7 +152,7 @@ impl<'r> Steps<'r> {
     /// Runs one step.
     pub(super) async fn run<T>(&self, step: impl FnOnce() -> T) -> Result<T, Unjudged> {
         let of_answers = self.of_answers.load(Ordering::Relaxed);
-        if self.are_short && of_answers <= STEPS_AT_ONCE {
+        if self.are_short && Price::of_steps(of_answers).is_short() {
             return Ok(step());
         }
         let price = Price::of_steps(self.price.saturating_add(of_answers));

@@ -28,6 +28,9 @@ const MAP_BYTES: usize = 640;
 /// The document of an object; `None` if the manifest has none.
 type CachedDocument = Option<Arc<Value>>;
 
+/// What a manifest says of an object. The error names a document that nobody can parse, and nothing of its content.
+pub(super) type ReadDocument = Result<CachedDocument, String>;
+
 /// The cached documents, by record version and object.
 #[derive(Debug)]
 pub(super) struct DocumentCache(Cache<(RecordVersion, DocumentKey), CachedDocument, DocumentWeight>);
@@ -57,15 +60,11 @@ impl DocumentCache {
     }
 }
 
-/// Parses the document of an object in a manifest. The inner error names a document that nobody can parse, and nothing of its content.
+/// Parses the document of an object in a manifest.
 ///
 /// # Errors
 /// It is more work than the review has left.
-pub(super) fn read(
-    manifest: &str,
-    object: &DocumentKey,
-    effort: &Effort,
-) -> Result<Result<CachedDocument, String>, String> {
+pub(super) fn read(manifest: &str, object: &DocumentKey, effort: &Effort) -> Result<ReadDocument, String> {
     let found = document(manifest, object, effort).map(|found| found.map(Arc::new)).map_err(|error| {
         let DocumentKey { kind, name, .. } = object;
         format!("the document of the {kind} {name} in the manifest cannot be parsed: {error}")

@@ -12,7 +12,7 @@ pub(crate) mod fake;
 pub(crate) mod helm_releases;
 pub(crate) mod identity;
 mod index;
-pub(crate) mod intake;
+pub mod intake;
 pub(crate) mod kinds;
 pub(crate) mod listed;
 mod namespaced_name;
@@ -46,6 +46,7 @@ use super::manifests::{ManifestCache, ManifestError};
 use super::metadata_only::resource_of;
 use super::read::{self, RECORD_SELECTOR, entry};
 use super::rollout::{self, WorkloadObject, rollout};
+use super::turns::Turns;
 use super::{AnswerFuture, InFlight, Known, NewestRecord, Payer, World};
 use crate::budget::Budget;
 use crate::engine::effort::OverBudget;
@@ -71,7 +72,7 @@ use reader::{ApiReader, OUT_OF_REACH, Unavailable, once_served, side_by_side, va
 /// answer after them is useless.
 pub struct Cluster {
     api: ApiReader,
-    decodes: Arc<Budget>,
+    turns: Turns,
     metrics: Arc<IntakeMetrics>,
     caches: Caches,
     deleted_pending: Arc<DeletedPendingRecords>,
@@ -107,7 +108,7 @@ impl Cluster {
         let deleted_pending = Arc::default();
         Self {
             api: ApiReader::new(intake::client(client, &decodes, &metrics)),
-            decodes,
+            turns: Turns::new(decodes),
             metrics,
             caches: Caches::new(&deleted_pending),
             deleted_pending,
@@ -130,7 +131,7 @@ impl Cluster {
     /// Watches need a client with a longer read timeout than reviews have: on a quiet watch the API server sends a bookmark
     /// once a minute.
     pub fn watch(&self, client: &Client, readiness: &Readiness) -> Watches {
-        let client = intake::client(client.clone(), &self.decodes, &self.metrics);
+        let client = intake::client(client.clone(), self.turns.budget(), &self.metrics);
         self.caches.watch(&client, &self.api.reach, readiness)
     }
 

@@ -5,8 +5,7 @@ mod apply;
 mod override_file;
 mod store;
 
-use std::future::ready;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -18,16 +17,16 @@ use super::manifests::{self, RecordVersion};
 use super::payload::{self, OpenedPayload};
 use super::read;
 use super::rollout::rollout;
-use super::{AnswerFuture, InFlight, Known, Payer, World, documents};
-use crate::budget::beside_the_network;
-use crate::engine::effort::Effort;
+use super::turns::Turns;
+use super::{AnswerFuture, InFlight, Known, Payer, World};
+use crate::budget::{Budget, beside_the_network};
 use crate::engine::evidence::{Answer, Knowledge, Located, Query, RecordRef, ScaledRef, Workload, can_be_asked_for};
 use crate::engine::flux::{self, CandidateSearch, Driver, HelmRelease};
 use crate::engine::json::RawObject;
 use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::ObjectKey;
 use crate::engine::release::manifest::{DocumentKey, WorkloadRef};
-use crate::engine::release::record::DecodeError;
+use crate::engine::release::record::{DecodeError, Payload};
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::engine::release_override::{self, Override};
 use crate::engine::review::Request;
@@ -49,6 +48,7 @@ const SHORT_BYTES: usize = 256 << 10;
 pub struct Memory {
     objects: Mutex<ObjectStore>,
     noted: NotedWrites,
+    turns: Turns,
 }
 
 #[derive(Deserialize)]
@@ -60,11 +60,14 @@ impl Memory {
     /// An empty world that holds objects of at most `limit` bytes, with their names.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self::of(ObjectStore::new(limit))
+        let turns = Turns::new(Arc::new(Budget::new(limit)));
+        Self { objects: Mutex::new(ObjectStore::new(limit)), noted: NotedWrites::default(), turns }
     }
 
-    fn of(objects: ObjectStore) -> Self {
-        Self { objects: Mutex::new(objects), noted: NotedWrites::default() }
+    /// The same world, whose answers share a budget with reviews. Otherwise they share one of their own, of as many bytes.
+    #[must_use]
+    pub fn sharing(self, budget: Arc<Budget>) -> Self {
+        Self { turns: Turns::new(budget), ..self }
     }
 
     /// Stores an object as JSON text, replacing the object with the same key. Not if its names are longer than an API server
@@ -105,9 +108,10 @@ impl Memory {
         is_only
     }
 
-    /// Applies the admitted writes.
+    /// Applies the admitted writes, beside the network if they are long.
     pub fn settle(&self) {
-        self.beside_long_writes(|| drop(self.lock()));
+        let apply = || drop(self.lock());
+        if self.noted.bytes() > SHORT_BYTES { beside_the_network(apply) } else { apply() }
     }
 
     /// The JSON text of an object.
@@ -131,20 +135,23 @@ impl Memory {
     /// A copy of this world, which changes independently.
     #[must_use]
     pub fn branch(&self) -> Self {
-        Self::of(self.lock().clone())
+        let objects = Mutex::new(self.lock().clone());
+        Self { objects, noted: NotedWrites::default(), turns: self.turns.clone() }
     }
 
-    fn look_up(&self, query: &Query, effort: &Effort) -> Answer {
+    async fn look_up(&self, query: &Query, payer: Payer<'_>) -> Answer {
         debug_assert!(
             matches!(query, Query::Parent { .. })
                 || query.kinds().iter().all(|(group, kind)| can_be_asked_for(group, kind)),
             "a server would not have kept the objects for {query:?}"
         );
+        self.settle();
         match query {
+            Query::Body { storage, namespace, object } => self.body(*storage, namespace, object, payer).await,
+            Query::Document { record, object } => self.document(record, object, payer).await,
             Query::History { storage, namespace, release } => {
                 Answer::Known(Knowledge::History(self.lock().history(*storage, namespace, release)))
             }
-            Query::Body { storage, namespace, object } => self.body(*storage, namespace, object, effort),
             Query::Release { name, target_namespace, origin, .. } => {
                 let records = origin.as_ref().and_then(|origin| self.records_of(origin, name, target_namespace));
                 let origin = origin.as_ref().zip(records.as_deref());
@@ -156,7 +163,6 @@ impl Memory {
                 let found = locate::candidates_for_extension(self.record_sets(name));
                 Answer::Known(Knowledge::Release(found))
             }
-            Query::Document { record, object } => self.document(record, object, effort),
             Query::Parent { object, .. } => known(self.parent(object).map(Knowledge::Parent)),
             Query::HelmReleases { namespace, release, account } => {
                 let search = CandidateSearch { namespace, release, account: account.as_deref() };
@@ -236,7 +242,7 @@ impl Memory {
         Driver::from(&read).records_of(release, target_namespace).map(str::to_owned)
     }
 
-    fn document(&self, record: &RecordRef, object: &DocumentKey, effort: &Effort) -> Answer {
+    async fn document(&self, record: &RecordRef, object: &DocumentKey, payer: Payer<'_>) -> Answer {
         let RecordRef { storage, namespace, name, uid, resource_version } = record;
         let Some(text) = self.get(&ObjectKey::new("", storage.kind(), namespace, name)) else {
             return Answer::Absent;
@@ -244,41 +250,58 @@ impl Memory {
         if RecordVersion::new(uid, resource_version).is_some_and(|state| !state.matches(&text)) {
             return Answer::Unavailable(manifests::changed(namespace, name));
         }
-        let body = self.decoded(*storage, namespace, &text, effort);
-        let manifest = body.and_then(|body| manifests::manifest(&body, effort));
-        let manifest = manifest.map_err(|error| payload::undecodable(namespace, name, &error));
-        let found = manifest.and_then(|manifest| documents::read(&manifest, object, effort));
+        let read = |body: Vec<u8>| manifests::manifest(&body, payer.effort);
+        let found = match self.decoded(*storage, namespace, &text, payer, read).await {
+            Ok(Ok(manifest)) => self.turns.found(payer, &manifest, object).await,
+            Ok(Err(error)) => Err(payload::undecodable(namespace, name, &error)),
+            Err(why) => Err(why),
+        };
         found.map_or_else(Answer::Unavailable, |found| Answer::Known(Knowledge::Document(found)))
+    }
+
+    async fn body(&self, storage: Storage, namespace: &str, object: &str, payer: Payer<'_>) -> Answer {
+        let Some(text) = self.get(&ObjectKey::new("", storage.kind(), namespace, object)) else {
+            return Answer::Absent;
+        };
+        match self.decoded(storage, namespace, &text, payer, Ok).await {
+            Ok(Ok(json)) => Answer::Known(Knowledge::Body(json)),
+            Ok(Err(DecodeError::MissingParts(names))) => Answer::Known(Knowledge::MissingParts(names)),
+            Ok(Err(error)) => Answer::Unavailable(payload::undecodable(namespace, object, &error)),
+            Err(why) => Answer::Unavailable(why),
+        }
+    }
+
+    /// Reads the body of a record, from the JSON text of its object and of the further chunks that OLM may have split it into. The
+    /// outer error is that there was no turn.
+    async fn decoded<T>(
+        &self,
+        storage: Storage,
+        namespace: &str,
+        text: &str,
+        payer: Payer<'_>,
+        read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
+    ) -> Result<Result<T, DecodeError>, String> {
+        match self.payload(storage, namespace, text) {
+            Ok(payload) => self.turns.inflated(payer, payload, read).await,
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    fn payload(&self, storage: Storage, namespace: &str, text: &str) -> Result<Payload, DecodeError> {
+        match payload::open(storage, text)? {
+            OpenedPayload::Whole(payload) => Ok(payload),
+            OpenedPayload::Chunked { first, others } => {
+                let part = |name: &String| self.get(&ObjectKey::new("", storage.kind(), namespace, name));
+                let others = others.into_iter().map(|name| (part(&name), name)).map(|(text, name)| (name, text));
+                payload::join(first, others.collect())
+            }
+        }
     }
 
     fn parent(&self, object: &ScaledRef) -> Option<Marks> {
         let found: MetadataOnly =
             self.read(&ObjectKey::new(&object.group, &object.kind, &object.namespace, &object.name))?;
         read::marks(&found.metadata)
-    }
-
-    fn body(&self, storage: Storage, namespace: &str, object: &str, effort: &Effort) -> Answer {
-        let Some(text) = self.get(&ObjectKey::new("", storage.kind(), namespace, object)) else {
-            return Answer::Absent;
-        };
-        match self.decoded(storage, namespace, &text, effort) {
-            Ok(json) => Answer::Known(Knowledge::Body(json)),
-            Err(DecodeError::MissingParts(names)) => Answer::Known(Knowledge::MissingParts(names)),
-            Err(error) => Answer::Unavailable(payload::undecodable(namespace, object, &error)),
-        }
-    }
-
-    /// The body of a record, from the JSON text of its object and of the further chunks that OLM may have split it into.
-    fn decoded(&self, storage: Storage, namespace: &str, text: &str, effort: &Effort) -> Result<Vec<u8>, DecodeError> {
-        let payload = match payload::open(storage, text)? {
-            OpenedPayload::Whole(payload) => payload,
-            OpenedPayload::Chunked { first, others } => {
-                let part = |name: &String| self.get(&ObjectKey::new("", storage.kind(), namespace, name));
-                let others = others.into_iter().map(|name| (part(&name), name)).map(|(text, name)| (name, text));
-                payload::join(first, others.collect())?
-            }
-        };
-        payload.inflate(effort)
     }
 
     fn read<T: DeserializeOwned>(&self, key: &ObjectKey) -> Option<T> {
@@ -292,16 +315,11 @@ impl Memory {
         self.noted.apply_to(&mut objects);
         objects
     }
-
-    /// Looks at the objects, beside the network while long writes are to be applied first.
-    fn beside_long_writes<T>(&self, look: impl FnOnce() -> T) -> T {
-        if self.noted.bytes() > SHORT_BYTES { beside_the_network(look) } else { look() }
-    }
 }
 
 impl World for Memory {
     fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
-        Box::pin(ready(self.beside_long_writes(|| self.look_up(query, payer.effort))))
+        Box::pin(self.look_up(query, payer))
     }
 }
 
@@ -344,17 +362,34 @@ fn known(knowledge: Option<Knowledge>) -> Answer {
 mod tests {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
+    use futures_util::FutureExt;
     use serde_json::json;
 
     use super::*;
     use crate::engine::evidence::Freshness;
     use crate::engine::managed::Owner;
 
+    /// The answer of a world in which nobody waits for a turn.
+    fn now(answer: AnswerFuture<'_>) -> Answer {
+        answer.now_or_never().unwrap()
+    }
+
     /// Puts a record in: of Helm in Secrets, or of OLM.
     fn put_record(memory: &Memory, storage: Storage, namespace: &str, revision: u64, target_namespace: Option<&str>) {
+        let manifest = format!("apiVersion: v1\nkind: A\nmetadata:\n  name: a\nrevision: {revision}\n");
+        put_manifest(memory, storage, namespace, revision, target_namespace, &manifest);
+    }
+
+    fn put_manifest(
+        memory: &Memory,
+        storage: Storage,
+        namespace: &str,
+        revision: u64,
+        target_namespace: Option<&str>,
+        manifest: &str,
+    ) {
         let body = json!({
-            "name": "web", "version": revision, "namespace": "shop", "info": {"status": "deployed"},
-            "manifest": format!("apiVersion: v1\nkind: A\nmetadata:\n  name: a\nrevision: {revision}\n"),
+            "name": "web", "version": revision, "namespace": "shop", "info": {"status": "deployed"}, "manifest": manifest,
         });
         let encoded = STANDARD.encode(body.to_string());
         let data = match storage {
@@ -384,7 +419,7 @@ mod tests {
             origin: origin.map(|namespace| Origin { namespace: namespace.to_owned(), name: "web".to_owned() }),
             freshness: Freshness::Live,
         };
-        match memory.look_up(&query, &Effort::of_review()) {
+        match now(memory.answer(&query)) {
             Answer::Known(Knowledge::Release(found)) => found
                 .into_iter()
                 .map(|it| (it.storage, it.namespace, it.history.newest().map_or(0, |newest| newest.revision.0)))
@@ -434,7 +469,7 @@ mod tests {
                 uid: "u".to_owned(),
                 resource_version: resource_version.to_owned(),
             };
-            memory.look_up(&Query::Document { record, object }, &Effort::of_review())
+            now(memory.answer(&Query::Document { record, object }))
         };
         let document = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "revision": 3});
         let known = Answer::Known(Knowledge::Document(Ok(Some(document.into()))));
@@ -442,6 +477,20 @@ mod tests {
         assert_eq!(ask("sh.helm.release.v1.web.v3", ""), known);
         assert_eq!(ask("sh.helm.release.v1.web.v4", "7"), Answer::Absent);
         assert!(matches!(ask("sh.helm.release.v1.web.v3", "8"), Answer::Unavailable(_)));
+    }
+
+    #[test]
+    fn a_long_record_is_read_in_its_turn_and_a_short_one_at_once() {
+        let memory = Memory::new(4 << 20).sharing(Arc::new(Budget::without_cores(4 << 20, 8)));
+        put_record(&memory, Storage::Secret, "shop", 1, None);
+        put_manifest(&memory, Storage::Secret, "shop", 2, None, &"# nothing\n".repeat(100_000));
+        let body = |revision| Query::Body {
+            storage: Storage::Secret,
+            namespace: "shop".to_owned(),
+            object: format!("sh.helm.release.v1.web.v{revision}"),
+        };
+        assert!(matches!(now(memory.answer(&body(1))), Answer::Known(Knowledge::Body(_))));
+        assert_eq!(memory.answer(&body(2)).now_or_never(), None);
     }
 
     #[test]
@@ -456,15 +505,13 @@ mod tests {
             name: "web".to_owned(),
         };
         let query = Query::Parent { object, freshness: Freshness::Cached };
-        assert_eq!(memory.look_up(&query, &Effort::of_review()), Answer::Absent);
+        assert_eq!(now(memory.answer(&query)), Answer::Absent);
         let deployment = json!({"metadata": {
             "name": "web", "labels": {"app.kubernetes.io/managed-by": "Helm"},
             "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"},
         }});
         memory.put(ObjectKey::new("apps", "Deployment", "shop", "web"), deployment.to_string());
-        let Answer::Known(Knowledge::Parent(marks)) = memory.look_up(&query, &Effort::of_review()) else {
-            panic!("expected marks")
-        };
+        let Answer::Known(Knowledge::Parent(marks)) = now(memory.answer(&query)) else { panic!("expected marks") };
         assert!(matches!(marks.owner, Owner::Release { name, .. } if name == "web"));
     }
 

@@ -26,8 +26,9 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use body::IntakeBody;
-pub(crate) use body::IntakeError;
+pub use body::IntakeError;
 pub use metrics::IntakeMetrics;
+use projector::Projector;
 
 use crate::budget::Budget;
 use crate::engine::json::redacted;
@@ -82,6 +83,17 @@ impl tower_service::Service<Request<Body>> for Intake {
     }
 }
 
+/// What is kept of the answer to a GET of a path, which arrives in these parts. `None` if the whole text is.
+///
+/// # Errors
+/// [`IntakeError::Malformed`] at a byte that no JSON has there.
+pub fn kept_of<'p>(path: &str, parts: impl IntoIterator<Item = &'p [u8]>) -> Option<Result<Vec<u8>, IntakeError>> {
+    let (_, keep) = fields::kept(&Request::get(path).body(()).ok()?)?;
+    let mut projector = Projector::new(keep);
+    let read = parts.into_iter().try_for_each(|part| projector.push(part));
+    Some(read.map(|()| projector.take()).map_err(IntakeError::from))
+}
+
 /// Why an object cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unread {
@@ -110,6 +122,20 @@ pub(crate) struct Projected {
 }
 
 impl Projected {
+    /// An object from the text of an answer.
+    ///
+    /// # Errors
+    /// The text is no object.
+    pub(crate) fn read(text: &str) -> Result<Self, Unread> {
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// What it takes in memory at most, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = |part: &Option<Box<RawValue>>| part.as_ref().map_or(0, |text| text.get().len());
+        bytes(&self.spec) + bytes(&self.status)
+    }
+
     pub(crate) fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }
@@ -167,22 +193,6 @@ impl Resource for Projected {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.metadata
-    }
-}
-
-impl Projected {
-    /// An object from the text of an answer.
-    ///
-    /// # Errors
-    /// The text is no object.
-    pub(crate) fn read(text: &str) -> Result<Self, Unread> {
-        Ok(serde_json::from_str(text)?)
-    }
-
-    /// What it takes in memory at most, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        let bytes = |part: &Option<Box<RawValue>>| part.as_ref().map_or(0, |text| text.get().len());
-        bytes(&self.spec) + bytes(&self.status)
     }
 }
 

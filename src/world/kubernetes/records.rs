@@ -4,27 +4,21 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::Cluster;
 use super::api_error::{is_not_found, reason};
 use super::reader::{Unavailable, valid_name};
-use crate::budget::{Flow, Grant, Price};
+use crate::budget::Flow;
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Knowledge, RecordRef};
 use crate::engine::json::redacted;
 use crate::engine::release::manifest::DocumentKey;
 use crate::engine::release::record::{DecodeError, Payload, chart_at_start, truncated};
 use crate::engine::release::{Record, Storage, Stored};
+use crate::world::Payer;
+use crate::world::documents::ReadDocument;
 use crate::world::manifests::{self, ManifestError, RecordVersion};
 use crate::world::payload::{self, OpenedPayload};
-use crate::world::{Payer, documents};
-
-/// About the steps to inflate a byte of a record and to read its manifest out of it.
-const INFLATE_STEPS: u64 = 5;
-
-/// About the steps to look for a document in a byte of a manifest.
-const FIND_STEPS: u64 = 60;
 
 /// What a record contains besides its labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,7 +37,7 @@ impl Cluster {
         record: &RecordRef,
         object: &DocumentKey,
         payer: Payer<'_>,
-    ) -> Result<Result<Option<Arc<Value>>, String>, ManifestError> {
+    ) -> Result<ReadDocument, ManifestError> {
         let state = RecordVersion::new(&record.uid, &record.resource_version);
         if let Some(found) = state.as_ref().and_then(|state| self.documents.get(state, object)) {
             return Ok(Ok(found));
@@ -53,18 +47,8 @@ impl Cluster {
             Some(state) => self.manifests.get_or_load(state, load).await?,
             None => load.await?,
         };
-        let find = || documents::read(&manifest, object, payer.effort);
-        let mut grant = self.reserve(payer, payer.effort.most_trees_of(manifest.len())).await;
-        let price = Price::of_steps(manifest.len() as u64 * FIND_STEPS);
-        let found = self.work(payer, price, find).await.and_then(|found| found);
-        let found = match found.map_err(ManifestError::Unavailable)? {
-            Ok(found) => found,
-            Err(unreadable) => return Ok(Err(unreadable)),
-        };
-        if let Some(document) = &found {
-            grant.shrink(documents::weight(document));
-            payer.holdings.keep(grant);
-        }
+        let found = self.turns.found(payer, &manifest, object).await.map_err(ManifestError::Unavailable)?;
+        let Ok(found) = found else { return Ok(found) };
         if let Some(state) = state {
             self.documents.insert(state, object, found.clone());
         }
@@ -135,26 +119,7 @@ impl Cluster {
         read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
     ) -> Result<T, Unavailable> {
         let undecodable = |error: DecodeError| payload::undecodable(namespace, object, &error);
-        let payload = payload.map_err(undecodable)?;
-        let _reserved = self.reserve(payer, payload.memory()).await;
-        let inflate = || payload.inflate(payer.effort).and_then(read);
-        let price = Price::of_steps(payload.inflated_size() as u64 * INFLATE_STEPS);
-        self.work(payer, price, inflate).await?.map_err(undecodable)
-    }
-
-    /// Waits for memory, for what the review does not hold yet. It holds much only if its own request is large, and would wait for
-    /// itself.
-    async fn reserve(&self, payer: Payer<'_>, bytes: usize) -> Grant {
-        let lacking = bytes.saturating_sub(payer.holdings.bytes());
-        payer.holdings.waiting(self.decodes.grant(payer.flow, lacking)).await
-    }
-
-    /// Does work in the payer's turn. No turn is no effort left: only the payer's own steps can be too many.
-    async fn work<T>(&self, payer: Payer<'_>, price: Price, work: impl FnOnce() -> T) -> Result<T, Unavailable> {
-        payer.holdings.waiting(self.decodes.work(payer.flow, price, work)).await.map_err(|busy| {
-            payer.effort.exceed();
-            busy.to_string()
-        })
+        self.turns.inflated(payer, payload.map_err(undecodable)?, read).await?.map_err(undecodable)
     }
 
     /// The current object of a record together with its body, so that labels and body are of the same moment. `None` if
@@ -176,7 +141,7 @@ impl Cluster {
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
         Ok(Some(match self.payload(storage, namespace, &text).await? {
             Ok(payload) => {
-                let _granted = self.decodes.grant(Flow::own(), payload.memory()).await;
+                let _granted = self.turns.budget().grant(Flow::own(), payload.memory()).await;
                 let body = payload.inflate(&Effort::of_review());
                 look(&stored, body.as_deref().map_err(Clone::clone))
             }
@@ -204,7 +169,7 @@ impl Cluster {
         if chart.is_none()
             && let Ok(payload) = self.payload(storage, namespace, &text).await?
         {
-            let _granted = self.decodes.grant(Flow::own(), payload.memory()).await;
+            let _granted = self.turns.budget().grant(Flow::own(), payload.memory()).await;
             let effort = Effort::of_review();
             chart = payload.inflate(&effort).ok().and_then(|body| Record::read(&body, &effort).ok()?.chart());
         }

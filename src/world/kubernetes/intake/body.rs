@@ -28,7 +28,7 @@ const CHARGE_FACTOR: usize = 4;
 
 /// Why an answer of the API server cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum IntakeError {
+pub enum IntakeError {
     #[error("the answer is larger than {} MiB", .0 >> 20)]
     TooLarge(usize),
     #[error("the answer is not JSON")]

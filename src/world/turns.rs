@@ -1,0 +1,84 @@
+//! What an answer may take of a server: turns at the cores, and memory, as the review that asks for it.
+
+use std::sync::Arc;
+
+use super::Payer;
+use super::documents::{self, ReadDocument};
+use crate::budget::{Budget, Grant, Price};
+use crate::engine::release::manifest::DocumentKey;
+use crate::engine::release::record::{DecodeError, Payload};
+
+/// About the steps to inflate a byte of a record and to read its manifest out of it.
+const INFLATE_STEPS: u64 = 5;
+
+/// About the steps to look for a document in a byte of a manifest.
+const FIND_STEPS: u64 = 60;
+
+/// The turns and the memory of answers.
+#[derive(Debug, Clone)]
+pub(super) struct Turns(Arc<Budget>);
+
+impl Turns {
+    pub(super) fn new(shared: Arc<Budget>) -> Self {
+        Self(shared)
+    }
+
+    pub(super) fn budget(&self) -> &Budget {
+        &self.0
+    }
+
+    /// Inflates the body of a record in granted memory, and reads it. The inner error is that of the record.
+    ///
+    /// # Errors
+    /// There was no turn.
+    pub(super) async fn inflated<T>(
+        &self,
+        payer: Payer<'_>,
+        payload: Payload,
+        read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
+    ) -> Result<Result<T, DecodeError>, String> {
+        let _reserved = self.reserve(payer, payload.memory()).await;
+        let inflate = || payload.inflate(payer.effort).and_then(read);
+        self.work(payer, payload.inflated_size(), INFLATE_STEPS, inflate).await
+    }
+
+    /// Looks for the document of an object in a manifest. The review holds the memory of what is found.
+    ///
+    /// # Errors
+    /// There was no turn.
+    pub(super) async fn found(
+        &self,
+        payer: Payer<'_>,
+        manifest: &str,
+        object: &DocumentKey,
+    ) -> Result<ReadDocument, String> {
+        let mut grant = self.reserve(payer, payer.effort.most_trees_of(manifest.len())).await;
+        let find = || documents::read(manifest, object, payer.effort);
+        let found = self.work(payer, manifest.len(), FIND_STEPS, find).await.and_then(|found| found)?;
+        if let Ok(Some(document)) = &found {
+            grant.shrink(documents::weight(document));
+            payer.holdings.keep(grant);
+        }
+        Ok(found)
+    }
+
+    /// Waits for memory, for what the review does not hold yet. It holds much only if its own request is large, and would wait for
+    /// itself.
+    async fn reserve(&self, payer: Payer<'_>, bytes: usize) -> Grant {
+        let lacking = bytes.saturating_sub(payer.holdings.bytes());
+        payer.holdings.waiting(self.0.grant(payer.flow, lacking)).await
+    }
+
+    /// Does work of some steps a byte: at once if they are few, otherwise in the payer's turn. No turn is no effort left: only the
+    /// payer's own steps can be too many.
+    async fn work<T>(&self, payer: Payer<'_>, bytes: usize, steps: u64, work: impl FnOnce() -> T) -> Result<T, String> {
+        let price = Price::of_steps(bytes as u64 * steps);
+        if price.is_short() {
+            return Ok(work());
+        }
+        payer.holdings.waiting(self.0.work(payer.flow, price, work)).await.map_err(|busy| {
+            payer.effort.exceed();
+            busy.to_string()
+        })
+    }
+}
