@@ -13,6 +13,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use prometheus_client::metrics::gauge::Gauge;
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
 use super::limits::BODY_BYTES;
@@ -72,79 +73,58 @@ impl BodyBudget {
         let announced = usize::try_from(announced).ok().filter(|bytes| *bytes <= BODY_BYTES);
         let announced = announced.ok_or(Rejection::TooLarge)?;
         let (mut entry, mut cut) = self.0.enter(peer, announced);
-        let mut whole = Whole::new(announced);
-        loop {
-            let data = tokio::select! {
-                biased;
-                () = cut.happens() => return Err(whole.not_read(Rejection::NoMemory)),
-                data = next(body, until) => data?,
-            };
-            let Some(data) = data else {
+        let mut whole = BytesMut::new();
+        let read = tokio::select! {
+            biased;
+            () = cut.happens() => Err(Rejection::NoMemory),
+            read = join(body, announced, &mut whole, &mut entry, until) => read,
+        };
+        match read {
+            Ok(bytes) => {
                 entry.complete();
-                return Ok((whole.into_bytes(), entry));
-            };
-            if whole.len() + data.len() > BODY_BYTES {
-                return Err(Rejection::TooLarge.into());
+                Ok((bytes, entry))
             }
-            let grown = tokio::select! {
-                biased;
-                () = cut.happens() => false,
-                grown = entry.grow(data.len(), until) => grown,
-            };
-            whole.push(data, body.is_end_stream());
-            if !grown {
-                return Err(whole.not_read(Rejection::NoMemory));
+            Err(Rejection::NoMemory) => {
+                let head = Bytes::copy_from_slice(&whole[..whole.len().min(HEAD_BYTES)]);
+                Err(NotRead { why: Rejection::NoMemory, head })
             }
+            Err(why) => Err(why.into()),
         }
     }
 }
 
-/// The pieces of a body, joined without a copy if it arrives as one.
-enum Whole {
-    One(Bytes),
-    Several(BytesMut, usize),
-}
-
-impl Whole {
-    fn new(announced: usize) -> Self {
-        Self::Several(BytesMut::new(), announced)
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::One(bytes) => bytes.len(),
-            Self::Several(bytes, _) => bytes.len(),
+/// Reads a body of at most [`BODY_BYTES`] into one piece, without a copy if it arrives as one. What has arrived is in `whole` if it
+/// ends early.
+async fn join(
+    body: &mut Body,
+    announced: usize,
+    whole: &mut BytesMut,
+    entry: &mut Entry,
+    until: Instant,
+) -> Result<Bytes, Rejection> {
+    while let Some(data) = next(body, until).await? {
+        if whole.len() + data.len() > BODY_BYTES {
+            return Err(Rejection::TooLarge);
         }
-    }
-
-    fn push(&mut self, data: Bytes, is_last: bool) {
-        match self {
-            Self::Several(bytes, _) if bytes.is_empty() && is_last => *self = Self::One(data),
-            Self::Several(bytes, announced) => {
-                // Memory that is never touched costs nothing.
-                bytes.reserve(announced.saturating_sub(bytes.len()).max(data.len()));
-                bytes.extend_from_slice(&data);
+        let is_all = whole.is_empty() && body.is_end_stream();
+        if !is_all {
+            // Memory that is never touched costs nothing.
+            whole.reserve(announced.saturating_sub(whole.len()).max(data.len()));
+            whole.extend_from_slice(&data);
+        }
+        if !entry.grow(data.len(), until).await {
+            if is_all {
+                whole.extend_from_slice(&data);
             }
-            Self::One(first) => {
-                let mut bytes = BytesMut::from(first.as_ref());
-                bytes.extend_from_slice(&data);
-                let announced = bytes.len();
-                *self = Self::Several(bytes, announced);
-            }
+            return Err(Rejection::NoMemory);
         }
-    }
-
-    fn into_bytes(self) -> Bytes {
-        match self {
-            Self::One(bytes) => bytes,
-            Self::Several(bytes, _) => bytes.freeze(),
+        if is_all {
+            return Ok(data);
         }
+        // A long body that arrives at once would keep its thread from the short ones.
+        yield_now().await;
     }
-
-    fn not_read(self, why: Rejection) -> NotRead {
-        let bytes = self.into_bytes();
-        NotRead { why, head: Bytes::copy_from_slice(&bytes[..bytes.len().min(HEAD_BYTES)]) }
-    }
+    Ok(whole.split().freeze())
 }
 
 /// Reads and drops the rest of a rejected body, up to a limit.
@@ -155,6 +135,7 @@ pub(super) async fn discard(mut body: Body, until: Instant) {
             Some(rest) => left = rest,
             None => return,
         }
+        yield_now().await;
     }
 }
 
