@@ -1,7 +1,8 @@
 //! Many users and strangers at a time: what they do to small honest reviews and to forgeries beside them.
 //!
 //! The server is in this process, so that it can be told which address is the API server's. Users come from there, each with a
-//! namespace of its own; strangers come from fifty others.
+//! namespace of its own; strangers come from fifty others. The server, the crowd and who measures have threads of their own: what
+//! is measured must not wait for its turn among the tasks of the crowd.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use rustls::pki_types::ServerName;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -112,14 +114,16 @@ struct Probe {
 }
 
 /// The scenes of this part.
-pub(crate) async fn beside(missed: &mut Missed) -> Result<()> {
+pub(crate) fn beside(missed: &mut Missed) -> Result<()> {
+    let (serving, crowding) = (Runtime::new()?, Runtime::new()?);
+    let measuring = Builder::new_current_thread().enable_all().build()?;
     let stage = |namespace: &str| Stage { namespace: namespace.to_owned(), now: Timestamp::now() };
     let honest = small_record(&stage("honest"));
     let [plain, padded] = [0, 1].map(|index| ALL[index](&stage(["forged", "padded"][index])));
     let worst: Vec<_> = ALL.iter().map(|request| request(&stage("crowd")).padded).collect();
     let objects = [&honest, &plain.plain, &padded.padded].into_iter().chain(&worst);
     let objects: Vec<Value> = objects.flat_map(|situation| situation.objects.clone()).collect();
-    let server = Arc::new(Server::start(&objects).await?);
+    let server = Arc::new(serving.block_on(Server::start(&objects))?);
     let probes = [
         Probe { name: "honest edits of an object", review: reviews::deployment_review().into(), is_honest: true },
         Probe { name: "honest small records", review: honest.review.into(), is_honest: true },
@@ -133,16 +137,18 @@ pub(crate) async fn beside(missed: &mut Missed) -> Result<()> {
     println!("beside {USERS} users and {STRANGERS} strangers who loop heavy reviews");
     let users = (0..USERS).map(|number| (API_SERVER, format!("system:serviceaccount:team-{number}:bot")));
     let strangers = (2..2 + STRANGERS).map(|last| (Ipv4Addr::new(127, 0, 0, last), format!("stranger-{last}")));
-    let crowd: JoinSet<()> = users
-        .chain(strangers)
-        .zip(worst.iter().cycle())
-        .map(|((from, user), situation)| loop_of(Arc::clone(&server), from, as_user(situation, &user)))
-        .collect();
-    scene(&server, &probes, missed).await?;
+    let mut crowd = JoinSet::new();
+    for ((from, user), situation) in users.chain(strangers).zip(worst.iter().cycle()) {
+        crowd.spawn_on(loop_of(Arc::clone(&server), from, as_user(situation, &user)), crowding.handle());
+    }
+    measuring.block_on(scene(&server, &probes, missed))?;
     drop(crowd);
     println!("beside {STALLED} bodies of 8 MiB that stop at 99 %");
-    let stalled: JoinSet<()> = (0..STALLED).map(|_| stall(Arc::clone(&server))).collect();
-    scene(&server, &probes[..2], missed).await?;
+    let mut stalled = JoinSet::new();
+    for _ in 0..STALLED {
+        stalled.spawn_on(stall(Arc::clone(&server)), crowding.handle());
+    }
+    measuring.block_on(scene(&server, &probes[..2], missed))?;
     drop(stalled);
     server.running.abort();
     Ok(())
