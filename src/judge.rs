@@ -25,19 +25,14 @@ use crate::engine::violation::ViolationKind;
 use crate::world::World;
 use steps::{ORDINARY_BYTES, Steps};
 
+pub use steps::Call;
+
 /// Judges reviews by a policy. A world answers its queries.
 pub struct Judge {
     policies: Arc<ArcSwap<Policies>>,
     world: Arc<dyn World>,
     shared: Arc<Budget>,
     own_user: Arc<OnceLock<String>>,
-}
-
-/// When a review must be answered, and who asks.
-#[derive(Clone, Copy, Debug)]
-pub struct Call {
-    pub deadline: Instant,
-    pub peer: Peer,
 }
 
 /// The bodies of the records of a request, and the time that they took.
@@ -259,13 +254,6 @@ impl Inflated {
         let started = Instant::now();
         let bodies = payloads.inflate(effort);
         Self { bodies, took: started.elapsed() }
-    }
-}
-
-/// The call of who is known.
-impl From<Instant> for Call {
-    fn from(deadline: Instant) -> Self {
-        Self { deadline, peer: Peer::Known }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whose review it is, as far as reviews share turns and memory.
 
-use crate::engine::object::account_namespace;
+/// The prefix of the names of service accounts, which their namespace follows.
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 /// Who sends a review, as far as its connection shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +32,8 @@ impl<'u> Flow<'u> {
     /// The flow of the reviews of a user.
     #[must_use]
     pub fn of(peer: Peer, user: &'u str) -> Self {
-        Self { peer, owner: account_namespace(user).map_or(FlowOwner::User(user), FlowOwner::Namespace) }
+        let account = user.strip_prefix(SERVICE_ACCOUNT).and_then(|account| account.split_once(':'));
+        Self { peer, owner: account.map_or(FlowOwner::User(user), |(namespace, _)| FlowOwner::Namespace(namespace)) }
     }
 
     /// The flow of what Interlock reads by itself, and of what it reads from the API server.

@@ -3,7 +3,7 @@
 //! That is YAML 1.1 as libyaml parses it, with the types of go-yaml. Parsers of YAML 1.2 find other objects in the same text: U+0085 and
 //! U+2028 end a line here, a quoted text may go on at the margin, `on` is a key `true`, and a merge key overrides the members before it.
 //! So this is a port of go-yaml's reader, scanner and parser (`go.yaml.in/yaml/v2` 2.4.4: MIT, copyright 2006-2010 Kirill Simonov;
-//! Apache-2.0, copyright 2011-2016 Canonical Ltd.), function by function. `tests/it/go` compares it with the original.
+//! Apache-2.0, copyright 2011-2016 Canonical Ltd.), function by function. `tests/readers` compares it with the original.
 
 mod characters;
 mod charged;
@@ -15,32 +15,8 @@ mod timestamp;
 mod token;
 mod tree;
 
-use characters::Mark;
-use parser::Parser;
-
+pub(crate) use characters::Malformed;
 pub(crate) use charged::{ChargedParser, Prices};
 pub(crate) use parser::{Event, Span};
 pub(crate) use scalar::{Resolved, Scalar};
 pub use tree::parse;
-
-/// Why a text is not a YAML document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Malformed {
-    /// From 1.
-    pub(crate) line: usize,
-    /// In characters, from 1.
-    pub(crate) column: usize,
-}
-
-impl Malformed {
-    fn at(mark: Mark) -> Self {
-        Self { line: mark.line + 1, column: mark.column + 1 }
-    }
-}
-
-/// The position, without the text there.
-impl From<Malformed> for String {
-    fn from(Malformed { line, column }: Malformed) -> Self {
-        format!("line {line}, column {column} of a document")
-    }
-}

@@ -2,8 +2,6 @@
 
 use memchr::memmem;
 
-use super::Malformed;
-
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
 /// How many bytes go-yaml reads at a time.
@@ -20,6 +18,28 @@ pub(super) struct Mark {
     pub(super) line: usize,
     /// In characters, from 0.
     pub(super) column: usize,
+}
+
+/// Why a text is not a YAML document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    /// From 1.
+    pub(crate) line: usize,
+    /// In characters, from 1.
+    pub(crate) column: usize,
+}
+
+impl Malformed {
+    pub(super) fn at(mark: Mark) -> Self {
+        Self { line: mark.line + 1, column: mark.column + 1 }
+    }
+}
+
+/// The position, without the text there.
+impl From<Malformed> for String {
+    fn from(Malformed { line, column }: Malformed) -> Self {
+        format!("line {line}, column {column} of a document")
+    }
 }
 
 /// The characters that are not read yet.

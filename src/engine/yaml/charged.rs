@@ -1,6 +1,7 @@
 //! A parser whose work is charged.
 
-use super::{Event, Malformed, Parser, Span};
+use super::characters::Malformed;
+use super::parser::{Event, Parser, Span};
 use crate::engine::effort::{Effort, OverBudget};
 
 /// Reads the events of a document, and uses up steps for its bytes and its parts.

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::Malformed;
-use super::characters::Mark;
+use super::characters::{Malformed, Mark};
 use super::scalar::Scalar;
 use super::scanner::Scanner;
 use super::token::{Token, TokenKind};

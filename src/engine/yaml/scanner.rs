@@ -7,8 +7,7 @@ mod tag;
 
 use std::collections::VecDeque;
 
-use super::Malformed;
-use super::characters::{Characters, Mark};
+use super::characters::{Characters, Malformed, Mark};
 use super::token::{Token, TokenKind};
 
 /// The deepest nesting of flow collections, and of block collections.

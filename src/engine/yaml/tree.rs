@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Number, Value};
 
+use super::charged::{ChargedParser, Prices};
+use super::number;
+use super::parser::Event;
 use super::scalar::{Resolved, Scalar};
-use super::{ChargedParser, Event, Prices, number};
 use crate::engine::effort::{Effort, MAP_BYTES, MEMBER_BYTES, NODE_BYTES};
 
 /// The deepest nesting. Go reads 10,000 levels; whatever walks through a deeper value would need more stack than a thread has.
