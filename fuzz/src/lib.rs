@@ -8,6 +8,7 @@ pub mod audit;
 pub mod declared;
 pub mod delta;
 pub mod evidence;
+pub mod intake;
 mod json;
 pub mod managed_fields;
 pub mod manifest;
@@ -32,11 +33,12 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     Target { name: "audit", run: audit::run },
     Target { name: "declared", run: declared::run },
     Target { name: "delta", run: delta::run },
     Target { name: "evidence", run: evidence::run },
+    Target { name: "intake", run: intake::run },
     Target { name: "managed_fields", run: managed_fields::run },
     Target { name: "manifest", run: manifest::run },
     Target { name: "payload", run: payload::run },

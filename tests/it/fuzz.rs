@@ -64,7 +64,7 @@ macro_rules! replayed {
     };
 }
 
-replayed! { audit declared delta evidence managed_fields manifest payload policy record_head review stamp }
+replayed! { audit declared delta evidence intake managed_fields manifest payload policy record_head review stamp }
 
 #[test]
 fn every_target_has_a_corpus_a_binary_and_a_test() {
