@@ -369,9 +369,29 @@ mod tests {
     use crate::engine::evidence::Freshness;
     use crate::engine::managed::Owner;
 
-    /// The answer of a world in which nobody waits for a turn.
-    fn now(answer: AnswerFuture<'_>) -> Answer {
-        answer.now_or_never().unwrap()
+    /// The answer of a world, however many turns it takes.
+    fn answered(answer: AnswerFuture<'_>) -> Answer {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(answer)
+    }
+
+    /// The query for an object in the manifest of a version of a record.
+    fn document(name: &str, resource_version: &str) -> Query {
+        let [kind, group, namespace] = ["A", "", "shop"].map(str::to_owned);
+        let object = DocumentKey {
+            kind,
+            group,
+            name: "a".to_owned(),
+            namespace: namespace.clone(),
+            default_namespace: namespace.clone(),
+        };
+        let record = RecordRef {
+            storage: Storage::Secret,
+            namespace,
+            name: name.to_owned(),
+            uid: "u".to_owned(),
+            resource_version: resource_version.to_owned(),
+        };
+        Query::Document { record, object }
     }
 
     /// Puts a record in: of Helm in Secrets, or of OLM.
@@ -419,7 +439,7 @@ mod tests {
             origin: origin.map(|namespace| Origin { namespace: namespace.to_owned(), name: "web".to_owned() }),
             freshness: Freshness::Live,
         };
-        match now(memory.answer(&query)) {
+        match answered(memory.answer(&query)) {
             Answer::Known(Knowledge::Release(found)) => found
                 .into_iter()
                 .map(|it| (it.storage, it.namespace, it.history.newest().map_or(0, |newest| newest.revision.0)))
@@ -453,24 +473,7 @@ mod tests {
     fn the_document_is_that_of_the_state_that_was_asked_for() {
         let memory = Memory::new(1 << 20);
         put_record(&memory, Storage::Secret, "shop", 3, None);
-        let ask = |name: &str, resource_version: &str| {
-            let [kind, group, namespace] = ["A", "", "shop"].map(str::to_owned);
-            let object = DocumentKey {
-                kind,
-                group,
-                name: "a".to_owned(),
-                namespace: namespace.clone(),
-                default_namespace: namespace.clone(),
-            };
-            let record = RecordRef {
-                storage: Storage::Secret,
-                namespace,
-                name: name.to_owned(),
-                uid: "u".to_owned(),
-                resource_version: resource_version.to_owned(),
-            };
-            now(memory.answer(&Query::Document { record, object }))
-        };
+        let ask = |name: &str, resource_version: &str| answered(memory.answer(&document(name, resource_version)));
         let document = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "revision": 3});
         let known = Answer::Known(Knowledge::Document(Ok(Some(document.into()))));
         assert_eq!(ask("sh.helm.release.v1.web.v3", "7"), known);
@@ -480,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_record_is_read_in_its_turn_and_a_short_one_at_once() {
+    fn a_long_record_and_every_document_is_read_in_its_turn_and_a_short_record_at_once() {
         let memory = Memory::new(4 << 20).sharing(Arc::new(Budget::without_cores(4 << 20, 8)));
         put_record(&memory, Storage::Secret, "shop", 1, None);
         put_manifest(&memory, Storage::Secret, "shop", 2, None, &"# nothing\n".repeat(100_000));
@@ -489,8 +492,9 @@ mod tests {
             namespace: "shop".to_owned(),
             object: format!("sh.helm.release.v1.web.v{revision}"),
         };
-        assert!(matches!(now(memory.answer(&body(1))), Answer::Known(Knowledge::Body(_))));
+        assert!(matches!(memory.answer(&body(1)).now_or_never(), Some(Answer::Known(Knowledge::Body(_)))));
         assert_eq!(memory.answer(&body(2)).now_or_never(), None);
+        assert_eq!(memory.answer(&document("sh.helm.release.v1.web.v1", "7")).now_or_never(), None);
     }
 
     #[test]
@@ -505,13 +509,13 @@ mod tests {
             name: "web".to_owned(),
         };
         let query = Query::Parent { object, freshness: Freshness::Cached };
-        assert_eq!(now(memory.answer(&query)), Answer::Absent);
+        assert_eq!(answered(memory.answer(&query)), Answer::Absent);
         let deployment = json!({"metadata": {
             "name": "web", "labels": {"app.kubernetes.io/managed-by": "Helm"},
             "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"},
         }});
         memory.put(ObjectKey::new("apps", "Deployment", "shop", "web"), deployment.to_string());
-        let Answer::Known(Knowledge::Parent(marks)) = now(memory.answer(&query)) else { panic!("expected marks") };
+        let Answer::Known(Knowledge::Parent(marks)) = answered(memory.answer(&query)) else { panic!("expected marks") };
         assert!(matches!(marks.owner, Owner::Release { name, .. } if name == "web"));
     }
 

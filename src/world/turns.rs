@@ -27,7 +27,7 @@ impl Turns {
         &self.0
     }
 
-    /// Inflates the body of a record in granted memory, and reads it. The inner error is that of the record.
+    /// Inflates the body of a record in granted memory, and reads it: at once if it is short. The inner error is that of the record.
     ///
     /// # Errors
     /// There was no turn.
@@ -39,10 +39,12 @@ impl Turns {
     ) -> Result<Result<T, DecodeError>, String> {
         let _reserved = self.reserve(payer, payload.memory()).await;
         let inflate = || payload.inflate(payer.effort).and_then(read);
-        self.work(payer, payload.inflated_size(), INFLATE_STEPS, inflate).await
+        let price = Price::of_steps(payload.inflated_size() as u64 * INFLATE_STEPS);
+        if price.is_short() { Ok(inflate()) } else { self.work(payer, price, inflate).await }
     }
 
-    /// Looks for the document of an object in a manifest. The review holds the memory of what is found.
+    /// Looks for the document of an object in a manifest, always in a turn: the aliases of a short one repeat far more than it has. The
+    /// review holds the memory of what is found.
     ///
     /// # Errors
     /// There was no turn.
@@ -53,8 +55,9 @@ impl Turns {
         object: &DocumentKey,
     ) -> Result<ReadDocument, String> {
         let mut grant = self.reserve(payer, payer.effort.most_trees_of(manifest.len())).await;
+        let price = Price::of_steps(manifest.len() as u64 * FIND_STEPS);
         let find = || documents::read(manifest, object, payer.effort);
-        let found = self.work(payer, manifest.len(), FIND_STEPS, find).await.and_then(|found| found)?;
+        let found = self.work(payer, price, find).await.and_then(|found| found)?;
         if let Ok(Some(document)) = &found {
             grant.shrink(documents::weight(document));
             payer.holdings.keep(grant);
@@ -69,13 +72,8 @@ impl Turns {
         payer.holdings.waiting(self.0.grant(payer.flow, lacking)).await
     }
 
-    /// Does work of some steps a byte: at once if they are few, otherwise in the payer's turn. No turn is no effort left: only the
-    /// payer's own steps can be too many.
-    async fn work<T>(&self, payer: Payer<'_>, bytes: usize, steps: u64, work: impl FnOnce() -> T) -> Result<T, String> {
-        let price = Price::of_steps(bytes as u64 * steps);
-        if price.is_short() {
-            return Ok(work());
-        }
+    /// Does work in the payer's turn. No turn is no effort left: only the payer's own steps can be too many.
+    async fn work<T>(&self, payer: Payer<'_>, price: Price, work: impl FnOnce() -> T) -> Result<T, String> {
         payer.holdings.waiting(self.0.work(payer.flow, price, work)).await.map_err(|busy| {
             payer.effort.exceed();
             busy.to_string()
