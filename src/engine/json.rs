@@ -11,7 +11,7 @@ mod redacted;
 mod seek;
 mod text;
 
-pub(crate) use go_struct::{GoStruct, is_key_of};
+pub(crate) use go_struct::GoStruct;
 pub(crate) use null::null_is_default;
 pub use patch::{Patch, PatchOperation};
 pub use path::{FieldPath, Segment};

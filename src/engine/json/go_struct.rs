@@ -121,7 +121,7 @@ fn check<E: Error>(key: &str, fields: &[&str]) -> Result<(), E> {
 }
 
 /// Whether Go takes a key for a field, whose name is in lower case.
-pub(crate) fn is_key_of(field: &str, key: &str) -> bool {
+fn is_key_of(field: &str, key: &str) -> bool {
     key.len() <= MAX_KEY_BYTES && key.chars().map(folded).eq(field.chars())
 }
 

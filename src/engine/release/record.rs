@@ -16,8 +16,7 @@ use serde_json::value::RawValue;
 use super::Revision;
 use super::manifest::{HookJob, hook_jobs};
 use crate::engine::effort::Effort;
-use crate::engine::json::cursor::Cursor;
-use crate::engine::json::{GoStruct, Text, is_key_of, redacted};
+use crate::engine::json::{GoStruct, Text, first_at, redacted};
 use crate::engine::olm;
 
 pub use content::{Difference, differences};
@@ -136,19 +135,11 @@ impl<'b> Record<'b> {
     }
 
     /// The name and version of the chart, read without the megabytes of templates after them; empty if the record has
-    /// no chart, or several metadata for Go.
+    /// no chart. They are only shown: of two metadata, which no client writes, the first is.
     #[must_use]
     pub fn chart_id(&self) -> ChartId<'b> {
-        let mut members = Cursor::new(self.chart.map_or("", RawValue::get));
-        let mut found = None;
-        if members.expect_byte(b'{').is_some() {
-            while let Some(Some((key, value))) = members.next_member() {
-                if is_key_of("metadata", &key) && (key != "metadata" || found.replace(value).is_some()) {
-                    return ChartId::default();
-                }
-            }
-        }
-        found.and_then(|metadata| serde_json::from_str::<Option<ChartId<'b>>>(metadata).ok()?).unwrap_or_default()
+        let metadata = |chart: &'b RawValue| first_at(chart.get(), &["metadata"]).ok()?;
+        self.chart.and_then(metadata).flatten().unwrap_or_default()
     }
 
     /// `name-version` of the chart. If OLM generated a chart without a name, that of the bundle. `None` if neither has
