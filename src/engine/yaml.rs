@@ -2,8 +2,8 @@
 //!
 //! That is YAML 1.1 as libyaml parses it, with the types of go-yaml. Parsers of YAML 1.2 find other objects in the same text: U+0085 and
 //! U+2028 end a line here, a quoted text may go on at the margin, `on` is a key `true`, and a merge key overrides the members before it.
-//! So this is a port of go-yaml's reader, scanner and parser (`go.yaml.in/yaml/v2` 2.4.4: MIT, copyright 2006-2010 Kirill Simonov;
-//! Apache-2.0, copyright 2011-2016 Canonical Ltd.), function by function. `tests/readers` compares it with the original.
+//! So this is a port of go-yaml's reader, scanner and parser (`go.yaml.in/yaml/v2` 2.4.4), function by function. `NOTICE` has its
+//! licences, and `tests/readers` compares it with the original.
 
 mod characters;
 mod charged;

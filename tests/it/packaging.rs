@@ -79,6 +79,7 @@ fn the_archive_has_the_program_its_completions_its_manual_pages_and_the_plugins(
     assert_eq!(read("man/interlock-unstick.1"), fs::read_to_string(pages.path().join("interlock-unstick.1")).unwrap());
     for (file, source) in [
         ("LICENSE", "LICENSE"),
+        ("NOTICE", "NOTICE"),
         ("plugin.yaml", "packaging/helm-plugin/plugin.yaml"),
         ("k9s/plugins.yaml", "packaging/k9s/plugins.yaml"),
     ] {
