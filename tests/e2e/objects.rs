@@ -10,6 +10,7 @@ mod large_chart;
 mod leftovers;
 mod manual_deletes;
 mod manual_edits;
+mod odd_spellings;
 mod platforms;
 mod scaling;
 mod whole_values;
