@@ -32,12 +32,13 @@ use served::{Connection, Served};
 const AT_A_TIME: usize = 4;
 const LOOP: Duration = Duration::from_secs(30);
 
-const MAX_ANSWER: Duration = Duration::from_millis(300);
-const MAX_PROCESSOR_TIME: Duration = Duration::from_secs(1);
-const MAX_MEMORY_MIB: f64 = 256.0;
+const MAX_ANSWER: Duration = Duration::from_millis(500);
+const MAX_PROCESSOR_TIME: Duration = Duration::from_millis(500);
+const MAX_MEMORY_MIB: f64 = 300.0;
 const MAX_PROBE: Duration = Duration::from_millis(100);
 const MAX_SMALL: Duration = Duration::from_millis(50);
-const MAX_RECORD: Duration = Duration::from_millis(500);
+/// A step of a hostile request is not interrupted.
+const MAX_RECORD: Duration = Duration::from_secs(1);
 
 /// Limits that were missed.
 type Missed = Vec<String>;
