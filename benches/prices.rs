@@ -108,7 +108,7 @@ fn records() -> Vec<Reader> {
         reader("read a record", move |effort| _ = black_box(Record::read(body.as_bytes(), effort).is_ok())),
         compared("compare manifests, escaped", escaped),
         reader("whether one is a copy with other API versions", move |effort| {
-            black_box(is_mapped_copy(&read(&one), &read(&other), effort));
+            black_box(is_mapped_copy(&read(&one, effort), &read(&other, effort), effort));
         }),
         compared("values that differ in form, tiny maps", with_values(&lists("{},", ends))),
         compared("values that differ in form, numbers", with_values(&lists("1.5,", ends))),
@@ -121,18 +121,17 @@ fn with_values(values: &[String; 2]) -> [String; 2] {
 }
 
 fn compared(name: &'static str, [old, new]: [String; 2]) -> Reader {
-    reader(name, move |effort| _ = black_box(differences(&read(&old), &read(&new), effort)))
+    reader(name, move |effort| _ = black_box(differences(&read(&old, effort), &read(&new, effort), effort)))
 }
 
-/// The record in a body, read with an effort of its own.
-fn read(body: &str) -> Record<'_> {
-    Record::read(body.as_bytes(), &Effort::of_review()).unwrap()
+fn read<'b>(body: &'b str, effort: &Effort) -> Record<'b> {
+    Record::read(body.as_bytes(), effort).unwrap()
 }
 
 fn hooks() -> Vec<Reader> {
     let of = |name, hooks: String| {
         let body = record("{}", "", &hooks);
-        reader(name, move |effort| _ = black_box(read(&body).hooks(effort).is_some()))
+        reader(name, move |effort| _ = black_box(read(&body, effort).hooks(effort).is_some()))
     };
     let list = |hook: String, count: usize| format!("[{}]", vec![hook; count].join(","));
     let jobs = list(r#"{"kind":"Job","manifest":"kind: Job\nmetadata: {name: a}"}"#.to_owned(), 10_000);

@@ -10,7 +10,7 @@ use crate::engine::effort::{Effort, OverBudget};
 use crate::engine::json::cursor::{self, Member};
 
 /// The steps to find the key of an item, and to look it up.
-const KEY_STEPS: u64 = 400;
+const KEY_STEPS: u64 = 800;
 
 /// An item of a list. `members` is empty unless it is an object.
 pub(super) struct ListItem<'a> {

@@ -14,7 +14,7 @@ use crate::engine::json::cursor::{Cursor, unquoted};
 use crate::engine::yaml;
 
 /// The steps to find the heading in the lines of a YAML document, for each byte.
-const LINE_STEPS: u64 = 2;
+const LINE_STEPS: u64 = 4;
 
 /// The steps to find the headings in JSON, for each byte: it is scanned once for its end, and once for its heading.
 const JSON_SCAN_STEPS: u64 = 4;
