@@ -12,7 +12,7 @@ const OBJECTS: [(&str, &str, &str); 6] = [
         "a",
         "# U+0085 ends this line:\u{85}apiVersion: v1\u{2028}kind: ConfigMap\nmetadata: {name: behind}\ndata: {a: x}\n",
     ),
-    ("on", "true", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: on}\ndata: {on: x}\n"),
+    ("word", "true", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: word}\ndata: {on: x}\n"),
     ("number", "16", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: number}\ndata: {0x10: x}\n"),
     (
         "margin",
