@@ -135,11 +135,11 @@ impl<'b> Record<'b> {
     }
 
     /// The name and version of the chart, read without the megabytes of templates after them; empty if the record has
-    /// no chart. They are only shown: of two metadata, which no client writes, the first is.
+    /// no chart. Of two metadata, which no client writes, the first counts: who writes a record chooses these names anyway.
     #[must_use]
     pub fn chart_id(&self) -> ChartId<'b> {
-        let metadata = |chart: &'b RawValue| first_at(chart.get(), &["metadata"]).ok()?;
-        self.chart.and_then(metadata).flatten().unwrap_or_default()
+        let Some(chart) = self.chart else { return ChartId::default() };
+        first_at::<Option<_>>(chart.get(), &["metadata"]).ok().flatten().flatten().unwrap_or_default()
     }
 
     /// `name-version` of the chart. If OLM generated a chart without a name, that of the bundle. `None` if neither has
@@ -187,6 +187,9 @@ mod tests {
         assert_eq!(record.info.status, "deployed");
         assert_eq!(record.chart().as_deref(), Some("shop-1.2.3"));
         assert_eq!(record.manifest(), "---\nkind: A\n");
+        let twice = BODY.replace(r#""templates":[]"#, r#""metadata":{"name":"other"}"#);
+        let record = Record::read(twice.as_bytes(), &Effort::of_review()).unwrap();
+        assert_eq!(record.chart().as_deref(), Some("shop-1.2.3"), "the first counts");
     }
 
     #[test]
