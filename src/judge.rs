@@ -178,7 +178,9 @@ impl Judge {
         let (objects, payloads) = read?;
         let policies = self.policies.load();
         let stamp_with = |bodies: &RecordBodies| {
-            stamp::stamp(&self.facts(request, &objects, bodies, &steps.effort, policies.accounts()), now)
+            let facts = self.facts(request, &objects, bodies, &steps.effort, policies.accounts());
+            let void = overrides::void(&facts, policies.of(request.namespace()), now);
+            stamp::stamp(&facts, void.as_deref(), now)
         };
         let stamped = match steps.take_memory(request, &objects, &payloads).await {
             Ok(()) => steps.run(|| stamp_with(&payloads.inflate(&steps.effort))).await,
@@ -217,7 +219,7 @@ impl Judge {
             let step = || {
                 let facts = facts();
                 if let Subject::Override(write) = &facts.subject {
-                    return Ok(done(facts, overrides::outcome(write, &facts.actor, &policy.overrides, now)));
+                    return Ok(done(facts, overrides::outcome(write, &facts.actor, policy, now)));
                 }
                 match decide(facts, policy, &evidence, now) {
                     Step::Done(judged) if in_time => Ok(done(facts, Outcome::of(policy, judged))),

@@ -1,5 +1,7 @@
 //! `interlock override`: suspends rules for one release, for a limited time.
 
+use std::ops::RangeInclusive;
+
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use jiff::{SignedDuration, Timestamp};
@@ -29,7 +31,7 @@ pub(super) struct Arguments {
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     open_for: SignedDuration,
     /// Reason, for readers of the audit log: 5 to 500 characters
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
     /// Ticket, change or incident that the override belongs to, shown wherever it is used: up to 200 characters
     #[arg(long, value_name = "TICKET")]
@@ -130,6 +132,20 @@ fn rules() -> PossibleValuesParser {
     PossibleValuesParser::new(rules::all().map(|rule| PossibleValue::new(rule.as_str())))
 }
 
+/// The lengths of a reason that the definition of ReleaseOverrides allows, in characters.
+const REASON_CHARS: RangeInclusive<usize> = 5..=500;
+
+fn reason(text: &str) -> Result<String, String> {
+    if !text.contains(char::is_alphanumeric) {
+        return Err("write why the override is needed in place of the dots, for readers of the audit log".to_owned());
+    }
+    let length = text.chars().count();
+    if REASON_CHARS.contains(&length) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("it has {length} characters; a reason has {} to {}", REASON_CHARS.start(), REASON_CHARS.end()))
+}
+
 fn duration(text: &str) -> Result<SignedDuration, String> {
     let read = text.parse::<SignedDuration>().ok().filter(SignedDuration::is_positive);
     read.ok_or_else(|| format!("{text:?} is not a duration like 30m or 1h30m"))
@@ -210,6 +226,12 @@ mod tests {
         ] {
             let error = parse(&[line, &rest[..]].concat()).unwrap_err();
             assert!(error.contains(wanted), "{line:?}: {error}");
+        }
+        for (reason, wanted) in
+            [("...", "in place of the dots"), ("      ", "in place of the dots"), ("fix", "it has 3 characters")]
+        {
+            let error = parse(&["shop/web", "--rule", "manual-edit", "--for", "30m", "--reason", reason]).unwrap_err();
+            assert!(error.contains(wanted), "{reason}: {error}");
         }
     }
 }

@@ -163,7 +163,7 @@ fn namespace_json(namespace: &str, in_force: &InForce, at: Timestamp) -> Value {
 
 fn setting_json(setting: &SettingInForce) -> Value {
     let origin = match &setting.origin {
-        SettingOrigin::BuiltIn => Value::Null,
+        SettingOrigin::Shipped => "shipped".into(),
         SettingOrigin::File { file, line } => json!({"file": file, "line": line}),
     };
     json!({"name": setting.name, "value": setting.value, "origin": origin})
@@ -206,7 +206,7 @@ fn namespace_text(namespace: &str, in_force: &InForce, is_shipped: bool, at: Tim
 
 fn origin(origin: &SettingOrigin) -> String {
     match origin {
-        SettingOrigin::BuiltIn => "built in".to_owned(),
+        SettingOrigin::Shipped => "shipped".to_owned(),
         SettingOrigin::File { file, line } => format!("{}:{line}", file.display()),
     }
 }

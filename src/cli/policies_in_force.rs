@@ -36,6 +36,19 @@ impl PoliciesInForce {
         }
     }
 
+    /// The files of the named directory, otherwise of the installation in the cluster. If these are missing or not readable, the
+    /// shipped policy, with a notice on standard error.
+    pub(super) async fn files(&self, client: &Client) -> PolicyFiles {
+        if self.directory.policies.is_some() {
+            return self.directory.files();
+        }
+        let found = policies(client, &self.interlock_namespace).await.map_err(|error| reason(&error));
+        found.and_then(|found| found.ok_or_else(missing)).unwrap_or_else(|why| {
+            output::complain(&self.fallback_notice(&why));
+            PolicyFiles::shipped()
+        })
+    }
+
     /// The policies of the named directory, otherwise of the installation in the cluster, and no others: nothing is frozen by the
     /// shipped policy.
     ///
@@ -75,8 +88,12 @@ impl PoliciesInForce {
 
 /// The policies of an installation, or why they cannot be used.
 fn usable(found: Option<PolicyFiles>) -> Result<Policies, String> {
-    let files = found.ok_or("there is no ConfigMap interlock-policies")?;
+    let files = found.ok_or_else(missing)?;
     Policies::of_files(&files).map_err(|error| error.to_string())
+}
+
+fn missing() -> String {
+    "there is no ConfigMap interlock-policies".to_owned()
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! `interlock policy`: policy files.
 
+mod migrate;
+mod show;
+
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -11,10 +14,10 @@ use super::excerpt::{excerpts, warning_excerpts};
 use super::exit_status::ExitStatus;
 use super::freezes;
 use super::output::{self, Output};
-use crate::engine::policy::Policies;
-use crate::engine::policy_files::{LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
+use crate::engine::policy::{Freeze, Policies};
+use crate::engine::policy_files::{ChangedMeaning, LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
 
-/// Check policy files, and print their JSON Schema for editors
+/// Check policy files, print the whole policy with the shipped part, and print the JSON Schema for editors
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -24,6 +27,8 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(CheckArguments),
+    Show(show::Arguments),
+    Migrate(migrate::Arguments),
     /// Print the JSON Schema of policy files
     Schema,
 }
@@ -48,6 +53,8 @@ struct CheckArguments {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     match &arguments.command {
         Command::Check(check) => check.run(),
+        Command::Show(show) => show.run(),
+        Command::Migrate(migrate) => migrate.run(),
         Command::Schema => {
             writeln!(stdout(), "{}", serde_json::to_string_pretty(&schema())?)?;
             Ok(ExitStatus::Success)
@@ -58,9 +65,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 impl CheckArguments {
     fn run(&self) -> anyhow::Result<ExitStatus> {
         let files = PolicyFiles::read(&self.directory);
-        let LoadedPolicies { policies, problems, warnings } = LoadedPolicies::of(&files);
+        let LoadedPolicies { policies, problems, mut warnings } = LoadedPolicies::of(&files);
+        warnings.extend(files.past_freezes(self.at.unwrap_or_else(Timestamp::now)));
+        let changed = files.changed_meanings();
         match self.output {
-            Output::Json => print_lines(&files, &problems, &warnings)?,
+            Output::Json => output::print_json(&self.json(&files, &problems, &warnings, &changed, policies.as_ref()))?,
             Output::Table => {
                 for path in files.paths().filter(|path| problems.iter().all(|problem| problem.file != **path)) {
                     output::print(&format!("{} is valid\n", path.display()))?;
@@ -68,10 +77,14 @@ impl CheckArguments {
                 if !warnings.is_empty() {
                     output::complain(&format!("{}\n", warning_excerpts(&warnings)));
                 }
+                if !changed.is_empty() {
+                    output::complain(&self.notice(&changed));
+                }
+                for (namespace, freeze, at) in self.freezes(policies.as_ref()) {
+                    let of = namespace.map(|name| format!(" of namespace {name}")).unwrap_or_default();
+                    output::print(&format!("freeze {}{of}: {}\n", freeze.name, freezes::state(freeze, at)))?;
+                }
             }
-        }
-        if let (Some(policies), Some(at)) = (&policies, self.at) {
-            self.print_freezes(policies, at)?;
         }
         if problems.iter().any(|problem| problem.location.is_none()) {
             return Err(PolicyError { problems }.into());
@@ -82,41 +95,56 @@ impl CheckArguments {
         let is_fine = problems.is_empty() && (warnings.is_empty() || !self.strict);
         Ok(if is_fine { ExitStatus::Success } else { ExitStatus::Findings })
     }
-}
 
-impl CheckArguments {
-    /// One line for each freeze of the cluster, and of a namespace.
-    fn print_freezes(&self, policies: &Policies, at: Timestamp) -> anyhow::Result<()> {
-        for (namespace, freeze) in policies.freezes() {
-            let state = freezes::state(freeze, at);
-            let of = namespace.map(|name| format!(" of namespace {name}")).unwrap_or_default();
-            match self.output {
-                Output::Table => output::print(&format!("freeze {}{of}: {state}\n", freeze.name))?,
-                Output::Json => {
-                    let mut line = freezes::state_json(freeze, at);
-                    line["namespace"] = namespace.into();
-                    writeln!(stdout(), "{}", output::json(&line)?)?;
-                }
-            }
-        }
-        Ok(())
+    /// What means something else than before the shipped policy was the base of every file.
+    fn notice(&self, changed: &[ChangedMeaning]) -> String {
+        let lines = changed
+            .iter()
+            .map(|ChangedMeaning { path, before, now }| format!("  {path}\n    before: {before}\n    now:    {now}\n"));
+        format!(
+            "note: a file states differences from the shipped policy. Up to 0.1, a list that it left out was empty, so that this means \
+             something else now:\n{}If that is not meant: interlock policy migrate {}\n",
+            lines.collect::<String>(),
+            self.directory.display()
+        )
     }
-}
 
-/// One line for each file.
-fn print_lines(files: &PolicyFiles, problems: &[Problem], warnings: &[Problem]) -> anyhow::Result<()> {
-    let of = |file: &Path, all: &[Problem]| -> Vec<Value> {
-        all.iter().filter(|problem| problem.file == file).map(json_of).collect()
-    };
-    let unread = problems.iter().filter(|problem| problem.location.is_none());
-    let mut paths: Vec<_> = files.paths().chain(unread.map(|problem| problem.file.as_path())).collect();
-    paths.dedup();
-    for path in paths {
-        let (problems, warnings) = (of(path, problems), of(path, warnings));
-        let line = json!({"file": path, "good": problems.is_empty(), "problems": problems, "warnings": warnings});
-        writeln!(stdout(), "{}", output::json(&line)?)?;
+    /// The freezes of the cluster and of namespaces, if a time was given.
+    fn freezes<'p>(&self, policies: Option<&'p Policies>) -> Vec<(Option<&'p str>, &'p Freeze, Timestamp)> {
+        let all = self.at.zip(policies);
+        all.into_iter()
+            .flat_map(|(at, policies)| policies.freezes().map(move |(of, freeze)| (of, freeze, at)))
+            .collect()
     }
-    Ok(())
+
+    fn json(
+        &self,
+        files: &PolicyFiles,
+        problems: &[Problem],
+        warnings: &[Problem],
+        changed: &[ChangedMeaning],
+        policies: Option<&Policies>,
+    ) -> Value {
+        let of = |file: &Path, all: &[Problem]| -> Vec<Value> {
+            all.iter().filter(|problem| problem.file == file).map(json_of).collect()
+        };
+        let unread = problems.iter().filter(|problem| problem.location.is_none());
+        let mut paths: Vec<_> = files.paths().chain(unread.map(|problem| problem.file.as_path())).collect();
+        paths.dedup();
+        let files = paths.into_iter().map(|path| {
+            let (problems, warnings) = (of(path, problems), of(path, warnings));
+            json!({"file": path, "good": problems.is_empty(), "problems": problems, "warnings": warnings})
+        });
+        let changed = changed.iter().map(|it| json!({"path": it.path, "before": it.before, "now": it.now}));
+        let freezes = self.freezes(policies).into_iter().map(|(namespace, freeze, at)| {
+            let mut told = freezes::state_json(freeze, at);
+            told["namespace"] = namespace.into();
+            told
+        });
+        json!({
+            "files": files.collect::<Vec<_>>(), "changed": changed.collect::<Vec<_>>(), "freezes": freezes.collect::<Vec<_>>(),
+        })
+    }
 }
 
 fn json_of(problem: &Problem) -> Value {
@@ -124,6 +152,8 @@ fn json_of(problem: &Problem) -> Value {
     json!({
         "line": location.map(|location| location.line),
         "column": location.map(|location| location.column),
+        "text": location.map(|location| &location.text),
+        "marked": location.and_then(|location| location.text.get(location.range.clone())),
         "message": problem.message,
     })
 }

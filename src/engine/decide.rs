@@ -11,7 +11,8 @@ use super::evidence::{Evidence, Query};
 use super::facts::Facts;
 use super::outcome::{WeighedViolation, weigh};
 use super::overrides::relieve;
-use super::policy::Policy;
+use super::policy::{Policy, Scope};
+use super::rule::Requests;
 use super::rules;
 use super::violation::{Violation, ViolationKind};
 
@@ -29,10 +30,18 @@ pub enum Step {
 pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Step {
     let scope = policy.scope(facts);
     let judged = rules::check(facts, policy, &scope, evidence, now)
+        .inspect(|violations| debug_assert!(violations.iter().all(|violation| is_of_its_requests(violation, &scope))))
         .map(|violations| violations.into_iter().map(|violation| by_effort(violation, facts.effort)).collect())
         .map(|violations| weigh(policy, &scope, violations))
         .and_then(|judged| relieve(facts, policy, evidence, now, judged));
     judged.map_or_else(Step::Ask, Step::Done)
+}
+
+/// Whether a rule names the request in which it found something, so that `interlock policy check` knows the requests of each rule.
+fn is_of_its_requests(violation: &Violation, scope: &Scope<'_>) -> bool {
+    let Requests { operations, kinds } = &violation.rule.specification().requests;
+    violation.kind.is_undecided()
+        || operations.contains(&scope.operation) && (kinds.is_empty() || kinds.contains(&scope.kind))
 }
 
 /// What is unknown once the effort of a review is used up is unknown because of what its user wrote.

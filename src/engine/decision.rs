@@ -67,7 +67,7 @@ pub struct Decision {
     pub allowed: bool,
     /// Whether the request is a dry run.
     pub dry_run: bool,
-    /// Why a ReleaseOverride may not be stored; no rule decides this.
+    /// Why a ReleaseOverride is not valid; no rule decides this.
     pub objection: Option<String>,
     /// The rules that were broken or undecided.
     pub findings: Vec<DecisionFinding>,
@@ -203,7 +203,7 @@ impl Decision {
             concerns_releases: is_found || !matches!((&facts.subject, facts.managed), (Subject::Other, None)),
             release: of_itself.map(printable_release).or_else(|| disturbed.clone()).or_else(|| commit_of(facts)),
             allowed: outcome.allowed,
-            objection: Some(&outcome.message).filter(|_| !outcome.allowed && outcome.violations.is_empty()).cloned(),
+            objection: outcome.objection.clone(),
             dry_run: request.dry_run.unwrap_or_default(),
             object_uid: is_found
                 .then(|| uid(request, facts))
@@ -443,6 +443,7 @@ pub(crate) mod tests {
             allowed: true,
             code: 200,
             message: String::new(),
+            objection: None,
             emergency: None,
             warnings: Vec::new(),
             audit: Vec::new(),
@@ -546,7 +547,7 @@ pub(crate) mod tests {
         let (objects, bodies) = (RequestObjects::default(), RecordBodies::default());
         let effort = Effort::of_review();
         let facts = Facts::of(&request, &objects, &bodies, &effort);
-        let decision = Decision::of(&request, &facts, &Outcome::of_override(None), Duration::ZERO);
+        let decision = Decision::of(&request, &facts, &Outcome::of_override(None, Mode::Enforce), Duration::ZERO);
         assert_eq!((&decision.name, &decision.user, &decision.namespace), (&name, &name, &namespace));
         assert_eq!((decision.uid.len(), decision.resource), (36, format!("things.{group}/status")));
     }

@@ -29,6 +29,8 @@ pub struct Outcome {
     pub code: u16,
     /// Why the request is refused, in at most 8 KiB; empty if it is admitted.
     pub message: String,
+    /// Why a ReleaseOverride is not valid; no rule decides this.
+    pub objection: Option<String>,
     /// The end of the message: the command that opens the rules, if there is one.
     pub emergency: Option<String>,
     /// For the user, at most 120 characters each.
@@ -48,18 +50,23 @@ impl Outcome {
     /// The outcome for a probe: admitted, with its nonce as a warning.
     #[must_use]
     pub fn of_probe(nonce: &str) -> Self {
-        Self { warnings: vec![arrival(nonce)], ..Self::of_override(None) }
+        Self { warnings: vec![arrival(nonce)], ..Self::of_override(None, Mode::Enforce) }
     }
 
-    /// The outcome for a ReleaseOverride, which no rule decides: admitted, or refused with an objection.
+    /// The outcome for a ReleaseOverride, which no rule decides: admitted, or refused with an objection. Under a lower mode than
+    /// `enforce` it is admitted with a warning, and opens nothing.
     #[must_use]
-    pub fn of_override(objection: Option<String>) -> Self {
+    pub fn of_override(objection: Option<String>, cap: Mode) -> Self {
+        let objection = objection.map(|objection| into_printable(objection, MAX_MESSAGE_BYTES));
+        let allowed = objection.is_none() || cap < Mode::Enforce;
+        let warned = objection.as_ref().filter(|_| allowed);
         Self {
-            allowed: objection.is_none(),
-            code: if objection.is_none() { 200 } else { 403 },
-            message: objection.map(|objection| into_printable(objection, MAX_MESSAGE_BYTES)).unwrap_or_default(),
+            allowed,
+            code: if allowed { 200 } else { 403 },
+            message: objection.clone().filter(|_| !allowed).unwrap_or_default(),
             emergency: None,
-            warnings: Vec::new(),
+            warnings: warned.map(|why| wrapped(&format!("The override is void. {why}"))).unwrap_or_default(),
+            objection,
             audit: Vec::new(),
             violations: Vec::new(),
         }
@@ -121,6 +128,7 @@ impl Outcome {
             allowed,
             code: code.unwrap_or(200),
             message,
+            objection: None,
             emergency,
             warnings,
             audit: annotations(&judged),
@@ -297,6 +305,10 @@ mod tests {
             "In an emergency: interlock override shop/web --rule revision-order --rule record-deletion --for 30m --reason \
              \"...\""
         );
+        // Several commands are one line for a shell.
+        let two = vec![about(ReleaseRef::new("shop", "api"), RuleId::known("record-deletion")), about(web(), RuleId::known("freeze"))];
+        let text = apply(&shipped, &scope(false), two).message;
+        assert!(text.contains("--reason \"...\" && interlock override shop/web --rule freeze"), "{text}");
         let extension = vec![about(ReleaseRef::new("", "argocd"), RuleId::known("record-deletion"))];
         let text = apply(&shipped, &scope(false), extension).message;
         assert!(text.contains("interlock override interlock-system/argocd --rule record-deletion"), "{text}");
@@ -409,7 +421,7 @@ mod tests {
         // An ordinary one is not touched.
         let ordinary = apply(&policy("enforce", ""), &scope(false), vec![violation(ViolationKind::Refused)]);
         assert_eq!(ordinary.message, "It is so. Do this. [revision-order]");
-        let objection = Outcome::of_override(Some("\u{1b}".repeat(1 << 20))).message;
+        let objection = Outcome::of_override(Some("\u{1b}".repeat(1 << 20)), Mode::Enforce).message;
         assert!(objection.len() <= MAX_MESSAGE_BYTES && is_printable(&objection));
     }
 

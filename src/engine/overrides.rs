@@ -4,14 +4,19 @@ mod relief;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::facts::{Actor, ActorKind, OverrideWrite};
+use super::facts::{Actor, ActorKind, Facts, OverrideWrite, Subject};
+use super::object::is_dns_label;
 use super::outcome::Outcome;
-use super::policy::{Globs, OverrideSettings, ReasonPattern};
-use super::release_override::{CREATED_BY, Override};
+use super::policy::{Globs, OverrideSettings, Policy, ReasonPattern};
+use super::release_override::{CREATED_BY, Override, OverrideSpec, VOID};
 use super::rule::RuleId;
 use super::stamp::creator;
+use super::text::into_printable;
 
 pub(crate) use relief::relieve;
+
+/// The longest annotation of a void override, in bytes.
+const MAX_VOID_BYTES: usize = 200;
 
 /// How much longer than allowed a new override may seem: the clocks of its creator and of this process differ.
 const CREATION_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
@@ -27,7 +32,8 @@ impl Override {
     /// Whether it is open at a moment.
     #[must_use]
     pub fn is_in_force(&self, policy: &OverrideSettings, now: Timestamp) -> bool {
-        policy.allowed && self.closes(policy).is_some_and(|end| now < end)
+        let is_valid = !self.is_void && fault(&self.spec, &self.namespace).is_none();
+        is_valid && policy.allowed && self.closes(policy).is_some_and(|end| now < end)
     }
 
     /// Whether it ended so long ago that nobody keeps it. Its own end counts, also if the policy closed it earlier.
@@ -50,20 +56,15 @@ impl Override {
 
 /// The outcome of a write of a ReleaseOverride: the answer to a probe, or whether it may be stored.
 #[must_use]
-pub(crate) fn outcome(
-    write: &OverrideWrite<'_>,
-    actor: &Actor<'_>,
-    policy: &OverrideSettings,
-    now: Timestamp,
-) -> Outcome {
+pub(crate) fn outcome(write: &OverrideWrite<'_>, actor: &Actor<'_>, policy: &Policy, now: Timestamp) -> Outcome {
     match write.probe() {
         Some(nonce) => Outcome::of_probe(nonce),
-        None => Outcome::of_override(objection(write, actor, policy, now)),
+        None => Outcome::of_override(objection(write, actor, &policy.overrides, now), policy.cap),
     }
 }
 
 /// Why a ReleaseOverride must not be stored; `None` if it may. The webhook may have been unavailable when an override was
-/// created, so everything but its reason is checked again at each use.
+/// created, so everything but the pattern of its reason is checked again at each use.
 #[must_use]
 pub(crate) fn objection(
     write: &OverrideWrite<'_>,
@@ -71,19 +72,42 @@ pub(crate) fn objection(
     policy: &OverrideSettings,
     now: Timestamp,
 ) -> Option<String> {
-    if actor.kind == ActorKind::Interlock {
-        return Some(
-            "Interlock's own account may create overrides for its probes only, as dry runs. Create the override under the \
-             account of the person who needs it."
-                .to_owned(),
-        );
-    }
     if let Some(sent) = write.after.annotation(CREATED_BY)
         && creator::expected(write, actor.name) != Some(sent)
     {
         return Some(format!(
             "The annotation {CREATED_BY} names the user who created an override, and only Interlock writes it. Do not change it."
         ));
+    }
+    let stored = write.before.as_ref().and_then(|before| before.annotation(VOID));
+    if stored.is_some() && write.after.annotation(VOID) != stored {
+        return Some(format!("The annotation {VOID} says why the override opens nothing. Create another one."));
+    }
+    invalid(write, actor, policy, now)
+}
+
+/// What the annotation of a void override says; `None` if it is valid, or if it is refused for what is wrong with it.
+#[must_use]
+pub(crate) fn void(facts: &Facts<'_>, policy: &Policy, now: Timestamp) -> Option<String> {
+    let Subject::Override(write) = &facts.subject else { return None };
+    match &write.before {
+        Some(before) => before.annotation(VOID).map(str::to_owned),
+        None if policy.is_capped() => {
+            let why = invalid(write, &facts.actor, &policy.overrides, now);
+            why.map(|why| into_printable(why, MAX_VOID_BYTES))
+        }
+        None => None,
+    }
+}
+
+/// What is wrong with a new override.
+fn invalid(write: &OverrideWrite<'_>, actor: &Actor<'_>, policy: &OverrideSettings, now: Timestamp) -> Option<String> {
+    if actor.kind == ActorKind::Interlock {
+        return Some(
+            "Interlock's own account may create overrides for its probes only, as dry runs. Create the override under the \
+             account of the person who needs it."
+                .to_owned(),
+        );
     }
     // The definition of the resource makes the specification immutable.
     if write.before.is_some() {
@@ -99,8 +123,8 @@ pub(crate) fn objection(
         Ok(spec) => spec,
         Err(why) => return Some(format!("The override cannot be parsed: {why}.")),
     };
-    if let Err(error) = globs(spec.users.as_deref().unwrap_or_default()) {
-        return Some(format!("The users of the override cannot be parsed: {error}."));
+    if let Some(fault) = fault(spec, namespace) {
+        return Some(fault);
     }
     let left = spec.expires_at.duration_since(now);
     if !left.is_positive() {
@@ -118,6 +142,38 @@ pub(crate) fn objection(
         ));
     }
     unmatched(&spec.reason, policy)
+}
+
+/// What is wrong with a specification, whatever the policy and the time.
+fn fault(spec: &OverrideSpec, namespace: &str) -> Option<String> {
+    if let Err(error) = globs(spec.users.as_deref().unwrap_or_default()) {
+        return Some(format!("The users of the override cannot be parsed: {error}."));
+    }
+    if !spec.reason.contains(char::is_alphanumeric) {
+        return Some(
+            "The override has no reason: write in `spec.reason` why it is needed, for the audit log.".to_owned(),
+        );
+    }
+    if is_release_name(&spec.release) {
+        return None;
+    }
+    Some(match spec.release.split_once('/') {
+        Some((home, name)) if is_release_name(name) && is_dns_label(home) => {
+            let elsewhere = if home == namespace { String::new() } else { format!(" in namespace {home}") };
+            format!("The override names its release with the namespace. Create it{elsewhere} with `release: {name}`.")
+        }
+        _ => format!(
+            "An override opens rules for one release, and `{}` is no name of one. Write the name alone, for example `release: web`.",
+            spec.release
+        ),
+    })
+}
+
+/// Whether a release, an extension, a profile or a commit of Sveltos may have this name.
+fn is_release_name(name: &str) -> bool {
+    let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let ends = [name.bytes().next(), name.bytes().last()];
+    name.bytes().all(is_inside) && ends.iter().all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
 }
 
 /// Which patterns of the policy a reason does not match, with an example for each.
@@ -141,7 +197,6 @@ fn globs(users: &[String]) -> Result<Globs, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::release_override::OverrideSpec;
 
     const SECOND: i64 = 1_795_000_000;
 
@@ -155,6 +210,7 @@ mod tests {
             name: "web-1".into(),
             created: Some(at(0)),
             created_by: Some("alice".into()),
+            is_void: false,
             spec: OverrideSpec {
                 release: "web".into(),
                 rules: vec![RuleId::known("manual-edit"), RuleId::known("manual-delete")],
@@ -196,6 +252,20 @@ mod tests {
         let mut endless = it;
         endless.spec.expires_at = Timestamp::MAX;
         assert!(!endless.is_past(retention, Timestamp::MAX));
+    }
+
+    #[test]
+    fn what_is_void_or_not_valid_opens_nothing() {
+        let (policy, it) = (OverrideSettings::default(), made(None, 60));
+        let with = |change: fn(&mut Override)| {
+            let mut it = it.clone();
+            change(&mut it);
+            opens(&it, RuleId::known("manual-edit"), "bob", &policy, 1)
+        };
+        assert!(with(|_| {}));
+        assert!(!with(|it| it.is_void = true));
+        assert!(!with(|it| it.spec.reason = "     ".into()));
+        assert!(!with(|it| it.spec.release = "*".into()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Policy files: from YAML texts to policies, with the location of every problem.
 
+mod changed;
 mod checks;
 mod cluster;
 mod file;
@@ -8,12 +9,15 @@ mod freezes;
 mod identity;
 mod in_force;
 mod loaded;
+mod migrate;
 mod namespace;
 mod problem;
 mod reasons;
+mod show;
 
 use std::path::Path;
 
+pub use changed::ChangedMeaning;
 pub(crate) use checks::{impossible_group, impossible_kind, impossible_user};
 pub use file::{nearest_to, schema};
 pub(crate) use files::bad_file_name;
@@ -23,7 +27,9 @@ pub use in_force::{
     FreezeInForce, InForce, RuleInForce, SettingDoc, SettingInForce, SettingOrigin, in_force, settings_of,
 };
 pub use loaded::LoadedPolicies;
+pub use migrate::MigrationError;
 pub use problem::{Location, PolicyError, Problem};
+pub use show::{WholePolicy, WholeSetting};
 
 use super::policy::Policy;
 use file::PolicyKind;
@@ -46,7 +52,7 @@ impl Policy {
         }
     }
 
-    /// The shipped policy `policies/cluster.yaml`, for a start without policy files.
+    /// The shipped policy, for a start without policy files.
     ///
     /// # Errors
     /// Never in a build whose tests passed: a test parses it.

@@ -18,6 +18,9 @@ pub(crate) const DEFINITION: &str = "releaseoverrides.interlock.dev";
 /// The annotation with the user who created an override, as stamped.
 pub(crate) const CREATED_BY: &str = "interlock.dev/created-by";
 
+/// The annotation of an override that is not valid, and was admitted under a cap: why it opens nothing.
+pub(crate) const VOID: &str = "interlock.dev/void";
+
 /// The label of a probe: a ReleaseOverride that is created as a dry run, to see whether a review of it arrives. Its value names the
 /// webhook configuration, because each has an entry for its own probes.
 pub(crate) const PROBE: &str = "interlock.dev/probe";
@@ -51,6 +54,8 @@ pub struct Override {
     pub created: Option<Timestamp>,
     /// The creator; `None` if it was not stamped.
     pub created_by: Option<String>,
+    /// Whether it was not valid when it was created, so that it opens nothing.
+    pub is_void: bool,
     pub spec: OverrideSpec,
 }
 

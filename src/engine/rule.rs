@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use super::review::Operation;
+
 /// The status code of most refusals. 409 would make retry-on-conflict loops spin, and 429 would make the client wait with a
 /// plan that is stale by the time it continues.
 pub const FORBIDDEN: u16 = 403;
@@ -53,6 +55,14 @@ pub enum FailsClosed {
     Always,
 }
 
+/// The requests that a rule can find something in, as far as policies tell requests apart.
+#[derive(Debug)]
+pub struct Requests {
+    pub operations: &'static [Operation],
+    /// The kinds of the objects. Empty where the rule judges objects of any kind, or the kinds that records are stored in.
+    pub kinds: &'static [&'static str],
+}
+
 /// Who installs a release, and so in whose terms a refusal names the way out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleaseOwner {
@@ -90,6 +100,7 @@ pub struct Specification {
     pub mode: Mode,
     pub status_code: u16,
     pub fails_closed: FailsClosed,
+    pub requests: Requests,
     /// The rule in one sentence.
     pub summary: &'static str,
     /// What goes wrong without the rule.

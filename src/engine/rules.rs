@@ -82,6 +82,12 @@ pub(super) enum Judged {
     Objects,
 }
 
+/// Whether a rule judges records, beside other objects or alone: only they have owners.
+pub(super) fn judges_records(rule: RuleId) -> bool {
+    let rules = Family::ALL.into_iter().flat_map(Family::table).filter(|known| known.id() == rule);
+    rules.flat_map(|known| known.checks).any(|check| matches!(check, Check::Record(_) | Check::RecordPart(_)))
+}
+
 impl Judged {
     /// By the checks of a rule.
     pub(super) fn by(rule: RuleId) -> Self {

@@ -84,7 +84,16 @@ fn read_namespace(files: &mut PolicyFiles, path: PathBuf) {
             let message = bad_file_name(name);
             files.add_wrong(path, message);
         }
+        _ if path.is_dir() => for_each(files, &path, report_nested),
         _ => {}
+    }
+}
+
+/// Reports a file below `namespaces/` that somebody may take for a policy in force.
+fn report_nested(files: &mut PolicyFiles, path: PathBuf) {
+    if matches!(file_name(&path).rsplit_once('.'), Some((_, "yaml" | "yml"))) {
+        let message = "is not read from here; move it to namespaces/, because directories below that are not read";
+        files.add_wrong(path, message.to_owned());
     }
 }
 
@@ -148,5 +157,13 @@ mod tests {
         let reported: Vec<_> = problems.iter().map(|problem| file_name(&problem.file)).collect();
         assert_eq!(reported, ["cluster.yml", "shop.yaml"]);
         assert!(problems[0].message.contains("namespaces/NAMESPACE.yaml"));
+        fs::create_dir_all(directory.path().join("namespaces/team")).unwrap();
+        fs::create_dir_all(directory.path().join("namespaces/..2026_11_21")).unwrap();
+        for file in ["team/shop.yaml", "team/notes.txt", "..2026_11_21/crm.yaml"] {
+            fs::write(directory.path().join("namespaces").join(file), "").unwrap();
+        }
+        let problems = LoadedPolicies::of(&PolicyFiles::read(directory.path())).problems;
+        let nested: Vec<_> = problems.iter().filter(|problem| problem.file.ends_with("team/shop.yaml")).collect();
+        assert!(problems.len() == 3 && nested[0].message.contains("move it to namespaces/"), "{problems:?}");
     }
 }

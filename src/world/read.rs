@@ -10,7 +10,7 @@ use crate::engine::json::redacted;
 use crate::engine::managed::Marks;
 use crate::engine::object::{ObjectKey, PROTECTED, protects};
 use crate::engine::release::{Entry, Stamps, Storage};
-use crate::engine::release_override::{CREATED_BY, Override, OverrideSpec};
+use crate::engine::release_override::{CREATED_BY, Override, OverrideSpec, VOID};
 use crate::engine::sveltos::{self, Bundle, BundleRef};
 
 /// The label selector of records, of every release and storage.
@@ -81,11 +81,13 @@ pub(super) fn release_override(object: &DynamicObject) -> Option<Override> {
 
 /// An override from its parts; `None` if it has no name.
 pub(super) fn override_of(metadata: &ObjectMeta, spec: OverrideSpec) -> Option<Override> {
+    let annotation = |key| metadata.annotations.as_ref().and_then(|annotations| annotations.get(key));
     Some(Override {
         namespace: metadata.namespace.clone()?,
         name: metadata.name.clone()?,
         created: metadata.creation_timestamp.as_ref().map(|time| time.0),
-        created_by: metadata.annotations.as_ref().and_then(|annotations| annotations.get(CREATED_BY)).cloned(),
+        created_by: annotation(CREATED_BY).cloned(),
+        is_void: annotation(VOID).is_some(),
         spec,
     })
 }

@@ -1,5 +1,6 @@
 //! What policies and overrides change.
 
+mod cap;
 mod freezes;
 mod modes;
 mod overrides;

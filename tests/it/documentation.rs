@@ -198,9 +198,10 @@ fn rule_table() -> String {
     text
 }
 
-/// As `policies/cluster.yaml` has it, cases included.
+/// As the shipped policy has it, cases included.
 fn shipped(rule: RuleId) -> String {
-    let policy: Value = serde_saphyr::from_str(&fs::read_to_string(path("policies/cluster.yaml")).unwrap()).unwrap();
+    let policy: Value =
+        serde_saphyr::from_str(&fs::read_to_string(path("src/engine/policy_files/shipped.yaml")).unwrap()).unwrap();
     let settings = &policy["rules"][rule.as_str()];
     let cases =
         settings["cases"].as_array().into_iter().flatten().map(|case| format!(", {} by a case", text(&case["mode"])));
@@ -220,6 +221,7 @@ fn reference() -> String {
          policies of the cluster and of namespaces work together: [policies](policies.md).\n\n\
          Durations are numbers with units: `90s`, `15m`, `1h30m`, `90d`. Globs support `*`, `?`, `[ab]` and `{a,b}`; `*` also\n\
          matches slashes and colons.\n\n\
+         What a file does not mention is as shipped. A list of a cluster policy adds to the shipped one, `{only: [...]}` replaces it.\n\n\
          ## A file\n\n| key | in the file of | description |\n|---|---|---|\n",
     );
     let of_namespaces = &schema["then"]["properties"];

@@ -1,7 +1,8 @@
 //! Policy files for people: error texts, the schema for editors, and `explain`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::OnceLock;
 
@@ -79,7 +80,8 @@ fn a_file_that_is_no_text_of_a_policy_says_what_it_is() {
     let check = |dir: &tempfile::TempDir| transcript(&interlock(&["policy", "check", dir.path().to_str().unwrap()]));
     let (full, byte) = (vec![b'#'; (1 << 20) - header.len()], [0xe9]);
     let full = directory(&[&header[..], &full].concat());
-    assert!(check(&full).ends_with("cluster.yaml is valid\nexit 0\n"));
+    let told = check(&full);
+    assert!(told.contains("cluster.yaml is valid\n") && told.ends_with("exit 0\n"), "{told}");
     let large = directory(&[&header[..], &[b'#'; 1 << 20]].concat());
     let told = check(&large);
     assert!(told.contains("it has 1048631 bytes, more than the 1 MiB") && told.ends_with("exit 2\n"), "{told}");
@@ -108,8 +110,8 @@ fn a_file_that_is_no_text_of_a_policy_says_what_it_is() {
 #[test]
 fn the_same_errors_are_available_as_json() {
     let output = interlock(&["policy", "check", "loosening", "-o", "json"]);
-    let lines = String::from_utf8(output.stdout).unwrap();
-    let files: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let files = told["files"].as_array().unwrap();
     let good: Vec<_> =
         files.iter().map(|file| (file["file"].as_str().unwrap(), file["good"].as_bool().unwrap())).collect();
     let namespace = |name: &str| format!("loosening/namespaces/{name}.yaml");
@@ -117,7 +119,132 @@ fn the_same_errors_are_available_as_json() {
     assert_eq!(good, wanted);
     let first = &files[2]["problems"][0];
     assert_eq!((&first["line"], &first["column"]), (&json!(3), &json!(1)));
+    assert_eq!((&first["text"], &first["marked"]), (&json!("managers: ['*']"), &json!("managers")));
+    assert!(
+        told["changed"].as_array().unwrap().iter().any(|it| it["path"] == "managers" && it["before"] == "none"),
+        "{told}"
+    );
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// The examples of the last release, and its shipped policy as a whole, with what they made of each recording.
+const BEFORE: &str = "tests/policies/before";
+
+/// The rules that were broken in a recording, each with the number of lines and the sum of their numbers.
+type Findings = BTreeMap<String, (usize, usize)>;
+
+fn findings(policies: &Path, recording: &str) -> Findings {
+    let recording = repository(&format!("tests/recordings/{recording}.jsonl.gz"));
+    let args = [
+        "replay",
+        "--as-recorded",
+        "-o",
+        "json",
+        "--policies",
+        policies.to_str().unwrap(),
+        recording.to_str().unwrap(),
+    ];
+    let output = interlock(&args);
+    let mut found = Findings::new();
+    for line in output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let line: Value = serde_json::from_slice(line).unwrap();
+        let broken = line["violations"].as_array().unwrap().iter().map(|violation| {
+            let undecided = if violation["undecided"] == true { " undecided" } else { "" };
+            format!("{} {}{undecided}", violation["rule"].as_str().unwrap(), violation["mode"].as_str().unwrap())
+        });
+        let denied = (line["allowed"] == false).then(|| "denied".to_owned());
+        for key in broken.chain(denied).collect::<BTreeSet<_>>() {
+            let (count, sum) = found.entry(key).or_default();
+            (*count, *sum) = (*count + 1, *sum + usize::try_from(line["line"].as_u64().unwrap()).unwrap());
+        }
+    }
+    found
+}
+
+#[test]
+fn migrated_policies_judge_all_recordings_as_before() {
+    let expected = fs::read_to_string(repository(BEFORE).join("expected.json")).unwrap();
+    let expected: BTreeMap<String, BTreeMap<String, Findings>> = serde_json::from_str(&expected).unwrap();
+    assert!(expected.len() == 7 && expected.values().all(|of| of.len() > 15), "{expected:?}");
+    for (name, recordings) in expected {
+        let before = repository(BEFORE).join(&name);
+        let migrated = interlock(&["policy", "migrate", before.to_str().unwrap()]);
+        assert!(migrated.status.success(), "{}", transcript(&migrated));
+        // The whole shipped policy means the same.
+        let directory = match &*migrated.stdout {
+            [] if name == "whole" => None,
+            text => Some(directory(text)),
+        };
+        let policies = directory.as_ref().map_or(&*before, |directory| directory.path());
+        for (recording, wanted) in recordings {
+            assert_eq!(findings(policies, &recording), wanted, "{name} {recording}");
+        }
+    }
+}
+
+#[test]
+fn a_policy_of_before_is_rewritten_in_place_and_checked() {
+    let text = fs::read(repository(BEFORE).join("production/cluster.yaml")).unwrap();
+    let directory = directory(&text);
+    let path = directory.path().to_str().unwrap();
+    let check = |extra: &[&str]| transcript(&interlock(&[&["policy", "check", path], extra].concat()));
+    let told = check(&[]);
+    assert!(
+        told.contains("note: a file states differences") && told.contains("  tools\n    before: none\n    now:    "),
+        "{told}"
+    );
+    assert!(
+        told.contains("before: enforce\n    now:    audit when {serviceAccounts: ['*']}, otherwise audit"),
+        "{told}"
+    );
+    let written = interlock(&["policy", "migrate", path, "--write"]);
+    assert!(written.status.success() && transcript(&written).contains("wrote "), "{}", transcript(&written));
+    let told = check(&["--strict"]);
+    assert!(told.ends_with("is valid\nexit 0\n"), "{told}");
+    let kept = fs::read_to_string(directory.path().join("cluster.yaml")).unwrap();
+    assert!(kept.contains("# For a cluster that customers depend on"), "{kept}");
+    assert!(transcript(&interlock(&["policy", "migrate", path])).contains("there is nothing to change"));
+}
+
+#[test]
+fn the_whole_policy_is_shown_with_the_origin_of_each_line() {
+    let shown = interlock(&["policy", "show", "good"]);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    for line in [
+        "    mode: warn                                                # good/cluster.yaml:7",
+        "  - system:serviceaccount:flux-system:helm-controller         # shipped",
+        "    mode: enforce                                             # good/namespaces/shop.yaml:5",
+    ] {
+        assert!(text.lines().any(|told| told == line), "{line}\n{text}");
+    }
+    let shown = interlock(&["policy", "show", "good", "-o", "json"]);
+    let told: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let settings = told["policies"][0]["settings"].as_array().unwrap();
+    let mode = json!({"path": "rules.manual-edit.mode", "value": "warn", "origin": "good/cluster.yaml:7"});
+    assert!(settings.contains(&mode), "{told}");
+    assert_eq!(interlock(&["policy", "show", "typing-errors"]).status.code(), Some(2));
+}
+
+/// Two lines, and the examples where they say nothing else.
+#[test]
+fn a_policy_of_two_lines_judges_as_the_shipped_one() {
+    let header = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
+    let (two, whole) = (
+        directory(format!("{header}protected: {{releases: [ledger-*]}}\n").as_bytes()),
+        repository(BEFORE).join("whole"),
+    );
+    for recording in
+        ["helm", "flux", "olm", "sveltos-v1.7.0", "written/velero", "written/crossplane", "written/klipper"]
+    {
+        assert_eq!(findings(two.path(), recording), findings(&whole, recording), "{recording}");
+        assert_eq!(findings(&repository("policies"), recording), findings(&whole, recording), "{recording}");
+        // Their own lists are about users and kinds that are not in the recordings.
+        let production = findings(&repository("policies/examples/production"), recording);
+        let others = |found: Findings| {
+            found.into_iter().filter(|(key, _)| !key.starts_with("freeze") && key != "denied").collect::<Findings>()
+        };
+        assert_eq!(others(production), others(findings(&whole, recording)), "{recording}");
+    }
 }
 
 #[test]
@@ -162,13 +289,14 @@ fn wrong(schema: &Value, value: &Value, at: &str) -> Vec<String> {
     if choice("const").is_some_and(|only| only != value) {
         found.push(format!("{at}: not the only choice"));
     }
-    let is = |kind: &str| match kind {
+    let is = |kind: &Value| match kind.as_str().unwrap() {
         "object" => value.is_object(),
         "array" => value.is_array(),
         "boolean" => value.is_boolean(),
         _ => value.is_string(),
     };
-    if choice("type").is_some_and(|kind| !is(kind.as_str().unwrap())) {
+    let is_any = |kinds: &Value| kinds.as_array().map_or_else(|| is(kinds), |kinds| kinds.iter().any(is));
+    if choice("type").is_some_and(|kinds| !is_any(kinds)) {
         found.push(format!("{at}: not of the type"));
     }
     for (key, value) in value.as_object().into_iter().flatten() {
@@ -179,7 +307,7 @@ fn wrong(schema: &Value, value: &Value, at: &str) -> Vec<String> {
         }
     }
     for required in choice("required").and_then(Value::as_array).into_iter().flatten() {
-        if value.get(required.as_str().unwrap()).is_none() {
+        if value.as_object().is_some_and(|value| !value.contains_key(required.as_str().unwrap())) {
             found.push(format!("{at}: {required} is missing"));
         }
     }
@@ -204,17 +332,57 @@ fn the_schema_allows_what_is_good_and_shows_editors_what_is_not() {
     assert_eq!(of("tests/policies/good/cluster.yaml"), [""; 0]);
     assert_eq!(of("tests/policies/good/namespaces/shop.yaml"), [""; 0]);
     assert_eq!(of("tests/policies/loosening/namespaces/shop.yaml"), ["/managers: unknown"]);
-    let mut policy = yaml(repository("policies/cluster.yaml"));
+    let mut policy = yaml(repository("src/engine/policy_files/shipped.yaml"));
+    policy["apiVersion"] = "interlock.dev/v1alpha1".into();
+    policy["kind"] = "ClusterPolicy".into();
+    policy["managers"] = json!({"only": ["a"]});
+    assert_eq!(wrong(&schema(), &policy, ""), [""; 0]);
+    policy["managers"] = json!({"only": "a"});
+    policy["tools"] = json!({"also": []});
     policy["rules"]["manual-edit"]["staleAfter"] = "5m".into();
     policy["rules"]["manual-delete"]["mode"] = "enforced".into();
     policy["rules"]["manual-scale"]["cases"] = json!([{"when": {"user": []}, "mode": "audit"}]);
     policy["delegate"] = json!(["manual-edits"]);
-    assert_eq!(wrong(&schema(), &policy, "").len(), 4);
+    assert_eq!(wrong(&schema(), &policy, "").len(), 7);
+}
+
+/// The head of `policies/cluster.yaml`.
+const HEAD: &str = "# yaml-language-server: $schema=schema.json
+# That schema is for editors. Beside a copy of this file, write it with `interlock policy schema > schema.json`.
+#
+# The policy for the whole cluster. It states differences from the shipped policy: a rule, a setting or a list that it does not
+# mention is as shipped. As it stands, it states nothing.
+#
+# A list adds to the shipped one: `managers: [a]`. Its entries stand first, and count first. `managers: {only: [a]}` replaces the
+# shipped list. The same holds for the `cases` of a rule. A rule that states `mode` keeps the shipped cases that are not stricter.
+# `interlock policy show` prints the whole policy, with the origin of each line.
+apiVersion: interlock.dev/v1alpha1
+kind: ClusterPolicy
+
+# What follows is the shipped policy, as a comment. Copy what you want to change, with the keys above it.
+#
+";
+
+/// The shipped policy as a comment. Its comments stay as they are.
+fn commented(shipped: &str) -> String {
+    let (_, shipped) = shipped.split_once("\n#\n").unwrap();
+    let line = |line: &str| match line.trim_start() {
+        "" => "\n".to_owned(),
+        text if text.starts_with('#') => format!("{line}\n"),
+        _ => format!("#{line}\n"),
+    };
+    shipped.lines().map(line).collect()
 }
 
 #[test]
-fn the_shipped_policy_names_the_schema_for_editors() {
-    let text = fs::read_to_string(repository("policies/cluster.yaml")).unwrap();
+fn the_policy_to_edit_states_nothing_and_has_the_shipped_one_as_a_comment() {
+    let shipped = fs::read_to_string(repository("src/engine/policy_files/shipped.yaml")).unwrap();
+    let (file, text) = (repository("policies/cluster.yaml"), format!("{HEAD}{}", commented(&shipped)));
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(&file, &text).unwrap();
+    }
+    assert!(fs::read_to_string(&file).unwrap() == text, "policies/cluster.yaml differs; {WRITE}=1 writes it");
+    assert_eq!(yaml(file), json!({"apiVersion": "interlock.dev/v1alpha1", "kind": "ClusterPolicy"}));
     assert_eq!(text.lines().next(), Some("# yaml-language-server: $schema=schema.json"));
 }
 
@@ -235,9 +403,10 @@ fn freezes_are_told_for_any_time() {
         assert!(saturday.lines().any(|told| told == line), "{line}: {saturday}");
     }
     assert!(at("2027-02-01T10:00[Europe/Berlin]", &[]).contains("freeze year-end: over\n"));
-    assert!(at("2026-11-28", &["-o", "json"]).contains(
-        r#""changes":"2026-11-29T23:00:00Z","exempt":"groups on-call","freeze":"weekend-days","inForce":true"#
-    ));
+    let told = interlock(&["policy", "check", PRODUCTION, "--at", "2026-11-28", "-o", "json"]);
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let weekend = told["freezes"].as_array().unwrap().iter().find(|freeze| freeze["freeze"] == "weekend-days").unwrap();
+    assert_eq!((&weekend["changes"], &weekend["inForce"]), (&json!("2026-11-29T23:00:00Z"), &json!(true)));
     let explained = |namespace| {
         let time = "2026-12-24T18:00[Europe/Berlin]";
         transcript(&interlock(&["explain", namespace, "--policies", PRODUCTION, "--at", time]))

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 use release_interlock::engine::evidence::can_be_asked_for;
@@ -22,8 +23,12 @@ struct Expected {
 }
 
 async fn replayed(name: &str) -> Vec<Replayed> {
+    replayed_under(Policy::shipped().unwrap(), name).await
+}
+
+async fn replayed_under(policy: Policy, name: &str) -> Vec<Replayed> {
     let file = BufReader::new(File::open(repository(&format!("tests/recordings/{name}.jsonl.gz"))).unwrap());
-    let mut replay = Replay::new(Policy::shipped().unwrap(), true);
+    let mut replay = Replay::new(policy, true);
     let mut results = Vec::new();
     for (index, line) in BufReader::new(MultiGzDecoder::new(file)).lines().enumerate() {
         results.extend(replay.line(index + 1, &line.unwrap()).await.unwrap());
@@ -114,6 +119,36 @@ async fn further_clients_go_through_and_strangers_beside_them_do_not() {
         wrong.extend(differences(&format!("written/{name}"), reviews).await);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is refused is admitted and reported, and so is what is undecided.
+#[tokio::test]
+async fn under_a_cap_nothing_of_the_recordings_is_refused_and_all_of_it_is_reported() {
+    let header = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nprotected: {namespaces: ['*']}\n";
+    let all = "rules: {manual-edit: {cases: {only: []}}, record-deletion: {onUndecided: deny}}\n";
+    let policy = |cap: &str| Policy::parse(&format!("{header}{all}{cap}"), Path::new("test")).unwrap();
+    let names = ["helm", "flux", "olm", "mapkubeapis", "sveltos-v1.7.0"].into_iter().map(str::to_owned);
+    let mut refused = 0;
+    for name in names.chain(WRITTEN.map(|(name, _)| format!("written/{name}"))) {
+        let without = replayed_under(policy(""), &name).await;
+        let [audited, warned] =
+            [replayed_under(policy("cap: audit\n"), &name).await, replayed_under(policy("cap: warn\n"), &name).await];
+        for ((without, audited), warned) in
+            without.iter().zip(&audited).zip(&warned).filter(|((one, _), _)| !one.allowed)
+        {
+            assert!(audited.allowed && warned.allowed, "{name} line {}", without.line);
+            let broken = |of: &Replayed| of.violations.iter().map(|it| it.rule).collect::<BTreeSet<_>>();
+            assert_eq!(
+                (broken(audited), broken(warned)),
+                (broken(without), broken(without)),
+                "{name} {}",
+                without.line
+            );
+            assert!(audited.violations.iter().all(|it| it.mode == "audit") && !warned.warnings.is_empty(), "{name}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 100, "{refused}");
 }
 
 /// Replays given lines in a fresh world.

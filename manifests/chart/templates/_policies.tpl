@@ -1,18 +1,24 @@
 {{/*
-The cluster policy as text: the shipped one or the given one, with `policies.accounts`. A policy that does not fit the schema, which is
+The cluster policy as text: one that states nothing or the given one, with `policies.accounts`, and with a cap if
+`mode` says so. A policy that does not fit the schema, which is
 generated from the reader of policies, ends the rendering.
 */}}
 {{- define "interlock.policies.cluster" -}}
 {{- $values := .Values.policies -}}
-{{- $file := ternary "audit-first.yaml" "cluster.yaml" (eq .Values.mode "audit-first") -}}
-{{- $given := $values.cluster | default (include "interlock.file" (list . $file)) -}}
+{{- $given := $values.cluster | default (include "interlock.file" (list . "cluster.yaml")) -}}
 {{- $policy := include "interlock.policies.read" (list $given "ClusterPolicy" "policies.cluster") | fromYaml -}}
-{{- $more := false -}}
+{{- $more := eq .Values.mode "audit-first" -}}
+{{- if $more }}{{ $_ := set $policy "cap" "audit" }}{{ end -}}
 {{- range $name, $lists := $values.accounts -}}
 {{- range $list, $accounts := $lists -}}
 {{- if $accounts -}}
 {{- $more = true -}}
-{{- $_ := set $policy $list (concat (default list (get $policy $list)) $accounts) -}}
+{{- $known := get $policy $list -}}
+{{- if kindIs "map" $known -}}
+{{- $_ := set $known "only" (concat (default list $known.only) $accounts) -}}
+{{- else -}}
+{{- $_ := set $policy $list (concat (default list $known) $accounts) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -43,7 +49,9 @@ generated from the reader of policies, ends the rendering.
 {{- range $rule, $settings := $policy.rules -}}
 {{- if kindIs "map" $settings -}}
 {{- include "interlock.policies.off" $settings -}}
-{{- if kindIs "slice" $settings.cases }}{{ range $settings.cases }}{{ include "interlock.policies.off" . }}{{ end }}{{ end -}}
+{{- $cases := $settings.cases -}}
+{{- if kindIs "map" $cases }}{{ $cases = $cases.only }}{{ end -}}
+{{- if kindIs "slice" $cases }}{{ range $cases }}{{ include "interlock.policies.off" . }}{{ end }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -72,13 +80,14 @@ value, path of the value].
 {{- $value := index . 2 -}}
 {{- $at := index . 3 -}}
 {{- with get $schema "$ref" }}{{ $schema = get $definitions (base .) }}{{ end -}}
-{{- $type := default "" $schema.type -}}
+{{- $types := kindIs "slice" $schema.type | ternary $schema.type (list $schema.type | compact) -}}
 {{- $is := dict "object" (kindIs "map" $value) "array" (kindIs "slice" $value) "boolean" (kindIs "bool" $value) -}}
 {{- /* The reader of policies takes any scalar as text, and an empty value as an empty list or mapping. */ -}}
 {{- $_ := set $is "string" (not (or (kindIs "map" $value) (kindIs "slice" $value))) -}}
-{{- $is_empty := and (kindIs "invalid" $value) (has $type (list "object" "array")) -}}
-{{- if and $type (not $is_empty) (not (get $is $type)) }}
-  {{ $at }}: expected {{ $type }}, got {{ toJson $value }}
+{{- $fits := or (empty $types) (and (kindIs "invalid" $value) (or (has "object" $types) (has "array" $types))) -}}
+{{- range $types }}{{ if get $is . }}{{ $fits = true }}{{ end }}{{ end -}}
+{{- if not $fits }}
+  {{ $at }}: expected {{ join " or " $types }}, got {{ toJson $value }}
 {{- else -}}
 {{- with $schema.enum }}{{ if not (has $value .) }}
   {{ $at }}: {{ toJson $value }} is none of {{ join ", " . }}
@@ -95,25 +104,29 @@ value, path of the value].
 {{- with $schema.maxLength }}{{ if gt (len (toString $value)) (int .) }}
   {{ $at }}: the text is too long
 {{- end }}{{ end -}}
-{{- with $schema.minItems }}{{ if lt (len (default list $value)) (int .) }}
+{{- with $schema.minItems }}{{ if and (not (kindIs "map" $value)) (lt (len (default list $value)) (int .)) }}
   {{ $at }}: the list is empty, so that nothing matches it; name a value, or remove it
 {{- end }}{{ end -}}
-{{- with $schema.maxItems }}{{ if gt (len (default list $value)) (int .) }}
+{{- with $schema.maxItems }}{{ if and (not (kindIs "map" $value)) (gt (len (default list $value)) (int .)) }}
   {{ $at }}: at most {{ int . }} items
 {{- end }}{{ end -}}
+{{- if or (kindIs "map" $value) (not (has "array" $types)) -}}
 {{- range $schema.required }}{{ if not (hasKey (default dict $value) .) }}
   {{ $at }}: the key {{ . }} is missing
 {{- end }}{{ end -}}
+{{- end -}}
 {{- with $schema.items -}}
 {{- $items := . -}}
-{{- range $index, $item := $value }}{{ include "interlock.policies.wrong" (list $definitions $items $item (printf "%s[%d]" $at $index)) }}{{ end -}}
+{{- if kindIs "slice" $value }}{{ range $index, $item := $value }}{{ include "interlock.policies.wrong" (list $definitions $items $item (printf "%s[%d]" $at $index)) }}{{ end }}{{ end -}}
 {{- end -}}
 {{- with $schema.properties -}}
 {{- $properties := . -}}
+{{- if kindIs "map" $value -}}
 {{- range $key, $item := $value -}}
 {{- if hasKey $properties $key }}{{ include "interlock.policies.wrong" (list $definitions (get $properties $key) $item (printf "%s.%s" $at $key)) }}
 {{- else }}
   {{ $at }}.{{ $key }}: there is no such key; known are {{ keys $properties | sortAlpha | join ", " }}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -42,7 +42,7 @@ pub(super) fn json(user: &str, groups: &[String], identity: &Identity) -> Value 
 
 fn why(user: &str, identity: &Identity) -> String {
     let entry = |list: &str| identity.entries.iter().find(|entry| entry.name.starts_with(list));
-    let listed = |list: &str| entry(list).map(|entry| format!("{} in {}", entry.value, origin(&entry.origin)));
+    let listed = |list: &str| entry(list).map(|entry| format!("{} ({})", entry.value, origin(&entry.origin)));
     match identity.kind {
         ActorKind::ServiceAccount => "its name is that of a service account".to_owned(),
         ActorKind::ControlPlane => {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::shared::Shared;
 use crate::engine::policy::Policies;
-use crate::engine::policy_files::{LoadedPolicies, PolicyFiles};
+use crate::engine::policy_files::{ChangedMeaning, LoadedPolicies, PolicyFiles};
 use crate::judge::Judge;
 use crate::serve::reload::{Reload, log_warnings};
 
@@ -31,9 +31,17 @@ impl PolicySource {
         let files = directory.map_or_else(PolicyFiles::shipped, PolicyFiles::read);
         let loaded = LoadedPolicies::of(&files);
         log_warnings(&loaded.warnings);
+        log_changed(&files.changed_meanings());
         let policies = loaded.into_policies()?;
         let directory = PolicyDirectory(directory.map(|directory| (directory.to_owned(), files)));
         Ok(Self { policies, directory })
+    }
+}
+
+/// Logs what means something else than before the shipped policy was the base of every file.
+fn log_changed(changed: &[ChangedMeaning]) {
+    for ChangedMeaning { path, before, now } in changed {
+        tracing::info!(%path, %before, %now, "since files state differences from the shipped policy, cluster.yaml means something else");
     }
 }
 

@@ -53,7 +53,7 @@ pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: 
         return Outcome::of(policy, Vec::new());
     }
     if writes_override(request) {
-        return Outcome::of_override(Some(format!("{sentence} {way_out}")));
+        return Outcome::of_override(Some(format!("{sentence} {way_out}")), policy.cap);
     }
     let is_head = request.object.or(request.old_object).is_none();
     let record = record_name(request);

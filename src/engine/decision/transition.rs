@@ -256,7 +256,7 @@ mod tests {
         let freeze = "freezes: [{name: sale, reason: r, timeZone: UTC, from: 2026-11-21T10:00, to: 2026-11-21T12:00, \
                       exempt: {users: [alice]}}]";
         let directory = tempfile::tempdir().unwrap();
-        let text = include_str!("../../../policies/cluster.yaml").replace("freezes: []", freeze);
+        let text = format!("{}{freeze}\n", include_str!("../../../policies/cluster.yaml"));
         std::fs::write(directory.path().join("cluster.yaml"), text).unwrap();
         Policies::load(directory.path()).unwrap()
     }

@@ -37,7 +37,7 @@ pub(super) fn way_out<'v>(policy: &Policy, refusing: impl Iterator<Item = &'v Vi
         let open_for = format!("{:#}", EMERGENCY_DURATION.min(bounds.max_duration)).replace(' ', "");
         format!("interlock override {release} --rule {} --for {open_for} --reason \"...\"", rules.join(" --rule "))
     });
-    let commands = commands.collect::<Vec<_>>().join(" and ");
+    let commands = commands.collect::<Vec<_>>().join(" && ");
     let by_whom = if second_person { ", another person can run" } else { "" };
     (!commands.is_empty()).then(|| format!("In an emergency{by_whom}: {commands}"))
 }

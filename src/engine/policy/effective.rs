@@ -22,6 +22,8 @@ use crate::engine::rule::{Mode, RuleId};
 /// A checked policy.
 #[derive(Debug, Clone)]
 pub struct Policy {
+    /// The highest mode that anything reaches. Of the cluster alone.
+    pub cap: Mode,
     pub(in crate::engine) rules: Vec<(RuleId, RuleSettings)>,
     pub started_by: StartedBy,
     pub recovery: RecoverySettings,
@@ -80,7 +82,14 @@ impl Policy {
     /// The mode of a rule for a request.
     #[must_use]
     pub fn mode(&self, rule: RuleId, scope: &Scope<'_>) -> Mode {
-        self.settings(rule).map_or(rule.specification().mode, |settings| settings.mode(scope))
+        let mode = self.settings(rule).map_or(rule.specification().mode, |settings| settings.mode(scope));
+        mode.min(self.cap)
+    }
+
+    /// Whether nothing is refused.
+    #[must_use]
+    pub fn is_capped(&self) -> bool {
+        self.cap < Mode::Enforce
     }
 
     /// What ReleaseOverrides of a namespace may do. This bounds them wherever the request is: objects of a release may be in other

@@ -1,19 +1,27 @@
 //! Globs over names.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
 
 /// A set of globs over names, for example `system:serviceaccount:*:helm-controller`.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Globs {
     set: GlobSet,
     /// The namespaces of the service accounts among them.
     namespaces: BTreeSet<String>,
     /// As written.
     texts: Vec<String>,
+}
+
+/// As written: what is compiled from that is long, and in no order.
+impl fmt::Debug for Globs {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.texts.fmt(out)
+    }
 }
 
 /// The same globs in the same order.

@@ -9,6 +9,7 @@ mod cases;
 mod domain;
 mod language;
 mod names;
+mod needless;
 
 use super::file::{PolicyFile, ProtectedFile};
 use super::problem::Problems;
@@ -79,6 +80,7 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
         }
     }
     freezes::check(file, names.problems);
+    needless::check(file, home, &mut names);
     if let Some(overrides) = file.overrides.as_ref().map(|overrides| &overrides.value) {
         reasons::check(overrides, names.problems);
     }
@@ -102,7 +104,7 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
         for kind in settings.value.resources.iter().flat_map(|all| &all.value).filter_map(|one| one.kind.as_ref()) {
             names.name(kind, Domain::Kind, "so the resource is never found");
         }
-        cases::check(*rule, &settings.value, home, is_read, &mut names);
+        cases::check(*rule, &settings.value, cases::Context { file, home, is_read }, &mut names);
     }
 }
 

@@ -33,6 +33,7 @@ pub(super) fn policy(file: &PolicyFile) -> Policy {
     let listed = rule_files(file).filter_map(|rule| rule.resources.as_ref());
     let listed = listed.flat_map(|listed| &listed.value).filter_map(scalable_resource);
     Policy {
+        cap: file.cap.as_ref().map_or(Mode::Enforce, |at| at.value.mode()),
         rules: rules.collect(),
         started_by: setting(file, |rule| rule.started_by.as_ref()).unwrap_or(StartedBy::Anybody),
         recovery: recovery(file),

@@ -1,6 +1,7 @@
 //! Parses policy files. Strict: a typing error is an error, not a rule that is silently off.
 
 mod label_keys;
+mod layers;
 mod nearest;
 mod parts;
 mod pipelines;
@@ -10,24 +11,39 @@ mod times;
 mod tree;
 mod values;
 
+pub(super) use layers::{List, Lists, ONLY, over_shipped, without_lists};
 pub use nearest::nearest_to;
 pub(super) use parts::{
-    CLUSTER_ONLY_KEYS, CaseFile, FreezeFile, IgnoredFile, OverridesFile, PipelineFile, PolicyFile, ProtectedFile,
-    RuleFile, ScalableResourceFile, WhenFile, rule_of_setting,
+    CLUSTER_ONLY_KEYS, CaseFile, ExemptFile, FreezeFile, IgnoredFile, OverridesFile, PipelineFile, PolicyFile,
+    ProtectedFile, RuleFile, ScalableResourceFile, WhenFile, rule_of_setting,
 };
 pub(super) use pipelines::PipelineName;
 pub(super) use read::{GivenKey, KeySpec, Mapping, Spanned};
 pub use schema::schema;
 pub(super) use times::Moment;
+pub(super) use tree::{Content, KeyValue, Node};
 pub(super) use values::{AtLeastOne, GlobList, PolicyKind, SingleGlob, Spelled};
 
-use super::problem::{Problems, SourceFile};
+use super::problem::{Layer, Problems, SourceFile};
 use read::FromNode;
-use tree::Node;
+
+/// What a file says by itself.
+pub(super) fn given(source: &SourceFile, problems: &mut Problems<'_>) -> Option<Node> {
+    Node::parse(&source.text, Layer::File, problems)
+}
+
+/// What a file says: the policy of the cluster over the shipped one.
+pub(super) fn tree(source: &SourceFile, kind: PolicyKind, problems: &mut Problems<'_>) -> Option<Node> {
+    let given = given(source, problems)?;
+    Some(match kind {
+        PolicyKind::Cluster => over_shipped(&given, problems),
+        PolicyKind::Namespace => layers::over_cluster(given, problems),
+    })
+}
 
 /// Parses a file. Wrong values are reported and left out of the result.
 pub(super) fn read(source: &SourceFile, kind: PolicyKind, problems: &mut Problems<'_>) -> PolicyFile {
-    let file = Node::parse(&source.text, problems).and_then(|node| PolicyFile::read(&node, problems));
+    let file = tree(source, kind, problems).and_then(|node| PolicyFile::read(&node, problems));
     let file = file.unwrap_or_default();
     if let Some(given) = file.kind.as_ref().filter(|given| given.value != kind) {
         problems.at(given.span, format!("expected {} in this file, got {}", kind.spelled(), given.text));

@@ -9,6 +9,10 @@ use crate::engine::text::look_alike;
 /// The subdirectory with the policies of namespaces.
 pub const NAMESPACES_DIR: &str = "namespaces";
 
+/// The shipped policy: every cluster policy states differences from it.
+pub(super) const SHIPPED_POLICY: &str = include_str!("shipped.yaml");
+pub(super) const SHIPPED_PATH: &str = "shipped.yaml";
+
 /// The problem of a file in `namespaces/` whose name is not that of a namespace.
 pub(crate) fn bad_file_name(name: &str) -> String {
     let look_alike = look_alike(name).map(|found| format!("; it {found}")).unwrap_or_default();

@@ -1,9 +1,11 @@
 //! The freezes of a file: what is wrong with their windows, and what they are.
 
+use jiff::Timestamp;
+
 use super::cluster::value;
 use super::file::{AtLeastOne, FreezeFile, GlobList, Moment, PolicyFile, Spanned};
 use super::problem::{Problems, Span};
-use crate::engine::policy::{DayWindow, Freeze, FreezeEffect, Interval, Window};
+use crate::engine::policy::{DayWindow, Freeze, FreezeEffect, FreezeState, Interval, Window};
 
 const MINUTES_A_DAY: u16 = 1_440;
 
@@ -96,6 +98,13 @@ fn check_pair(earlier: &FreezeFile, one: &FreezeFile, problems: &mut Problems<'_
         problems.warn(name.span, message);
     }
     if relation != Scopes::Same {
+        if one.effect == FreezeEffect::AllowOnly && earlier.effect == FreezeEffect::AllowOnly && !one.meets(&earlier) {
+            let message = format!(
+                "the windows of `{}` and `{}` never overlap; of the releases that both concern, nothing could ever start",
+                known.value, name.value
+            );
+            problems.warn(name.span, message);
+        }
         return;
     }
     match (earlier.effect, one.effect) {
@@ -132,8 +141,31 @@ fn relation(earlier: &FreezeFile, one: &FreezeFile) -> Option<Scopes> {
     if texts.iter().all(|(earlier, one)| earlier == one) {
         return Some(Scopes::Same);
     }
-    let overlap = texts.iter().all(|(earlier, one)| earlier == one || earlier.is_none() || one.is_none());
+    let overlap = lists.iter().all(|(earlier, one)| match (earlier, one) {
+        (Some(earlier), Some(one)) => have_a_name_in_common(&earlier.value.0, &one.value.0),
+        _ => true,
+    });
     overlap.then_some(Scopes::Overlapping)
+}
+
+/// Whether a name that one of two lists spells out is in the other.
+fn have_a_name_in_common(one: &GlobList, other: &GlobList) -> bool {
+    let is_in = |names: &GlobList, list: &GlobList| names.globs.iter().any(|(_, name)| list.compiled.contains(name));
+    is_in(one, other) || is_in(other, one)
+}
+
+/// Reports the freezes of a file that will never change anything again.
+pub(super) fn report_past(file: &PolicyFile, home: Option<&str>, now: Timestamp, problems: &mut Problems<'_>) {
+    for (span, freeze) in located(file, home) {
+        let message = match freeze.at(now) {
+            FreezeState::Open(None) => "the freeze is over, and its window does not come again; remove it",
+            FreezeState::InForce(None) => {
+                "its window is over, so that no operation starts ever again; remove the freeze"
+            }
+            FreezeState::Open(Some(_)) | FreezeState::InForce(Some(_)) => continue,
+        };
+        problems.warn(span, message);
+    }
 }
 
 /// The window of a freeze; `None` if a part of it is wrong, which has been reported.

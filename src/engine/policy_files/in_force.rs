@@ -12,7 +12,7 @@ use super::file::{
 use super::files::{NAMESPACES_DIR, PolicyFiles};
 use super::freezes;
 use super::loaded::ParsedFiles;
-use super::problem::{PolicyError, Problem, SourceFile, Span};
+use super::problem::{Layer, PolicyError, Problem, SourceFile, Span};
 use crate::engine::policy::Freeze;
 use crate::engine::rule::RuleId;
 use crate::engine::rules;
@@ -64,13 +64,23 @@ pub struct SettingInForce {
 #[derive(Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
     /// No file sets it.
-    BuiltIn,
+    Shipped,
     /// A file sets it.
     File {
         file: PathBuf,
         /// From 1.
         line: usize,
     },
+}
+
+impl SettingOrigin {
+    /// The origin of what a file says, or what is shipped.
+    pub(super) fn of(source: &SourceFile, span: Span) -> Self {
+        match span.layer {
+            Layer::Shipped => Self::Shipped,
+            Layer::File => Self::File { file: source.path.clone(), line: source.line(span) },
+        }
+    }
 }
 
 /// The documentation of a setting.
@@ -117,21 +127,16 @@ pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyE
     let delegated: Vec<_> = delegated.copied().collect();
     let rules = rules::all().map(|rule| of_rule(rule, delegated.contains(&rule), cluster, own));
     let overrides = OverridesFile::KEYS.iter().flat_map(|key| {
-        let mut given = [own, cluster].into_iter().flatten().filter_map(|view| view.overrides(key.name));
-        match key.default {
-            Some(default) => vec![given.next().unwrap_or_else(|| built_in(key.name, default()))],
-            // The patterns of both files apply.
-            None => given.collect(),
-        }
+        let given = [own, cluster].into_iter().flatten().flat_map(|view| view.overrides(key.name));
+        // The patterns of both files apply.
+        let count = if key.default.is_some() { 1 } else { 2 };
+        given.take(count).collect::<Vec<_>>()
     });
-    let lists = PolicyFile::KEYS.iter().filter(|key| CLUSTER_ONLY_KEYS.contains(&key.name)).map(|key| {
-        let given = cluster.and_then(|view| view.setting_in(view.file.given(), key.name));
-        given.unwrap_or(built_in(key.name, "[]"))
-    });
+    let of_cluster = PolicyFile::KEYS.iter().filter(|key| CLUSTER_ONLY_KEYS.contains(&key.name));
+    let lists = of_cluster.flat_map(|key| cluster.map(|view| view.top(key.name)).unwrap_or_default());
     let of_cluster = cluster.into_iter().flat_map(|view| view.freezes(None));
     let freezes = of_cluster.chain(own.into_iter().flat_map(|view| view.freezes(Some(namespace))));
-    let protected =
-        [cluster, own].into_iter().flatten().filter_map(|view| view.setting_in(view.file.given(), "protected"));
+    let protected = [cluster, own].into_iter().flatten().flat_map(|view| view.top("protected"));
     Ok(InForce {
         protected: protected.collect(),
         has_file: own.is_some(),
@@ -155,24 +160,35 @@ impl<'f> PolicyFileView<'f> {
     }
 
     pub(super) fn origin(self, span: Span) -> SettingOrigin {
-        SettingOrigin::File { file: self.source.path.clone(), line: self.source.line(span) }
+        SettingOrigin::of(self.source, span)
     }
 
     fn freezes(self, home: Option<&str>) -> impl Iterator<Item = FreezeInForce> {
         freezes::located(self.file, home).map(move |(span, freeze)| FreezeInForce { freeze, origin: self.origin(span) })
     }
 
-    fn setting(self, rule: RuleId, name: &str) -> Option<SettingInForce> {
-        self.setting_in(self.rule(rule)?.given(), name)
+    fn setting(self, rule: RuleId, name: &str) -> Vec<SettingInForce> {
+        self.rule(rule).map(|file| self.setting_in(file.given(), name)).unwrap_or_default()
     }
 
-    fn overrides(self, name: &str) -> Option<SettingInForce> {
-        self.setting_in(self.file.overrides.as_ref()?.value.given(), name)
+    fn overrides(self, name: &str) -> Vec<SettingInForce> {
+        self.file.overrides.as_ref().map(|file| self.setting_in(file.value.given(), name)).unwrap_or_default()
     }
 
-    fn setting_in(self, given: Vec<GivenKey<'_>>, name: &str) -> Option<SettingInForce> {
-        let GivenKey { name, span, text, .. } = given.into_iter().find(|given| given.name == name)?;
-        Some(SettingInForce { name, value: text.to_owned(), origin: self.origin(span) })
+    fn top(self, name: &str) -> Vec<SettingInForce> {
+        self.setting_in(self.file.given(), name)
+    }
+
+    /// The setting of a name; each item of a list by itself, because a file and the shipped policy may both have some.
+    fn setting_in(self, given: Vec<GivenKey<'_>>, name: &str) -> Vec<SettingInForce> {
+        let Some(GivenKey { name, span, text, items, .. }) = given.into_iter().find(|given| given.name == name) else {
+            return Vec::new();
+        };
+        let one = |value: &str, span| SettingInForce { name, value: value.to_owned(), origin: self.origin(span) };
+        if items.is_empty() {
+            return vec![one(text, span)];
+        }
+        items.iter().map(|(span, text)| one(text, *span)).collect()
     }
 
     fn cases(self, rule: RuleId) -> Vec<SettingInForce> {
@@ -205,8 +221,8 @@ fn of_rule(
             settings.extend(own.into_iter().chain(cluster).flat_map(|view| view.cases(rule)));
             continue;
         }
-        let given = [own, cluster].into_iter().flatten().find_map(|view| view.setting(rule, key.name));
-        settings.extend(given.or_else(|| Some(built_in(key.name, default(key, rule)?))));
+        let mut given = [own, cluster].into_iter().flatten().map(|view| view.setting(rule, key.name));
+        settings.extend(given.find(|settings| !settings.is_empty()).unwrap_or_default());
     }
     let cluster_cases = cluster.is_some_and(|view| !view.cases(rule).is_empty());
     RuleInForce { rule, delegated, both: own_modes && cluster_cases && !delegated, settings }
@@ -222,10 +238,6 @@ fn default(key: &KeySpec, rule: RuleId) -> Option<String> {
     } else {
         key.default.map(|spell| spell())
     }
-}
-
-fn built_in(name: &'static str, value: impl Into<String>) -> SettingInForce {
-    SettingInForce { name, value: value.into(), origin: SettingOrigin::BuiltIn }
 }
 
 fn choices(key: &KeySpec) -> Vec<String> {

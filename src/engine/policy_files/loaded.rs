@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::checks::check;
 use super::cluster;
 use super::file::{PolicyFile, PolicyKind, read};
 use super::files::PolicyFiles;
+use super::freezes;
 use super::namespace::{self, refuse_cluster_only_keys};
 use super::problem::{PolicyError, Problem, Problems, SourceFile};
 use crate::engine::policy::Policies;
@@ -91,6 +94,22 @@ impl<'f> ParsedFiles<'f> {
         // A file that cannot be read may be unchanged: a temporary failure must not loosen the policy of a namespace.
         let policies = policies.filter(|_| files.unread.is_empty());
         Self { cluster, namespaces, reading: LoadedPolicies { policies, problems, warnings } }
+    }
+}
+
+impl PolicyFiles {
+    /// The freezes that will never change anything again.
+    #[must_use]
+    pub fn past_freezes(&self, now: Timestamp) -> Vec<Problem> {
+        let ParsedFiles { cluster, namespaces, .. } = ParsedFiles::read(self);
+        let cluster = cluster.iter().map(|(source, file)| (*source, file, None));
+        let namespaces = namespaces.iter().map(|(name, (source, file))| (*source, file, Some(*name)));
+        let past = cluster.chain(namespaces).flat_map(|(source, file, home)| {
+            let mut problems = Problems::of(source);
+            freezes::report_past(file, home, now, &mut problems);
+            problems.into_lists().1
+        });
+        past.collect()
     }
 }
 

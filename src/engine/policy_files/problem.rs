@@ -47,11 +47,22 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A range of bytes in a text.
+/// A range of bytes in the text of a layer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: usize,
     pub(super) end: usize,
+    pub(super) layer: Layer,
+}
+
+/// Which text says something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Layer {
+    /// The file.
+    #[default]
+    File,
+    /// The shipped policy, under the file.
+    Shipped,
 }
 
 /// The text of a policy file, and the name that problems give it.
@@ -69,6 +80,9 @@ impl SourceFile {
 
     /// What the text of a span has that looks like something else.
     fn look_alike(&self, span: Span) -> Option<String> {
+        if span.layer == Layer::Shipped {
+            return None;
+        }
         let text = self.text.get(span.start..span.end.min(self.text.len()))?.trim_end();
         let found = look_alike(text).filter(|_| !text.contains('\n'))?;
         Some(format!("`{text}` {found}"))
@@ -109,7 +123,8 @@ impl<'s> Problems<'s> {
         Self { source, found: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Reports a problem. A problem that an alias repeats is reported once; problems over the limit are not reported.
+    /// Reports a problem. A problem that an alias repeats is reported once; problems over the limit are not reported. What is shipped
+    /// has none: a file may make it pointless.
     pub(super) fn at(&mut self, span: Span, message: impl Into<String>) {
         add(&mut self.found, self.source, span, message.into());
     }
@@ -122,6 +137,14 @@ impl<'s> Problems<'s> {
     /// The line of a span, from 1.
     pub(super) fn line(&self, span: Span) -> usize {
         self.source.line(span)
+    }
+
+    /// The case at a span, in words.
+    pub(super) fn case_at(&self, span: Span) -> String {
+        match span.layer {
+            Layer::File => format!("the case on line {}", self.line(span)),
+            Layer::Shipped => "the shipped case".to_owned(),
+        }
     }
 
     /// What the text of a span has that looks like something else.
@@ -141,7 +164,7 @@ impl<'s> Problems<'s> {
 
 /// Adds a problem, with the look-alike that may have caused it.
 fn add(found: &mut Vec<(Span, String)>, source: &SourceFile, span: Span, message: String) {
-    if found.len() >= MAX_PROBLEMS {
+    if found.len() >= MAX_PROBLEMS || span.layer == Layer::Shipped {
         return;
     }
     let problem = match source.look_alike(span) {

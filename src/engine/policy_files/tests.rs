@@ -216,9 +216,15 @@ fn the_defaults_that_are_told_are_those_that_hold() {
     }
     text.push_str("rules:\n");
     for rule in crate::engine::rules::all() {
-        text.push_str(&format!("  {rule}:\n    cases: []\n"));
+        text.push_str(&format!("  {rule}:\n"));
         let settings = settings_of(rule).into_iter().filter_map(|setting| Some((setting.name, setting.default?)));
-        settings.for_each(|(name, default)| text.push_str(&format!("    {name}: {default}\n")));
+        for (name, default) in settings {
+            match name {
+                // A mode that is stated drops stricter cases.
+                "mode" => assert_eq!(mode(&read("").unwrap(), rule, "alice").as_str(), default, "{rule}"),
+                _ => text.push_str(&format!("    {name}: {default}\n")),
+            }
+        }
     }
     assert!(RuleFile::KEYS.iter().all(|key| key.description().len() > 10));
     // A policy has no equality: its globs are compiled.
@@ -258,4 +264,117 @@ fn a_protection_names_releases_and_a_namespace_only_its_own() {
     assert_eq!(of_namespace("{releases: [web]}"), "");
     let told = of_namespace("{releases: [web], namespaces: [bar]}");
     assert!(told.contains("only the cluster policy may set `namespaces` of `protected`"), "{told}");
+}
+
+#[test]
+fn what_a_file_does_not_mention_is_as_shipped() {
+    let robot = "system:serviceaccount:ci:deployer";
+    let edit = RuleId::known("manual-edit");
+    let policy = read("protected: {releases: [db]}\n").unwrap();
+    assert_eq!((mode(&policy, edit, robot), mode(&policy, edit, "alice")), (Mode::Audit, Mode::Enforce));
+    assert!(policy.controllers.contains("system:serviceaccount:keda:keda-operator"));
+    assert_eq!((policy.ignore.len(), policy.accounts.pipelines.len()), (2, 2));
+    assert_eq!(format!("{:?}", read("").unwrap()), format!("{:?}", Policy::shipped().unwrap()));
+    assert_eq!(format!("{:?}", read(files::SHIPPED_POLICY).unwrap()), format!("{:?}", Policy::shipped().unwrap()));
+}
+
+#[test]
+fn a_list_adds_and_only_replaces() {
+    let helm = "system:serviceaccount:flux-system:helm-controller";
+    let managers = |list: &str| {
+        let policy = read(&format!("managers: {list}\n")).unwrap();
+        ["own", helm].map(|user| policy.managers.contains(user))
+    };
+    assert_eq!(managers("[own]"), [true, true]);
+    assert_eq!(managers("{only: [own]}"), [true, false]);
+    assert_eq!(managers("{only: []}"), [false, false]);
+    assert_eq!(managers(""), [false, true]);
+    let told = |rest: &str| read(rest).unwrap_err();
+    assert!(told("managers: []\n").contains("3:11: an empty list adds nothing"));
+    assert!(told("managers: {only: [a], also: [b]}\n").contains("3:23: unknown key `also`"));
+    assert!(told("managers: {also: [b]}\n").contains("3:11: expected a list, or {only: [...]}"));
+    assert!(told("managers: {only: a}\n").contains("3:18: expected a list, got `a`"));
+    assert!(told("ignore: [{paths: {only: [/a]}}]\n").contains("expected a list, got a mapping"));
+    // A pipeline of a shipped name takes its place.
+    let policy = read("pipelines: [{name: gitlab, users: ['ours:*']}]\n").unwrap();
+    let names: Vec<_> = policy.accounts.pipelines.iter().map(|pipeline| pipeline.name.as_str()).collect();
+    assert_eq!(names, ["gitlab", "rancher"]);
+    assert!(policy.accounts.pipelines[0].users.as_ref().is_some_and(|users| users.contains("ours:7")));
+}
+
+#[test]
+fn cases_of_a_file_stand_before_the_shipped_ones_and_a_mode_drops_those_that_are_stricter() {
+    let (edit, resume) = (RuleId::known("manual-edit"), RuleId::known("resume-interrupted"));
+    let robot = "system:serviceaccount:ci:deployer";
+    let of = |settings: &str| mode(&read(&format!("rules:\n  manual-edit: {settings}\n")).unwrap(), edit, robot);
+    assert_eq!(of("{cases: [{when: {serviceAccounts: ['ci:*']}, mode: enforce}]}"), Mode::Enforce);
+    assert_eq!(of("{cases: [{when: {serviceAccounts: ['cd:*']}, mode: enforce}]}"), Mode::Audit);
+    assert_eq!(of("{cases: {only: []}}"), Mode::Enforce);
+    assert_eq!((of("{mode: enforce}"), of("{mode: warn}"), of("{mode: off}")), (Mode::Audit, Mode::Audit, Mode::Off));
+    assert!(read("rules:\n  manual-edit: {cases: []}\n").unwrap_err().contains("4:24: an empty list adds nothing"));
+    let of_extension = |settings: &str| {
+        let policy = read(&format!("rules:\n  resume-interrupted: {settings}\n")).unwrap();
+        policy.mode(resume, &Scope { owner: Some("operator-controller"), ..scope("alice") })
+    };
+    assert_eq!((of_extension("{}"), of_extension("{mode: warn}")), (Mode::Enforce, Mode::Warn));
+    assert_eq!((of_extension("{mode: audit}"), of_extension("{mode: enforce}")), (Mode::Audit, Mode::Enforce));
+}
+
+#[test]
+fn a_namespace_replaces_no_list() {
+    let mut files = PolicyFiles::default();
+    files.set_cluster("c".into(), HEADER.to_owned());
+    let header = HEADER.replace("Cluster", "Namespace");
+    files.add_namespace(
+        "shop".into(),
+        "n".into(),
+        format!("{header}rules: {{manual-edit: {{cases: {{only: []}}}}}}\n"),
+    );
+    let problems = LoadedPolicies::of(&files).problems;
+    let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert!(told.len() == 1 && told[0].starts_with("n:3:31: only cluster.yaml replaces lists"), "{told:?}");
+}
+
+#[test]
+fn a_whole_policy_names_the_origin_of_each_setting_and_means_the_same() {
+    let text = "managers: [own]\ntools: {only: []}\nrules:\n  manual-edit: {mode: warn}\n";
+    let mut files = PolicyFiles::default();
+    files.set_cluster("c".into(), format!("{HEADER}{text}"));
+    let whole = files.whole().unwrap().remove(0);
+    let find = |path: &str, value: &str| {
+        let found = whole.settings.iter().find(|it| it.path.join(".") == path && it.value == value);
+        &found.unwrap_or_else(|| panic!("{path} {value}: {:?}", whole.settings)).origin
+    };
+    let line = |line| SettingOrigin::File { file: "c".into(), line };
+    assert_eq!(*find("managers", "own"), line(3));
+    assert_eq!(*find("managers", "system:serviceaccount:flux-system:helm-controller"), SettingOrigin::Shipped);
+    assert_eq!(*find("tools.only", "[]"), line(4));
+    assert_eq!(*find("rules.manual-edit.mode", "warn"), line(6));
+    assert_eq!(*find("rules.manual-edit.cases", "{when: {pipelines: ['*']}, mode: audit}"), SettingOrigin::Shipped);
+    assert!(whole.settings.iter().all(|it| it.path[0] != "tools" || it.path.len() == 2));
+}
+
+#[test]
+fn what_means_something_else_than_before_is_listed() {
+    let changes = |rest: &str| {
+        let mut files = PolicyFiles::default();
+        files.set_cluster("c".into(), format!("{HEADER}{rest}"));
+        let all = files.changed_meanings();
+        all.into_iter().map(|it| format!("{}: {} -> {}", it.path, it.before, it.now)).collect::<Vec<_>>()
+    };
+    assert_eq!(changes(files::SHIPPED_POLICY), [""; 0]);
+    let all = changes(
+        "managers: [a]\nrules: {manual-edit: {mode: warn}, manual-scale: {mode: audit}, manual-delete: {mode: off}}\n",
+    );
+    let told = |path: &str| all.iter().find(|it| it.starts_with(path)).map(String::as_str);
+    let flux = "system:serviceaccount:flux-system";
+    let managers = format!("managers: a -> a, {flux}:helm-controller, {flux}:kustomize-controller and 8 more");
+    assert_eq!(told("managers"), Some(managers.as_str()));
+    let edit = "rules.manual-edit.cases: warn -> audit when {serviceAccounts: ['*']}, otherwise audit when {pipelines: ['*']}, otherwise warn";
+    assert_eq!(told("rules.manual-edit"), Some(edit));
+    assert_eq!((told("rules.manual-scale"), told("rules.manual-delete"), told("freezes")), (None, None, None));
+    assert!(
+        told("tools: none -> ").is_some() && told("rules.resume-interrupted.cases: warn -> enforce when").is_some(),
+        "{all:?}"
+    );
 }

@@ -11,7 +11,8 @@ mod objects;
 mod protection;
 mod records;
 
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Rule};
 
 /// The rule `protected-release`.
@@ -22,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRemoval,
+        requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
         summary: "Nobody uninstalls a release that the policy protects.",
         why: "An uninstall by accident takes the data of a release with it, and no client asks twice.",
         allowed: "Upgrades and rollbacks, what they delete because the new revision no longer declares it, and pruning of the \

@@ -3,7 +3,7 @@
 use super::{annotations, stamped_user};
 use crate::engine::facts::OverrideWrite;
 use crate::engine::json::Patch;
-use crate::engine::release_override::{ARRIVED, CREATED_BY};
+use crate::engine::release_override::{ARRIVED, CREATED_BY, VOID};
 
 /// The user that the stamp must name: the user who creates the override, and later the user in the stored stamp. `None` if the name
 /// is too long: an override without a known creator opens nothing where a second person is required.
@@ -15,16 +15,18 @@ pub(crate) fn expected<'w>(write: &'w OverrideWrite<'_>, user: &'w str) -> Optio
     }
 }
 
-/// The patch that corrects the stamp; `None` if it is correct. A probe gets its nonce back instead.
-pub(super) fn patch(write: &OverrideWrite<'_>, user: &str) -> Option<Patch> {
+/// The patch that corrects the stamp and the mark of a void override; `None` if both are correct. A probe gets its nonce back
+/// instead.
+pub(super) fn patch(write: &OverrideWrite<'_>, user: &str, void: Option<&str>) -> Option<Patch> {
     if let Some(nonce) = write.probe() {
         return Some(annotations::patch(&write.after, [(ARRIVED, nonce)].into_iter(), std::iter::empty()));
     }
-    let (expected, sent) = (expected(write, user), write.after.annotation(CREATED_BY));
-    if expected == sent {
+    let expected = [(CREATED_BY, expected(write, user)), (VOID, void)];
+    let wrong: Vec<_> = expected.into_iter().filter(|(key, value)| write.after.annotation(key) != *value).collect();
+    if wrong.is_empty() {
         return None;
     }
-    let set = expected.map(|user| (CREATED_BY, user));
-    let removed = if set.is_none() { Some(CREATED_BY) } else { None };
-    Some(annotations::patch(&write.after, set.into_iter(), removed.into_iter()))
+    let set = wrong.iter().filter_map(|(key, value)| Some((*key, (*value)?)));
+    let removed = wrong.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| *key);
+    Some(annotations::patch(&write.after, set, removed))
 }

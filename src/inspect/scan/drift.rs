@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(scaled("kubectl", "scale"), ["spec.replicas"]);
         assert_eq!(scaled(CONTROLLER_MANAGER, "status"), ["spec.replicas"]);
         let text = include_str!("../../../policies/cluster.yaml");
-        let ignoring = format!("{text}  - paths: [/spec/replicas]\n    target: {{kind: Deployment}}\n");
+        let ignoring = format!("{text}ignore:\n  - paths: [/spec/replicas]\n    target: {{kind: Deployment}}\n");
         let ignoring = Policy::parse(&ignoring, std::path::Path::new("cluster.yaml")).unwrap();
         assert_eq!(told(&document(), &edited("/spec/replicas", json!(7)), &ignoring), NOTHING);
     }

@@ -19,7 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 fn policy() -> String {
     let freeze = "freezes: [{name: sale, reason: the sale, timeZone: UTC, from: 2026-01-01T00:00, to: 2099-01-01T00:00, \
                   releases: [frozen], exempt: {users: [bob]}}]";
-    include_str!("../../../policies/cluster.yaml").replace("freezes: []", freeze)
+    format!("{}{freeze}\n", include_str!("../../../policies/cluster.yaml"))
 }
 
 fn interlock(namespace: &Namespace<'_>, args: &[&str]) -> Output {

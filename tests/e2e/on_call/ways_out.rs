@@ -42,11 +42,10 @@ fn plane() -> &'static Plane {
     static PLANE: OnceLock<Plane> = OnceLock::new();
     PLANE.get_or_init(|| {
         let shipped = include_str!("../../../policies/cluster.yaml");
-        let strict = shipped.replace("mode: warn", "mode: enforce").replace("staleAfter: 15m", "staleAfter: 30s");
         // Advice about a HelmRelease stays advice: most of them would be refused for one reason or another.
-        let strict = strict.replace("retry-strategy: {mode: enforce}", "retry-strategy: {mode: warn}");
-        let strict = strict.replace("freezes: []", &freezes::in_turn());
-        let plane = Plane::start(&(strict + protected::POLICY));
+        let strict = "rules:\n  resume-interrupted: {mode: enforce}\n  extension-safety: {mode: enforce}\n  \
+                      pending-recovery: {staleAfter: 30s}\n";
+        let plane = Plane::start(&format!("{shipped}{strict}{}\n{}", freezes::in_turn(), protected::POLICY));
         establish_kinds(&plane);
         define(&plane);
         plane.define("manifests/base/releaseoverrides.yaml");

@@ -85,7 +85,7 @@ fn limits(namespace: &Namespace<'_>) {
     let asked = |more: &[&'static str]| [&["--rule", "manual-edit", "--reason", "incident 7"], more].concat();
     open(namespace, &alice, &asked(&["--for", "5h"])).expect_failure(&["failed to create the override", "at most 4h"]);
     let short = ["--rule", "manual-edit", "--for", "30m", "--reason", "so"];
-    open(namespace, &alice, &short).expect_failure(&["spec.reason"]);
+    open(namespace, &alice, &short).expect_failure(&["it has 2 characters; a reason has 5 to 500"]);
     let guest = plane.account(namespace.name(), "guest").unwrap();
     let forbidden = ["cannot create resource \"releaseoverrides\""];
     open(namespace, &guest, &asked(&["--for", "30m"])).expect_failure(&forbidden);

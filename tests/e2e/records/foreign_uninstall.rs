@@ -62,10 +62,11 @@ fn an_uninstall_by_another_service_account_during_an_upgrade_deletes_nothing() {
 #[test]
 fn where_only_managers_start_operations_an_uninstall_by_anybody_else_stops_with_everything_still_there() {
     // As shipped, what service accounts do to objects is only audited.
-    let managed = include_str!("../../../policies/cluster.yaml")
-        .replace("startedBy: anybody", "startedBy: managers")
-        .replace("\nmanagers:\n", "\nmanagers:\n  - system:serviceaccount:*:deployer\n");
-    let plane = Plane::start(&managed);
+    let managed = concat!(
+        include_str!("../../../policies/cluster.yaml"),
+        "rules: {unusual-create: {startedBy: managers}}\nmanagers: ['system:serviceaccount:*:deployer']\n"
+    );
+    let plane = Plane::start(managed);
     for (version, driver) in [(HelmVersion::V3, Driver::Secret), (HelmVersion::V4, Driver::ConfigMap)] {
         let namespace = Namespace::new(&plane, "managed-uninstall");
         let deployer = namespace.helm_as(version, driver, &namespace.service_account("deployer"));

@@ -18,8 +18,8 @@ fn plane() -> &'static Plane {
     static PLANE: OnceLock<Plane> = OnceLock::new();
     PLANE.get_or_init(|| {
         let shipped = include_str!("../../../policies/cluster.yaml");
-        let pipeline = "  - {name: deploy, users: ['arn:aws:sts::*:assumed-role/deploy/*'], holder: pipeline}\n";
-        Plane::start(&shipped.replace("\npipelines:\n", &format!("\npipelines:\n{pipeline}")))
+        let pipeline = "{name: deploy, users: ['arn:aws:sts::*:assumed-role/deploy/*'], holder: pipeline}";
+        Plane::start(&format!("{shipped}pipelines: [{pipeline}]\n"))
     })
 }
 

@@ -111,7 +111,7 @@ fn a_policy_as_text_that_the_program_refuses_ends_the_rendering_with_every_reaso
         "policies.cluster.rules.manual-edit.cases[0].when.user: there is no such key; known are groups, kinds",
         "policies.cluster.rules.manual-edits: there is no such key; known are concurrent-operation",
         "policies.cluster.rules.pending-recovery.staleAfter: \"soon\" does not match",
-        "policies.cluster.managers: expected array, got \"someone\"",
+        "policies.cluster.managers: expected array or object, got \"someone\"",
         "policies.cluster.ignore[0].paths: the list is empty",
         "policies.cluster.reportLabels[0]: \"a b\" does not match",
     ] {
@@ -161,12 +161,12 @@ fn accounts_are_added_to_any_policy_under_names_that_come_together() {
     let (shipped, _) = accepted(&[]);
     let (policy, _) = accepted(&[&preset, &files.values(ours)]);
     let list = |policy: &Value, list: &str| policy[list].as_array().unwrap().clone();
-    assert_eq!(
-        list(&policy, "managers"),
-        [list(&shipped, "managers"), vec!["system:serviceaccount:deploy:runner".into()]].concat()
-    );
+    assert_eq!(list(&policy, "managers"), ["system:serviceaccount:deploy:runner"]);
     assert!(list(&policy, "platform").contains(&"eks:*".into()));
-    assert_eq!((&policy["rules"], &policy["pipelines"]), (&shipped["rules"], &shipped["pipelines"]));
+    assert_eq!((policy.get("rules"), policy.get("pipelines")), (None, None));
+    // To a list that replaces the shipped one.
+    let (policy, _) = accepted(&[&files.values(ours), "--set=policies.cluster.managers.only={first}"]);
+    assert_eq!(policy["managers"], json!({"only": ["first", "system:serviceaccount:deploy:runner"]}));
     // To a policy of one's own, as text and as a map, and without a list before.
     let text =
         files.text("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules: {manual-edit: {mode: off}}\n");

@@ -4,11 +4,14 @@ use super::domain::Domain;
 use super::language::Language;
 use super::names::{Names, language};
 use crate::engine::object::SERVICE_ACCOUNT_PREFIX;
-use crate::engine::policy_files::file::{AtLeastOne, CaseFile, GlobList, RuleFile, Spanned, WhenFile};
+use crate::engine::olm::CLUSTER_EXTENSION;
+use crate::engine::policy::Globs;
+use crate::engine::policy_files::file::{AtLeastOne, CaseFile, GlobList, PolicyFile, RuleFile, Spanned, WhenFile};
 use crate::engine::policy_files::problem::Span;
 use crate::engine::release::Storage;
-use crate::engine::rule::{Mode, RuleId};
-use crate::engine::rules::Judged;
+use crate::engine::rule::{Mode, Requests, RuleId};
+use crate::engine::rules::{Judged, judges_records};
+use crate::engine::sveltos::CONFIGURATION_GROUP;
 
 /// How many cases of a rule are compared with each other.
 const MAX_COMPARED_CASES: usize = 100;
@@ -22,23 +25,52 @@ struct Case {
     mode: Option<Mode>,
     /// The lists that do not match every request, with what they match. A request must match all of them.
     limits: Vec<(Domain, Option<Language>)>,
+    /// What the lists say of the names of users, whichever way. A user must be in all of them.
+    users: Vec<Language>,
 }
 
-/// Checks the cases of a rule; `home` is the namespace of the policy, and `is_read` whether the file has no error so far.
-pub(super) fn check(rule: RuleId, file: &RuleFile, home: Option<&str>, is_read: bool, names: &mut Names<'_, '_>) {
+/// The file whose cases are checked.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'f> {
+    pub(super) file: &'f PolicyFile,
+    /// The namespace of the policy.
+    pub(super) home: Option<&'f str>,
+    /// Whether the file has no error so far.
+    pub(super) is_read: bool,
+}
+
+/// Checks the cases of a rule.
+pub(super) fn check(rule: RuleId, file: &RuleFile, context: Context<'_>, names: &mut Names<'_, '_>) {
     let files = || file.cases.iter().flat_map(|cases| &cases.value);
-    let dead = files().filter(|case| !can_apply(rule, case, home, names)).count();
-    if dead > 0 || !is_read {
+    let dead = files().filter(|case| !can_apply(rule, case, context.home, names)).count();
+    if dead > 0 || !context.is_read {
         return;
     }
-    let cases: Vec<_> = files().filter_map(|case| read(rule, case, names)).collect();
+    let cases: Vec<_> = files().filter_map(|case| read(rule, case, context, names)).collect();
     report_hidden(&cases, names);
-    let shipped = || home.is_none().then(|| rule.specification().mode);
+    let shipped = || context.home.is_none().then(|| rule.specification().mode);
     let otherwise = file.mode.as_ref().map(|at| at.value).or_else(shipped);
-    for case in cases.iter().rev().take_while(|case| otherwise.is_some() && case.mode == otherwise) {
-        let mode = otherwise.map_or("", Mode::as_str);
-        let message = format!("the case changes nothing, because {rule} has the mode {mode} anyway");
-        names.problems.warn(case.at, message);
+    report_idle(rule, &cases, otherwise, names);
+}
+
+/// Warns of cases whose requests have the mode anyway: by one later case, or by the mode of the rule.
+fn report_idle(rule: RuleId, cases: &[Case], otherwise: Option<Mode>, names: &mut Names<'_, '_>) {
+    for (index, case) in cases.iter().enumerate().take(MAX_COMPARED_CASES) {
+        let Some(mode) = case.mode else { continue };
+        let mut later = cases[index + 1..].iter().take(MAX_COMPARED_CASES).filter(|other| case.meets(other));
+        let anyway = loop {
+            match later.next() {
+                None if otherwise == Some(mode) => break Some(rule.to_string()),
+                Some(other) if other.mode != case.mode => break None,
+                Some(other) if other.hides(case) => break Some(names.problems.case_at(other.at)),
+                None => break None,
+                Some(_) => {}
+            }
+        };
+        if let Some(anyway) = anyway {
+            let message = format!("the case changes nothing, because {anyway} has the mode {} anyway", mode.as_str());
+            names.problems.warn(case.at, message);
+        }
     }
 }
 
@@ -85,10 +117,10 @@ fn can_apply(rule: RuleId, case: &CaseFile, home: Option<&str>, names: &mut Name
         }
     }
     if let (Some(users), Some(accounts)) = (users, service_accounts) {
-        let accounts = accounts.value.0.globs.iter().map(|(_, glob)| format!("{SERVICE_ACCOUNT_PREFIX}{glob}"));
-        let accounts: Vec<_> = accounts.collect();
-        let accounts = language(accounts.iter().map(String::as_str));
-        if accounts.zip(of(&users.value.0)).is_some_and(|(accounts, users)| !accounts.meets(&users)) {
+        if account_users(&accounts.value.0)
+            .zip(of(&users.value.0))
+            .is_some_and(|(accounts, users)| !accounts.meets(&users))
+        {
             let message = "no user is among `users` and among `serviceAccounts`";
             names.problems.at(users.span, format!("{message}, {never}; move one of them to a case of its own"));
             can = false;
@@ -102,11 +134,58 @@ fn can_apply(rule: RuleId, case: &CaseFile, home: Option<&str>, names: &mut Name
             can = false;
         }
     }
+    can && can_be_of(rule, &when.value, names)
+}
+
+/// Warns of a condition on a field that the requests of the rule do not have, or that has another value in all of them.
+fn can_be_of(rule: RuleId, when: &WhenFile, names: &mut Names<'_, '_>) -> bool {
+    let Requests { operations, kinds } = rule.specification().requests;
+    let operations = operations.iter().map(|operation| operation.as_str());
+    let mut can = true;
+    let mut warn = |list: &Spanned<AtLeastOne<GlobList>>, what: String| {
+        names.problems.warn(list.span, format!("{what}, so the case never applies"));
+        can = false;
+    };
+    if let Some(list) = when.operations.as_ref().filter(|list| !matches_one(list, operations.clone())) {
+        let only = operations.collect::<Vec<_>>().join(" and ");
+        warn(list, format!("{rule} finds nothing but in requests with the operation {only}"));
+    }
+    if let Some(list) =
+        when.kinds.as_ref().filter(|list| !kinds.is_empty() && !matches_one(list, kinds.iter().copied()))
+    {
+        warn(list, format!("{rule} judges objects of the kind {}", kinds.join(" or ")));
+    }
+    if let Some(list) = when.owners.as_ref().filter(|_| !judges_records(rule)) {
+        warn(list, format!("only records have owners, and {rule} judges other objects"));
+    }
+    if let Some(list) =
+        when.releases.as_ref().filter(|list| kinds.contains(&CONFIGURATION_GROUP) && !may_be_commit(list))
+    {
+        warn(list, format!("{rule} judges commits of Sveltos, whose names end in .helm or .resources"));
+    }
+    let is_elsewhere = |list: &&Spanned<AtLeastOne<GlobList>>| {
+        kinds.contains(&CLUSTER_EXTENSION) && !matches_one(list, [""].into_iter())
+    };
+    if let Some(list) = when.namespaces.as_ref().filter(is_elsewhere) {
+        warn(
+            list,
+            format!("{rule} judges objects without a namespace; match them by `releases`, or by the namespace ''"),
+        );
+    }
     can
 }
 
+fn matches_one<'v>(list: &Spanned<AtLeastOne<GlobList>>, mut values: impl Iterator<Item = &'v str>) -> bool {
+    values.any(|value| list.value.0.compiled.contains(value))
+}
+
+/// Whether a glob of a list can match what a commit of Sveltos is called.
+fn may_be_commit(list: &Spanned<AtLeastOne<GlobList>>) -> bool {
+    of(&list.value.0).zip(Domain::Commit.language()).is_none_or(|(globs, commits)| globs.meets(commits))
+}
+
 /// Reads a case, and warns of conditions that hold for every request.
-fn read(rule: RuleId, case: &CaseFile, names: &mut Names<'_, '_>) -> Option<Case> {
+fn read(rule: RuleId, case: &CaseFile, context: Context<'_>, names: &mut Names<'_, '_>) -> Option<Case> {
     let when = case.when.as_ref()?;
     let mut limits = Vec::new();
     let mut full = Vec::new();
@@ -127,7 +206,30 @@ fn read(rule: RuleId, case: &CaseFile, names: &mut Names<'_, '_>) -> Option<Case
             names.problems.warn(list.span, "the list matches every request; remove the key");
         }
     }
-    Some(Case { at: when.key, mode: case.mode.as_ref().map(|at| at.value), limits })
+    let mode = case.mode.as_ref().map(|at| at.value);
+    Some(Case { at: when.key, mode, limits, users: users_of(&when.value, context.file) })
+}
+
+/// What a condition says of the names of users; nothing where that is not known.
+fn users_of(when: &WhenFile, file: &PolicyFile) -> Vec<Language> {
+    let users = when.users.as_ref().and_then(|list| of(&list.value.0));
+    let accounts = when.service_accounts.as_ref().and_then(|list| account_users(&list.value.0));
+    let sessions = when.pipelines.as_ref().and_then(|list| session_users(&list.value.0.compiled, file));
+    [users, accounts, sessions].into_iter().flatten().collect()
+}
+
+fn account_users(list: &GlobList) -> Option<Language> {
+    let accounts: Vec<_> = list.globs.iter().map(|(_, glob)| format!("{SERVICE_ACCOUNT_PREFIX}{glob}")).collect();
+    language(accounts.iter().map(String::as_str))
+}
+
+/// The users of the pipelines of these names; `None` if a pipeline goes by groups alone, or if none is listed.
+fn session_users(named: &Globs, file: &PolicyFile) -> Option<Language> {
+    let listed = file.pipelines.iter().flat_map(|pipelines| &pipelines.value);
+    let meant = listed.filter(|pipeline| pipeline.name.as_ref().is_some_and(|name| named.contains(&name.value.0)));
+    let users: Option<Vec<_>> = meant.map(|pipeline| pipeline.users.as_ref()).collect();
+    let users = users.filter(|users| !users.is_empty())?;
+    language(users.iter().flat_map(|list| &list.value.0.globs).map(|(_, glob)| glob.as_str()))
 }
 
 fn of(list: &GlobList) -> Option<Language> {
@@ -138,14 +240,25 @@ fn of(list: &GlobList) -> Option<Language> {
 fn report_hidden(cases: &[Case], names: &mut Names<'_, '_>) {
     for (index, case) in cases.iter().enumerate().take(MAX_COMPARED_CASES) {
         if let Some(first) = cases[..index].iter().find(|earlier| earlier.hides(case)) {
-            let line = names.problems.line(first.at);
-            let message = format!("the case never applies, because the case on line {line} matches all its requests");
+            let first = names.problems.case_at(first.at);
+            let message = format!("the case never applies, because {first} matches all its requests");
             names.problems.warn(case.at, message);
         }
     }
 }
 
 impl Case {
+    /// Whether some request may meet the conditions of both.
+    fn meets(&self, other: &Self) -> bool {
+        let users = self.users.iter().all(|ours| other.users.iter().all(|theirs| ours.meets(theirs)));
+        let one_valued = self.limits.iter().filter(|(domain, _)| domain.is_always_given());
+        users
+            && one_valued.filter_map(|(domain, ours)| Some((domain, ours.as_ref()?))).all(|(domain, ours)| {
+                let theirs = other.limits.iter().find(|(other, _)| other == domain).and_then(|(_, list)| list.as_ref());
+                theirs.is_none_or(|theirs| ours.meets(theirs))
+            })
+    }
+
     /// Whether every request that meets the condition of another case meets this one too.
     fn hides(&self, other: &Self) -> bool {
         self.limits.iter().all(|(domain, ours)| {

@@ -67,6 +67,8 @@ pub(super) enum Domain {
     /// The namespace of an object; empty for a cluster-scoped one.
     Namespace,
     Release,
+    /// Commits of Sveltos, as releases.
+    Commit,
     Kind,
     /// The kinds of the objects that records are stored in.
     RecordKind,
@@ -78,7 +80,7 @@ pub(super) enum Domain {
 }
 
 impl Domain {
-    const COUNT: usize = 14;
+    const COUNT: usize = 15;
 
     /// Its values; `None` if that cannot be said within bounds.
     pub(super) fn language(self) -> Option<&'static Language> {
@@ -100,6 +102,7 @@ impl Domain {
             Self::ServiceAccount => "a service account is NAMESPACE:NAME here, for example ci:deployer",
             Self::Namespace => "a namespace has lower-case letters, digits and hyphens only",
             Self::Release => "a release is named without its namespace, and has letters, digits, `-`, `_` and `.` only",
+            Self::Commit => "a commit of Sveltos is named CLUSTERSUMMARY.helm or CLUSTERSUMMARY.resources",
             Self::Kind => "a kind starts with a capital letter and has no plural, for example Deployment",
             Self::RecordKind => "this rule judges records, which are of the kinds Secret and ConfigMap",
             Self::ObjectName => "the name of an object has no `/` and no `%`",
@@ -119,6 +122,7 @@ impl Domain {
             | Self::Group
             | Self::ServiceAccount
             | Self::Release
+            | Self::Commit
             | Self::Owner
             | Self::Nothing => false,
         }
@@ -167,6 +171,7 @@ impl Domain {
             Self::Namespace => format!("({DNS_LABEL})?"),
             // Helm's names are lower case. Its records carry them as labels, which others write too, and profiles are objects.
             Self::Release => "[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?".to_owned(),
+            Self::Commit => format!("{DNS_SUBDOMAIN}\\.(helm|resources)"),
             Self::Kind => "[A-Z][-A-Za-z0-9]{0,62}".to_owned(),
             Self::RecordKind => record_kinds().join("|"),
             Self::ObjectName => "[^/%]{1,253}".to_owned(),
@@ -258,6 +263,7 @@ mod tests {
             (Domain::ServiceAccount, &["ci:deployer"], &["deployer", "ci:a:b", "system:serviceaccount:ci:a", "Ci:a"]),
             (Domain::Namespace, &["shop", "", "0", &long], &["Shop", "shop/web", "shop.web", "-a", "магазин"]),
             (Domain::Release, &["web", "a.v1", "Web", "web_1"], &["shop/web", "web ", "", "wеb"]),
+            (Domain::Commit, &["shop-sveltos-prod.helm", "a.resources"], &["web", "shop/web", ".helm"]),
             (Domain::Kind, &["Deployment", "HTTPRoute", "K8s"], &["deployment", "secrets", "apps/Deployment", ""]),
             (Domain::RecordKind, &["Secret", "ConfigMap"], &["Deployment", "secret"]),
             (Domain::ObjectName, &["web", "system:node", "Роль"], &["a/b", "", "50%"]),

@@ -30,7 +30,7 @@ fn said(files: &PolicyFiles) -> (Vec<String>, Vec<String>) {
 
 /// A case of `manual-edit` with this condition; it changes the mode of the rule.
 fn case(when: &str) -> String {
-    format!("rules:\n  manual-edit: {{cases: [{{when: {{{when}}}, mode: audit}}]}}\n")
+    format!("rules:\n  manual-edit: {{cases: [{{when: {{{when}}}, mode: warn}}]}}\n")
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_condition_that_some_request_meets_is_fine() {
         "namespaces: ['', shop, 'shop-*', '*-prod', '[a-z]*', '{a,b}', '?']",
         "releases: ['*', web, a.v1, Web]",
         "kinds: [Deployment, Rollout, HTTPRoute, '*Set', 'Deploy*']",
-        "operations: [UPDATE, 'D*'], owners: [helm]",
+        "operations: [UPDATE, 'D*']",
         "users: ['system:serviceaccount:*'], serviceAccounts: ['ci:*']",
         "users: ['*bot'], serviceAccounts: ['ci:*bot']",
     ] {
@@ -103,10 +103,10 @@ fn an_entry_that_never_matches_beside_others_is_a_warning() {
         assert_eq!(errors, [""; 0], "{rest}");
         assert!(warnings.len() == 1 && warnings[0].contains(wanted), "{rest}: {warnings:?}");
     }
-    let (errors, _) = checked("tools: ['system:serviceaccount:velero']\n");
+    let (errors, _) = checked("tools: {only: ['system:serviceaccount:velero']}\n");
     assert!(errors[0].contains("so the list names nobody"), "{errors:?}");
-    // An empty list of users is one that names nobody on purpose.
-    assert_eq!(checked("managers: []\ntools: \ndelegate: []\nignore: []\n"), (vec![], vec![]));
+    // A list of users that names nobody on purpose.
+    assert_eq!(checked("managers: {only: []}\ntools: \ndelegate: []\nplatform: []\n"), (vec![], vec![]));
 }
 
 #[test]
@@ -123,9 +123,7 @@ fn a_condition_that_every_request_meets_is_a_warning() {
         assert_eq!(errors, [""; 0], "{when}");
         assert!(warnings.len() == 1 && warnings[0].contains(wanted), "{when}: {warnings:?}");
     }
-    for when in
-        ["serviceAccounts: ['*']", "releases: ['*']", "groups: ['*']", "owners: ['*']", "operations: [CREATE, UPDATE]"]
-    {
+    for when in ["serviceAccounts: ['*']", "releases: ['*']", "groups: ['*']", "operations: [CREATE, UPDATE]"] {
         assert_eq!(checked(&case(when)), (vec![], vec![]), "{when}");
     }
 }
@@ -148,6 +146,7 @@ fn the_values_of_a_field_follow_from_what_the_rule_judges() {
         // It judges the deletions of an uninstall too.
         ("unusual-create", "kinds: [Deployment]"),
         ("record-deletion", "owners: [operator-controller]"),
+        ("record-deletion", "owners: ['*']"),
         ("retarget", "kinds: [HelmRelease]"),
     ] {
         assert_eq!(of(rule, when), (vec![], vec![]), "{rule} {when}");
@@ -168,6 +167,10 @@ fn a_case_that_another_one_hides_is_a_warning() {
         (&["when: {users: [a, b]}, mode: audit", "when: {users: [b], kinds: [Secret]}, mode: warn"], hidden),
         (&["when: {serviceAccounts: ['*']}, mode: audit", "when: {serviceAccounts: ['ci:*']}, mode: off"], hidden),
         (&["when: {users: [a]}, mode: off", "when: {users: [b]}, mode: enforce"], "has the mode enforce anyway"),
+        (
+            &["when: {groups: [a]}, mode: off", "when: {serviceAccounts: ['ci:*'], kinds: [Pod]}, mode: audit"],
+            "the shipped case",
+        ),
     ] {
         let (errors, warnings) = cases(list);
         assert_eq!(errors, [""; 0], "{list:?}");
@@ -361,7 +364,7 @@ fn a_case_for_a_pipeline_that_is_not_listed_is_a_warning() {
     let of = |name: &str| {
         let list = "pipelines: [{name: deploy, users: ['job-*']}]";
         checked(&format!(
-            "{list}\nrules:\n  manual-edit:\n    cases: [{{when: {{pipelines: [{name}]}}, mode: audit}}]\n"
+            "{list}\nrules:\n  manual-edit:\n    cases: [{{when: {{pipelines: [{name}]}}, mode: warn}}]\n"
         ))
     };
     for (name, wanted) in [("deplyo", "did you mean `deploy`?"), ("nightly", "no pipeline named nightly")] {
@@ -373,4 +376,70 @@ fn a_case_for_a_pipeline_that_is_not_listed_is_a_warning() {
     }
     let (errors, _) = of("Deploy");
     assert!(errors.len() == 1 && errors[0].contains("so the case never applies"), "{errors:?}");
+}
+
+#[test]
+fn a_case_on_a_field_that_the_requests_of_its_rule_do_not_have_is_a_warning() {
+    let of = |rule: &str, when: &str| {
+        checked(&format!("rules:\n  {rule}:\n    cases: [{{when: {{{when}}}, mode: audit}}]\n"))
+    };
+    for (rule, when, at, wanted) in [
+        ("manual-edit", "operations: [DELETE]", 33, "finds nothing but in requests with the operation UPDATE, so"),
+        ("record-deletion", "operations: [CREATE, UPDATE]", 33, "the operation DELETE"),
+        ("dropped-bundles", "kinds: [ClusterSummary]", 28, "judges objects of the kind ConfigurationGroup"),
+        ("dropped-bundles", "operations: [DELETE]", 33, "the operation CREATE and UPDATE"),
+        ("dropped-bundles", "releases: [web]", 31, "whose names end in .helm or .resources"),
+        ("manual-edit", "owners: [helm]", 29, "only records have owners, and manual-edit judges other objects"),
+        ("extension-safety", "namespaces: [shop]", 33, "judges objects without a namespace"),
+        ("retarget", "kinds: [ClusterExtension]", 28, "judges objects of the kind HelmRelease"),
+    ] {
+        let (errors, warnings) = of(rule, when);
+        assert!(errors.is_empty() && warnings.len() == 1, "{rule} {when}: {errors:?} {warnings:?}");
+        assert!(warnings[0].contains(wanted) && warnings[0].starts_with("c:5:"), "{rule} {when}: {warnings:?}");
+        assert!(warnings[0].starts_with(&format!("c:5:{at}:")), "{rule} {when}: {warnings:?}");
+    }
+    for (rule, when) in [
+        ("dropped-bundles", "releases: ['shop-*']"),
+        ("dropped-bundles", "releases: [shop-sveltos-prod.helm], operations: [CREATE]"),
+        ("freeze", "owners: [helm], operations: [DELETE]"),
+        ("extension-safety", "kinds: [ClusterObjectSet], namespaces: ['']"),
+        ("manual-edit", "operations: [UPDATE, DELETE], users: [bob]"),
+    ] {
+        assert_eq!(of(rule, when), (vec![], vec![]), "{rule} {when}");
+    }
+}
+
+#[test]
+fn an_entry_that_opens_everything_or_is_no_user_is_a_warning() {
+    let flux = "did you mean `system:serviceaccount:flux-system:helm-controller`?";
+    for (rest, at, wanted) in [
+        ("managers: ['*']\n", "c:3:12:", "everybody is among `managers`"),
+        ("controllers: ['**']\n", "c:3:15:", "everybody is among `controllers`"),
+        ("tools: [a, 'flux-system:helm-controller']\n", "c:3:12:", flux),
+        ("managers: {only: ['flux-system:helm-controller']}\n", "c:3:19:", flux),
+        ("managers: {only: []}\nrules: {unusual-create: {startedBy: managers}}\n", "c:4:37:", "`managers` is empty"),
+        (
+            "protected: {releases: [db]}\nrules: {protected-release: {mode: off}}\n",
+            "c:3:1:",
+            "protected-release is off",
+        ),
+        ("ignore: [{paths: [/a, '/spec/*/x']}]\n", "c:3:23:", "`*` in `'/spec/*/x'` is the name of a field"),
+        (
+            "ignore: [{paths: [/metadata/annotations/example.com/team]}]\n",
+            "c:3:19:",
+            "did you mean `/metadata/annotations/example.com~1team`?",
+        ),
+    ] {
+        let (errors, warnings) = checked(rest);
+        assert!(errors.is_empty() && warnings.len() == 1, "{rest}: {errors:?} {warnings:?}");
+        assert!(warnings[0].starts_with(at) && warnings[0].contains(wanted), "{rest}: {warnings:?}");
+    }
+    for rest in [
+        "managers: ['system:serviceaccount:*:helm-controller', 'oidc:Alice', alice]\n",
+        "rules: {unusual-create: {startedBy: managers}}\n",
+        "protected: {releases: [db]}\nrules: {protected-release: {mode: off, cases: [{when: {users: [bob]}, mode: warn}]}}\n",
+        "ignore: [{paths: [/metadata/annotations/example.com~1team, /spec/template/metadata/labels/a]}]\n",
+    ] {
+        assert_eq!(checked(rest), (vec![], vec![]), "{rest}");
+    }
 }

@@ -9,11 +9,11 @@ use serde_json::Value;
 use super::label_keys::LabelKeys;
 use super::pipelines::PipelineName;
 use super::read::{
-    FromNode, GivenKey, KeySpec, Mapping, Spanned, entries, keys, missing_keys, object_schema, unknown_key, value,
+    FromNode, GivenKey, KeySpec, Mapping, Spanned, entries, keys, missing_keys, object_schema, value, value_node,
 };
 use super::times::{Moment, ZoneName};
 use super::tree::Node;
-use super::values::{AtLeastOne, ByRule, EMPTY_LIST, GlobList, Pattern, PolicyKind, SingleGlob, Spelled, Version};
+use super::values::{AtLeastOne, ByRule, Cap, EMPTY_LIST, GlobList, Pattern, PolicyKind, SingleGlob, Spelled, Version};
 use crate::engine::policy::{
     AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, FreezeEffect, OnFirstInstall,
     OnUndecided, OnUnexplained, OverrideSettings, PipelineHolder, Policy, RecoverySettings, ScalableResource,
@@ -30,32 +30,35 @@ keys! {
         api_version "apiVersion": Version, required;
         /// ClusterPolicy in cluster.yaml; NamespacePolicy in namespaces/NAMESPACE.yaml.
         kind "kind": PolicyKind, required;
+        /// The highest mode that anything reaches: every rule, what is undecided, what an annotation protects, and the validation of
+        /// overrides. With audit, Interlock refuses nothing.
+        cap "cap": Cap;
         /// The settings of each rule. `interlock explain RULE` describes a rule.
         rules "rules": ByRule<RuleFile>;
         /// The rules that the policy of a namespace may loosen.
-        delegate "delegate": Vec<RuleId>;
+        delegate "delegate": Vec<RuleId>, layered;
         /// What ReleaseOverrides may do.
         overrides "overrides": OverridesFile;
         /// Releases that nobody uninstalls, by the rule protected-release. A namespace adds releases of its own.
         protected "protected": ProtectedFile;
         /// Users that deploy releases for others, such as GitOps controllers: globs over user names.
-        managers "managers": GlobList;
+        managers "managers": GlobList, layered;
         /// Users that restore records from a backup: globs over user names.
-        tools "tools": GlobList;
+        tools "tools": GlobList, layered;
         /// Users that write the objects of releases as part of their work, such as autoscalers: globs over user names.
-        controllers "controllers": GlobList;
+        controllers "controllers": GlobList, layered;
         /// Users that run the cluster, such as the controllers of a cloud: globs over user names. Other users whose names start with
         /// `system:` are platforms without an entry. The rules over objects exempt them; the rules over records do not.
-        platform "platform": GlobList;
+        platform "platform": GlobList, layered;
         /// Pipelines that deploy under many user names. The first one that a user matches counts.
-        pipelines "pipelines": Vec<PipelineFile>;
+        pipelines "pipelines": Vec<PipelineFile>, layered;
         /// When no operation may start. The policy of a namespace adds its own.
-        freezes "freezes": Vec<FreezeFile>;
+        freezes "freezes": Vec<FreezeFile>, layered;
         /// Fields that every user may change.
-        ignore "ignore": Vec<IgnoredFile>;
+        ignore "ignore": Vec<IgnoredFile>, layered;
         /// Labels of a release's Namespace that its Events and reports copy, so that they reach the right people, for example team:
         /// keys, at most 8.
-        report_labels "reportLabels": LabelKeys;
+        report_labels "reportLabels": LabelKeys, layered;
     }
 }
 
@@ -69,7 +72,7 @@ keys! {
         /// usually the CREATE of a record is refused and other requests are admitted.
         on_undecided "onUndecided": OnUndecided;
         /// Modes for some requests. The first case whose `when` matches counts; if none matches, `mode` counts.
-        cases "cases": Vec<CaseFile>;
+        cases "cases": Vec<CaseFile>, layered;
         /// Who may start operations, including uninstalls: everybody, or only managers and the accounts of HelmReleases.
         started_by "startedBy": StartedBy = StartedBy::Anybody;
         /// An operation that is in flight for longer than this, by the clock of the API server, counts as stuck.
@@ -91,7 +94,7 @@ keys! {
         when_suspended "whenSuspended": WhenSuspended = FluxExceptions::default().when_suspended;
         /// Custom resources with a scale subresource. Deployments, ReplicaSets, StatefulSets and ReplicationControllers are
         /// built in.
-        resources "resources": Vec<ScalableResourceFile> = EMPTY_LIST;
+        resources "resources": Vec<ScalableResourceFile> = EMPTY_LIST, layered;
         /// What happens if a release is left out and no chart is reported as failed.
         unexplained "unexplained": OnUnexplained = DroppedBundlesSettings::default().unexplained;
         /// What happens if what is left out was never delivered, so that nothing is removed.
@@ -100,7 +103,8 @@ keys! {
 }
 
 /// Keys that only the cluster policy may set, at any level.
-pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 11] = [
+pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 12] = [
+    "cap",
     "delegate",
     "managers",
     "tools",

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::layers::ONLY;
 use super::nearest::did_you_mean;
 use super::tree::{Content, KeyValue, Node};
 use crate::engine::policy_files::problem::{Problems, Span};
@@ -24,12 +25,18 @@ pub(in crate::engine::policy_files) struct Spanned<T> {
     pub(in crate::engine::policy_files) key: Span,
     /// The value as written, on one line.
     pub(in crate::engine::policy_files) text: String,
+    /// The items of a list, in the same way, each with its own location.
+    pub(in crate::engine::policy_files) items: Vec<(Span, String)>,
 }
 
-/// The value of a key.
-pub(super) fn value<T: FromNode>(entry: &KeyValue, problems: &mut Problems<'_>) -> Option<Spanned<T>> {
-    let value = T::read(&entry.value, problems)?;
-    Some(Spanned { value, span: entry.value.span, key: entry.at, text: entry.value.to_string() })
+/// The value of a key; `node` is that of the entry, or the list in it.
+pub(super) fn value<T: FromNode>(entry: &KeyValue, node: &Node, problems: &mut Problems<'_>) -> Option<Spanned<T>> {
+    let value = T::read(node, problems)?;
+    let items = match &node.content {
+        Content::List(items) => items.iter().map(|item| (item.span, item.to_string())).collect(),
+        _ => Vec::new(),
+    };
+    Some(Spanned { value, span: entry.value.span, key: entry.at, text: entry.value.to_string(), items })
 }
 
 /// A key that a mapping may have.
@@ -39,12 +46,14 @@ pub(in crate::engine::policy_files) struct KeySpec {
     /// As YAML.
     pub(in crate::engine::policy_files) default: Option<fn() -> String>,
     required: bool,
+    /// Whether it is a list that adds to the shipped one, unless `only` replaces that.
+    is_layered: bool,
     schema: fn() -> Value,
 }
 
 impl KeySpec {
     pub(super) const fn new(name: &'static str, about: &'static [&'static str], schema: fn() -> Value) -> Self {
-        Self { name, about, default: None, required: false, schema }
+        Self { name, about, default: None, required: false, is_layered: false, schema }
     }
 
     pub(super) const fn default(self, default: fn() -> String) -> Self {
@@ -55,9 +64,42 @@ impl KeySpec {
         Self { required: true, ..self }
     }
 
+    pub(super) const fn layered(self) -> Self {
+        Self { is_layered: true, ..self }
+    }
+
+    pub(super) const fn is_layered(&self) -> bool {
+        self.is_layered
+    }
+
     /// The JSON Schema of its value.
     pub(in crate::engine::policy_files) fn schema(&self) -> Value {
-        (self.schema)()
+        let mut schema = (self.schema)();
+        if self.is_layered {
+            // Each keyword is about the one type or the other.
+            let list = schema.clone();
+            schema["type"] = json!(["array", "object"]);
+            schema["properties"] = json!({ONLY: list});
+            schema["required"] = json!([ONLY]);
+            schema["additionalProperties"] = false.into();
+        }
+        schema
+    }
+
+    /// The value of the key, or the list that replaces the shipped one.
+    fn node<'n>(&self, entry: &'n KeyValue, problems: &mut Problems<'_>) -> Option<&'n Node> {
+        let Content::Mapping(entries) = &entry.value.content else { return Some(&entry.value) };
+        if !self.is_layered {
+            return Some(&entry.value);
+        }
+        for other in entries.iter().filter(|other| other.key != ONLY) {
+            problems.at(other.at, format!("unknown key `{}`; a list is replaced by {{only: [...]}}", other.key));
+        }
+        let only = entry.value.get(ONLY);
+        if only.is_none() {
+            problems.at(entry.value.span, "expected a list, or {only: [...]}");
+        }
+        only
     }
 
     /// The documentation of the key, on one line.
@@ -72,6 +114,7 @@ pub(in crate::engine::policy_files) struct GivenKey<'f> {
     pub(in crate::engine::policy_files) key: Span,
     pub(in crate::engine::policy_files) span: Span,
     pub(in crate::engine::policy_files) text: &'f str,
+    pub(in crate::engine::policy_files) items: &'f [(Span, String)],
 }
 
 /// A mapping with known keys.
@@ -100,7 +143,13 @@ macro_rules! keys {
 
             fn given(&self) -> Vec<GivenKey<'_>> {
                 let given = [
-                    $(self.$field.as_ref().map(|at| GivenKey { name: $key, key: at.key, span: at.span, text: &at.text }),)+
+                    $(self.$field.as_ref().map(|at| GivenKey {
+                        name: $key,
+                        key: at.key,
+                        span: at.span,
+                        text: &at.text,
+                        items: &at.items,
+                    }),)+
                 ];
                 given.into_iter().flatten().collect()
             }
@@ -115,9 +164,10 @@ macro_rules! keys {
                 let mut read = Self::default();
                 let entries = entries(node, problems)?;
                 for entry in entries {
+                    let Some(node) = value_node(entry, Self::KEYS, problems) else { continue };
                     match entry.key.as_str() {
-                        $($key => read.$field = value(entry, problems),)+
-                        _ => unknown_key(entry, Self::KEYS, problems),
+                        $($key => read.$field = value(entry, node, problems),)+
+                        _ => {}
                     }
                 }
                 missing_keys(node, entries, Self::KEYS, problems);
@@ -141,7 +191,18 @@ pub(super) fn entries<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option
     }
 }
 
-pub(super) fn unknown_key(entry: &KeyValue, keys: &[KeySpec], problems: &mut Problems<'_>) {
+/// The node with the value of a key. Reports a key that is none of these.
+pub(super) fn value_node<'n>(entry: &'n KeyValue, keys: &[KeySpec], problems: &mut Problems<'_>) -> Option<&'n Node> {
+    match keys.iter().find(|key| key.name == entry.key) {
+        Some(key) => key.node(entry, problems),
+        None => {
+            unknown_key(entry, keys, problems);
+            None
+        }
+    }
+}
+
+fn unknown_key(entry: &KeyValue, keys: &[KeySpec], problems: &mut Problems<'_>) {
     let known = || keys.iter().map(|key| key.name);
     problems.at(entry.at, format!("unknown key `{}`{}", entry.key, did_you_mean(&entry.key, known())));
 }

@@ -62,6 +62,23 @@ pub(in crate::engine::policy_files) enum PolicyKind {
     Namespace,
 }
 
+/// The highest mode of a policy, if it is not enforce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine::policy_files) enum Cap {
+    Audit,
+    Warn,
+}
+
+impl Cap {
+    pub(in crate::engine::policy_files) fn mode(self) -> Mode {
+        match self {
+            Self::Audit => Mode::Audit,
+            Self::Warn => Mode::Warn,
+        }
+    }
+}
+
+choice!(Cap { "audit" => Cap::Audit, "warn" => Cap::Warn });
 choice!(Version { "interlock.dev/v1alpha1" => Version::V1Alpha1 });
 choice!(PolicyKind { "ClusterPolicy" => PolicyKind::Cluster, "NamespacePolicy" => PolicyKind::Namespace });
 choice!(Mode { "enforce" => Mode::Enforce, "warn" => Mode::Warn, "audit" => Mode::Audit, "off" => Mode::Off });
@@ -301,7 +318,7 @@ impl<T: FromNode> FromNode for ByRule<T> {
         let mut read = Vec::new();
         for entry in entries(node, problems)? {
             // Problems below an unknown name are reported too.
-            let value = value(entry, problems);
+            let value = value(entry, &entry.value, problems);
             if let (Some(rule), Some(value)) = (rule(entry.at, &entry.key, problems), value) {
                 read.push((rule, value));
             }

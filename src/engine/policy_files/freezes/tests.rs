@@ -151,3 +151,41 @@ fn a_namespace_adds_freezes_of_its_own() {
     assert!(told.contains("concerns this namespace alone; remove `namespaces`"), "{told}");
     assert!(Policy::parse(&format!("{HEADER}freezes: []\n"), Path::new("c")).is_ok());
 }
+
+#[test]
+fn a_freeze_that_changes_nothing_any_more_or_exempts_everybody_is_told() {
+    let past = |window: &str| {
+        let mut files = PolicyFiles::default();
+        files.set_cluster("c".into(), format!("{HEADER}freezes:\n  - {{{BASE}, {window}}}\n"));
+        let past = files.past_freezes("2026-11-21T10:00:00Z".parse().unwrap());
+        past.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let over = past("from: 2026-11-01, to: 2026-11-02");
+    assert!(over.len() == 1 && over[0].starts_with("c:4:12: the freeze is over"), "{over:?}");
+    let closed = past("from: 2026-11-01, to: 2026-11-02, effect: allowOnly");
+    assert!(closed.len() == 1 && closed[0].contains("no operation starts ever again"), "{closed:?}");
+    assert_eq!((past("from: 2026-11-01, to: 2026-12-02"), past("weekdays: [friday]")), (vec![], vec![]));
+    for exempt in ["{users: ['*']}", "{groups: ['system:*']}", "{groups: [a, 'system:authenticated']}"] {
+        let (errors, warnings) = told(&[&format!("{BASE}, weekdays: [friday], exempt: {exempt}")]);
+        assert!(errors.is_empty() && warnings.len() == 1, "{exempt}: {errors:?} {warnings:?}");
+        assert!(warnings[0].contains("everybody is exempt"), "{warnings:?}");
+    }
+}
+
+#[test]
+fn windows_that_never_overlap_close_what_both_concern() {
+    let only = |name: &str, rest: &str| format!("name: {name}, reason: r, timeZone: UTC, effect: allowOnly, {rest}");
+    let pair = |a: &str, b: &str| {
+        told(&[&only("a", &format!("weekdays: [monday], {a}")), &only("b", &format!("weekdays: [friday], {b}"))])
+    };
+    for (a, b, warned) in [
+        ("releases: [web]", "namespaces: [shop]", true),
+        ("releases: ['web-*']", "releases: [web-1]", true),
+        ("releases: [web]", "releases: [api]", false),
+        ("namespaces: [shop], releases: [web]", "namespaces: ['sh*']", true),
+    ] {
+        let (errors, warnings) = pair(a, b);
+        assert!(errors.is_empty() && (warnings.len() == 1) == warned, "{a} {b}: {errors:?} {warnings:?}");
+        assert!(warnings.iter().all(|it| it.contains("nothing could ever start")), "{warnings:?}");
+    }
+}

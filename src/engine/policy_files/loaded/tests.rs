@@ -138,8 +138,8 @@ fn a_wrong_file_of_another_namespace_hides_nothing() {
     let bar = in_force(&files, "bar").unwrap();
     let told = |name: &str| bar.lists.iter().find(|list| list.name == name).unwrap();
     let origin = SettingOrigin::File { file: "p/cluster.yaml".into(), line: 3 };
-    assert_eq!((told("managers").value.as_str(), &told("managers").origin), ("[flux]", &origin));
-    assert_eq!((told("ignore").value.as_str(), &told("ignore").origin), ("[]", &SettingOrigin::BuiltIn));
+    assert_eq!((told("managers").value.as_str(), &told("managers").origin), ("flux", &origin));
+    assert_eq!((told("delegate").value.as_str(), &told("delegate").origin), ("[]", &SettingOrigin::Shipped));
     assert!(in_force(&files, "shop").is_err());
 }
 
@@ -239,7 +239,7 @@ fn what_is_in_force_names_file_and_line() {
     let told = |namespace: &str| {
         let in_force = in_force(&files(cluster, shop), namespace).unwrap();
         let told = |setting: &crate::engine::policy_files::SettingInForce| match &setting.origin {
-            SettingOrigin::BuiltIn => format!("{} {} built in", setting.name, setting.value),
+            SettingOrigin::Shipped => format!("{} {} shipped", setting.name, setting.value),
             SettingOrigin::File { file, line } => {
                 format!("{} {} {}:{line}", setting.name, setting.value, file.display())
             }
@@ -252,14 +252,17 @@ fn what_is_in_force_names_file_and_line() {
     };
     let case = "case audit when {users: [bot]} p/cluster.yaml:9";
     let (edit, scale, overrides) = told("shop");
-    let own = ["graceAfterFailure 1m built in", "honourDriftIgnore true built in", "whenSuspended enforce built in"];
+    let people = ["case audit when {serviceAccounts: ['*']} shipped", "case audit when {pipelines: ['*']} shipped"];
+    let own = ["graceAfterFailure 60s shipped", "honourDriftIgnore true shipped", "whenSuspended enforce shipped"];
     assert_eq!(edit[..2], ["mode enforce p/namespaces/shop.yaml:4", case]);
-    assert_eq!(edit[2..], own);
-    assert_eq!(scale, ["mode 'off' p/namespaces/shop.yaml:5", "resources [] built in"]);
+    assert_eq!(edit[2..4], people);
+    assert_eq!(edit[4..], own);
+    assert_eq!(scale, ["mode 'off' p/namespaces/shop.yaml:5", "resources [] shipped"]);
     assert_eq!(overrides[1], "maxDuration 1h p/namespaces/shop.yaml:6");
     let (edit, scale, overrides) = told("bar");
     assert_eq!(edit[..2], ["mode warn p/cluster.yaml:6", case]);
-    assert_eq!(edit[2..], own);
-    assert_eq!(scale, ["mode audit p/cluster.yaml:10", "resources [] built in"]);
-    assert_eq!(overrides[1], "maxDuration 4h built in");
+    assert_eq!(edit[2..4], people);
+    assert_eq!(edit[4..], own);
+    assert_eq!(scale, ["mode audit p/cluster.yaml:10", people[0], people[1], "resources [] shipped"]);
+    assert_eq!(overrides[1], "maxDuration 4h shipped");
 }

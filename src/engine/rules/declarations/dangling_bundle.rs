@@ -4,9 +4,11 @@
 
 use super::case::DeclarationCase;
 use super::group_commit::GroupCommit;
-use crate::engine::rule::{FailsClosed, Mode, ReleaseOwner, Specification, UNPROCESSABLE};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FailsClosed, Mode, ReleaseOwner, Requests, Specification, UNPROCESSABLE};
 use crate::engine::rules::check::{Check, CheckedAll, Rule};
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
+use crate::engine::sveltos::CONFIGURATION_GROUP;
 
 /// The rule `dangling-bundle`.
 pub(crate) static RULE: Rule = Rule {
@@ -16,6 +18,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Always,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[CONFIGURATION_GROUP] },
         summary: "A commit of Sveltos names only bundles that exist.",
         why: "The agent cannot fetch a bundle that does not exist: the rollout stalls, or completes without it.",
         allowed: "A ConfigurationGroup whose bundles exist.",

@@ -21,9 +21,11 @@ mod staged;
 
 use super::case::DeclarationCase;
 use super::group_commit::GroupCommit;
-use crate::engine::rule::{FailsClosed, Mode, ReleaseOwner, Specification, UNPROCESSABLE};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FailsClosed, Mode, ReleaseOwner, Requests, Specification, UNPROCESSABLE};
 use crate::engine::rules::check::{Check, CheckedAll, Rule};
 use crate::engine::rules::undecided::Undecided;
+use crate::engine::sveltos::CONFIGURATION_GROUP;
 use crate::engine::sveltos::Feature;
 use delivery::Delivery;
 
@@ -35,6 +37,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Always,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[CONFIGURATION_GROUP] },
         summary: "A commit of Sveltos drops nothing that was delivered and is still wanted.",
         why: "The agent removes what a commit no longer names, and addon-controller up to 1.8.0 commits an incomplete \
               list when a chart fails to stage.",

@@ -10,9 +10,11 @@ use serde_json::json;
 
 use super::case::DeclarationCase;
 use crate::engine::facts::DeclarationWrite;
+use crate::engine::flux::HELM_RELEASE;
 use crate::engine::flux::{Driver, HelmRelease, InstalledRelease};
 use crate::engine::release::ReleaseRef;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
 use crate::engine::rules::flux_release::{helm_releases, helm_releases_in};
 use crate::engine::rules::undecided::Undecided;
@@ -26,6 +28,10 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
+        requests: Requests {
+            operations: &[Operation::Create, Operation::Update, Operation::Delete],
+            kinds: &[HELM_RELEASE],
+        },
         summary: "One HelmRelease drives a release.",
         why: "Two HelmReleases upgrade over one another forever, and deleting either uninstalls the release of both.",
         allowed: "A second HelmRelease whose records are in another namespace, or one that is suspended. With a warning: the deletion \

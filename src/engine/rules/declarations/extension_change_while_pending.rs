@@ -8,10 +8,12 @@ use semver::Version;
 
 use super::case::DeclarationCase;
 use crate::engine::evidence::{Freshness, Knowledge, Located, Query};
+use crate::engine::olm::CLUSTER_EXTENSION;
 use crate::engine::olm::ClusterExtension;
 use crate::engine::olm::version_range::{VersionRange, version_of};
 use crate::engine::release::{Entry, Record};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::home::records_of_extension;
 use crate::engine::rules::undecided::{Undecided, lookup};
@@ -25,6 +27,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
+        requests: Requests { operations: &[Operation::Update], kinds: &[CLUSTER_EXTENSION] },
         summary: "A ClusterExtension keeps its source (version, channels, selector, upgrade policy) while an operation on it is in \
                   flight.",
         why: "OLM resolves the next bundle from the last deployed one, so it would skip an interrupted step.",

@@ -2,9 +2,11 @@
 
 use super::case::DeclarationCase;
 use crate::engine::facts::{ActorKind, DeclarationWrite};
+use crate::engine::olm::{CLUSTER_EXTENSION, OBJECT_SET_KINDS};
 use crate::engine::olm::{ClusterExtension, ClusterObjectSet};
 use crate::engine::release::ReleaseRef;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 
 /// The rule `extension-safety`.
@@ -15,6 +17,10 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Warn,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
+        requests: Requests {
+            operations: &[Operation::Create, Operation::Update, Operation::Delete],
+            kinds: &[CLUSTER_EXTENSION, OBJECT_SET_KINDS[0], OBJECT_SET_KINDS[1]],
+        },
         summary: "A ClusterExtension avoids settings that lose data, and only OLM changes its revisions.",
         why: "SelfCertified upgrades ignore the upgrade graph of the catalog, and an unchecked CRD upgrade can drop \
               versions of stored objects.",

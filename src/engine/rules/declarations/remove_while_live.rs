@@ -2,8 +2,10 @@
 
 use super::case::DeclarationCase;
 use super::group_commit::GroupCommit;
-use crate::engine::rule::{FailsClosed, Mode, ReleaseOwner, Specification, UNPROCESSABLE};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FailsClosed, Mode, ReleaseOwner, Requests, Specification, UNPROCESSABLE};
 use crate::engine::rules::check::{Check, CheckedAll, Rule};
+use crate::engine::sveltos::CONFIGURATION_GROUP;
 
 /// The rule `remove-while-live`.
 pub(crate) static RULE: Rule = Rule {
@@ -13,6 +15,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Never,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[CONFIGURATION_GROUP] },
         summary: "A commit of Sveltos removes everything only when the ClusterSummary is being deleted or gone.",
         why: "The action Remove deletes every release from the managed cluster while the profile still wants them there.",
         allowed: "The action Remove while the ClusterSummary is being deleted, or after it is gone.",

@@ -7,9 +7,11 @@
 //! warned of.
 
 use super::case::DeclarationCase;
+use crate::engine::flux::HELM_RELEASE;
 use crate::engine::flux::{ChartSourceRef, HelmRelease, InstalledRelease};
 use crate::engine::release::Status;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording::quoted;
@@ -22,6 +24,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
+        requests: Requests { operations: &[Operation::Update], kinds: &[HELM_RELEASE] },
         summary: "An edit of a HelmRelease does not uninstall its release.",
         why: "Flux uninstalls the release and installs it again when its name, its namespace, its storage or the name of its chart \
               changes. Its volumes and data can be lost.",

@@ -7,8 +7,10 @@
 use jiff::SignedDuration;
 
 use super::case::DeclarationCase;
+use crate::engine::flux::HELM_RELEASE;
 use crate::engine::flux::{FailureStrategy, HelmRelease, HelmReleaseSpec, InstalledRelease, Remediation};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
 use crate::engine::rules::wording;
 
@@ -20,6 +22,10 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Warn,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
+        requests: Requests {
+            operations: &[Operation::Create, Operation::Update, Operation::Delete],
+            kinds: &[HELM_RELEASE],
+        },
         summary: "A HelmRelease does not stall, repeat forever or destroy when something fails.",
         why: "Some settings of install, upgrade and remediation stop forever after a failure, repeat it without end, or \
               uninstall a release that still worked.",

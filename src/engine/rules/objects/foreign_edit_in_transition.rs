@@ -4,7 +4,8 @@
 
 use super::case::{ObjectCase, OwnershipConflict};
 use super::manual_edit::declared;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
 
@@ -16,6 +17,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
+        requests: Requests { operations: &[Operation::Update, Operation::Delete], kinds: &[] },
         summary: "While an operation is in flight, only its holder changes fields that the release declares.",
         why: "The operation overwrites half of an edit that is made meanwhile, and `--wait` waits for a state that nobody \
               asked for.",

@@ -3,7 +3,8 @@
 use super::case::{ObjectCase, OwnershipConflict};
 use super::manual_edit::everything;
 use crate::engine::facts::ObjectChange;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 
 /// The rule `manual-delete`.
@@ -14,6 +15,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
+        requests: Requests { operations: &[Operation::Delete], kinds: &[] },
         summary: "An object that a release declares is deleted through the release.",
         why: "The release still says that it is deployed, and the next upgrade creates the object again, or fails without \
               it.",

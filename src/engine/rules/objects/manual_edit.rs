@@ -7,7 +7,8 @@
 use super::case::{ObjectCase, OwnershipConflict};
 use crate::engine::facts::ObjectChange;
 use crate::engine::json::FieldPath;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::wording::{MAX_ENUMERATED, fields};
 
@@ -19,6 +20,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
+        requests: Requests { operations: &[Operation::Update], kinds: &[] },
         summary: "A field that a release declares changes through the release.",
         why: "The next upgrade reverts half of a manual edit, and the chart no longer describes what runs.",
         allowed: "`kubectl rollout restart`; a label `team`; an injected sidecar; every field that the chart does not \

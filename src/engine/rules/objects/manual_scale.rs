@@ -3,7 +3,8 @@
 use super::case::ObjectCase;
 use super::manual_edit;
 use crate::engine::facts::ObjectChange;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Rule};
 
 /// The rule `manual-scale`.
@@ -14,6 +15,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
+        requests: Requests { operations: &[Operation::Update], kinds: &[] },
         summary: "A number of replicas that a release declares changes through the release.",
         why: "The next upgrade scales back to the number in the chart, usually at a bad moment.",
         allowed: "Scaling where the chart does not set the number; scaling by an autoscaler.",

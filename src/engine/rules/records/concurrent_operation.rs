@@ -14,7 +14,8 @@ use super::standing::InFlight;
 use crate::engine::facts::{RecordSide, RecordWrite};
 use crate::engine::release::status::Guard;
 use crate::engine::release::{Entry, Status, Storage};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording::{self, capitalized};
@@ -27,6 +28,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
         summary: "No operation starts while another one holds the release.",
         why: "Helm looks for a running operation only in `upgrade`, only in its own process, and only with its own driver. Two \
               operations at once leave two records deployed.",

@@ -7,7 +7,8 @@ use super::case::RecordCase;
 use crate::engine::facts::RecordSide;
 use crate::engine::object::annotation_pointer;
 use crate::engine::release::stamps::PIPELINE;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::stamp;
 
@@ -19,6 +20,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
         summary: "The holder stamps on a record are the ones that Interlock wrote.",
         why: "The holder of an operation may end it and write the objects of its release. A stamp that the client chooses \
               would open both.",

@@ -12,7 +12,8 @@ use super::standing::InFlight;
 use crate::engine::facts::{Actor, ObjectChange, RecordSide};
 use crate::engine::policy::{ActiveFreeze, Policy, in_force};
 use crate::engine::release::{Entry, ReleaseRef, Status};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::objects::case::ObjectCase;
 use crate::engine::rules::undecided::Undecided;
@@ -26,6 +27,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
         summary: "No operation starts while a freeze of the policy is in force.",
         why: "A change before a weekend or during a sale is one that nobody is there to repair.",
         allowed: "The end of an upgrade that started before the freeze, and its rollback if it fails; the uninstall of a first \

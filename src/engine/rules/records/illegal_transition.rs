@@ -12,7 +12,8 @@ use super::standing::InFlight;
 use crate::engine::facts::{RecordChange, RecordSide};
 use crate::engine::release::status::Guard;
 use crate::engine::release::{Entry, Status};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
 
@@ -28,6 +29,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Update], kinds: &[] },
         summary: "The status of a record changes only along transitions that some client makes.",
         why: "When an upgrade was overtaken by a rollback, its failure path writes its old copy back: a superseded record \
               becomes deployed again.",

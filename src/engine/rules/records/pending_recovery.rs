@@ -12,7 +12,8 @@ use crate::engine::facts::{RecordChange, RecordSide};
 use crate::engine::policy::AllowRollback;
 use crate::engine::release::status::{Guard, State};
 use crate::engine::release::{Entry, Status};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
 use crate::engine::rules::wording;
@@ -25,6 +26,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
         summary: "Nobody else ends an operation in flight before it counts as stuck.",
         why: "An operation that looks stuck may still run. Unlocking, promoting or deleting its record, or rolling back or \
               uninstalling over it, then leaves two records deployed, or a release without its objects.",

@@ -11,7 +11,8 @@ use super::{lease, record_part};
 use crate::engine::facts::{RecordChange, RecordSide};
 use crate::engine::release::status::Guard;
 use crate::engine::release::{DecodeError, Entry, History, Status};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
 
@@ -23,6 +24,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Delete], kinds: &[] },
         summary: "The record that the next upgrade starts from stays: the newest deployed one, or the newest superseded one.",
         why: "Without it helm reports that there are no deployed releases, and the next upgrade is an install over live \
               objects.",

@@ -8,7 +8,8 @@ use crate::engine::facts::{RecordBody, RecordChange, RecordSide};
 use crate::engine::release::record::truncated;
 use crate::engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE, OLM_KEY_LABEL};
 use crate::engine::release::{DecodeError, RecordName, Revision, Storage};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::wording::known_status;
 
@@ -20,6 +21,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
         summary: "The object name, the labels and the body of a record agree.",
         why: "Helm finds a record by its labels, orders records by their bodies and creates them under their names. Where \
               these disagree, it acts on a release that does not exist.",

@@ -14,7 +14,8 @@ use crate::engine::release::stamps::HOOKS;
 use crate::engine::release::status::Guard;
 use crate::engine::release::storage::{INDEX_LABEL, OLM_KEY_LABEL, OLM_TYPE_LABEL};
 use crate::engine::release::{DecodeError, Status, Storage};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::wording;
 
@@ -26,6 +27,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
         summary: "The content of a stored record never changes.",
         why: "A rollback installs the content of a stored record, and nobody reviews it again.",
         allowed: "A new status; the run of a hook; Helm 3 rewriting a record of Helm 4; a record replaced with itself.",

@@ -10,7 +10,8 @@ use crate::engine::facts::RecordChange;
 use crate::engine::olm::version_range::version_of;
 use crate::engine::release::Status;
 use crate::engine::release::stamps::INTERRUPTED;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 
 /// The rule `resume-interrupted`.
@@ -21,6 +22,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Warn,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
         summary: "An interrupted operation is finished before the next version is tried.",
         why: "A version whose upgrade was interrupted may have migrated half of its data, and the next version assumes \
               that the migration is complete.",

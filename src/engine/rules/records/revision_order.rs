@@ -6,7 +6,8 @@
 use super::case::RecordCase;
 use crate::engine::facts::RecordChange;
 use crate::engine::release::Status;
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::wording::capitalized;
 
@@ -18,6 +19,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
         summary: "A new record has a higher revision than every other record of its release.",
         why: "Helm takes the highest revision for the newest. A lower one was computed from a history that has changed \
               since.",

@@ -10,7 +10,8 @@ use crate::engine::policy::StartedBy;
 use crate::engine::release::record::is_mapped_copy;
 use crate::engine::release::status::Guard;
 use crate::engine::release::{Entry, Record, Revision, Status, Storage};
-use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Specification};
+use crate::engine::review::Operation;
+use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::objects::case::ObjectCase;
 use crate::engine::rules::undecided::Undecided;
@@ -24,6 +25,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
         summary: "A record is created in a pending status, by a user who may start operations.",
         why: "A record that is created as deployed belongs to no operation, so nothing shows that its objects exist.",
         allowed: "Records that helm and Flux create; records that a tool listed in `tools` restores; the record that helm- \

@@ -26,7 +26,7 @@ pipelines:
 ";
 
 fn cluster() -> Cluster {
-    Cluster::with_accounts(LISTS)
+    Cluster::with_policy(LISTS)
 }
 
 /// A release at rest, or with an operation of alice in flight.

@@ -152,7 +152,10 @@ fn the_freeze_of_a_namespace_reaches_the_objects_of_its_releases_elsewhere() {
     });
     let freeze = "name: own, reason: r, timeZone: UTC, from: 2026-11-21T10:00, to: 2026-11-21T12:00";
     let deleted = |freeze: String| {
-        let mut cluster = Cluster::with_policies("rules: {}\n", Some(&format!("freezes: [{{{freeze}}}]")));
+        let mut cluster = Cluster::with_policies(
+            "rules: {manual-delete: {cases: {only: []}}}\n",
+            Some(&format!("freezes: [{{{freeze}}}]")),
+        );
         cluster.given_record(&Rec { manifest: ROLE, ..record(5, "deployed", "alice") });
         [CI, FLUX].map(|user| cluster.delete_cluster_scoped(user, role.clone()))
     };

@@ -202,6 +202,13 @@ fn what_may_not_be_stored_is_told_in_a_sentence() {
         (TICKETED, &fine, Some("for example \"OPS-12: why\". The reason must match `OPS-[0-9]+`.")),
         (TICKETED, &with("/spec/reason", "roll back, see OPS-7".into()), None),
         (TICKETED, &ticketed, Some("The policy requires another reason for an override")),
+        ("{}", &with("/spec/reason", "      ".into()), Some("The override has no reason")),
+        ("{}", &with("/spec/reason", ".....".into()), Some("The override has no reason")),
+        ("{}", &with("/spec/release", "shop/web".into()), Some("Create it with `release: web`.")),
+        ("{}", &with("/spec/release", "crm/web".into()), Some("Create it in namespace crm with `release: web`.")),
+        ("{}", &with("/spec/release", "*".into()), Some("`*` is no name of one. Write the name alone")),
+        ("{}", &with("/spec/release", "a//b".into()), Some("`a//b` is no name of one")),
+        ("{}", &with("/spec/release", "shop-sveltos-prod.helm".into()), None),
     ] {
         let told = objection("alice", policy, None, object);
         match wanted {
@@ -252,6 +259,7 @@ fn stored(rules: &[RuleId]) -> Answer {
         name: "web-1".into(),
         created: Some(start()),
         created_by: None,
+        is_void: false,
         spec: crate::engine::release_override::OverrideSpec {
             release: "web".into(),
             rules: rules.to_vec(),
@@ -325,8 +333,9 @@ fn created_by_interlock(
         "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\noverrides: {allowed: false}\n",
         std::path::Path::new("test"),
     );
-    let outcome = crate::engine::overrides::outcome(write, &facts.actor, &policy.unwrap().overrides, start());
-    (outcome, crate::engine::stamp::stamp(&facts, start()))
+    let policy = policy.unwrap();
+    let outcome = crate::engine::overrides::outcome(write, &facts.actor, &policy, start());
+    (outcome, crate::engine::stamp::stamp(&facts, None, start()))
 }
 
 #[test]
@@ -360,4 +369,36 @@ fn a_real_override_by_interlock_itself_is_refused_and_one_by_a_person_is_not() {
     // Not even a dry run that is no probe.
     assert!(!created_by_interlock(&override_of("web", &["manual-edit"], 1), true).0.allowed);
     assert_eq!(objection("alice", "{}", None, &probe), None);
+}
+
+/// Under a cap, an override that is not valid is admitted with a warning, marked, and opens nothing, also once there is no cap.
+#[test]
+fn under_a_cap_an_override_that_is_not_valid_is_void_for_good() {
+    use crate::engine::release_override::VOID;
+    let mut cluster = release("cap: audit\noverrides: {maxDuration: 20m}");
+    assert_eq!(edit(&mut cluster, "bob"), Ok(()));
+    let valid = cluster.replayed("alice", None, override_of("web", &["manual-edit"], 10));
+    let patch = serde_json::to_string(&valid.patch).unwrap();
+    assert!(valid.allowed && valid.warnings.is_empty() && !patch.contains("void"), "{patch}");
+    let mut long = override_of("web", &["manual-edit"], 30);
+    let voided = cluster.replayed("alice", None, long.clone());
+    assert!(
+        voided.allowed && voided.warnings[0].starts_with("interlock: The override is void. "),
+        "{:?}",
+        voided.warnings
+    );
+    let patch = serde_json::to_value(&voided.patch).unwrap();
+    let why = "The override would be open for 30m, but the policy allows at most 20m.";
+    assert!(patch[0]["value"][VOID].as_str().is_some_and(|mark| mark.starts_with(why)), "{patch}");
+    // The mark stays, whatever a client writes over it.
+    long["metadata"]["annotations"] = json!({VOID: why, CREATED_BY: "alice"});
+    let mut unmarked = long.clone();
+    unmarked["metadata"]["annotations"].as_object_mut().unwrap().remove(VOID);
+    let restored = cluster.replayed("alice", Some(long.clone()), unmarked.clone());
+    assert!(restored.allowed && serde_json::to_string(&restored.patch).unwrap().contains("interlock.dev~1void"));
+    let told = objection("alice", "{}", Some(&long), &unmarked);
+    assert!(told.is_some_and(|told| told.contains("Create another one")));
+    let mut without_cap = release("");
+    without_cap.given(long);
+    assert_eq!(edit(&mut without_cap, "alice"), Err(vec![MANUAL_EDIT]));
 }

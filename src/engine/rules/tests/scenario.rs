@@ -158,7 +158,7 @@ impl Cluster {
         Self::with_policy("")
     }
 
-    /// A cluster whose policy is the shipped one, with these lines in place of its rules and of what it says of overrides.
+    /// A cluster whose policy states this.
     pub(super) fn with_policy(rules: &str) -> Self {
         Self::with_policies(rules, None)
     }
@@ -171,18 +171,7 @@ impl Cluster {
             let text = format!("apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n{shop}\n");
             std::fs::write(directory.path().join("namespaces/shop.yaml"), text).unwrap();
         }
-        let (head, tail) = SHIPPED.split_once("rules:").unwrap();
-        let (_, lists) = tail.split_once("\nmanagers:").unwrap();
-        let (head, _) = head.split_once("overrides:").unwrap();
-        let text = if rules.is_empty() { SHIPPED.to_owned() } else { format!("{head}{rules}\nmanagers:{lists}") };
-        Self::with_text(text, directory)
-    }
-
-    /// A cluster whose policy is the shipped one, with these lists of platforms and pipelines in place of its own.
-    pub(super) fn with_accounts(lists: &str) -> Self {
-        let (head, tail) = SHIPPED.split_once("\nplatform:").unwrap();
-        let (_, tail) = tail.split_once("\n# Fields that anybody may change").unwrap();
-        Self::with_text(format!("{head}\n{lists}\n#{tail}"), tempfile::tempdir().unwrap())
+        Self::with_text(format!("{SHIPPED}{rules}\n"), directory)
     }
 
     fn with_text(text: String, directory: tempfile::TempDir) -> Self {

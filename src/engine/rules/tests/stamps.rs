@@ -113,8 +113,8 @@ fn a_forged_stamp_is_refused_while_nothing_stamps() {
 
 /// The shipped policy with one pipeline of jobs.
 fn with_pipeline(name: &str) -> Policies {
-    let pipeline = format!("pipelines:\n  - {{name: {name}, users: ['job-*'], holder: pipeline}}\n");
-    let text = include_str!("../../../../policies/cluster.yaml").replace("\npipelines:\n", &format!("\n{pipeline}"));
+    let shipped = include_str!("../../../../policies/cluster.yaml");
+    let text = format!("{shipped}pipelines:\n  - {{name: {name}, users: ['job-*'], holder: pipeline}}\n");
     Policies::from(Policy::parse(&text, Path::new("cluster.yaml")).unwrap())
 }
 

@@ -55,7 +55,7 @@ fn snapshot(text: &str) -> Snapshot {
         freezes: vec![freeze(true, "until 2027-01-02 06:00 Europe/Berlin"), freeze(false, "from 2027-04-01 00:00 UTC")],
         freezes_in_force: 1,
         freezes_to_come: 1,
-        overrides: Some(vec![(Override { namespace, name, created: None, created_by, spec }, None)]),
+        overrides: Some(vec![(Override { namespace, name, created: None, created_by, is_void: false, spec }, None)]),
         overrides_in_force: 1,
         refusals: vec![refusal],
     }

@@ -148,6 +148,7 @@ async fn only_overrides_in_force_are_shown_with_their_end_by_the_policy() {
         namespace: "shop".to_owned(),
         name: name.to_owned(),
         created: ago(created),
+        is_void: false,
         created_by: None,
         spec: OverrideSpec {
             release: "web".to_owned(),

@@ -7,7 +7,7 @@ use super::projector::Keep;
 use crate::engine::object::PROTECTED;
 use crate::engine::olm;
 use crate::engine::release::stamps;
-use crate::engine::release_override::{self, CREATED_BY};
+use crate::engine::release_override::{self, CREATED_BY, VOID};
 use crate::engine::sveltos;
 use crate::world::WERF_LEASES;
 
@@ -47,6 +47,7 @@ const ANNOTATIONS: Keep = Keep::Members(&[
     (stamps::HOOKS, Keep::Short),
     (PROTECTED, Keep::Short),
     (CREATED_BY, Keep::Short),
+    (VOID, Keep::Short),
     // Of a bookmark.
     ("k8s.io/initial-events-end", Keep::Short),
     // Of marks.

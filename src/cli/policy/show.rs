@@ -1,0 +1,113 @@
+//! `interlock policy show`: the whole policy, with the origin of each line.
+
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::cli::cluster::ClusterArguments;
+use crate::cli::exit_status::ExitStatus;
+use crate::cli::output::{self, Output};
+use crate::cli::policies_in_force::PoliciesInForce;
+use crate::cli::runtime::block_on;
+use crate::engine::policy_files::{PolicyFiles, SettingOrigin, WholePolicy, WholeSetting};
+
+/// Print the whole policy: what the files state, and what is shipped, with the origin of each line
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Directory with cluster.yaml [default: the policy of the installation in the cluster]
+    directory: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    #[command(flatten)]
+    in_force: PoliciesInForce,
+    /// Output format
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Output,
+}
+
+impl Arguments {
+    pub(super) fn run(&self) -> anyhow::Result<ExitStatus> {
+        let files = match &self.directory {
+            Some(directory) => PolicyFiles::read(directory),
+            None => block_on(self.files())?,
+        };
+        let policies = files.whole()?;
+        match self.output {
+            Output::Json => writeln!(stdout(), "{}", output::json(&json(&policies))?)?,
+            Output::Table => {
+                let texts: Vec<_> = policies.iter().map(text).collect();
+                output::print(&texts.join("---\n"))?;
+            }
+        }
+        Ok(ExitStatus::Success)
+    }
+
+    async fn files(&self) -> anyhow::Result<PolicyFiles> {
+        Ok(self.in_force.files(&self.cluster.client().await?).await)
+    }
+}
+
+/// The column of the origins, if a line is short enough.
+const ORIGIN_COLUMN: usize = 60;
+
+/// As YAML, which means the same as a policy file.
+fn text(policy: &WholePolicy) -> String {
+    let (mut text, mut open) = (String::new(), Vec::new());
+    for setting in &policy.settings {
+        let WholeSetting { path, value, is_entry, origin } = setting;
+        let (parents, line) = match path.split_last() {
+            Some((key, parents)) if !is_entry => (parents, format!("{}{key}: {value}", indent(parents.len()))),
+            _ => (path.as_slice(), format!("{}- {value}", indent(path.len()))),
+        };
+        let known = open.iter().zip(parents).take_while(|(open, key)| open == key).count();
+        for (depth, key) in parents.iter().enumerate().skip(known) {
+            text.push_str(&format!("{}{key}:\n", indent(depth)));
+        }
+        open = parents.to_vec();
+        text.push_str(&format!("{line:<ORIGIN_COLUMN$}  # {}\n", shown(origin)));
+    }
+    text
+}
+
+fn indent(depth: usize) -> String {
+    "  ".repeat(depth)
+}
+
+fn shown(origin: &SettingOrigin) -> String {
+    match origin {
+        SettingOrigin::Shipped => "shipped".to_owned(),
+        SettingOrigin::File { file, line } => format!("{}:{line}", file.display()),
+    }
+}
+
+fn json(policies: &[WholePolicy]) -> Value {
+    let setting = |setting: &WholeSetting| json!({"path": setting.path.join("."), "value": setting.value, "origin": shown(&setting.origin)});
+    let policy = |policy: &WholePolicy| json!({"file": policy.file, "settings": policy.settings.iter().map(setting).collect::<Vec<_>>()});
+    json!({"policies": policies.iter().map(policy).collect::<Vec<_>>()})
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_a_policy_that_means_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("cluster.yaml");
+        let given = "# ours\napiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nmanagers: [a]\ntools: {only: [b]}\n\
+                     controllers: {only: []}\nfreezes:\n  - {name: a, reason: \"no, {really}: don't\", timeZone: UTC, weekdays: [friday]}\n\
+                     rules:\n  manual-edit: {mode: 'off'}\n  manual-scale: {cases: {only: [{when: {users: [x]}, mode: warn}]}}\n";
+        fs::write(&file, given).unwrap();
+        let shown = text(&PolicyFiles::read(directory.path()).whole().unwrap().remove(0));
+        assert!(
+            shown.starts_with(&format!("{:<60}  # {}:2\n", "apiVersion: interlock.dev/v1alpha1", file.display())),
+            "{shown}"
+        );
+        assert!(shown.contains(&format!("rules:\n  freeze:\n{:<60}  # shipped\n", "    mode: enforce")), "{shown}");
+        let parsed = |text: &str| format!("{:?}", crate::engine::policy::Policy::parse(text, &file).unwrap());
+        assert_eq!(parsed(&shown), parsed(given));
+    }
+}

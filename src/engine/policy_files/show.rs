@@ -1,0 +1,66 @@
+//! Whole policies with the origin of each setting, for `interlock policy show`.
+
+use std::path::PathBuf;
+
+use super::file::{Content, Node, PolicyKind, tree};
+use super::files::PolicyFiles;
+use super::in_force::SettingOrigin;
+use super::loaded::LoadedPolicies;
+use super::problem::{PolicyError, Problems, SourceFile};
+
+/// A file with what it leaves out.
+#[derive(Debug)]
+pub struct WholePolicy {
+    pub file: PathBuf,
+    pub settings: Vec<WholeSetting>,
+}
+
+/// A setting, or an entry of a list.
+#[derive(Debug)]
+pub struct WholeSetting {
+    /// Its keys from the outermost one on.
+    pub path: Vec<String>,
+    /// As YAML, on one line.
+    pub value: String,
+    pub is_entry: bool,
+    pub origin: SettingOrigin,
+}
+
+impl PolicyFiles {
+    /// The cluster policy over the shipped one, and the policies of namespaces as they are.
+    ///
+    /// # Errors
+    /// Every problem in the files.
+    pub fn whole(&self) -> Result<Vec<WholePolicy>, PolicyError> {
+        LoadedPolicies::of(self).into_policies()?;
+        let cluster = self.cluster.iter().map(|source| (source, PolicyKind::Cluster));
+        let namespaces = self.namespaces.iter().map(|(_, source)| (source, PolicyKind::Namespace));
+        Ok(cluster.chain(namespaces).map(|(source, kind)| whole(source, kind)).collect())
+    }
+}
+
+fn whole(source: &SourceFile, kind: PolicyKind) -> WholePolicy {
+    let mut settings = Vec::new();
+    if let Some(tree) = tree(source, kind, &mut Problems::of(source)) {
+        collect(source, &tree, &mut Vec::new(), &mut settings);
+    }
+    WholePolicy { file: source.path.clone(), settings }
+}
+
+fn collect(source: &SourceFile, node: &Node, path: &mut Vec<String>, settings: &mut Vec<WholeSetting>) {
+    let mut add = |node: &Node, is_entry| {
+        let origin = SettingOrigin::of(source, node.span);
+        settings.push(WholeSetting { path: path.clone(), value: node.to_string(), is_entry, origin });
+    };
+    match &node.content {
+        Content::List(items) if !items.is_empty() => items.iter().for_each(|item| add(item, true)),
+        Content::Mapping(entries) if !entries.is_empty() => {
+            for entry in entries {
+                path.push(entry.key.clone());
+                collect(source, &entry.value, path, settings);
+                path.pop();
+            }
+        }
+        _ => add(node, false),
+    }
+}
