@@ -9,6 +9,7 @@ mod changes;
 mod cluster;
 mod completions;
 mod doctor;
+mod duration;
 mod excerpt;
 mod exit_status;
 mod explain;
@@ -35,6 +36,7 @@ mod table;
 mod telemetry;
 mod test;
 mod unstick;
+mod version;
 mod wait;
 
 use std::env;
@@ -72,6 +74,7 @@ enum Command {
     Certs(certs::Arguments),
     Registration(registration::Arguments),
     Override(break_glass::Arguments),
+    Version(version::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -106,6 +109,7 @@ pub fn main() -> ExitCode {
         Command::Certs(arguments) => certs::run(&arguments),
         Command::Registration(arguments) => registration::run(&arguments),
         Command::Override(arguments) => break_glass::run(&arguments),
+        Command::Version(arguments) => version::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
         Command::Man(arguments) => man::run(&arguments, Cli::command()),
     };
@@ -114,6 +118,8 @@ pub fn main() -> ExitCode {
         Ok(ExitStatus::Findings) => ExitCode::from(1),
         Ok(ExitStatus::TimedOut) => ExitCode::from(3),
         Ok(ExitStatus::Frozen) => ExitCode::from(4),
+        // Who reads the output has enough, for example `head`.
+        Err(error) if output::is_unread(&error) => ExitCode::SUCCESS,
         Err(error) => {
             match error.downcast_ref::<PolicyError>() {
                 Some(error) => {

@@ -7,10 +7,11 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, ObjectMeta, PostParams};
 
-use super::cluster::{ClusterArguments, server_time};
+use super::cluster::{self, ClusterArguments, server_time};
+use super::duration::some_time;
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
-use super::release_argument::release;
+use super::release_argument::ReleaseArgument;
 use super::runtime::block_on;
 use super::table::printable;
 use crate::engine::release::ReleaseRef;
@@ -21,14 +22,13 @@ use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOver
 /// Create an override: for a limited time, the named rules do not refuse changes to one release
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// NAMESPACE/NAME of the release, as in the refusal
-    #[arg(value_name = "NAMESPACE/RELEASE", value_parser = release)]
-    release: ReleaseRef,
+    #[command(flatten)]
+    release: ReleaseArgument,
     /// A rule to suspend, as in brackets in the refusal; may be repeated
     #[arg(long = "rule", value_name = "RULE", required = true, value_parser = rules(), hide_possible_values = true)]
     rules: Vec<String>,
     /// Duration, for example 30m or 1h30m; the policy limits it
-    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = some_time)]
     open_for: SignedDuration,
     /// Reason, for readers of the audit log: 5 to 500 characters
     #[arg(long, value_name = "TEXT", value_parser = reason)]
@@ -54,10 +54,12 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 }
 
 async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let client = arguments.cluster.client().await?;
+    let config = arguments.cluster.infer().await?;
+    let release = arguments.release.within(&config.default_namespace)?;
+    let client = cluster::client(config)?;
     let now = server_time(&client).await?;
-    let requested = arguments.requested(now)?;
-    let api: Api<ReleaseOverride> = Api::namespaced(client, &arguments.release.namespace);
+    let requested = arguments.requested(&release, now)?;
+    let api: Api<ReleaseOverride> = Api::namespaced(client, &release.namespace);
     let parameters = PostParams { dry_run: arguments.dry_run, ..PostParams::default() };
     let created = api.create(&parameters, &requested).await.map_err(describe_failure)?;
     match arguments.output {
@@ -69,10 +71,10 @@ async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 
 impl Arguments {
     /// The object to create; `now` is the API server's clock.
-    fn requested(&self, now: Timestamp) -> anyhow::Result<ReleaseOverride> {
+    fn requested(&self, release: &ReleaseRef, now: Timestamp) -> anyhow::Result<ReleaseOverride> {
         let expires_at = now.checked_add(self.open_for).context("--for is too long")?;
         let spec = ReleaseOverrideSpec {
-            release: self.release.name.clone(),
+            release: release.name.clone(),
             rules: self.rules.clone(),
             users: (!self.users.is_empty()).then(|| self.users.clone()),
             reason: self.reason.clone(),
@@ -80,8 +82,8 @@ impl Arguments {
             expires_at,
         };
         let metadata = ObjectMeta {
-            generate_name: Some(format!("{}-", self.release.name)),
-            namespace: Some(self.release.namespace.clone()),
+            generate_name: Some(format!("{}-", release.name)),
+            namespace: Some(release.namespace.clone()),
             ..ObjectMeta::default()
         };
         Ok(ReleaseOverride { metadata, spec })
@@ -146,11 +148,6 @@ fn reason(text: &str) -> Result<String, String> {
     Err(format!("it has {length} characters; a reason has {} to {}", REASON_CHARS.start(), REASON_CHARS.end()))
 }
 
-fn duration(text: &str) -> Result<SignedDuration, String> {
-    let read = text.parse::<SignedDuration>().ok().filter(SignedDuration::is_positive);
-    read.ok_or_else(|| format!("{text:?} is not a duration like 30m or 1h30m"))
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -165,7 +162,9 @@ mod tests {
 
     fn parse(line: &[&str]) -> Result<Arguments, String> {
         let line = Line::try_parse_from(["override"].iter().chain(line));
-        line.map(|line| line.arguments).map_err(|error| error.to_string())
+        let arguments = line.map_err(|error| error.to_string())?.arguments;
+        arguments.release.within("mine").map_err(|error| error.to_string())?;
+        Ok(arguments)
     }
 
     #[test]
@@ -174,7 +173,7 @@ mod tests {
         let rest = ["--for", "1h30m", "--reason", "incident 7", "--user", "bob", "--ticket", "OPS-7"];
         let arguments = parse(&[&["shop/web.v1"], &rules[..], &rest[..]].concat()).unwrap();
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
-        let object = arguments.requested(now).unwrap();
+        let object = arguments.requested(&arguments.release.within("mine").unwrap(), now).unwrap();
         let object = serde_json::to_value(&object).unwrap();
         assert_eq!(
             object,
@@ -216,12 +215,12 @@ mod tests {
         assert!(parse(&[&[name(253).as_str(), "--rule", "manual-edit", "--for", "30m"], &rest[..]].concat()).is_ok());
         let long = name(254);
         for (line, wanted) in [
-            (&["web", "--rule", "manual-edit", "--for", "30m"][..], "NAMESPACE/RELEASE"),
+            (&["shop/web", "-n", "other", "--rule", "manual-edit", "--for", "30m"][..], "name the namespace once"),
             (&["shop/Web", "--rule", "manual-edit", "--for", "30m"], "is not a name"),
             (&[&long, "--rule", "manual-edit", "--for", "30m"], "of at most 253 characters"),
             (&["shop/web", "--rule", "manual-edits", "--for", "30m"], "a similar value exists: 'manual-edit'"),
             (&["shop/web", "--rule", "manual-edit", "--for", "-30m"], "--for"),
-            (&["shop/web", "--rule", "manual-edit", "--for=soon"], "is not a duration like 30m"),
+            (&["shop/web", "--rule", "manual-edit", "--for=soon"], "is not a duration like"),
             (&["shop/web", "--for", "30m"], "--rule"),
         ] {
             let error = parse(&[line, &rest[..]].concat()).unwrap_err();

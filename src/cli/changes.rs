@@ -116,19 +116,10 @@ impl Arguments {
         let wanted = Wanted { since: self.since, refused: self.refused, ..Wanted::default() };
         let namespace = self.namespace.clone();
         let Some(named) = self.release.as_deref() else { return Ok(Wanted { namespace, ..wanted }) };
-        if let Some((own, _)) = named.split_once('/') {
-            if namespace.as_deref().is_some_and(|namespace| namespace != own) {
-                return Err(format!(
-                    "{named} is not in namespace {}: name the namespace once",
-                    namespace.unwrap_or_default()
-                ));
-            }
-            let release = release_argument::release(named)?;
-            return Ok(Wanted { namespace: Some(release.namespace), release: Some(release.name), ..wanted });
-        }
-        // The name is checked as that of a release in some namespace.
-        let checked = release_argument::release(&format!("{}/{named}", namespace.as_deref().unwrap_or("default")))?;
-        Ok(Wanted { namespace, release: Some(checked.name), ..wanted })
+        // Without a namespace it is the release of this name in any.
+        let release = release_argument::named(named, namespace.as_deref(), "default")?;
+        let namespace = namespace.or_else(|| named.contains('/').then_some(release.namespace));
+        Ok(Wanted { namespace, release: Some(release.name), ..wanted })
     }
 
     fn reads_records(&self) -> bool {

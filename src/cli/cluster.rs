@@ -23,6 +23,12 @@ pub(super) struct ClusterArguments {
     /// Context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
+    /// User to impersonate
+    #[arg(long = "as", value_name = "USER")]
+    as_user: Option<String>,
+    /// Group to impersonate; may be repeated
+    #[arg(long = "as-group", value_name = "GROUP", requires = "as_user")]
+    as_groups: Vec<String>,
 }
 
 impl ClusterArguments {
@@ -67,7 +73,16 @@ impl ClusterArguments {
             }
         };
         helm.apply(&mut config)?;
+        self.impersonate(&mut config);
         Ok(config)
+    }
+
+    /// Acts as the user of `--as`.
+    fn impersonate(&self, config: &mut Config) {
+        if self.as_user.is_some() {
+            config.auth_info.impersonate.clone_from(&self.as_user);
+            config.auth_info.impersonate_groups = (!self.as_groups.is_empty()).then(|| self.as_groups.clone());
+        }
     }
 }
 

@@ -5,12 +5,16 @@ mod user;
 use std::io::{Write, stdout};
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::Api;
 use serde_json::{Value, json};
 
+use super::cluster::ClusterArguments;
 use super::exit_status::ExitStatus;
 use super::freezes;
 use super::output::{self, Output};
-use super::policy_dir::PolicyDir;
+use super::policies_in_force::{FoundPolicies, PoliciesInForce};
+use super::runtime::block_on;
 use super::table;
 use crate::engine::policy_files::{
     FreezeInForce, InForce, SettingInForce, SettingOrigin, identity, in_force, nearest_to, settings_of,
@@ -18,8 +22,10 @@ use crate::engine::policy_files::{
 use crate::engine::rule::{RuleId, Specification};
 use crate::engine::rules;
 
-/// Explain a rule, show the settings in force in a namespace by the policy files of --policies (not those of a cluster), or say what a
-/// user counts as; without an argument, list the rules
+/// Explain a rule, show the settings in force in a namespace, or say what a user counts as; without an argument, list the rules
+///
+/// The settings are those of the policy in force in the cluster, or of the directory of --policies. Without a cluster they are those of
+/// the policy shipped with this binary. Exits with 1 if there is no such rule and no such namespace.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Name of a rule, otherwise of a namespace
@@ -39,13 +45,25 @@ pub(super) struct Arguments {
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
     #[command(flatten)]
-    policies: PolicyDir,
+    policies: PoliciesInForce,
+    #[command(flatten)]
+    cluster: ClusterArguments,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let text = match &arguments.user {
-        Some(user) => user_explained(user, arguments)?,
-        None => explained(arguments)?,
+    let rule = arguments.subject.as_deref().map(|name| (name, rules::named(name)));
+    let text = match (rule, &arguments.user) {
+        (_, Some(user)) => user_explained(user, arguments)?,
+        (None, None) => list(arguments.output),
+        (Some((_, Some(rule))), None) if arguments.output == Output::Json => rule_json(rule).to_string(),
+        (Some((_, Some(rule))), None) => rule_text(rule),
+        (Some((name, None)), None) => match namespace_explained(name, arguments)? {
+            Ok(text) => text,
+            Err(why) => {
+                output::complain(&why);
+                return Ok(ExitStatus::Findings);
+            }
+        },
     };
     match arguments.output {
         Output::Json => writeln!(stdout(), "{}", output::escaped(text))?,
@@ -56,37 +74,48 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 
 fn user_explained(user: &str, arguments: &Arguments) -> anyhow::Result<String> {
     let groups = &arguments.group;
-    let identity = identity(&arguments.policies.files(), user, groups)?;
+    let (policies, _) = block_on(arguments.known("default"))?;
+    let identity = identity(&policies.files, user, groups)?;
     Ok(match arguments.output {
-        Output::Json => user::json(user, groups, &identity).to_string(),
-        Output::Table => user::text(user, groups, &identity),
+        Output::Json => user::json(user, groups, &identity, &policies.origin).to_string(),
+        Output::Table => format!("{}\n\nBy {}.", user::text(user, groups, &identity), policies.origin),
     })
 }
 
-fn explained(arguments: &Arguments) -> anyhow::Result<String> {
-    Ok(match (arguments.subject.as_deref(), arguments.output) {
-        (None, output) => list(output),
-        (Some(name), output) => match (rules::named(name), output) {
-            (Some(rule), Output::Json) => rule_json(rule).to_string(),
-            (Some(rule), Output::Table) => rule_text(rule),
-            (None, output) => {
-                let files = arguments.policies.files();
-                let in_force = in_force(&files, name)?;
-                let at = arguments.at.unwrap_or_else(Timestamp::now);
-                let meant = nearest_to(name, rules::all().map(RuleId::as_str).collect::<Vec<_>>().into_iter());
-                if let Some(meant) = meant.filter(|_| !in_force.has_file) {
-                    output::complain(&format!(
-                        "no rule is called {name}; did you mean {meant}? This is what is in force in namespace {name}"
-                    ));
-                }
-                if output == Output::Json {
-                    namespace_json(name, &in_force, at).to_string()
-                } else {
-                    namespace_text(name, &in_force, arguments.policies.policies.is_none(), at)
-                }
+/// What is in force in a namespace; an error if there is no such namespace.
+fn namespace_explained(name: &str, arguments: &Arguments) -> anyhow::Result<Result<String, String>> {
+    let (policies, exists) = block_on(arguments.known(name))?;
+    let in_force = in_force(&policies.files, name)?;
+    let meant = nearest_to(name, rules::all().map(RuleId::as_str).collect::<Vec<_>>().into_iter());
+    let is_known = in_force.has_file || exists.unwrap_or(meant.is_none());
+    if !is_known {
+        let meant = meant.map_or("`interlock explain` lists the rules".to_owned(), |meant| format!("did you mean {meant}?"));
+        return Ok(Err(format!("interlock: {name} is no rule and no namespace; {meant}")));
+    }
+    let at = arguments.at.unwrap_or_else(Timestamp::now);
+    Ok(Ok(match arguments.output {
+        Output::Json => namespace_json(name, &in_force, &policies.origin, at).to_string(),
+        Output::Table => namespace_text(name, &in_force, &policies.origin, at),
+    }))
+}
+
+impl Arguments {
+    /// The policies, and whether a namespace exists, as far as a cluster says it.
+    async fn known(&self, namespace: &str) -> anyhow::Result<(FoundPolicies, Option<bool>)> {
+        if self.policies.is_directory() {
+            return Ok((self.policies.without_cluster()?, None));
+        }
+        let client = match self.cluster.client().await {
+            Ok(client) => client,
+            Err(why) => {
+                output::complain(&format!("interlock: using the shipped policy: {why:#}. Set --policies to another directory"));
+                return Ok((self.policies.without_cluster()?, None));
             }
-        },
-    })
+        };
+        let policies = self.policies.read(&client).await?;
+        let found = Api::<Namespace>::all(client).get_metadata_opt(namespace).await;
+        Ok((policies, found.ok().map(|found| found.is_some())))
+    }
 }
 
 fn list(output: Output) -> String {
@@ -100,8 +129,7 @@ fn list(output: Output) -> String {
         table.add_row([rule.as_str(), rule.specification().summary]);
     }
     format!(
-        "{table}\n`interlock explain RULE` explains a rule. `interlock explain NAMESPACE --policies DIR` shows the \
-        settings in force there."
+        "{table}\n`interlock explain RULE` explains a rule. `interlock explain NAMESPACE` shows the settings in force there."
     )
 }
 
@@ -145,7 +173,7 @@ fn break_glass(rule: RuleId) -> String {
     format!("interlock override NAMESPACE/RELEASE --rule {rule} --for 30m --reason \"...\"")
 }
 
-fn namespace_json(namespace: &str, in_force: &InForce, at: Timestamp) -> Value {
+fn namespace_json(namespace: &str, in_force: &InForce, policy: &str, at: Timestamp) -> Value {
     let rules = in_force.rules.iter().map(|rule| {
         json!({
             "rule": rule.rule.as_str(), "delegated": rule.delegated, "stricterOfBoth": rule.both,
@@ -153,7 +181,7 @@ fn namespace_json(namespace: &str, in_force: &InForce, at: Timestamp) -> Value {
         })
     });
     json!({
-        "namespace": namespace, "hasFile": in_force.has_file, "rules": rules.collect::<Vec<_>>(),
+        "namespace": namespace, "policy": policy, "hasFile": in_force.has_file, "rules": rules.collect::<Vec<_>>(),
         "freezes": in_force.freezes.iter().map(|told| freezes::state_json(&told.freeze, at)).collect::<Vec<_>>(),
         "protected": in_force.protected.iter().map(setting_json).collect::<Vec<_>>(),
         "overrides": in_force.overrides.iter().map(setting_json).collect::<Vec<_>>(),
@@ -170,13 +198,9 @@ fn setting_json(setting: &SettingInForce) -> Value {
 }
 
 /// No table, because paths and conditions are long and must not be split.
-fn namespace_text(namespace: &str, in_force: &InForce, is_shipped: bool, at: Timestamp) -> String {
-    let whose = match (is_shipped, in_force.has_file) {
-        (true, _) => "the policy shipped with this binary (--policies names another)",
-        (false, true) => "its own file and the cluster's",
-        (false, false) => "the cluster's file only",
-    };
-    let mut text = format!("In force in namespace {namespace}, from {whose}:\n");
+fn namespace_text(namespace: &str, in_force: &InForce, policy: &str, at: Timestamp) -> String {
+    let whose = if in_force.has_file { ", which has a file for it" } else { "" };
+    let mut text = format!("In force in namespace {namespace}, by {policy}{whose}:\n");
     let mut section = |name: &str, settings: &[SettingInForce]| {
         text.push_str(&format!("\n{name}\n"));
         for setting in settings {

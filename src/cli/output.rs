@@ -5,7 +5,7 @@
 //! that programs read the exact values.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -33,6 +33,11 @@ pub(super) fn print(text: &str) -> std::io::Result<()> {
 pub(super) fn complain(text: &str) {
     let mut stderr = stderr();
     _ = writeln!(stderr, "{}", screened(text, stderr.is_terminal()));
+}
+
+/// Whether a command ended because standard output was closed. What the API server closes is the cause of another error.
+pub(super) fn is_unread(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
 /// Prints indented JSON to standard output.

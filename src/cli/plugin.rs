@@ -62,7 +62,7 @@ fn with_flags_of_helm(command: Command) -> Command {
     command.mut_subcommands(|subcommand| {
         let namespace = match subcommand.get_name() {
             // helm's namespace is that of releases.
-            "status" => None,
+            "status" | "unstick" | "wait" | "override" => None,
             "scan" | "changes" => Some("only-namespace"),
             _ => Some("interlock-namespace"),
         };
@@ -74,6 +74,8 @@ fn with_flags_of_helm(command: Command) -> Command {
 fn renamed(command: Command, namespace: Option<&'static str>) -> Command {
     let renamed_here = command.mut_args(|argument| match (argument.get_id().as_str(), namespace) {
         ("context", _) => argument.long("kube-context"),
+        ("as_user", _) => argument.long("kube-as-user"),
+        ("as_groups", _) => argument.long("kube-as-group"),
         // helm's --kubeconfig is in KUBECONFIG, and must win.
         ("kubeconfig", _) => argument.env(None::<&str>),
         ("namespace", Some(name)) => argument.long(name).short(None),

@@ -1,14 +1,16 @@
 //! The policies of the running installation, so that commands and the webhook agree.
 
+use std::path::PathBuf;
+
 use kube::Client;
 
 use super::output;
-use super::policy_dir::PolicyDir;
 use super::table::printable;
 use crate::engine::policy::{DEFAULT_NAMESPACE, Policies};
-use crate::engine::policy_files::PolicyFiles;
+use crate::engine::policy_files::{LoadedPolicies, PolicyError, PolicyFiles};
+use crate::serve::leader::reported_policies;
 use crate::world::kubernetes::api_error::reason;
-use crate::world::kubernetes::policies::policies;
+use crate::world::kubernetes::policies::{CLUSTER_POLICY, policies};
 
 /// The arguments that select the policies of a cluster.
 #[derive(Debug, clap::Args)]
@@ -16,37 +18,43 @@ pub(super) struct PoliciesInForce {
     /// Interlock's own namespace, which has the policies unless --policies is set
     #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     interlock_namespace: String,
-    #[command(flatten)]
-    directory: PolicyDir,
+    /// Directory with cluster.yaml [default: the policy in force in the cluster]
+    #[arg(long, value_name = "DIR", env = "INTERLOCK_POLICIES")]
+    policies: Option<PathBuf>,
+}
+
+/// The policies that a command uses.
+pub(super) struct FoundPolicies {
+    pub(super) files: PolicyFiles,
+    pub(super) policies: Policies,
+    /// Where they are from.
+    pub(super) origin: String,
 }
 
 impl PoliciesInForce {
-    /// The policies of the named directory, otherwise of the installation in the cluster. If these are missing, not
-    /// readable or not valid, the shipped policies, with a notice on standard error.
-    pub(super) async fn read(&self, client: &Client) -> anyhow::Result<Policies> {
-        if self.directory.policies.is_some() {
-            return self.directory.load();
-        }
-        match self.of_installation(client).await {
-            Ok(policies) => Ok(policies),
-            Err(why) => {
-                output::complain(&self.fallback_notice(&why));
-                self.directory.load()
-            }
-        }
+    /// Interlock's own namespace.
+    pub(super) fn namespace(&self) -> &str {
+        &self.interlock_namespace
     }
 
-    /// The files of the named directory, otherwise of the installation in the cluster. If these are missing or not readable, the
-    /// shipped policy, with a notice on standard error.
-    pub(super) async fn files(&self, client: &Client) -> PolicyFiles {
-        if self.directory.policies.is_some() {
-            return self.directory.files();
+    /// Whether a directory is named, so that no cluster is needed.
+    pub(super) fn is_directory(&self) -> bool {
+        self.policies.is_some()
+    }
+
+    /// The policies of the named directory, otherwise of the installation in the cluster. If these are missing, not
+    /// readable or not valid, the shipped policies, with a notice on standard error.
+    pub(super) async fn read(&self, client: &Client) -> anyhow::Result<FoundPolicies> {
+        if self.is_directory() {
+            return self.without_cluster();
         }
-        let found = policies(client, &self.interlock_namespace).await.map_err(|error| reason(&error));
-        found.and_then(|found| found.ok_or_else(missing)).unwrap_or_else(|why| {
-            output::complain(&self.fallback_notice(&why));
-            PolicyFiles::shipped()
-        })
+        match self.of_installation(client).await {
+            Ok(found) => Ok(found),
+            Err(why) => {
+                output::complain(&self.fallback_notice(&why));
+                self.without_cluster()
+            }
+        }
     }
 
     /// The policies of the named directory, otherwise of the installation in the cluster, and no others: nothing is frozen by the
@@ -54,16 +62,37 @@ impl PoliciesInForce {
     ///
     /// # Errors
     /// When they are missing, not readable or not valid.
-    pub(super) async fn require(&self, client: &Client) -> anyhow::Result<Policies> {
-        if self.directory.policies.is_some() {
-            return self.directory.load();
+    pub(super) async fn require(&self, client: &Client) -> anyhow::Result<FoundPolicies> {
+        if self.is_directory() {
+            return self.without_cluster();
         }
         self.of_installation(client).await.map_err(|why| anyhow::anyhow!(self.refusal(&why)))
     }
 
-    async fn of_installation(&self, client: &Client) -> Result<Policies, String> {
-        let found = policies(client, &self.interlock_namespace).await;
-        found.map_err(|error| reason(&error)).and_then(usable)
+    /// The policies of the named directory, otherwise the shipped ones.
+    pub(super) fn without_cluster(&self) -> anyhow::Result<FoundPolicies> {
+        let (files, origin) = match &self.policies {
+            Some(directory) => (PolicyFiles::read(directory), format!("the directory {}", directory.display())),
+            None => (PolicyFiles::shipped(), "the policy shipped with this binary".to_owned()),
+        };
+        Ok(FoundPolicies { policies: Policies::of_files(&files)?, files, origin })
+    }
+
+    async fn of_installation(&self, client: &Client) -> Result<FoundPolicies, String> {
+        let namespace = &self.interlock_namespace;
+        let files = policies(client, namespace).await.map_err(|error| reason(&error)).and_then(there)?;
+        let found = of_cluster(files, namespace)?;
+        // A user who may not read the Lease still has the right policy nearly always.
+        let reported = reported_policies(client, namespace).await.ok().flatten();
+        if let Some(reported) = reported.filter(|reported| *reported != found.policies.digest()) {
+            output::complain(&format!(
+                "interlock: the replicas have not taken over {} yet, or it is invalid: they report the policy {}, and it has {}",
+                found.origin,
+                printable(&reported),
+                found.policies.digest()
+            ));
+        }
+        Ok(found)
     }
 
     fn refusal(&self, why: &str) -> String {
@@ -86,14 +115,15 @@ impl PoliciesInForce {
     }
 }
 
-/// The policies of an installation, or why they cannot be used.
-fn usable(found: Option<PolicyFiles>) -> Result<Policies, String> {
-    let files = found.ok_or_else(missing)?;
-    Policies::of_files(&files).map_err(|error| error.to_string())
+fn there(found: Option<PolicyFiles>) -> Result<PolicyFiles, String> {
+    found.ok_or_else(|| format!("there is no ConfigMap {CLUSTER_POLICY}"))
 }
 
-fn missing() -> String {
-    "there is no ConfigMap interlock-policies".to_owned()
+/// The policies that replicas put in force: the wrong file of a namespace does not change those of others.
+fn of_cluster(files: PolicyFiles, namespace: &str) -> Result<FoundPolicies, String> {
+    let LoadedPolicies { policies, problems, .. } = LoadedPolicies::of(&files);
+    let policies = policies.ok_or_else(|| PolicyError { problems }.to_string())?;
+    Ok(FoundPolicies { files, policies, origin: format!("ConfigMap {namespace}/{CLUSTER_POLICY}") })
 }
 
 #[cfg(test)]
@@ -111,11 +141,14 @@ mod tests {
     #[test]
     fn the_notice_has_one_line_and_another_installation_can_be_named() {
         let shipped = || ("cluster.yaml".to_owned(), include_str!("../../policies/cluster.yaml").to_owned());
-        assert!(usable(Some(PolicyFiles::mounted([shipped()], []))).is_ok());
-        assert!(usable(None).unwrap_err().contains("no ConfigMap interlock-policies"));
-        let wrong = [("cluster.yaml".to_owned(), "kind: Nonsense\n".to_owned())];
-        assert!(usable(Some(PolicyFiles::mounted(wrong, []))).unwrap_err().contains("cluster.yaml"));
-        let without = usable(Some(PolicyFiles::mounted([], []))).unwrap_err();
+        let used = |files| there(files).and_then(|files| of_cluster(files, "guard")).map(|found| found.origin);
+        let mounted = |cluster, namespaces: &[(String, String)]| Some(PolicyFiles::mounted([cluster], namespaces.to_vec()));
+        assert_eq!(used(mounted(shipped(), &[])).as_deref(), Ok("ConfigMap guard/interlock-policies"));
+        assert!(used(None).unwrap_err().contains("no ConfigMap interlock-policies"));
+        let wrong = |key: &str| (key.to_owned(), "kind: Nonsense\n".to_owned());
+        assert!(used(mounted(wrong("cluster.yaml"), &[])).unwrap_err().contains("cluster.yaml"));
+        assert!(used(mounted(shipped(), &[wrong("shop.yaml")])).is_ok(), "replicas keep the policy of the cluster");
+        let without = used(Some(PolicyFiles::mounted([], []))).unwrap_err();
         assert!(without.contains("has no key cluster.yaml"), "{without}");
         let line = Line::try_parse_from(["status", "--interlock-namespace", "guard"]).unwrap();
         let told = line.in_force.fallback_notice("forbidden:\n\x1b[2J");

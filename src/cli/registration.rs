@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::cluster::ClusterArguments;
+use super::duration::seconds;
 use super::exit_status::ExitStatus;
 use super::output;
 use super::runtime::block_on;
@@ -55,9 +56,9 @@ struct Remove {
     /// Interlock's own namespace
     #[arg(long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
-    /// Seconds to wait until the objects are deleted
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
-    timeout: u64,
+    /// How long to wait until the objects are deleted
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = seconds)]
+    timeout: Duration,
     /// Let the API server validate the requests without changing anything
     #[arg(long)]
     dry_run: bool,
@@ -70,7 +71,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     block_on(async {
         let client = remove.cluster.client().await?;
         let removal =
-            Removal { client, deadline: Instant::now() + Duration::from_secs(remove.timeout), dry_run: remove.dry_run };
+            Removal { client, deadline: Instant::now() + remove.timeout, dry_run: remove.dry_run };
         removal.remove_registration().await?;
         if remove.purge {
             removal.stop_replicas(&remove.namespace).await?;

@@ -1,19 +1,35 @@
-//! A release as the command line names it.
+//! A release as the command line names it: `NAMESPACE/NAME`, or `-n NAMESPACE NAME`.
 
-use super::helm::HelmFlags;
 use crate::engine::object::{MAX_NAME_LENGTH, is_dns_subdomain};
 use crate::engine::release::ReleaseRef;
 
-/// `NAMESPACE/RELEASE`. As a plugin of helm also `RELEASE`, in the namespace of helm.
-pub(super) fn release(text: &str) -> Result<ReleaseRef, String> {
-    let Some((namespace, name)) = text.split_once('/') else {
-        let namespace = HelmFlags::of_plugin().and_then(|helm| helm.namespace);
-        return in_namespace(&namespace.ok_or("use NAMESPACE/RELEASE, for example shop/web")?, text);
-    };
-    in_namespace(namespace, name)
+/// The arguments that name one release.
+#[derive(Debug, clap::Args)]
+pub(super) struct ReleaseArgument {
+    /// Release, as NAME or NAMESPACE/NAME
+    #[arg(value_name = "RELEASE")]
+    release: String,
+    /// Namespace of the release [default: the namespace of the kubeconfig]
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
 }
 
-fn in_namespace(namespace: &str, name: &str) -> Result<ReleaseRef, String> {
+impl ReleaseArgument {
+    /// The release; `own` is the namespace of the kubeconfig.
+    pub(super) fn within(&self, own: &str) -> anyhow::Result<ReleaseRef> {
+        named(&self.release, self.namespace.as_deref(), own).map_err(anyhow::Error::msg)
+    }
+}
+
+/// A release by its name and the namespace that an option gives. `own` is the namespace if neither gives one.
+pub(super) fn named(release: &str, namespace: Option<&str>, own: &str) -> Result<ReleaseRef, String> {
+    let (namespace, name) = match (release.split_once('/'), namespace) {
+        (Some((of_name, _)), Some(namespace)) if of_name != namespace => {
+            return Err(format!("{release} is not in namespace {namespace}: name the namespace once"));
+        }
+        (Some(both), _) => both,
+        (None, namespace) => (namespace.unwrap_or(own), release),
+    };
     if namespace.is_empty() || namespace.contains('.') {
         return Err(format!("{namespace:?} is not a namespace"));
     }
@@ -24,4 +40,31 @@ fn in_namespace(namespace: &str, name: &str) -> Result<ReleaseRef, String> {
         ));
     }
     Ok(ReleaseRef::new(namespace, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_named_as_in_kubectl_and_in_refusals() {
+        let named = |release, namespace| named(release, namespace, "mine").map(|release| release.to_string());
+        for (release, namespace, wanted) in [
+            ("web", None, "mine/web"),
+            ("web", Some("shop"), "shop/web"),
+            ("shop/web", None, "shop/web"),
+            ("shop/web", Some("shop"), "shop/web"),
+        ] {
+            assert_eq!(named(release, namespace).as_deref(), Ok(wanted));
+        }
+        for (release, namespace, why) in [
+            ("shop/web", Some("other"), "name the namespace once"),
+            ("Web", None, "is not a name"),
+            ("/web", None, "is not a namespace"),
+            ("a.b/web", None, "is not a namespace"),
+            ("web", Some(""), "is not a namespace"),
+        ] {
+            assert!(named(release, namespace).unwrap_err().contains(why), "{release}");
+        }
+    }
 }

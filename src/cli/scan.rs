@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::cluster::{self, ClusterArguments, server_time};
 use super::exit_status::ExitStatus;
 use super::output;
-use super::policy_dir::PolicyDir;
+use super::policies_in_force::{FoundPolicies, PoliciesInForce};
 use super::progress::{self, Unit};
 use super::table::{self, printable};
 use crate::engine::severity::Severity;
@@ -54,7 +54,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
     #[command(flatten)]
-    policies: PolicyDir,
+    policies: PoliciesInForce,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -86,18 +86,20 @@ enum FailOn {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let policies = arguments.policies.load()?;
     let report = tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let config = arguments.cluster.infer().await?;
+        let cluster = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let client = cluster::client(config)?;
+        let now = server_time(&client).await?;
+        let FoundPolicies { policies, origin, .. } = arguments.policies.read(&client).await?;
         let options = ScanOptions {
-            cluster: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
+            cluster,
+            policy: origin,
             namespace: arguments.namespace.clone(),
             reach: Reach::default(),
             bodies: arguments.bodies.into(),
             drift: arguments.drift,
         };
-        let client = cluster::client(config)?;
-        let now = server_time(&client).await?;
         let bar = Mutex::new(progress::Progress::new("listing releases", None, Unit::Things, false));
         let bar = || bar.lock().unwrap_or_else(PoisonError::into_inner);
         let progress = |ScanProgress { done, total }| {
@@ -156,9 +158,9 @@ fn text_of(report: &ScanReport) -> String {
         let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
         text.push_str(&format!("not scanned: {what}{times}: {}\n", printable(why)));
     }
-    let ScanReport { releases, records, calls, took_seconds, .. } = report;
+    let ScanReport { releases, records, calls, took_seconds, policy, .. } = report;
     text.push_str(&format!("{releases} releases, {records} records: {}", counts(report)));
-    text.push_str(&format!(" ({calls} API server calls, {took_seconds:.1} s)\n"));
+    text.push_str(&format!(" ({calls} API server calls, {took_seconds:.1} s), by {}\n", printable(policy)));
     text
 }
 

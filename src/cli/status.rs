@@ -2,7 +2,7 @@
 
 mod lines;
 
-use std::io::{ErrorKind, Write, stdout};
+use std::io::{Write, stdout};
 
 use clap::ValueEnum;
 use jiff::Timestamp;
@@ -70,7 +70,7 @@ enum Format {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     match tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(report(arguments)) {
         // The reader has closed the output, for example `head`.
-        Err(error) if is_unread(&error) => Ok(ExitStatus::Success),
+        Err(error) if matches!(error.downcast_ref::<StatusError>(), Some(StatusError::Unread)) => Ok(ExitStatus::Success),
         report => report,
     }
 }
@@ -113,13 +113,7 @@ impl Arguments {
     /// The selected releases, and the release if there is one argument.
     fn which(&self, default_namespace: &str) -> anyhow::Result<(StatusOptions, Option<ReleaseRef>)> {
         let own = self.namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
-        let release = self.release.as_deref().map(|named| match named.split_once('/') {
-            Some((namespace, _)) if self.namespace.as_deref().is_some_and(|own| own != namespace) => {
-                Err(format!("{named} is not in namespace {own}: name the namespace once"))
-            }
-            Some(_) => release_argument::release(named),
-            None => release_argument::release(&format!("{own}/{named}")),
-        });
+        let release = self.release.as_deref().map(|named| release_argument::named(named, self.namespace.as_deref(), &own));
         let release = release.transpose().map_err(anyhow::Error::msg)?;
         let namespace = release.as_ref().map_or(own, |release| release.namespace.clone());
         let namespace = (!self.all_namespaces).then_some(namespace);
@@ -210,12 +204,6 @@ impl Printer<'_> {
 /// Reports on standard error what could not be read.
 fn report_gap(gap: &Gap) {
     output::complain(&format!("interlock: not read: {}: {}", gap.what, printable(&gap.why)));
-}
-
-fn is_unread(error: &anyhow::Error) -> bool {
-    let broken = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
-    error.downcast_ref::<std::io::Error>().is_some_and(broken)
-        || matches!(error.downcast_ref::<StatusError>(), Some(StatusError::Unread))
 }
 
 #[cfg(test)]

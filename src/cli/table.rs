@@ -1,14 +1,17 @@
-//! Tables for people: at most 100 columns wide, in colour only on a terminal.
+//! Tables for people: plain columns as kubectl has them, at most 100 characters wide, in colour only on a terminal.
 
 use std::io::{IsTerminal, stdout};
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::NOTHING;
 use comfy_table::{Cell, Color, ContentArrangement, Table};
 
 use crate::engine::text;
 
-/// The maximum width of a table.
-const MAX_WIDTH: u16 = 100;
+/// The widths of a table, in characters. A terminal may say that it has none.
+const WIDTHS: (u16, u16) = (40, 100);
+
+/// The space between two columns.
+const GAP: u16 = 3;
 
 /// Escape sequences for colours, and for their end.
 pub(super) const RED: &str = "\x1b[31m";
@@ -18,10 +21,13 @@ pub(super) const PLAIN: &str = "\x1b[0m";
 /// An empty table with a heading.
 pub(super) fn table(heading: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(heading);
-    let narrower = table.width().is_none_or(|width| width > MAX_WIDTH);
-    if narrower {
-        table.set_width(MAX_WIDTH);
+    let heading = heading.iter().map(|name| name.to_uppercase());
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(heading);
+    table.column_iter_mut().for_each(|column| _ = column.set_padding((0, GAP)));
+    let (least, most) = WIDTHS;
+    table.set_width(table.width().map_or(most, |width| width.clamp(least, most)));
+    if !colours() {
+        table.force_no_tty();
     }
     table
 }

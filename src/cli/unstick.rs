@@ -6,11 +6,11 @@ use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::cluster::{ClusterArguments, server_time};
+use super::cluster::{self, ClusterArguments, server_time};
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use super::policies_in_force::PoliciesInForce;
-use super::release_argument;
+use super::release_argument::ReleaseArgument;
 use super::runbook_checks::checks;
 use super::runtime::block_on;
 use super::table::{colours, printable};
@@ -31,9 +31,8 @@ use crate::inspect::view::View;
 /// the release and the Jobs of its hooks. Exits with 1 if it refuses, and with 2 if a check cannot be run.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// NAMESPACE/NAME of the release, as in `interlock status`
-    #[arg(value_name = "NAMESPACE/RELEASE", value_parser = release_argument::release)]
-    release: ReleaseRef,
+    #[command(flatten)]
+    release: ReleaseArgument,
     /// Restore the record from its copy, and delete the copy
     #[arg(long)]
     restore: bool,
@@ -122,16 +121,17 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 }
 
 async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
-    let client = arguments.cluster.client().await?;
+    let config = arguments.cluster.infer().await?;
+    let release = &arguments.release.within(&config.default_namespace)?;
+    let client = cluster::client(config)?;
     let now = server_time(&client).await?;
-    let policies = arguments.policies.read(&client).await?;
+    let policies = arguments.policies.read(&client).await?.policies;
     let view = View::open(&client, &policies).await;
-    let release = &arguments.release;
     if arguments.restore {
-        return restore(arguments, &view).await;
+        return restore(arguments, release, &view).await;
     }
     let found = view.releases(release).await?;
-    let (storage, history) = choose_storage(arguments, &found)?;
+    let (storage, history) = choose_storage(arguments, release, &found)?;
     let row = status::row(&view, release, storage, history, now).await;
     let row = row.with_context(|| format!("there is no release {release}"))?;
     let mut report = UnstickReport::of(&row);
@@ -167,8 +167,7 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
     Ok(report)
 }
 
-async fn restore(arguments: &Arguments, view: &View<'_>) -> anyhow::Result<UnstickReport> {
-    let release = &arguments.release;
+async fn restore(arguments: &Arguments, release: &ReleaseRef, view: &View<'_>) -> anyhow::Result<UnstickReport> {
     let mut report = UnstickReport::new(release);
     let found = match RecordCopy::find(view, release).await {
         Ok(found) => found,
@@ -203,9 +202,9 @@ fn reason_of(error: UnstickError) -> anyhow::Result<String> {
 /// The storage with a pending record, or the first one with records.
 fn choose_storage<'f>(
     arguments: &Arguments,
+    release: &ReleaseRef,
     found: &'f [(Storage, History)],
 ) -> anyhow::Result<(Storage, &'f History)> {
-    let release = &arguments.release;
     let wanted = arguments.storage.map(Storage::from);
     let found: Vec<_> = found.iter().filter(|(storage, _)| wanted.is_none_or(|wanted| wanted == *storage)).collect();
     let is_pending = |history: &History| history.newest().is_some_and(|newest| newest.status.is_pending());

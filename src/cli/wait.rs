@@ -12,11 +12,12 @@ use kube::Client;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::cluster::{self, ClusterArguments, WATCH_READ_TIMEOUT, server_time};
+use super::duration::duration;
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use super::policies_in_force::PoliciesInForce;
 use super::progress::WaitLine;
-use super::release_argument;
+use super::release_argument::ReleaseArgument;
 use super::runtime::block_on;
 use super::table::printable;
 use crate::engine::policy::Policies;
@@ -26,9 +27,6 @@ use crate::inspect::view::View;
 use crate::inspect::wait::{Goal, Look, Records, Starter, Wait};
 use crate::world::kubernetes::clock::ServerClock;
 use report::{Outcome, WaitReport};
-
-/// The longest wait: the sum with any moment of a policy remains a moment.
-const MAX_TIMEOUT: SignedDuration = SignedDuration::from_hours(366 * 24);
 
 /// How long one look may take.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -53,9 +51,8 @@ const RETRY: Duration = Duration::from_secs(2);
 /// after the timeout, and with 4 if a freeze lasts longer than the timeout.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// NAMESPACE/NAME of the release, as in `interlock status`
-    #[arg(value_name = "NAMESPACE/RELEASE", value_parser = release_argument::release)]
-    release: ReleaseRef,
+    #[command(flatten)]
+    release: ReleaseArgument,
     /// What to wait for: free, deployed, open, or the version of a chart
     ///
     /// free: no operation is in flight; so is a release of which there is no record. deployed: free, and the newest revision is
@@ -85,13 +82,14 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 }
 
 async fn wait(arguments: &Arguments) -> anyhow::Result<WaitReport> {
-    let Arguments { release, until: goal, .. } = arguments;
+    let goal = &arguments.until;
     let mut config = arguments.cluster.infer().await?;
     config.read_timeout = Some(WATCH_READ_TIMEOUT);
+    let release = &arguments.release.within(&config.default_namespace)?;
     let client = cluster::client(config)?;
     let clock = ServerClock::read(&client).await?;
     let policies = arguments.read_policies(&client).await?;
-    let mut lookout = Lookout::new(arguments, &client, &clock, &policies).await?;
+    let mut lookout = Lookout::new(arguments, release, &client, &clock, &policies).await?;
     let last_moment = clock.now().checked_add(arguments.timeout)?;
     let (started, allowed) = (Instant::now(), arguments.timeout.unsigned_abs());
     let mut wait = Wait::new(goal, last_moment);
@@ -134,6 +132,7 @@ async fn wait(arguments: &Arguments) -> anyhow::Result<WaitReport> {
 /// Looks at one release.
 struct Lookout<'a> {
     arguments: &'a Arguments,
+    release: &'a ReleaseRef,
     client: &'a Client,
     clock: &'a ServerClock,
     view: View<'a>,
@@ -144,6 +143,7 @@ struct Lookout<'a> {
 impl<'a> Lookout<'a> {
     async fn new(
         arguments: &'a Arguments,
+        release: &'a ReleaseRef,
         client: &'a Client,
         clock: &'a ServerClock,
         policies: &'a Policies,
@@ -152,7 +152,7 @@ impl<'a> Lookout<'a> {
             Goal::Open => Some(Starter::of(client).await.context("the API server does not say who you are")?),
             Goal::Free | Goal::Deployed | Goal::Version(_) => None,
         };
-        Ok(Self { arguments, client, clock, view: View::open(client, policies).await, starter })
+        Ok(Self { arguments, release, client, clock, view: View::open(client, policies).await, starter })
     }
 
     /// Reads the release, and the policy if freezes are of interest; the HelmReleases only with `refresh`.
@@ -160,7 +160,7 @@ impl<'a> Lookout<'a> {
         if refresh {
             self.view.refresh().await;
         }
-        let release = &self.arguments.release;
+        let release = self.release;
         let found = self.view.releases(release).await?;
         let now = self.clock.now();
         let mut look = Look { rows: Vec::new(), freeze: None, now };
@@ -168,7 +168,7 @@ impl<'a> Lookout<'a> {
             look.rows.extend(status::row(&self.view, release, *storage, history, now).await);
         }
         if let Some(starter) = &self.starter {
-            let policies = self.arguments.policies.require(self.client).await?;
+            let policies = self.arguments.policies.require(self.client).await?.policies;
             let storage = look.newest().map_or(Storage::Secret, |row| row.storage.into());
             let history = found.iter().find(|(it, _)| *it == storage).map(|(_, history)| history);
             let of_objects = history.and_then(|history| history.newest()?.stamps.target_namespace());
@@ -186,8 +186,8 @@ impl Arguments {
     /// Freezes are judged by the policy in force and no other. Otherwise the shipped one does: it says when an operation is stuck.
     async fn read_policies(&self, client: &Client) -> anyhow::Result<Policies> {
         match self.until {
-            Goal::Open => self.policies.require(client).await,
-            Goal::Free | Goal::Deployed | Goal::Version(_) => self.policies.read(client).await,
+            Goal::Open => Ok(self.policies.require(client).await?.policies),
+            Goal::Free | Goal::Deployed | Goal::Version(_) => Ok(self.policies.read(client).await?.policies),
         }
     }
 }
@@ -195,15 +195,6 @@ impl Arguments {
 fn pause_until(again: Option<Timestamp>, now: Timestamp) -> Duration {
     let left = again.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
     left.unwrap_or(MAX_PAUSE).clamp(MIN_PAUSE, MAX_PAUSE)
-}
-
-fn duration(text: &str) -> Result<SignedDuration, String> {
-    let read = if text == "0" { Some(SignedDuration::ZERO) } else { text.parse::<SignedDuration>().ok() };
-    match read.filter(|duration| !duration.is_negative()) {
-        None => Err(format!("{text:?} is not a duration like 90s or 1h30m")),
-        Some(duration) if duration > MAX_TIMEOUT => Err(format!("{text:?} is longer than a year")),
-        Some(duration) => Ok(duration),
-    }
 }
 
 #[cfg(test)]
@@ -221,6 +212,7 @@ mod tests {
     fn parse(line: &[&str]) -> Result<(String, String, i64), String> {
         let line = Line::try_parse_from(["wait"].iter().chain(line)).map_err(|error| error.to_string())?;
         let Arguments { release, until, timeout, .. } = line.arguments;
+        let release = release.within("mine").map_err(|error| error.to_string())?;
         Ok((release.to_string(), until.to_string(), timeout.as_secs()))
     }
 
@@ -230,12 +222,12 @@ mod tests {
             (&["shop/web"][..], "free", 300),
             (&["shop/web", "--until", "open", "--timeout", "0"], "open", 0),
             (&["shop/web", "--until=v1.2.3", "--timeout=1h30m"], "v1.2.3", 5_400),
-            (&["shop/web", "--until=deployed", "--timeout=5m0s"], "deployed", 300),
+            (&["web", "-n", "shop", "--until=deployed", "--timeout=5m0s"], "deployed", 300),
         ] {
             assert_eq!(parse(line), Ok(("shop/web".to_owned(), until.to_owned(), seconds)), "{line:?}");
         }
         for (line, wanted) in [
-            (&["web"][..], "use NAMESPACE/RELEASE"),
+            (&["Web"][..], "is not a name"),
             (&["shop/web", "--until", "ready"], "\"ready\" is not free, deployed, open, or the version of a chart"),
             (&["shop/web", "--timeout", "soon"], "\"soon\" is not a duration like 90s"),
             (&["shop/web", "--timeout=-5m"], "is not a duration"),

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
+use kube::api::Api;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -30,8 +32,21 @@ use metrics::LeaderMetrics;
 /// The name of the Lease, in Interlock's own namespace.
 pub const LEASE: &str = "interlock-leader";
 
+/// The annotation of the Lease with the digest of the policies that the leader has in force.
+const POLICIES: &str = "interlock.dev/policies";
+
 /// How long shutdown waits for the release of the Lease, so that the next leader need not wait for its expiry.
 const RESIGN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The digest of the policies in force, as the leader of an installation reports it.
+///
+/// # Errors
+/// When the API server does not answer, or denies the read.
+pub(crate) async fn reported_policies(client: &Client, namespace: &str) -> Result<Option<String>, kube::Error> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
+    let annotations = leases.get_opt(LEASE).await?.and_then(|lease| lease.metadata.annotations);
+    Ok(annotations.and_then(|mut annotations| annotations.remove(POLICIES)))
+}
 
 /// A replica that can become the leader.
 pub struct Candidate {
@@ -84,7 +99,7 @@ impl Candidate {
         let mut leave = std::pin::pin!(leave);
         let (sender, mut leads) = watch::channel(false);
         // Apart from the work: a renewal waits for nothing.
-        let election = tokio::spawn(Election::new(self.client.clone(), &self.namespace, &self.identity).stand(sender));
+        let election = tokio::spawn(self.election().stand(sender));
         tokio::select! {
             () = &mut leave => {}
             () = self.serve(&mut leads) => {}
@@ -92,6 +107,10 @@ impl Candidate {
         // The Lease is released when nobody listens any more.
         drop(leads);
         _ = election.await;
+    }
+
+    fn election(&self) -> Election {
+        Election::new(self.client.clone(), &self.namespace, &self.identity, Arc::clone(&self.policies))
     }
 
     /// Works whenever this replica leads; ends when the election ends.

@@ -27,14 +27,14 @@ pub(super) fn text(user: &str, groups: &[String], identity: &Identity) -> String
 }
 
 /// For programs.
-pub(super) fn json(user: &str, groups: &[String], identity: &Identity) -> Value {
+pub(super) fn json(user: &str, groups: &[String], identity: &Identity, policy: &str) -> Value {
     let holder = identity.pipeline.as_ref().map(|of| match &of.holder {
         HeldBy::User => json!({"session": user}),
         HeldBy::Pipeline => json!({"pipeline": of.name}),
         HeldBy::Group(group) => json!({"pipeline": of.name, "group": group}),
     });
     json!({
-        "user": user, "groups": groups, "countsAs": identity.kind.as_str(),
+        "user": user, "policy": policy, "groups": groups, "countsAs": identity.kind.as_str(),
         "pipeline": identity.pipeline.as_ref().map(|of| &of.name), "holder": holder, "why": why(user, identity),
         "entries": identity.entries.iter().map(setting_json).collect::<Vec<_>>(),
     })

@@ -44,7 +44,10 @@ impl Arguments {
     }
 
     async fn files(&self) -> anyhow::Result<PolicyFiles> {
-        Ok(self.in_force.files(&self.cluster.client().await?).await)
+        if self.in_force.is_directory() {
+            return Ok(self.in_force.without_cluster()?.files);
+        }
+        Ok(self.in_force.read(&self.cluster.client().await?).await?.files)
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::certificates::CertificateArguments;
 use super::reports::ReportArguments;
 use crate::cli::cluster::ClusterArguments;
+use crate::cli::duration::seconds;
 use crate::cli::telemetry::TelemetryArguments;
 use crate::engine::object::is_dns_label;
 use crate::engine::policy::DEFAULT_NAMESPACE;
@@ -40,10 +41,10 @@ pub(crate) struct Arguments {
     pub(super) page: bool,
     #[command(flatten)]
     pub(super) certificates: CertificateArguments,
-    /// Seconds to keep accepting connections after SIGTERM, while the cluster stops sending them [default: 5, or 0
+    /// How long to keep accepting connections after SIGTERM, while the cluster stops sending them [default: 5s, or 0s
     /// when standalone]
-    #[arg(long, value_name = "SECONDS", env = "INTERLOCK_DRAIN_DELAY")]
-    pub(super) drain_delay: Option<u64>,
+    #[arg(long, value_name = "DURATION", env = "INTERLOCK_DRAIN_DELAY", value_parser = seconds)]
+    pub(super) drain_delay: Option<Duration>,
     /// YAML file of ReleaseOverrides, read again when it changes; standalone only, a cluster stores its own
     #[arg(long, value_name = "FILE", env = "INTERLOCK_OVERRIDES")]
     pub(super) overrides: Option<PathBuf>,
@@ -69,8 +70,8 @@ impl Arguments {
 
     pub(super) fn limits(&self, is_standalone: bool) -> Limits {
         let mut limits = Limits::default();
-        if let Some(seconds) = self.drain_delay.or(is_standalone.then_some(0)) {
-            limits.drain_delay = Duration::from_secs(seconds);
+        if let Some(delay) = self.drain_delay.or(is_standalone.then_some(Duration::ZERO)) {
+            limits.drain_delay = delay;
         }
         if is_standalone {
             limits.farewell = Duration::ZERO;

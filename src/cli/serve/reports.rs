@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use jiff::SignedDuration;
 
+use crate::cli::duration::some_seconds;
 use crate::serve::report::openreports::{Flavour, ReportSettings};
 use crate::world::kubernetes::Reach;
 
@@ -14,14 +15,13 @@ pub(super) struct ReportArguments {
     /// API for reports about releases, if it is installed
     #[arg(long, value_enum, default_value_t = Api::Openreports, env = "INTERLOCK_REPORTS")]
     reports: Api,
-    /// Seconds for which a report keeps an event
-    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, env = "INTERLOCK_REPORT_RETENTION",
-          value_parser = clap::value_parser!(u32).range(1..))]
-    report_retention: u32,
-    /// Seconds between two rounds of writing reports
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, env = "INTERLOCK_REPORT_ROUND", hide = true,
-          value_parser = clap::value_parser!(u32).range(1..))]
-    report_round: u32,
+    /// How long a report keeps an event
+    #[arg(long, value_name = "DURATION", default_value = "24h", env = "INTERLOCK_REPORT_RETENTION", value_parser = some_seconds)]
+    report_retention: Duration,
+    /// Time between two rounds of writing reports
+    #[arg(long, value_name = "DURATION", default_value = "5s", env = "INTERLOCK_REPORT_ROUND", hide = true,
+          value_parser = some_seconds)]
+    report_round: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -44,8 +44,8 @@ impl ReportArguments {
         };
         Some(ReportSettings {
             flavour,
-            retention: SignedDuration::from_secs(self.report_retention.into()),
-            round: Duration::from_secs(self.report_round.into()),
+            retention: SignedDuration::try_from(self.report_retention).unwrap_or(SignedDuration::MAX),
+            round: self.report_round,
             namespace: namespace.to_owned(),
             reach: reach.clone(),
         })

@@ -13,6 +13,8 @@ use super::freeze::Freeze;
 pub struct Policies {
     pub(in crate::engine) cluster: Arc<Policy>,
     pub(in crate::engine) namespaces: BTreeMap<String, Arc<Policy>>,
+    /// Of the files.
+    pub(in crate::engine) digest: String,
 }
 
 impl Policies {
@@ -75,6 +77,12 @@ impl Policies {
         self.cluster.freezes.iter().map(|freeze| (freeze.home.as_deref(), freeze))
     }
 
+    /// Names the files that these policies were read from: the same texts have the same digest.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
     /// The namespaces with their own policy.
     pub fn namespaces(&self) -> impl Iterator<Item = &str> {
         self.namespaces.keys().map(String::as_str)
@@ -83,6 +91,6 @@ impl Policies {
 
 impl From<Policy> for Policies {
     fn from(policy: Policy) -> Self {
-        Self { cluster: Arc::new(policy), namespaces: BTreeMap::new() }
+        Self { cluster: Arc::new(policy), namespaces: BTreeMap::new(), digest: String::new() }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
+
 use super::problem::{Problem, SourceFile};
 use crate::engine::object::is_dns_label;
 use crate::engine::text::look_alike;
@@ -69,6 +71,17 @@ impl PolicyFiles {
         self.cluster.iter().chain(self.namespaces.iter().map(|(_, source)| source)).map(|source| source.path.as_path())
     }
 
+    /// A digest of the texts, in 12 hexadecimal digits. Directories do not count: a file may be mounted anywhere.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        let own = self.cluster.iter().map(|source| ("", source));
+        for (namespace, SourceFile { text, .. }) in own.chain(self.namespaces.iter().map(|(name, it)| (name.as_str(), it))) {
+            [namespace, text].into_iter().for_each(|part| digest.update(Sha256::digest(part)));
+        }
+        digest.finalize().iter().take(6).fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"))
+    }
+
     /// Adds the text of the cluster policy.
     pub(crate) fn set_cluster(&mut self, path: PathBuf, text: String) {
         self.cluster = Some(SourceFile { path, text });
@@ -102,5 +115,21 @@ mod tests {
         assert_eq!(files.wrong.len(), 2);
         let paths: Vec<_> = files.paths().map(|path| path.to_string_lossy().into_owned()).collect();
         assert_eq!(paths, ["cluster.yaml", "namespaces/shop.yaml"]);
+    }
+
+    #[test]
+    fn the_digest_is_that_of_the_texts_wherever_they_are() {
+        let digest = |namespaces: &[(&str, &str)]| {
+            let namespaces = namespaces.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+            PolicyFiles::mounted([("cluster.yaml".to_owned(), "a".to_owned())], namespaces).digest()
+        };
+        let mut read = PolicyFiles::default();
+        read.set_cluster("/etc/policies/cluster.yaml".into(), "a".to_owned());
+        assert_eq!(read.digest(), digest(&[]));
+        assert_eq!(read.digest().len(), 12);
+        let shop = digest(&[("shop.yaml", "b")]);
+        for other in [digest(&[]), digest(&[("shop.yaml", "c")]), digest(&[("shops.yaml", "b")])] {
+            assert_ne!(shop, other);
+        }
     }
 }

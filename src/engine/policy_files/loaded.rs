@@ -91,6 +91,7 @@ impl<'f> ParsedFiles<'f> {
         policies.iter_mut().for_each(Policies::share_bounds);
         policies.iter_mut().for_each(Policies::share_protected);
         policies.iter_mut().for_each(Policies::share_freezes);
+        policies.iter_mut().for_each(|policies| policies.digest = files.digest());
         // A file that cannot be read may be unchanged: a temporary failure must not loosen the policy of a namespace.
         let policies = policies.filter(|_| files.unread.is_empty());
         Self { cluster, namespaces, reading: LoadedPolicies { policies, problems, warnings } }

@@ -8,6 +8,8 @@ use crate::world::kubernetes::Reach;
 pub struct ScanOptions {
     /// The name of the cluster in the report.
     pub cluster: String,
+    /// Where the policies are from, for the report.
+    pub policy: String,
     /// The namespace to scan; `None` for all within reach.
     pub namespace: Option<String>,
     /// The namespaces that may be read, including those whose objects refer to the scanned one.

@@ -17,6 +17,8 @@ const MAX_FINDINGS: usize = 50_000;
 pub struct ScanReport {
     /// The address of the API server.
     pub cluster: String,
+    /// Where the policies are from.
+    pub policy: String,
     /// The start of the scan.
     pub time: Timestamp,
     /// `None` for all namespaces.

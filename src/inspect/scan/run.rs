@@ -63,6 +63,7 @@ pub async fn scan(
     }
     let mut report = ScanReport {
         cluster: options.cluster.clone(),
+        policy: options.policy.clone(),
         time: now,
         namespace: options.namespace.clone(),
         releases,

@@ -5,8 +5,10 @@
 //! Libraries that compare these times have that fault. Every write is of the version that was read, so of two replicas that take over at
 //! once, one fails.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -16,7 +18,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::LEASE;
+use super::{LEASE, POLICIES};
+use crate::engine::policy::Policies;
 use crate::serve::ownership::FIELD_MANAGER;
 
 /// The seconds after which another replica takes over from a silent leader.
@@ -36,13 +39,15 @@ const ATTEMPT: Duration = Duration::from_secs(5);
 pub(super) struct Election {
     leases: Api<Lease>,
     identity: String,
+    /// The Lease says which are in force, for commands that read the same files.
+    policies: Arc<ArcSwap<Policies>>,
     /// The version of the Lease, and when we saw it first.
     seen: Option<(Option<String>, Instant)>,
 }
 
 impl Election {
-    pub(super) fn new(client: Client, namespace: &str, identity: &str) -> Self {
-        Self { leases: Api::namespaced(client, namespace), identity: identity.to_owned(), seen: None }
+    pub(super) fn new(client: Client, namespace: &str, identity: &str, policies: Arc<ArcSwap<Policies>>) -> Self {
+        Self { leases: Api::namespaced(client, namespace), identity: identity.to_owned(), policies, seen: None }
     }
 
     /// Says whether this replica leads, until nobody listens any more. Then it releases the Lease.
@@ -113,7 +118,8 @@ impl Election {
 
     /// Changes the Lease if it still has this version.
     async fn write(&self, version: Option<String>, spec: Value) -> Result<bool, Error> {
-        let patch = json!({"metadata": {"resourceVersion": version}, "spec": spec});
+        let annotations = json!({POLICIES: self.policies.load().digest()});
+        let patch = json!({"metadata": {"resourceVersion": version, "annotations": annotations}, "spec": spec});
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         won(self.leases.patch(LEASE, &params, &Patch::Merge(patch)).await)
     }
@@ -156,6 +162,8 @@ mod tests {
     use std::sync::{Arc, Mutex, PoisonError};
 
     use http::Method;
+
+    use crate::engine::policy_files::PolicyFiles;
 
     use super::*;
     use crate::world::kubernetes::fake;
@@ -220,6 +228,7 @@ mod tests {
                     for (key, value) in body["spec"].as_object().unwrap() {
                         lease["spec"][key] = value.clone();
                     }
+                    lease["metadata"]["annotations"] = body["metadata"]["annotations"].clone();
                     self.put(lease);
                     self.touch();
                     (200, self.lease().unwrap())
@@ -231,7 +240,8 @@ mod tests {
         fn election(&self, identity: &str) -> Election {
             let server = self.clone();
             let client = fake::client(move |head, body| server.answer(&head.method, body));
-            Election::new(client, "interlock-system", identity)
+            let policies = Policies::of_files(&PolicyFiles::shipped()).unwrap();
+            Election::new(client, "interlock-system", identity, Arc::new(ArcSwap::from_pointee(policies)))
         }
 
         fn stand(&self, identity: &str) -> watch::Receiver<bool> {
@@ -256,6 +266,8 @@ mod tests {
         let mut second = server.stand("second");
         sleep(Duration::from_secs(60)).await;
         assert!(*first.borrow() && !*second.borrow());
+        let in_force = PolicyFiles::shipped().digest();
+        assert_eq!(server.lease().unwrap()["metadata"]["annotations"], json!({POLICIES: in_force}));
         drop(first);
         assert!(until(&mut second, true).await <= RETRY);
         assert_eq!(server.holder(), "second");

@@ -100,6 +100,7 @@ mod tests {
         let stuck = std::iter::repeat_n(FindingKind::StuckOperation, stuck);
         ScanReport {
             cluster: String::new(),
+            policy: String::new(),
             time: Timestamp::UNIX_EPOCH,
             namespace: None,
             releases: 1,

@@ -7,7 +7,7 @@ use kube::{Client, Error};
 use crate::engine::policy_files::PolicyFiles;
 
 /// The ConfigMap with the policy of the cluster, and the optional one with policies of namespaces.
-const CLUSTER_POLICY: &str = "interlock-policies";
+pub(crate) const CLUSTER_POLICY: &str = "interlock-policies";
 const NAMESPACE_POLICIES: &str = "interlock-namespace-policies";
 
 /// Reads the policies of the installation in a namespace; `None` if it has none of its own.

@@ -19,6 +19,7 @@ fn finding(check: FindingKind, namespace: &str, name: &str, message: &str) -> Fi
 fn report(findings: Vec<Finding>) -> ScanReport {
     let mut report = ScanReport {
         cluster: "https://10.0.0.1".to_owned(),
+        policy: "ConfigMap interlock-system/interlock-policies".to_owned(),
         time: "2026-11-21T10:00:00Z".parse().unwrap(),
         namespace: None,
         releases: 2,
