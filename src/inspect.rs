@@ -2,8 +2,10 @@
 
 pub(crate) mod arrival;
 pub(crate) mod changes;
+pub mod diagnosis;
 pub(crate) mod doctor;
 pub(crate) mod html;
+pub(crate) mod overrides;
 pub(crate) mod runbook;
 pub mod scan;
 pub(crate) mod status;

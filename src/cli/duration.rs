@@ -52,7 +52,8 @@ mod tests {
         for (text, wanted) in [("90s", Ok(90)), ("1h30m", Ok(5_400)), ("0", Ok(0)), ("8784h", Ok(8_784 * 3_600))] {
             assert_eq!(duration(text).map(|it| it.as_secs()), wanted, "{text}");
         }
-        for (text, why) in [("", "90s"), ("5", "90s"), ("soon", "90s"), ("-5m", "90s"), ("8785h", "longer than a year")] {
+        for (text, why) in [("", "90s"), ("5", "90s"), ("soon", "90s"), ("-5m", "90s"), ("8785h", "longer than a year")]
+        {
             assert!(duration(text).unwrap_err().contains(why), "{text}");
         }
         assert!(some_time("0s").unwrap_err().contains("30m") && some_time("5m").is_ok());

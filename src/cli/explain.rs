@@ -89,7 +89,8 @@ fn namespace_explained(name: &str, arguments: &Arguments) -> anyhow::Result<Resu
     let meant = nearest_to(name, rules::all().map(RuleId::as_str).collect::<Vec<_>>().into_iter());
     let is_known = in_force.has_file || exists.unwrap_or(meant.is_none());
     if !is_known {
-        let meant = meant.map_or("`interlock explain` lists the rules".to_owned(), |meant| format!("did you mean {meant}?"));
+        let meant =
+            meant.map_or("`interlock explain` lists the rules".to_owned(), |meant| format!("did you mean {meant}?"));
         return Ok(Err(format!("interlock: {name} is no rule and no namespace; {meant}")));
     }
     let at = arguments.at.unwrap_or_else(Timestamp::now);
@@ -108,7 +109,9 @@ impl Arguments {
         let client = match self.cluster.client().await {
             Ok(client) => client,
             Err(why) => {
-                output::complain(&format!("interlock: using the shipped policy: {why:#}. Set --policies to another directory"));
+                output::complain(&format!(
+                    "interlock: using the shipped policy: {why:#}. Set --policies to another directory"
+                ));
                 return Ok((self.policies.without_cluster()?, None));
             }
         };

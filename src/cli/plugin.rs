@@ -161,7 +161,9 @@ mod tests {
             let flags = flags(command);
             assert!(flags.contains(&"--kube-context".to_owned()), "{command:?} {flags:?}");
             assert!(!flags.contains(&"--context".to_owned()), "{command:?} {flags:?}");
-            assert!(command == ["status"] || !flags.contains(&"--namespace".to_owned()), "{command:?} {flags:?}");
+            // helm's namespace is that of releases.
+            let names_releases = ["status", "unstick", "wait", "override"].contains(&command[0]);
+            assert_eq!(flags.contains(&"--namespace".to_owned()), names_releases, "{command:?} {flags:?}");
         }
         assert!(flags(&["doctor"]).contains(&"--interlock-namespace".to_owned()));
     }

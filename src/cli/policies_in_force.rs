@@ -142,7 +142,8 @@ mod tests {
     fn the_notice_has_one_line_and_another_installation_can_be_named() {
         let shipped = || ("cluster.yaml".to_owned(), include_str!("../../policies/cluster.yaml").to_owned());
         let used = |files| there(files).and_then(|files| of_cluster(files, "guard")).map(|found| found.origin);
-        let mounted = |cluster, namespaces: &[(String, String)]| Some(PolicyFiles::mounted([cluster], namespaces.to_vec()));
+        let mounted =
+            |cluster, namespaces: &[(String, String)]| Some(PolicyFiles::mounted([cluster], namespaces.to_vec()));
         assert_eq!(used(mounted(shipped(), &[])).as_deref(), Ok("ConfigMap guard/interlock-policies"));
         assert!(used(None).unwrap_err().contains("no ConfigMap interlock-policies"));
         let wrong = |key: &str| (key.to_owned(), "kind: Nonsense\n".to_owned());

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use crate::engine::policy::Policies;
-use crate::engine::policy_files::PolicyFiles;
 
 /// The policies to apply.
 #[derive(Debug, clap::Args)]
@@ -16,9 +15,5 @@ pub(super) struct PolicyDir {
 impl PolicyDir {
     pub(super) fn load(&self) -> anyhow::Result<Policies> {
         Ok(Policies::load_or_shipped(self.policies.as_deref())?)
-    }
-
-    pub(super) fn files(&self) -> PolicyFiles {
-        self.policies.as_deref().map_or_else(PolicyFiles::shipped, PolicyFiles::read)
     }
 }

@@ -70,8 +70,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let Command::Remove(remove) = &arguments.command;
     block_on(async {
         let client = remove.cluster.client().await?;
-        let removal =
-            Removal { client, deadline: Instant::now() + remove.timeout, dry_run: remove.dry_run };
+        let removal = Removal { client, deadline: Instant::now() + remove.timeout, dry_run: remove.dry_run };
         removal.remove_registration().await?;
         if remove.purge {
             removal.stop_replicas(&remove.namespace).await?;

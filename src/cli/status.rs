@@ -1,4 +1,4 @@
-//! `interlock status`: the status of releases, and the next safe step for each.
+//! `interlock status`: the status of releases, and the next step for each.
 
 mod lines;
 
@@ -15,17 +15,18 @@ use super::policies_in_force::PoliciesInForce;
 use super::release_argument;
 use super::table::printable;
 use crate::engine::release::ReleaseRef;
+use crate::inspect::diagnosis::Stuck;
 use crate::inspect::scan::Gap;
 use crate::inspect::status::{
-    ReleaseDescription, ReleaseSummary, StatusError, StatusOptions, Stuck, Survey, describe, follow, row, survey,
+    ReleaseDescription, ReleaseSummary, StatusError, StatusOptions, Survey, describe, follow, row, survey,
 };
 use crate::inspect::view::{ReadError, View};
 use crate::world::kubernetes::clock::ServerClock;
 use lines::ReleaseTable;
 
-/// Show the status of releases: who holds them, whether they are stuck, and the next safe step
+/// Show the status of releases: who holds them, whether they are stuck, and the next step
 ///
-/// Prints one line per release. For one release, prints its history, the runbook's checks, overrides and HelmReleases.
+/// Prints one line per release with records or objects in the namespace. For one release, prints its history, the runbook's checks, overrides and HelmReleases.
 /// Requires the rights to list Secrets and ConfigMaps in the namespace, and to get those whose chart is not stamped; to
 /// list HelmReleases; and for one release to read its workloads and the Jobs of its hooks. Missing rights are reported.
 /// Exits with 1 if a release is stuck, and with 2 if the status cannot be determined.
@@ -70,7 +71,9 @@ enum Format {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     match tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(report(arguments)) {
         // The reader has closed the output, for example `head`.
-        Err(error) if matches!(error.downcast_ref::<StatusError>(), Some(StatusError::Unread)) => Ok(ExitStatus::Success),
+        Err(error) if matches!(error.downcast_ref::<StatusError>(), Some(StatusError::Unread)) => {
+            Ok(ExitStatus::Success)
+        }
         report => report,
     }
 }
@@ -83,7 +86,7 @@ async fn report(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let (options, only) = arguments.which(&config.default_namespace)?;
     let client = cluster::client(config)?;
     let clock = ServerClock::read(&client).await?;
-    let policies = arguments.policies.read(&client).await?;
+    let policies = arguments.policies.read(&client).await?.policies;
     let mut view = View::open(&client, &policies).await;
     if let Some(release) = only.as_ref().filter(|_| !arguments.watch) {
         return describe_one(&view, release, arguments.output, clock.now()).await;
@@ -113,7 +116,8 @@ impl Arguments {
     /// The selected releases, and the release if there is one argument.
     fn which(&self, default_namespace: &str) -> anyhow::Result<(StatusOptions, Option<ReleaseRef>)> {
         let own = self.namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
-        let release = self.release.as_deref().map(|named| release_argument::named(named, self.namespace.as_deref(), &own));
+        let release =
+            self.release.as_deref().map(|named| release_argument::named(named, self.namespace.as_deref(), &own));
         let release = release.transpose().map_err(anyhow::Error::msg)?;
         let namespace = release.as_ref().map_or(own, |release| release.namespace.clone());
         let namespace = (!self.all_namespaces).then_some(namespace);
@@ -139,7 +143,8 @@ async fn describe_one(
     let described = describe(view, release, now).await?;
     if described.is_empty() {
         anyhow::bail!(
-            "there is no release {release}: namespace {} has no record of it in a Secret or ConfigMap",
+            "there is no release {release}: namespace {0} has no record of it in a Secret or ConfigMap, and no release of this name \
+             with records elsewhere has objects in {0}",
             release.namespace
         );
     }

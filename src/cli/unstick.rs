@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 
 use anyhow::Context;
 use clap::ValueEnum;
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::cluster::{self, ClusterArguments, server_time};
@@ -14,19 +15,19 @@ use super::release_argument::ReleaseArgument;
 use super::runbook_checks::checks;
 use super::runtime::block_on;
 use super::table::{colours, printable};
-use crate::engine::release::{History, ReleaseRef, Status, Storage};
-use crate::engine::rules::wording::OwnerWords;
+use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::rules::{RunbookCheck, RunbookResult};
+use crate::inspect::diagnosis::{Checks, ReleaseRecords, Stuck, after_unstick};
 use crate::inspect::runbook::PendingRecord;
-use crate::inspect::status::{self, ReleaseSummary, helm_command, roll_forward};
+use crate::inspect::status::{self, ReleaseSummary};
 use crate::inspect::unstick::{RecordCopy, UnstickError};
 use crate::inspect::view::View;
 
 /// Delete the pending record of a dead operation, after the checks of the runbook
 ///
 /// Evaluates every check of the rule pending-recovery, and looks for hook Jobs that are still running. Refuses if a
-/// check fails. Copies the pending record to a Secret in the same namespace, deletes the record if it has not changed
-/// since the checks, and prints how to roll forward. The webhook, if installed, also judges the deletion. Requires the
+/// check of the workloads fails, unless the operation is your own or a ReleaseOverride opens the rule to you. Copies the pending record to a Secret in the same
+/// namespace, and deletes the record if it has not changed since the checks. In any case, prints the next step. The webhook, if installed, also judges the deletion. Requires the
 /// rights to get, list and delete the records' Secrets or ConfigMaps, to create Secrets, and to get the workloads of
 /// the release and the Jobs of its hooks. Exits with 1 if it refuses, and with 2 if a check cannot be run.
 #[derive(Debug, clap::Args)]
@@ -132,21 +133,31 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
     }
     let found = view.releases(release).await?;
     let (storage, history) = choose_storage(arguments, release, &found)?;
-    let row = status::row(&view, release, storage, history, now).await;
-    let row = row.with_context(|| format!("there is no release {release}"))?;
+    let pending = PendingRecord::read(&view.world, release, storage, history).await.map_err(anyhow::Error::msg)?;
+    let found = match &pending {
+        Some(pending) => {
+            let policy = view.policies.of(&release.namespace);
+            Checks::Given(pending.checks(&view.world, policy, now).await.map_err(anyhow::Error::msg)?)
+        }
+        None => Checks::IfStuck,
+    };
+    let examined = status::examined(&view, release, storage, history, (found, now)).await;
+    let (row, (checked, _)) = examined.with_context(|| format!("there is no release {release}"))?;
     let mut report = UnstickReport::of(&row);
-    let Some(pending) = PendingRecord::read(&view, release, storage, history).await.map_err(anyhow::Error::msg)? else {
+    let Some(pending) = pending else {
         return Ok(report.without_pending_operation(&row));
     };
-    report.checks = pending.checks(&view, now).await.map_err(anyhow::Error::msg)?;
+    report.checks = checked;
     if arguments.output == Output::Table {
         let ReleaseSummary { revision, status, .. } = row;
         let checks = checks(&report.checks, colours());
         output::print(&format!("{release}: {status}, revision {revision}\n{checks}"))?;
     }
-    if report.checks.iter().any(|check| !check.passed()) {
+    // The holder of the operation may delete its record whatever the checks say, and so may anybody under an override.
+    let is_next = row.next.as_deref().is_some_and(|next| next.starts_with("interlock unstick"));
+    if !is_next && report.checks.iter().any(|check| !check.passed()) {
         report.why = Some(failures(&report.checks));
-        report.next = row.next.filter(|next| !next.starts_with("interlock unstick"));
+        report.next = row.next;
         return Ok(report);
     }
     if !arguments.dry_run {
@@ -160,11 +171,26 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
         Ok(copies) => {
             report.outcome = if arguments.dry_run { UnstickResult::WouldUnstick } else { UnstickResult::Unstuck };
             report.copies = copies;
-            report.next = Some(roll_forward(&row));
+            report.next = next_after(&view, (release, storage), history, &row, now).await;
         }
         Err(error) => report.why = Some(reason_of(error)?),
     }
     Ok(report)
+}
+
+/// The next step once the record is deleted.
+async fn next_after(
+    view: &View<'_>,
+    (release, storage): (&ReleaseRef, Storage),
+    history: &History,
+    row: &ReleaseSummary,
+    now: Timestamp,
+) -> Option<String> {
+    let history = &after_unstick(history, row.chart.as_deref());
+    let missing = &view.missing(release, storage, history).await;
+    let records = ReleaseRecords { release, storage, history, missing };
+    let examined = view.examiner(now).examine(records, Checks::IfStuck).await?;
+    examined.diagnosis.next.map(|next| next.to_string())
 }
 
 async fn restore(arguments: &Arguments, release: &ReleaseRef, view: &View<'_>) -> anyhow::Result<UnstickReport> {
@@ -276,18 +302,14 @@ impl UnstickReport {
         }
     }
 
-    /// No operation is pending. An interrupted uninstall has its own fix; any other status is no finding.
+    /// No operation is pending. What is stuck in another way has its own next step; anything else is no finding.
     fn without_pending_operation(mut self, row: &ReleaseSummary) -> Self {
         self.next = row.next.clone();
-        if row.status == Status::Uninstalling.as_str() {
-            let words = OwnerWords { storage: row.storage.into(), namespace: &row.namespace, release: &row.release };
-            self.why = Some(if words.is_olm() {
-                let delete = words.delete_command(&row.record);
-                format!("the record is marked as {}, which OLM never does. To let OLM go on: {delete}", row.status)
-            } else {
-                let uninstall = helm_command(row, &format!("uninstall {}", row.release));
-                format!("the release is being uninstalled. Run {uninstall} again, which continues where it stopped")
-            });
+        if row.is_in_flight() {
+            self.why = Some("the release is being uninstalled".to_owned());
+        } else if row.stuck == Stuck::Yes {
+            let wrong = row.problems.iter().map(|problem| problem.message.trim_end_matches('.'));
+            self.why = Some(wrong.collect::<Vec<_>>().join("; "));
         } else {
             self.outcome = UnstickResult::NothingToDo;
         }
@@ -305,9 +327,8 @@ impl UnstickReport {
             }
             UnstickResult::Unstuck => format!(
                 "Deleted the record {record}. A copy is kept in Secret {}. To restore it: interlock unstick \
-                 {namespace}/{release} --restore\nRoll forward: {}\n",
+                 {namespace}/{release} --restore\n{next}",
                 copies.join(", "),
-                printable(self.next.as_deref().unwrap_or_default()),
             ),
             UnstickResult::WouldUnstick => {
                 format!("All checks passed. Without --dry-run the record {record} would be deleted.\n")

@@ -44,7 +44,7 @@ const RETRY: Duration = Duration::from_secs(2);
 /// Wait until a release is free, deployed, at a version, or open: a step for pipelines
 ///
 /// Watches the records of the release, and judges it like `interlock status`. If an operation is stuck, the command does not wait for
-/// it, and prints the next safe step. A failed release of Helm does not become deployed by waiting; Flux, Sveltos and OLM try again.
+/// it, and prints the next step. A failed release of Helm does not become deployed by waiting; Flux, Sveltos and OLM try again.
 /// Requires the rights to list and watch Secrets and ConfigMaps in the namespace, to get those whose chart is not stamped, and to list
 /// HelmReleases if Flux is installed; for --until open also to get the ConfigMaps of the policy.
 /// Exits with 0 if the condition holds, with 1 if the release is stuck or has failed, with 2 if this cannot be determined, with 3
@@ -176,7 +176,7 @@ impl<'a> Lookout<'a> {
             let policy = policies.of(&release.namespace);
             // The webhook judges by the API server's clock, and this machine's may be some seconds fast. A Date is never early.
             let date = server_time(self.client).await?;
-            look.freeze = starter.frozen(&self.view, policy, release, records, date).await;
+            look.freeze = starter.frozen(&self.view.world, policy, release, records, date).await;
         }
         Ok(look)
     }

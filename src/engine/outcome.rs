@@ -306,7 +306,10 @@ mod tests {
              \"...\""
         );
         // Several commands are one line for a shell.
-        let two = vec![about(ReleaseRef::new("shop", "api"), RuleId::known("record-deletion")), about(web(), RuleId::known("freeze"))];
+        let two = vec![
+            about(ReleaseRef::new("shop", "api"), RuleId::known("record-deletion")),
+            about(web(), RuleId::known("freeze")),
+        ];
         let text = apply(&shipped, &scope(false), two).message;
         assert!(text.contains("--reason \"...\" && interlock override shop/web --rule freeze"), "{text}");
         let extension = vec![about(ReleaseRef::new("", "argocd"), RuleId::known("record-deletion"))];

@@ -4,7 +4,7 @@ mod check;
 mod declarations;
 pub(crate) mod flux_release;
 pub(crate) mod home;
-mod objects;
+pub(crate) mod objects;
 mod protected_release;
 pub(crate) mod records;
 mod undecided;

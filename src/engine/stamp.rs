@@ -100,7 +100,7 @@ fn interrupted_note(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String
         let same_status = before.status() == write.after.status();
         let kept = before.stamps();
         let removed = if same_status {
-            is_note_removed(facts, &kept, &write.after.stamps())
+            is_note_removed(facts, write, &kept)
         } else {
             write.after.status() == Some(Status::Deployed)
         };
@@ -127,13 +127,14 @@ fn missing_hooks(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
 }
 
 /// Whether a person removes the note and no other stamp: the interrupted operation is not to be finished. Helm clients
-/// drop all annotations of a record at once and do not mean to remove the note.
-fn is_note_removed(facts: &Facts<'_>, before: &Stamps, after: &Stamps) -> bool {
+/// drop all annotations of a record at once, with another body, and do not mean to remove the note.
+fn is_note_removed(facts: &Facts<'_>, write: &RecordWrite<'_>, before: &Stamps) -> bool {
     let others = |stamps: &Stamps| stamps.iter().filter(|(key, _)| *key != INTERRUPTED).count();
+    let after = write.after.stamps();
     facts.actor.kind == ActorKind::Person
         && after.get(INTERRUPTED).is_none()
-        && others(before) > 0
-        && others(after) == others(before)
+        && others(&after) == others(before)
+        && (others(before) > 0 || write.same_payload)
 }
 
 /// Whether somebody other than the holder fails a pending record. Flux does so under the account of the operation, and

@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use super::view::View;
 use crate::budget::{Flow, Holdings};
 use crate::engine::effort::Effort;
-use crate::engine::evidence::Evidence;
+use crate::engine::evidence::{Answer, Evidence, Knowledge, Query};
 use crate::engine::facts::{Facts, RequestObjects};
+use crate::engine::object::ObjectKey;
+use crate::engine::policy::Policy;
 use crate::engine::release::{Entry, History, ReleaseRef, Storage};
 use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::engine::rules::{RunbookCheck, inspect};
@@ -28,7 +29,7 @@ impl PendingRecord {
     /// # Errors
     /// When the API server does not answer.
     pub(crate) async fn read(
-        view: &View<'_>,
+        world: &dyn World,
         release: &ReleaseRef,
         storage: Storage,
         history: &History,
@@ -36,8 +37,10 @@ impl PendingRecord {
         let Some(entry) = history.newest().filter(|newest| newest.status.is_pending()) else {
             return Ok(None);
         };
-        let Some(text) = view.world.cluster.text(storage, &release.namespace, &entry.name).await? else {
-            return Ok(None);
+        let text = match world.answer(&Query::Object(record_key(release, storage, &entry.name))).await {
+            Answer::Known(Knowledge::Object(text)) => text,
+            Answer::Unavailable(why) => return Err(why),
+            Answer::Known(_) | Answer::Absent => return Ok(None),
         };
         let object =
             RawValue::from_string(text).map_err(|error| format!("{} cannot be parsed: {error}", entry.name))?;
@@ -48,7 +51,12 @@ impl PendingRecord {
     ///
     /// # Errors
     /// When the record cannot be parsed. A check that cannot be evaluated says so.
-    pub(crate) async fn checks(&self, view: &View<'_>, now: Timestamp) -> Result<Vec<RunbookCheck>, String> {
+    pub(crate) async fn checks(
+        &self,
+        world: &dyn World,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Result<Vec<RunbookCheck>, String> {
         let kind = self.storage.kind();
         let request = Request {
             uid: "".into(),
@@ -68,14 +76,13 @@ impl PendingRecord {
         let (effort, holdings) = (Effort::of_review(), Holdings::default());
         let bodies = objects.payloads(request.operation).inflate(&effort);
         let facts = Facts::of(&request, &objects, &bodies, &effort);
-        let policy = view.policies.of(&self.release.namespace);
         let mut evidence = Evidence::default();
         loop {
             match inspect(&facts, policy, &evidence, now) {
                 Ok(checks) => return Ok(checks),
                 Err(query) => {
                     let payer = Payer { flow: Flow::own(), effort: &effort, holdings: &holdings };
-                    let answer = view.world.answer_for(&query, payer).await;
+                    let answer = world.answer_for(&query, payer).await;
                     evidence.add(query, answer);
                 }
             }
@@ -87,6 +94,10 @@ impl PendingRecord {
     pub(crate) fn record(&self) -> &str {
         &self.entry.name
     }
+}
+
+fn record_key(release: &ReleaseRef, storage: Storage, record: &str) -> ObjectKey {
+    ObjectKey::new("", storage.kind(), &release.namespace, record)
 }
 
 /// The resource of a kind that stores records.

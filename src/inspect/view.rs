@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use kube::Client;
 
+use super::diagnosis::{Examiner, MissingParts};
 use super::scan::{DECODE_BYTES, Gap, gather};
+use super::wait::Starter;
 use crate::budget::Budget;
 use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::policy::Policies;
@@ -27,13 +30,16 @@ pub(crate) struct View<'p> {
     pub(crate) client: Client,
     pub(crate) world: Listed,
     pub(crate) policies: &'p Policies,
+    /// The user of the kubeconfig; `None` if the API server does not say.
+    pub(crate) reader: Option<Starter>,
 }
 
 impl<'p> View<'p> {
     /// Reads the HelmReleases. Everything else is read on demand.
     pub(crate) async fn open(client: &Client, policies: &'p Policies) -> Self {
         let cluster = Cluster::new(client.clone(), Arc::new(Budget::new(DECODE_BYTES)));
-        let mut view = Self { client: client.clone(), world: Listed { cluster, drivers: Ok(Vec::new()) }, policies };
+        let (world, reader) = (Listed { cluster, drivers: Ok(Vec::new()) }, Starter::of(client).await.ok());
+        let mut view = Self { client: client.clone(), world, policies, reader };
         view.refresh().await;
         view
     }
@@ -48,6 +54,21 @@ impl<'p> View<'p> {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
             Err(error) => Err(reason(&error)),
         };
+    }
+
+    /// As whom and from what releases are examined.
+    pub(crate) fn examiner(&self, now: Timestamp) -> Examiner<'_> {
+        let drivers = self.world.drivers.as_deref().ok();
+        Examiner { world: &self.world, policies: self.policies, drivers, reader: self.reader.as_ref(), now }
+    }
+
+    /// The parts that are missing of the records of a release. A record whose parts cannot be read lacks none.
+    pub(crate) async fn missing(&self, release: &ReleaseRef, storage: Storage, history: &History) -> MissingParts {
+        if storage != Storage::OlmIndex {
+            return MissingParts::new();
+        }
+        let names = history.iter().map(|entry| entry.name.as_str());
+        self.world.cluster.missing_parts(&release.namespace, names).await.unwrap_or_default()
     }
 
     /// The gap, if the HelmReleases cannot be read.

@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 pub(crate) use freeze::{FreezeInForce, Records, Starter};
 pub(crate) use goal::Goal;
 
-use super::status::{ReleaseOwner, ReleaseSummary, Stuck};
+use super::diagnosis::{ReleaseOwner, Stuck};
+use super::status::ReleaseSummary;
 use crate::engine::release::Status;
 
 /// How long a failure that happened during the wait may be followed by its rollback: `helm upgrade --rollback-on-failure` writes
@@ -32,7 +33,7 @@ pub(crate) struct Look {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Reached,
-    /// An operation is in flight, and stuck.
+    /// An operation is in flight, and stuck; or OLM cannot read a record.
     Stuck,
     /// No operation is in flight, the newest revision is not deployed, and nothing tries again by itself.
     Failed,
@@ -68,7 +69,7 @@ impl<'g> Wait<'g> {
             Verdict::Stuck
         } else if look.freeze.as_ref().is_some_and(is_frozen_too_long) {
             Verdict::Frozen
-        } else if look.rows.iter().any(ReleaseSummary::is_in_flight) {
+        } else if look.rows.iter().any(|row| row.is_in_flight() || row.is_being_written()) {
             Verdict::GoOn(look.rows.iter().filter_map(|row| row.stuck_from).filter(|from| *from > look.now).min())
         } else if let Some(settles) = self.settles.filter(|settles| look.now < *settles) {
             Verdict::GoOn(Some(settles))
@@ -120,7 +121,6 @@ impl Look {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::storage_kind::StorageKind;
 
     const NOW: &str = "2026-11-21T10:00:00Z";
 
@@ -134,21 +134,12 @@ mod tests {
 
     fn row(revision: u64, status: &'static str) -> ReleaseSummary {
         ReleaseSummary {
-            namespace: "shop".to_owned(),
-            release: "web".to_owned(),
-            storage: StorageKind::Secret,
             record: format!("sh.helm.release.v1.web.v{revision}"),
             revision,
-            status,
             since: Some(after(-60)),
             holder: Some("alice".to_owned()),
-            manager: None,
             chart: Some(format!("demo-1.{revision}.0")),
-            owner: ReleaseOwner::Helm,
-            stuck: Stuck::No,
-            stuck_from: None,
-            interrupted: None,
-            next: None,
+            ..ReleaseSummary::of_web(status)
         }
     }
 
@@ -188,6 +179,9 @@ mod tests {
             (vec![pending(Stuck::No, 30)], [GoOn(Some(after(30))); 4]),
             (vec![pending(Stuck::Unknown, -30)], [wait; 4]),
             (vec![pending(Stuck::Yes, -30)], [IsStuck; 4]),
+            // OLM is writing the parts of the record, and never did.
+            (vec![ReleaseSummary { stuck_from: Some(after(30)), ..row(2, "deployed") }], [GoOn(Some(after(30))); 4]),
+            (vec![ReleaseSummary { stuck: Stuck::Yes, ..row(2, "deployed") }], [IsStuck; 4]),
             // In another storage.
             (vec![row(2, "deployed"), pending(Stuck::No, 30)], [GoOn(Some(after(30))); 4]),
             (vec![row(2, "deployed"), pending(Stuck::Yes, -30)], [IsStuck; 4]),

@@ -2,6 +2,7 @@
 
 mod audit_log;
 mod changes;
+mod next_step;
 mod page;
 mod plugins;
 mod reports;

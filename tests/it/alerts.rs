@@ -84,6 +84,7 @@ static TOLD: LazyLock<String> = LazyLock::new(|| {
 fn scan() -> ScanReport {
     ScanReport {
         cluster: String::new(),
+        policy: String::new(),
         time: Timestamp::UNIX_EPOCH,
         namespace: None,
         releases: 0,

@@ -117,7 +117,7 @@ fn commands_without_a_cluster_never_succeed_with_nothing_done() {
 fn a_wait_says_what_its_exit_codes_mean_and_needs_a_cluster_and_a_condition() {
     let help = text(&interlock(&["wait", "--help"])).split_whitespace().collect::<Vec<_>>().join(" ");
     for wanted in [
-        "wait [OPTIONS] <NAMESPACE/RELEASE>",
+        "wait [OPTIONS] <RELEASE>",
         "--until <free|deployed|VERSION|open>",
         "with 3 after the timeout, and with 4 if a freeze lasts longer",
         "[default: free]",

@@ -402,7 +402,9 @@ fn freezes_are_told_for_any_time() {
     ] {
         assert!(saturday.lines().any(|told| told == line), "{line}: {saturday}");
     }
-    assert!(at("2027-02-01T10:00[Europe/Berlin]", &[]).contains("freeze year-end: over\n"));
+    let over = interlock(&["policy", "check", PRODUCTION, "--at", "2027-02-01T10:00[Europe/Berlin]"]);
+    assert!(transcript(&over).contains("freeze year-end: over\n"), "{}", transcript(&over));
+    assert!(transcript(&over).contains("warning: the freeze is over"), "{}", transcript(&over));
     let told = interlock(&["policy", "check", PRODUCTION, "--at", "2026-11-28", "-o", "json"]);
     let told: Value = serde_json::from_slice(&told.stdout).unwrap();
     let weekend = told["freezes"].as_array().unwrap().iter().find(|freeze| freeze["freeze"] == "weekend-days").unwrap();

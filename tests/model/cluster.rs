@@ -127,6 +127,8 @@ pub(crate) struct Record {
     pub(crate) interrupted: Option<(Chart, Revision)>,
     /// Whether its client left it deployed below a newer one. No rule knows it; properties do.
     pub(crate) left: bool,
+    /// Whether OLM died while it wrote the parts of the record. Only the diagnosis asks for it: no client of the model leaves it so.
+    pub(crate) broken: bool,
 }
 
 impl Record {
@@ -151,6 +153,15 @@ pub(crate) struct Object {
     pub(crate) chart: Chart,
     /// Somebody has edited a declared field since.
     pub(crate) edited: bool,
+    /// Its pods are not available. Only the diagnosis asks for it.
+    pub(crate) unhealthy: bool,
+}
+
+impl Object {
+    /// As a chart has it.
+    pub(crate) fn of(chart: Chart) -> Self {
+        Self { chart, edited: false, unhealthy: false }
+    }
 }
 
 /// An object beside the records and the one object of the release.
@@ -160,6 +171,8 @@ pub(crate) enum Other {
     Lease,
     /// A HelmRelease of the release, with a status that says that Flux has installed it.
     HelmRelease,
+    /// A ReleaseOverride for the release that keeps its records there, over `pending-recovery`.
+    Override(Driver),
     /// In the namespace of a stranger: a record of the same name for the namespace of the release.
     StrangersRecord(StrangersRecord),
     /// A HelmRelease there, which names the release and its namespaces.
@@ -181,7 +194,7 @@ pub(crate) enum StrangersRecord {
 
 impl Other {
     pub(crate) fn is_strangers(self) -> bool {
-        !matches!(self, Self::Lease | Self::HelmRelease)
+        !matches!(self, Self::Lease | Self::HelmRelease | Self::Override(_))
     }
 }
 

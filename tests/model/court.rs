@@ -9,9 +9,10 @@ use release_interlock::budget::Budget;
 use release_interlock::engine::json::RawObject;
 use release_interlock::engine::object::ObjectKey;
 use release_interlock::engine::policy::Policies;
-use release_interlock::engine::release::Status;
 use release_interlock::engine::release::record::INFLATE_LIMIT;
+use release_interlock::engine::release::{ReleaseRef, Status};
 use release_interlock::engine::review::{Request, Review};
+use release_interlock::inspect::diagnosis::{self, Diagnosis};
 use release_interlock::judge::Judge;
 use release_interlock::world::memory::Memory;
 use serde_json::value::RawValue;
@@ -50,6 +51,7 @@ pub(crate) struct Court {
     /// What is in the memory now.
     placed: BTreeMap<ObjectKey, Arc<str>>,
     texts: HashMap<Record, Arc<str>>,
+    policies: Policies,
     /// The number of reviews judged.
     pub(crate) judged: usize,
 }
@@ -66,9 +68,9 @@ pub(crate) struct Sent {
 impl Court {
     pub(crate) fn new(policies: Policies) -> Self {
         let memory = Arc::new(Memory::new(64 << 20));
-        let judge = Judge::new(policies, Arc::clone(&memory) as _, Arc::new(Budget::new(2 * INFLATE_LIMIT)));
+        let judge = Judge::new(policies.clone(), Arc::clone(&memory) as _, Arc::new(Budget::new(2 * INFLATE_LIMIT)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        Self { judge, memory, runtime, placed: BTreeMap::new(), texts: HashMap::new(), judged: 0 }
+        Self { judge, memory, runtime, placed: BTreeMap::new(), texts: HashMap::new(), policies, judged: 0 }
     }
 
     /// Judges a write of a user.
@@ -100,6 +102,26 @@ impl Court {
         let after = self.read_back(cluster, user, write);
         self.changed(&sent.key);
         Ruling::Admitted(after)
+    }
+
+    /// What is wrong with the release that keeps its records there, and the next step for a user; `None` without records.
+    pub(crate) fn diagnose(&mut self, cluster: &Cluster, driver: Driver, user: User) -> Option<Diagnosis> {
+        self.place(cluster);
+        let broken = cluster.history(driver).filter(|record| record.broken);
+        let missing = broken
+            .map(|record| (objects::record_name(driver, record.body.revision), vec![objects::missing_part(record)]));
+        let release = ReleaseRef::new(objects::records_in(driver), objects::RELEASE);
+        let (missing, now) = (missing.collect(), Timestamp::from_second(NOW).unwrap());
+        let diagnosis = diagnosis::of_release(
+            &*self.memory,
+            &self.policies,
+            &release,
+            driver.storage(),
+            &missing,
+            user.name(),
+            now,
+        );
+        self.runtime.block_on(diagnosis).unwrap()
     }
 
     /// Makes the memory this cluster.
@@ -135,7 +157,7 @@ impl Court {
         let mut after = before.clone();
         let written = body_of(before, write);
         match write {
-            Write::Apply(chart) | Write::Restore(chart) => after.object = Some(Object { chart: *chart, edited: false }),
+            Write::Apply(chart) | Write::Restore(chart) => after.object = Some(Object::of(*chart)),
             Write::Edit => after.object.iter_mut().for_each(|object| object.edited = true),
             Write::DeleteObject => after.object = None,
             Write::Put(other) => _ = after.others.insert(*other),
@@ -151,8 +173,8 @@ impl Court {
         // A deletion changes another record too: it gets a note.
         for body in bodies {
             if let Some(text) = self.changed(&objects::record_key(body.driver, body.revision)) {
-                let left = before.record(body.driver, body.revision).is_some_and(|old| old.left);
-                after.put(objects::read_back(body, left, &serde_json::from_str(&text).unwrap(), NOW));
+                let old = before.record(body.driver, body.revision);
+                after.put(objects::read_back(body, old, &serde_json::from_str(&text).unwrap(), NOW));
             }
         }
         if let Some(promoted) = written.filter(|body| leaves_others(before, user, body)) {
@@ -235,7 +257,7 @@ pub(crate) fn sent(cluster: &Cluster, write: &Write, now: i64) -> Option<Sent> {
             Some(Sent { operation: "DELETE", key, object: None, is_stamped: false })
         }
         Write::Apply(chart) | Write::Restore(chart) => {
-            let object = objects::deployment(&Object { chart: *chart, edited: false }, cluster.is_extension());
+            let object = objects::deployment(&Object::of(*chart), cluster.is_extension());
             of(if cluster.object.is_some() { "UPDATE" } else { "CREATE" }, object, false)
         }
         Write::Edit => {

@@ -12,9 +12,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use release_interlock::engine::policy::Policies;
+use release_interlock::inspect::diagnosis::Diagnosis;
 
 use crate::client::{Act, Client, Process, Reaction, View, Write};
-use crate::cluster::{Cluster, Other, Passing};
+use crate::cluster::{Cluster, Driver, Other, Passing};
 use crate::court::{Court, Ruling};
 use crate::properties;
 use crate::users::User;
@@ -122,6 +123,8 @@ pub(crate) struct Explorer {
     clusters: Numbered<Cluster>,
     processes: Numbered<Process>,
     rulings: HashMap<(u32, User, Write), Rc<Ruling>>,
+    /// The clusters of every scope so far, after the death of its clients.
+    left: HashSet<u32>,
 }
 
 /// The states of one scope.
@@ -140,7 +143,7 @@ const PASSING: [Passing; 2] = [Passing::Moments, Passing::UntilStale];
 impl Explorer {
     pub(crate) fn new(policies: impl Into<Policies>) -> Self {
         let (clusters, processes) = (Numbered::new(), Numbered::new());
-        Self { court: Court::new(policies.into()), clusters, processes, rulings: HashMap::new() }
+        Self { court: Court::new(policies.into()), clusters, processes, rulings: HashMap::new(), left: HashSet::new() }
     }
 
     /// Explores every state of a scope, up to the first counterexample.
@@ -172,6 +175,10 @@ impl Explorer {
         clusters.dedup();
         if counterexample.is_none() {
             counterexample = self.wedge(&mut search);
+        }
+        for cluster in &clusters {
+            let left = self.without_the_dying(&search, *cluster);
+            self.left.insert(left);
         }
         Explored {
             states: search.states.len(),
@@ -354,6 +361,16 @@ impl Explorer {
     pub(crate) fn rule_on(&mut self, cluster: &Cluster, user: User, write: &Write) -> Rc<Ruling> {
         let cluster = self.clusters.number(cluster.clone());
         self.rule(cluster, user, write)
+    }
+
+    /// Every cluster so far, with its clients dead.
+    pub(crate) fn left(&self) -> Vec<Rc<Cluster>> {
+        self.left.iter().map(|cluster| self.clusters.value(*cluster)).collect()
+    }
+
+    /// What is wrong with a release, and the next step.
+    pub(crate) fn diagnose(&mut self, cluster: &Cluster, driver: Driver, user: User) -> Option<Diagnosis> {
+        self.court.diagnose(cluster, driver, user)
     }
 
     /// Every judgement so far.

@@ -120,7 +120,7 @@ fn starts() -> Vec<Cluster> {
     let at_rest = [Status::Unknown, Status::Uninstalled, Status::Superseded, Status::Failed];
     let single = at_rest.map(|status| {
         let mut cluster = Cluster::default();
-        cluster.object = (status != Status::Uninstalled).then_some(Object { chart: 1, edited: false });
+        cluster.object = (status != Status::Uninstalled).then_some(Object::of(1));
         cluster.put(record(Driver::Secret, 1, status));
         cluster
     });

@@ -6,6 +6,7 @@
 mod client;
 mod clients;
 mod cluster;
+mod commands;
 mod court;
 mod explore;
 mod guards;
@@ -14,5 +15,6 @@ mod pairs;
 mod properties;
 mod recording;
 mod scopes;
+mod steps;
 mod users;
 mod ways_out;

@@ -123,11 +123,19 @@ pub(crate) fn stored(record: &Record, now: i64) -> Value {
         annotations.insert(INTERRUPTED.to_owned(), format!("{}@{revision}", chart_name(chart)).into());
     }
     object["metadata"]["annotations"] = annotations.into();
+    if record.broken {
+        object["data"]["extraChunks"] = STANDARD.encode(json!([missing_part(record)]).to_string()).into();
+    }
     object
 }
 
+/// The part that a broken record lacks.
+pub(crate) fn missing_part(record: &Record) -> String {
+    format!("{}-missing", record_name(record.body.driver, record.body.revision))
+}
+
 /// A record with what its stored object says beside its body: label, creation and stamps.
-pub(crate) fn read_back(body: Body, left: bool, object: &Value, now: i64) -> Record {
+pub(crate) fn read_back(body: Body, old: Option<&Record>, object: &Value, now: i64) -> Record {
     let metadata = &object["metadata"];
     let stamp = |key: &str| metadata["annotations"][key].as_str();
     let age = |time: &str| Age::of(now - time.parse::<Timestamp>().unwrap().as_second());
@@ -144,13 +152,15 @@ pub(crate) fn read_back(body: Body, left: bool, object: &Value, now: i64) -> Rec
         started: stamp(STARTED).map(age),
         ended: stamp(ENDED).map(age),
         interrupted: stamp(INTERRUPTED).map(|text| note(text).unwrap()),
-        left,
+        left: old.is_some_and(|old| old.left),
+        broken: old.is_some_and(|old| old.broken),
     }
 }
 
-/// The object of the release with its marks, healthy. That of a ClusterExtension has OLM's, too.
+/// The object of the release with its marks. That of a ClusterExtension has OLM's, too.
 pub(crate) fn deployment(object: &Object, is_extension: bool) -> Value {
     let image = if object.edited { "shop:edited".to_owned() } else { format!("shop:{}", object.chart) };
+    let (available, condition) = if object.unhealthy { (0, "False") } else { (1, "True") };
     let mut labels = json!({"app.kubernetes.io/managed-by": "Helm"});
     if is_extension {
         labels["olm.operatorframework.io/owner-kind"] = "ClusterExtension".into();
@@ -164,8 +174,9 @@ pub(crate) fn deployment(object: &Object, is_extension: bool) -> Value {
         },
         "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "web", "image": image}]}}},
         "status": {
-            "observedGeneration": 1, "updatedReplicas": 1, "availableReplicas": 1, "readyReplicas": 1, "replicas": 1,
-            "conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "True"}],
+            "observedGeneration": 1, "updatedReplicas": 1, "availableReplicas": available, "readyReplicas": available,
+            "replicas": 1,
+            "conditions": [{"type": "Available", "status": condition}, {"type": "Progressing", "status": "True"}],
         },
     })
 }
@@ -182,6 +193,14 @@ pub(crate) fn other(other: Other, now: i64) -> Value {
         Other::HelmRelease => {
             helm_release(SHOP, json!({"releaseName": RELEASE, "serviceAccountName": "flux-tenant"}), true)
         }
+        Other::Override(driver) => json!({
+            "apiVersion": "interlock.dev/v1alpha1", "kind": "ReleaseOverride",
+            "metadata": {"name": "own", "namespace": records_in(driver), "creationTimestamp": at(now)},
+            "spec": {
+                "release": RELEASE, "rules": ["pending-recovery"], "reason": "the operation is stuck",
+                "expiresAt": at(now + 900),
+            },
+        }),
         Other::StrangersHelmRelease => {
             let spec = json!({
                 "releaseName": RELEASE, "targetNamespace": SHOP, "storageNamespace": SHOP, "serviceAccountName": "mine",
@@ -190,7 +209,7 @@ pub(crate) fn other(other: Other, now: i64) -> Value {
             helm_release(STRANGERS, spec, false)
         }
         Other::StrangersObject => {
-            let mut object = deployment(&Object { chart: 9, edited: false }, false);
+            let mut object = deployment(&Object::of(9), false);
             object["metadata"]["namespace"] = STRANGERS.into();
             object
         }

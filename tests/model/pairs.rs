@@ -16,6 +16,7 @@ use crate::scopes::{
     Actor, DEEDS, Pair, collector, crossplane, fleet, flux, helm, helm_in_config_maps, installed, klipper, mapkubeapis,
     nelm, olm, olm_collected, person, stranger, sveltos,
 };
+use crate::steps::{self, Followed};
 use crate::users::User::{Alice, Bob, Flux, FluxTenant, Nelm, Pipeline};
 use crate::ways_out;
 
@@ -114,6 +115,7 @@ fn every_pair_of_clients_keeps_every_property() {
         .filter(|pair| pair.name.contains(&only))
         .collect();
     let (next, explored) = (Mutex::new(pairs.iter()), Mutex::new(Vec::new()));
+    let followed = Mutex::new(Followed::default());
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -124,12 +126,14 @@ fn every_pair_of_clients_keeps_every_property() {
                     explored.lock().unwrap().push((pair.name.as_str(), found));
                 }
                 assert_eq!(ways_out::dead_end(&mut explorer), None);
+                steps::follow_all(&mut explorer, &followed);
             });
         }
     });
     let explored = explored.into_inner().unwrap();
     let (states, edges) = explored.iter().fold((0, 0), |(s, e), (_, found)| (s + found.states, e + found.edges));
     println!("{states} states and {edges} edges in all");
+    println!("{}", followed.into_inner().unwrap().told());
     let broken: Vec<_> =
         explored.iter().filter(|(_, found)| found.counterexample.is_some()).map(|(name, _)| name).collect();
     assert!(broken.is_empty(), "{broken:?}; the counterexamples are above");

@@ -105,13 +105,23 @@ pub(crate) const DEEDS: &[Deed] = &[
 pub(crate) fn record(driver: Driver, revision: u8, status: Status) -> Record {
     let body = Body { driver, revision, status, chart: 1, life: 0, words: Words::Usual };
     let created = crate::cluster::Age::Stale;
-    Record { body, label: status, created, holder: None, started: None, ended: None, interrupted: None, left: false }
+    Record {
+        body,
+        label: status,
+        created,
+        holder: None,
+        started: None,
+        ended: None,
+        interrupted: None,
+        left: false,
+        broken: false,
+    }
 }
 
 /// A release that is deployed, with one older revision.
 pub(crate) fn installed(driver: Driver) -> Cluster {
     let mut cluster = Cluster::default();
-    cluster.object = Some(Object { chart: 1, edited: false });
+    cluster.object = Some(Object::of(1));
     cluster.put(record(driver, 1, Status::Superseded));
     cluster.put(record(driver, 2, Status::Deployed));
     cluster

@@ -10,11 +10,10 @@ use crate::explore::Explorer;
 use crate::users::User;
 
 /// Phrases of refusals, and the write that each names.
-const NAMED: [(&str, Way); 8] = [
-    ("roll back with", Way::RollBack),
+const NAMED: [(&str, Way); 7] = [
+    ("oll back with", Way::RollBack),
     ("you can roll back", Way::RollBack),
-    ("elete only the record", Way::Delete),
-    ("elete only this record", Way::Delete),
+    ("interlock unstick", Way::Delete),
     ("anyone can unlock", Way::Unlock),
     ("anyone can uninstall", Way::Uninstall),
     ("anyone can delete its record", Way::Delete),

@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use crate::cli::runbook_checks::checks;
 use crate::cli::table::{PLAIN, RED, YELLOW, colours, printable};
 use crate::engine::rules::wording::span;
+use crate::inspect::diagnosis::Stuck;
 use crate::inspect::status::{
-    HelmReleaseOverview, OverrideInForce, ReleaseDescription, ReleaseSummary, RevisionSummary, Stuck,
+    HelmReleaseOverview, OverrideInForce, ReleaseDescription, ReleaseSummary, RevisionSummary,
 };
 
 /// The space between two columns.
@@ -120,7 +121,14 @@ pub(super) fn description(it: &ReleaseDescription, now: Timestamp) -> String {
     if let Some(note) = &row.interrupted {
         text.push_str(&format!("  interrupted  {}\n", printable(note)));
     }
-    text.push_str(&format!("  next         {}\n\nHistory\n", printable(row.next.as_deref().unwrap_or("nothing"))));
+    for problem in &row.problems {
+        text.push_str(&format!("  wrong        {}\n", printable(&problem.message)));
+    }
+    text.push_str(&format!("  next         {}\n", printable(row.next.as_deref().unwrap_or("nothing"))));
+    if let Some(why) = &row.why {
+        text.push_str(&format!("  because      {}\n", printable(why)));
+    }
+    text.push_str("\nHistory\n");
     for RevisionSummary { revision, status, since: at, chart, holder } in history {
         let [chart, holder] = [chart, holder].map(|text| printable(text.as_deref().unwrap_or("-")));
         text.push_str(&format!("  {revision:>4}  {status:<16}  since {}  {chart}  {holder}\n", since(*at)));
@@ -129,16 +137,7 @@ pub(super) fn description(it: &ReleaseDescription, now: Timestamp) -> String {
         text.push_str("\nChecks before the record may be deleted\n");
         text.push_str(&checks(&it.checks, colours()));
     }
-    if !overrides.is_empty() {
-        text.push_str("\nOverrides in force\n");
-    }
-    for OverrideInForce { name, rules, users, until, reason, ticket } in overrides {
-        let users = if users.is_empty() { "all users".to_owned() } else { users.join(", ") };
-        let until = until.map_or(String::new(), |until| format!(" until {until:.0}"));
-        let ticket = ticket.as_ref().map_or(String::new(), |ticket| format!(" (ticket {ticket})"));
-        let line = format!("{name} suspends {} for {users}{until}: {reason}{ticket}", rules.join(", "));
-        text.push_str(&format!("  {}\n", printable(&line)));
-    }
+    text.push_str(&overrides_text(overrides));
     if !helm_releases.is_empty() {
         text.push_str("\nHelmReleases\n");
     }
@@ -149,6 +148,22 @@ pub(super) fn description(it: &ReleaseDescription, now: Timestamp) -> String {
     }
     for gap in not_looked_at {
         text.push_str(&format!("\nnot read: {}\n", printable(gap)));
+    }
+    text
+}
+
+/// The overrides that are in force, if there are any.
+fn overrides_text(overrides: &[OverrideInForce]) -> String {
+    let mut text = String::new();
+    if !overrides.is_empty() {
+        text.push_str("\nOverrides in force\n");
+    }
+    for OverrideInForce { name, rules, users, until, reason, ticket } in overrides {
+        let users = if users.is_empty() { "all users".to_owned() } else { users.join(", ") };
+        let until = until.map_or(String::new(), |until| format!(" until {until:.0}"));
+        let ticket = ticket.as_ref().map_or(String::new(), |ticket| format!(" (ticket {ticket})"));
+        let line = format!("{name} suspends {} for {users}{until}: {reason}{ticket}", rules.join(", "));
+        text.push_str(&format!("  {}\n", printable(&line)));
     }
     text
 }
@@ -176,26 +191,18 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::status::ReleaseOwner;
-    use crate::inspect::storage_kind::StorageKind;
 
     fn row(release: &str, holder: Option<&str>) -> ReleaseSummary {
         ReleaseSummary {
-            namespace: "shop".to_owned(),
             release: release.to_owned(),
-            storage: StorageKind::Secret,
             record: format!("sh.helm.release.v1.{release}.v2"),
-            revision: 2,
-            status: "pending-upgrade",
             since: Some("2026-11-21T09:00:00Z".parse().unwrap()),
             holder: holder.map(str::to_owned),
             manager: Some("helm".to_owned()),
             chart: Some("demo-1.0.0".to_owned()),
-            owner: ReleaseOwner::Helm,
             stuck: Stuck::Yes,
-            stuck_from: None,
-            interrupted: None,
             next: Some(format!("interlock unstick shop/{release}")),
+            ..ReleaseSummary::of_web("pending-upgrade")
         }
     }
 

@@ -9,7 +9,8 @@ use crate::cli::exit_status::ExitStatus;
 use crate::cli::table::printable;
 use crate::engine::release::ReleaseRef;
 use crate::engine::rules::wording::span;
-use crate::inspect::status::{ReleaseSummary, Stuck};
+use crate::inspect::diagnosis::{Stuck, out_of_freeze};
+use crate::inspect::status::ReleaseSummary;
 use crate::inspect::wait::{FreezeInForce, Goal, Look, Verdict};
 
 /// How a wait ended.
@@ -34,7 +35,7 @@ pub(super) struct WaitReport {
     pub(super) outcome: Outcome,
     /// One sentence.
     why: String,
-    /// The next safe step; `None` if nothing is to be done.
+    /// The next step; `None` if nothing is to be done.
     next: Option<String>,
     waited_seconds: u64,
     /// The freeze that stops the user.
@@ -68,11 +69,9 @@ impl Outcome {
 impl WaitReport {
     pub(super) fn new(outcome: Outcome, goal: &Goal, release: &ReleaseRef, look: Look, waited: Duration) -> Self {
         let row = look.rows.iter().find(|row| row.stuck == Stuck::Yes).or(look.newest());
-        let next = match (outcome, row) {
-            (Outcome::Frozen, _) => {
-                Some("ask for a ReleaseOverride of the rule freeze if a fix cannot wait".to_owned())
-            }
-            (_, row) => row.and_then(|row| row.next.clone()),
+        let next = match (outcome, &look.freeze) {
+            (Outcome::Frozen, Some(freeze)) => Some(out_of_freeze(release, freeze, look.now).to_string()),
+            _ => row.and_then(|row| row.next.clone()),
         };
         let state = state(row, look.now);
         let not_reached = || not_yet(goal, release, &look);
@@ -127,33 +126,24 @@ fn state(row: Option<&ReleaseSummary>, now: Timestamp) -> String {
     let held = row.holder.as_deref().filter(|_| row.is_in_flight()).map(|holder| format!(", held by {holder}"));
     let since =
         row.since.filter(|_| row.is_in_flight()).map(|since| format!(" for {}", span(now.duration_since(since))));
-    let [held, since] = [held, since].map(Option::unwrap_or_default);
-    format!("{}, revision {}{chart}{held}{since}", row.status, row.revision)
+    let wrong = row.problems.first().filter(|_| row.stuck == Stuck::Yes && !row.is_in_flight());
+    let wrong = wrong.map(|problem| format!(". {}", problem.message.trim_end_matches('.')));
+    let [held, since, wrong] = [held, since, wrong].map(Option::unwrap_or_default);
+    format!("{}, revision {}{chart}{held}{since}{wrong}", row.status, row.revision)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::status::ReleaseOwner;
-    use crate::inspect::storage_kind::StorageKind;
 
     fn row(status: &'static str, stuck: Stuck, next: Option<&str>) -> ReleaseSummary {
         ReleaseSummary {
-            namespace: "shop".to_owned(),
-            release: "web".to_owned(),
-            storage: StorageKind::Secret,
-            record: "sh.helm.release.v1.web.v2".to_owned(),
-            revision: 2,
-            status,
             since: "2026-11-21T09:50:00Z".parse().ok(),
             holder: Some("ali\u{1b}[2Jce".to_owned()),
-            manager: None,
             chart: Some("demo-1.2.0".to_owned()),
-            owner: ReleaseOwner::Helm,
             stuck,
-            stuck_from: None,
-            interrupted: None,
             next: next.map(str::to_owned),
+            ..ReleaseSummary::of_web(status)
         }
     }
 
@@ -186,8 +176,8 @@ mod tests {
                 format!("shop/web is stuck: {held}\nNext: interlock unstick shop/web\n"),
             ),
             (
-                report(Failed, "deployed", vec![row("failed", Stuck::No, Some("roll forward: helm"))], None),
-                "no operation is in flight, and shop/web is not deployed: failed, revision 2, demo-1.2.0\nNext: roll forward: helm\n"
+                report(Failed, "deployed", vec![row("failed", Stuck::No, Some("helm rollback web 1 -n shop"))], None),
+                "no operation is in flight, and shop/web is not deployed: failed, revision 2, demo-1.2.0\nNext: helm rollback web 1 -n shop\n"
                     .to_owned(),
             ),
             (
@@ -200,8 +190,8 @@ mod tests {
             ),
             (
                 report(Frozen, "open", deployed(), freeze()),
-                "shop/web is not open: the freeze sale is in force until 2026-11-22 10:00 UTC (the sale)\nNext: ask for a \
-                 ReleaseOverride of the rule freeze if a fix cannot wait\n"
+                "shop/web is not open: the freeze sale is in force until 2026-11-22 10:00 UTC (the sale)\nNext: wait until \
+                 2026-11-22 10:00 UTC\n"
                     .to_owned(),
             ),
         ] {

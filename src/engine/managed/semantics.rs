@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::schema::Place;
+use crate::engine::json::FieldPath;
 
 /// Whether a write sets a declared value: the new value is the declared one or means the same.
 ///
@@ -114,6 +115,33 @@ fn is_zero(value: &Value) -> bool {
 /// The value that the API server sets for an omitted member of a list's key.
 pub(super) fn default_of(key: &str) -> Option<&'static str> {
     (key == "protocol").then_some("TCP")
+}
+
+/// What the API server sets in maps that are one value, by the names of the members (`pkg/apis/core/v1/defaults.go` of Kubernetes).
+const DEFAULTS: [(&str, &str); 16] = [
+    ("apiVersion", r#""v1""#),
+    ("defaultMode", "420"),
+    ("divisor", r#""0""#),
+    ("expirationSeconds", "3600"),
+    ("type", r#""""#),
+    ("iscsiInterface", r#""default""#),
+    ("cachingMode", r#""ReadWrite""#),
+    ("kind", r#""Shared""#),
+    ("fsType", r#""ext4""#),
+    ("fsType", r#""xfs""#),
+    ("readOnly", "false"),
+    ("pool", r#""rbd""#),
+    ("user", r#""admin""#),
+    ("keyring", r#""/etc/ceph/keyring""#),
+    ("storageMode", r#""ThinProvisioned""#),
+    ("protocol", r#""TCP""#),
+];
+
+/// Whether a live value is what the API server sets where a document declares none, or an empty one.
+pub(super) fn is_default(path: &FieldPath, declared: &Value, live: &str) -> bool {
+    let name = path.fields().next_back().unwrap_or_default();
+    let is_empty = declared.is_null() || declared.as_str() == Some("");
+    is_empty && DEFAULTS.iter().any(|(member, value)| *member == name && are_equal(value, live))
 }
 
 /// Whether two values mean the same, of which at most one is an object or a list.

@@ -80,9 +80,17 @@ impl TouchedFields<'_> {
     }
 
     /// Whether a declared value changes to an undeclared one.
-    fn changes(&self, declared: Option<&Value>, old: Option<&str>, new: Option<&str>, place: Place<'_>) -> bool {
+    fn changes(
+        &self,
+        path: &FieldPath,
+        declared: Option<&Value>,
+        [old, new]: [Option<&str>; 2],
+        place: Place<'_>,
+    ) -> bool {
         let live = old.filter(|_| self.old_is_live);
         match (declared, new) {
+            // A document does not show what the API server adds.
+            (Some(declared), Some(new)) if !self.old_is_live && semantics::is_default(path, declared, new) => false,
             // The manager owns the field, but it had no value.
             (None, _) if old.is_none() => false,
             (Some(declared), Some(new)) => !semantics::is_declared(declared, live, new, place),
@@ -127,12 +135,12 @@ fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath,
             found.report_removal_as_a_whole(new.is_none(), start, path);
         }
         (View::Value(value, place), Delta::Items { old, new, .. }) => {
-            if found.changes(value, Some(old), Some(new), place) {
+            if found.changes(path, value, [Some(*old), Some(*new)], place) {
                 found.push(path);
             }
         }
         (View::Value(value, place), Delta::Value { old, new }) => {
-            if found.changes(value, *old, *new, place) {
+            if found.changes(path, value, [*old, *new], place) {
                 found.push(path);
             }
         }
@@ -158,7 +166,7 @@ fn compare_members(
     }
     if let (Declared::Document(part), None) = (declared, new)
         && part.is_empty_map()
-        && found.changes(Some(part.value), old, new, part.place)
+        && found.changes(path, Some(part.value), [old, new], part.place)
     {
         found.push(path);
     }

@@ -51,21 +51,7 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
         names.list(&list.value, Domain::User, "so the list names nobody");
     }
     accounts::check(file, home, &mut names);
-    for ignored in file.ignore.iter().flat_map(|ignore| &ignore.value) {
-        let target = ignored.target.as_ref().map(|at| &at.value);
-        let globs = target.into_iter().flat_map(|target| {
-            let kind = target.kind.as_ref().map(|at| (at, Domain::Kind));
-            let name = target.name.as_ref().map(|at| (at, Domain::ObjectName));
-            let namespace = target.namespace.as_ref().map(|at| (at, Domain::Namespace));
-            [kind, name, namespace].into_iter().flatten()
-        });
-        for (glob, domain) in globs {
-            names.list(&glob.value.0, domain, "so nothing is ignored");
-        }
-        if let Some(paths) = ignored.paths.as_ref().filter(|at| at.value.0.iter().any(|path| path.is_root())) {
-            names.problems.warn(paths.span, "the empty pointer is the whole object, so every change of it is ignored");
-        }
-    }
+    check_ignored(file, &mut names);
     for freeze in file.freezes.iter().flat_map(|freezes| &freezes.value) {
         let exempt = freeze.exempt.as_ref().map(|exempt| &exempt.value);
         let users = exempt.and_then(|exempt| exempt.users.as_ref()).map(|at| (&at.value, Domain::User));
@@ -105,6 +91,25 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
             names.name(kind, Domain::Kind, "so the resource is never found");
         }
         cases::check(*rule, &settings.value, cases::Context { file, home, is_read }, &mut names);
+    }
+}
+
+/// Checks the fields of objects that no rule looks at.
+fn check_ignored(file: &PolicyFile, names: &mut Names<'_, '_>) {
+    for ignored in file.ignore.iter().flat_map(|ignore| &ignore.value) {
+        let target = ignored.target.as_ref().map(|at| &at.value);
+        let globs = target.into_iter().flat_map(|target| {
+            let kind = target.kind.as_ref().map(|at| (at, Domain::Kind));
+            let name = target.name.as_ref().map(|at| (at, Domain::ObjectName));
+            let namespace = target.namespace.as_ref().map(|at| (at, Domain::Namespace));
+            [kind, name, namespace].into_iter().flatten()
+        });
+        for (glob, domain) in globs {
+            names.list(&glob.value.0, domain, "so nothing is ignored");
+        }
+        if let Some(paths) = ignored.paths.as_ref().filter(|at| at.value.0.iter().any(|path| path.is_root())) {
+            names.problems.warn(paths.span, "the empty pointer is the whole object, so every change of it is ignored");
+        }
     }
 }
 

@@ -11,7 +11,7 @@ mod times;
 mod tree;
 mod values;
 
-pub(super) use layers::{List, Lists, ONLY, over_shipped, without_lists};
+pub(super) use layers::{List, Lists, over_shipped, without_lists};
 pub use nearest::nearest_to;
 pub(super) use parts::{
     CLUSTER_ONLY_KEYS, CaseFile, ExemptFile, FreezeFile, IgnoredFile, OverridesFile, PipelineFile, PolicyFile,
@@ -21,7 +21,7 @@ pub(super) use pipelines::PipelineName;
 pub(super) use read::{GivenKey, KeySpec, Mapping, Spanned};
 pub use schema::schema;
 pub(super) use times::Moment;
-pub(super) use tree::{Content, KeyValue, Node};
+pub(super) use tree::{Content, KeyValue, Node, ONLY};
 pub(super) use values::{AtLeastOne, GlobList, PolicyKind, SingleGlob, Spelled};
 
 use super::problem::{Layer, Problems, SourceFile};

@@ -76,7 +76,9 @@ impl PolicyFiles {
     pub fn digest(&self) -> String {
         let mut digest = Sha256::new();
         let own = self.cluster.iter().map(|source| ("", source));
-        for (namespace, SourceFile { text, .. }) in own.chain(self.namespaces.iter().map(|(name, it)| (name.as_str(), it))) {
+        for (namespace, SourceFile { text, .. }) in
+            own.chain(self.namespaces.iter().map(|(name, it)| (name.as_str(), it)))
+        {
             [namespace, text].into_iter().for_each(|part| digest.update(Sha256::digest(part)));
         }
         digest.finalize().iter().take(6).fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"))

@@ -60,6 +60,11 @@ impl FluxRelease<'_> {
         Ok(drivers.iter().filter(move |driver| self.is_driven_by(driver, policy)))
     }
 
+    /// The HelmRelease for which Flux acts on the release, unless Flux ignores it.
+    pub(crate) fn at_work<'e>(self, evidence: &'e Evidence, policy: &Policy) -> Result<Option<&'e Driver>, Undecided> {
+        Ok(self.behind(evidence, policy)?.next().filter(|driver| !driver.suspended))
+    }
+
     /// Whether Flux acts on the release for a HelmRelease that names its records.
     pub(crate) fn is_driven_by(self, driver: &Driver, policy: &Policy) -> bool {
         let is_linked = match (self.holder, driver.namespace == self.namespace) {

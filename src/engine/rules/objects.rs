@@ -2,7 +2,7 @@
 
 pub(super) mod case;
 pub(super) mod declared_fields;
-pub(super) mod exceptions;
+pub(crate) mod exceptions;
 pub(super) mod foreign_edit_in_transition;
 pub(super) mod holding;
 pub(super) mod manual_delete;

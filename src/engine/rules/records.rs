@@ -12,6 +12,7 @@ pub(super) mod record_deletion;
 pub(crate) mod record_integrity;
 pub(super) mod record_part;
 pub(super) mod record_tampering;
+pub(crate) mod recovery;
 pub(super) mod resume_interrupted;
 pub(super) mod revision_order;
 pub(super) mod runbook;

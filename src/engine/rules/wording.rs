@@ -13,7 +13,7 @@ use crate::engine::release::record::truncated;
 use crate::engine::release::{Revision, Status};
 use crate::engine::text::printable_name;
 pub(crate) use command::{command, quoted};
-pub(crate) use owner::{OwnerWords, pin, pin_command};
+pub(crate) use owner::{OwnerWords, pin_command};
 
 /// How many names a message lists.
 pub(crate) const MAX_ENUMERATED: usize = 5;
@@ -57,8 +57,13 @@ pub(crate) fn operation(status: Status) -> &'static str {
 }
 
 /// The command that makes Flux reconcile a HelmRelease at once.
-pub(crate) fn reconcile(Driver { namespace, name, .. }: &Driver) -> String {
-    quoted(&["flux", "reconcile", "helmrelease", name, "--with-source", "-n", namespace])
+pub(crate) fn reconcile_command(Driver { namespace, name, .. }: &Driver) -> String {
+    command(&["flux", "reconcile", "helmrelease", name, "--with-source", "-n", namespace])
+}
+
+/// The same in a sentence.
+pub(crate) fn reconcile(driver: &Driver) -> String {
+    format!("`{}`", reconcile_command(driver))
 }
 
 /// The same for a HelmRelease that is not known.

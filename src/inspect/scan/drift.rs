@@ -7,13 +7,15 @@ use serde_json::value::RawValue;
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
 use crate::engine::effort::Effort;
+use crate::engine::flux::Driver;
 use crate::engine::json::{FieldPath, RawObject, redacted};
 use crate::engine::managed::{
-    Declared, ManagedFields, declared_by, delta, drifted as differing_fields, is_custom_resource,
+    Declared, ManagedFields, Marks, declared_by, delta, drifted as differing_fields, is_custom_resource,
 };
 use crate::engine::object::{Metadata, ObjectKey};
 use crate::engine::policy::{Policy, ignored_fields};
 use crate::engine::release::{ReleaseRef, Revision};
+use crate::engine::rules::objects::exceptions::ExceptedFields;
 use crate::engine::rules::wording::{MAX_ENUMERATED, fields};
 
 /// The field manager of the Kubernetes controllers, including autoscalers.
@@ -26,8 +28,8 @@ pub(super) struct Declaring {
     pub(super) revision: Revision,
 }
 
-/// The declared fields in which an object, as JSON text, differs from its document in the manifest. `resource` is the
-/// plural of its kind.
+/// The declared fields in which an object, as JSON text, differs from its document in the manifest, without those that may be edited.
+/// `resource` is the plural of its kind. `drivers` are the HelmReleases for which Flux has installed the release.
 ///
 /// # Errors
 /// When the object's metadata cannot be parsed.
@@ -36,7 +38,7 @@ pub(super) fn drifted(
     live: &str,
     object: &ObjectKey,
     resource: &str,
-    policy: &Policy,
+    (policy, drivers): (&Policy, &[&Driver]),
 ) -> Result<Vec<FieldPath>, String> {
     let raw: &RawValue = serde_json::from_str(live).map_err(|error| redacted(&error))?;
     let metadata = Metadata::of(raw.into()).map_err(|error| redacted(&error))?;
@@ -56,9 +58,16 @@ pub(super) fn drifted(
         .filter(|_| is_autoscaled(metadata.managed_fields))
         .map(|scalable| &scalable.replicas);
     let is_ignored = ignored_fields(&policy.ignore, &object.kind, &object.namespace, &object.name);
+    let marks = Marks::of(|key| metadata.label(key), |key| metadata.annotation(key));
+    let excepted = marks.as_ref().filter(|_| policy.flux_exceptions.honour_drift_ignore).and_then(|marks| {
+        let named = (object.kind.as_str(), object.namespace.as_str(), object.name.as_str());
+        ExceptedFields::of(drivers, document, named, marks, &effort).ok()
+    });
     let ignored = |field: &FieldPath| {
         let pointer = field.pointer();
-        scaled == Some(&pointer) || is_ignored(&pointer)
+        scaled == Some(&pointer)
+            || is_ignored(&pointer)
+            || excepted.as_ref().is_some_and(|excepted| excepted.contains(field))
     };
     Ok(differing_fields(declared_by(document, &written), &delta, &ignored, &effort))
 }
@@ -150,7 +159,7 @@ mod tests {
 
     fn told(document: &Value, live: &Value, policy: &Policy) -> Vec<String> {
         let object = ObjectKey::new("apps", "Deployment", "shop", "web");
-        let found = drifted(document, &live.to_string(), &object, "deployments", policy).unwrap();
+        let found = drifted(document, &live.to_string(), &object, "deployments", (policy, &[])).unwrap();
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -202,6 +211,83 @@ mod tests {
         let ignoring = format!("{text}ignore:\n  - paths: [/spec/replicas]\n    target: {{kind: Deployment}}\n");
         let ignoring = Policy::parse(&ignoring, std::path::Path::new("cluster.yaml")).unwrap();
         assert_eq!(told(&document(), &edited("/spec/replicas", json!(7)), &ignoring), NOTHING);
+    }
+
+    #[test]
+    fn what_drift_correction_ignores_is_no_drift() {
+        let driver = |ignore: Value| {
+            let object = json!({
+                "metadata": {"name": "web", "namespace": "shop"},
+                "spec": {"driftDetection": {"mode": "enabled", "ignore": ignore}},
+                "status": {"storageNamespace": "shop", "history": [{"name": "web", "namespace": "shop", "status": "deployed"}]},
+            });
+            Driver::read(&object.to_string()).unwrap()
+        };
+        let told = |drivers: &[&Driver]| {
+            let mut live = edited("/spec/replicas", json!(7));
+            live["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = "shop".into();
+            let (object, policy) = (ObjectKey::new("apps", "Deployment", "shop", "web"), Policy::shipped().unwrap());
+            drifted(&document(), &live.to_string(), &object, "deployments", (&policy, drivers)).unwrap().len()
+        };
+        let replicas = driver(json!([{"paths": ["/spec/replicas"], "target": {"kind": "Deployment"}}]));
+        let others = driver(json!([{"paths": ["/spec/paused"]}]));
+        assert_eq!((told(&[]), told(&[&replicas]), told(&[&others]), told(&[&replicas, &others])), (1, 0, 1, 1));
+    }
+
+    #[test]
+    fn defaults_of_the_api_server_are_no_drift() {
+        let pod = |spec: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec});
+        let container = |env: Value| json!({"containers": [{"name": "web", "env": env}]});
+        let policy = Policy::shipped().unwrap();
+        for (declared, live) in [
+            (
+                container(json!([{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}])),
+                container(
+                    json!([{"name": "IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}]),
+                ),
+            ),
+            (
+                container(
+                    json!([{"name": "IP", "valueFrom": {"fieldRef": {"apiVersion": "", "fieldPath": "status.podIP"}}}]),
+                ),
+                container(
+                    json!([{"name": "IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}]),
+                ),
+            ),
+            (
+                json!({"volumes": [{"name": "a", "configMap": {"name": "a", "defaultMode": null}}]}),
+                json!({"volumes": [{"name": "a", "configMap": {"name": "a", "defaultMode": 420}}]}),
+            ),
+            (
+                json!({"volumes": [{"name": "a", "configMap": {"name": "a"}}]}),
+                json!({"volumes": [{"name": "a", "configMap": {"name": "a", "defaultMode": 420}}]}),
+            ),
+            (
+                json!({"volumes": [{"name": "a", "downwardAPI": {"items": [{"path": "p", "fieldRef": {"fieldPath": "metadata.name"}}]}}]}),
+                json!({"volumes": [{"name": "a", "downwardAPI": {"defaultMode": 420, "items": [
+                    {"path": "p", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}]}}]}),
+            ),
+            (
+                json!({"volumes": [{"name": "a", "projected": {"sources": [
+                    {"downwardAPI": {"items": [{"path": "p", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+                    {"serviceAccountToken": {"path": "t"}}]}}]}),
+                json!({"volumes": [{"name": "a", "projected": {"defaultMode": 420, "sources": [
+                    {"downwardAPI": {"items": [{"path": "p", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}]}},
+                    {"serviceAccountToken": {"path": "t", "expirationSeconds": 3600}}]}}]}),
+            ),
+            (
+                json!({"volumes": [{"name": "a", "downwardAPI": {}}]}),
+                json!({"volumes": [{"name": "a", "downwardAPI": {"defaultMode": 420}}]}),
+            ),
+        ] {
+            assert_eq!(told(&pod(declared.clone()), &pod(live), &policy), NOTHING, "{declared}");
+        }
+        let changed = json!({"volumes": [{"name": "a", "configMap": {"name": "a", "defaultMode": 511}}]});
+        let declared = json!({"volumes": [{"name": "a", "configMap": {"name": "a", "defaultMode": 420}}]});
+        assert_eq!(told(&pod(declared), &pod(changed), &policy), ["spec.volumes[a].configMap.defaultMode"]);
+        let added = json!({"volumes": [{"name": "a", "configMap": {"name": "a", "optional": true}}]});
+        let declared = json!({"volumes": [{"name": "a", "configMap": {"name": "a"}}]});
+        assert_eq!(told(&pod(declared), &pod(added), &policy), ["spec.volumes[a].configMap.optional"]);
     }
 
     #[test]

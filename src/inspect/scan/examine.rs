@@ -15,15 +15,19 @@ use super::integrity;
 use super::options::ScanOptions;
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Knowledge, Query};
+use crate::engine::flux::{self, Driver};
+use crate::engine::json::redacted;
 use crate::engine::object::{ObjectKey, group_of};
 use crate::engine::release::manifest::objects;
 use crate::engine::release::{DecodeError, Entry, History, Record, ReleaseRef, Status, Storage, Stored};
+use crate::engine::rules::objects::exceptions::installing;
 use crate::world::World;
 use crate::world::kubernetes::api_error::reason;
 
 const BODIES: &str = "bodies of some records";
 const MANIFESTS: &str = "manifests of some releases";
 const OBJECTS: &str = "some objects of releases";
+const IGNORED: &str = "what some HelmReleases ignore";
 const NOT_SERVED: &str = "objects of kinds that the cluster does not serve";
 
 /// The records of a release to examine.
@@ -34,6 +38,8 @@ pub(super) struct Examination {
     objects: Vec<String>,
     /// The record whose declared objects are compared, by object name.
     declaring: Option<(String, Declaring)>,
+    /// The HelmReleases for which Flux has installed the release, as a list has them.
+    drivers: Vec<Driver>,
 }
 
 /// The result of an examination.
@@ -57,6 +63,7 @@ impl Examination {
         release: ReleaseRef,
         storage: Storage,
         history: &History,
+        drivers: &[Driver],
         is_questioned: bool,
     ) -> Option<Self> {
         let mut objects: Vec<_> =
@@ -68,7 +75,9 @@ impl Examination {
         if let Some((object, _)) = declaring.as_ref().filter(|(object, _)| !objects.contains(object)) {
             objects.push(object.clone());
         }
-        (!objects.is_empty()).then_some(Self { release, storage, objects, declaring })
+        let installed = drivers.iter().filter(|driver| declaring.is_some() && driver.installed() == Some(&release));
+        let drivers = installed.cloned().collect();
+        (!objects.is_empty()).then_some(Self { release, storage, objects, declaring, drivers })
     }
 
     pub(super) async fn carry_out(self, run: &ScanContext<'_>) -> ExaminationResult {
@@ -77,7 +86,9 @@ impl Examination {
             let declaring = self.declaring.as_ref().filter(|(declaring, _)| declaring == object);
             let manifest = self.read(run, object, declaring.is_some(), &mut examined).await;
             let Some((manifest, (_, declaring))) = manifest.zip(declaring) else { continue };
-            let differing = compare(run, &manifest, declaring).await;
+            let installing = installing(&self.drivers, &self.release, &manifest.namespace);
+            let drivers = whole(run, &installing).await;
+            let differing = compare(run, &manifest, declaring, &drivers.iter().collect::<Vec<_>>()).await;
             // An upgrade that started meanwhile changes the objects.
             if !differing.is_empty() && self.still_rests(run, declaring).await {
                 examined.findings.extend(differing);
@@ -138,11 +149,33 @@ fn manifest(body: &[u8]) -> Result<Manifest, String> {
     Ok(Manifest { documents: objects(&record.manifest(), &effort)?, namespace: record.namespace.into_owned() })
 }
 
+/// The HelmReleases with what Flux ignores in them, which lists leave out. One that cannot be read is a gap.
+async fn whole(run: &ScanContext<'_>, listed: &[&Driver]) -> Vec<Driver> {
+    let mut whole = Vec::new();
+    for Driver { namespace, name, .. } in listed {
+        let query = Query::Object(ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, namespace, name));
+        match run.world.answer(&query).await {
+            Answer::Known(Knowledge::Object(text)) => match Driver::read(&text) {
+                Ok(driver) => whole.push(driver),
+                Err(error) => run.gap(IGNORED, redacted(&error)),
+            },
+            Answer::Unavailable(why) => run.gap(IGNORED, why),
+            Answer::Known(_) | Answer::Absent => {}
+        }
+    }
+    whole
+}
+
 /// Compares the objects of a release with their documents, one by one.
-async fn compare(run: &ScanContext<'_>, manifest: &Manifest, declaring: &Declaring) -> Vec<Finding> {
+async fn compare(
+    run: &ScanContext<'_>,
+    manifest: &Manifest,
+    declaring: &Declaring,
+    drivers: &[&Driver],
+) -> Vec<Finding> {
     let mut found = Vec::new();
     for document in &manifest.documents {
-        match object(run, document, manifest, declaring).await {
+        match object(run, document, manifest, (declaring, drivers)).await {
             Ok(finding) => found.extend(finding),
             Err((what, why)) => run.gap(what, why),
         }
@@ -154,7 +187,7 @@ async fn object(
     run: &ScanContext<'_>,
     document: &Value,
     manifest: &Manifest,
-    declaring: &Declaring,
+    (declaring, drivers): (&Declaring, &[&Driver]),
 ) -> Result<Option<Finding>, (&'static str, String)> {
     let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
     let [Some(api_version), Some(kind), Some(name)] = ["/apiVersion", "/kind", "/metadata/name"].map(text) else {
@@ -176,7 +209,7 @@ async fn object(
         Ok(live) => {
             run.objects.fetch_add(1, Ordering::Relaxed);
             let policy = run.policies.of(namespace);
-            let fields = drift::drifted(document, &live, &key, &served.resource.plural, policy);
+            let fields = drift::drifted(document, &live, &key, &served.resource.plural, (policy, drivers));
             let fields = fields.map_err(|why| (OBJECTS, why))?;
             Ok((!fields.is_empty()).then(|| drift::differing(declaring, key, &fields)))
         }

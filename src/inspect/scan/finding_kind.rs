@@ -14,6 +14,8 @@ pub enum FindingKind {
     SeveralDeployed,
     /// An operation has been pending for longer than the policy's `staleAfter`.
     StuckOperation,
+    /// Parts of a record of OLM are missing, so OLM can do nothing for the release.
+    BrokenRecord,
     /// The body of a record cannot be decoded.
     UnreadableRecord,
     /// Several HelmReleases manage one release.
@@ -24,6 +26,8 @@ pub enum FindingKind {
     InterruptedOperation,
     /// The newest record has the status `failed`.
     FailedRelease,
+    /// The newest record is superseded, and no operation is in flight.
+    NotDeployed,
     /// A ConfigurationGroup names bundles that do not exist.
     DanglingBundle,
     /// An object of a release does not exist.
@@ -36,14 +40,16 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them, the worst first.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::SeveralDeployed,
         Self::StuckOperation,
+        Self::BrokenRecord,
         Self::UnreadableRecord,
         Self::DuplicateRelease,
         Self::InconsistentRecord,
         Self::InterruptedOperation,
         Self::FailedRelease,
+        Self::NotDeployed,
         Self::DanglingBundle,
         Self::MissingObject,
         Self::Drift,
@@ -56,11 +62,13 @@ impl FindingKind {
         match self {
             Self::SeveralDeployed => "several-deployed",
             Self::StuckOperation => "stuck-operation",
+            Self::BrokenRecord => "broken-record",
             Self::UnreadableRecord => "unreadable-record",
             Self::DuplicateRelease => "duplicate-release",
             Self::InconsistentRecord => "inconsistent-record",
             Self::InterruptedOperation => "interrupted-operation",
             Self::FailedRelease => "failed-release",
+            Self::NotDeployed => "not-deployed",
             Self::DanglingBundle => "dangling-bundle",
             Self::MissingObject => "missing-object",
             Self::Drift => "drift",
@@ -72,12 +80,15 @@ impl FindingKind {
     #[must_use]
     pub fn severity(self) -> Severity {
         match self {
-            Self::SeveralDeployed | Self::StuckOperation | Self::UnreadableRecord | Self::DuplicateRelease => {
-                Severity::High
-            }
+            Self::SeveralDeployed
+            | Self::StuckOperation
+            | Self::BrokenRecord
+            | Self::UnreadableRecord
+            | Self::DuplicateRelease => Severity::High,
             Self::InconsistentRecord
             | Self::InterruptedOperation
             | Self::FailedRelease
+            | Self::NotDeployed
             | Self::DanglingBundle
             | Self::MissingObject => Severity::Medium,
             Self::Drift => Severity::Low,
@@ -91,11 +102,13 @@ impl FindingKind {
         match self {
             Self::SeveralDeployed => "Several records of a release have the status deployed.",
             Self::StuckOperation => "An operation has been pending for longer than the policy's staleAfter.",
+            Self::BrokenRecord => "Parts of a record of OLM are missing, so OLM can do nothing for the release.",
             Self::UnreadableRecord => "The body of a record cannot be decoded.",
             Self::DuplicateRelease => "Several HelmReleases manage one release.",
             Self::InconsistentRecord => "Object name, labels and body of a record contradict one another.",
             Self::InterruptedOperation => "An operation was interrupted, and nothing newer has been deployed since.",
             Self::FailedRelease => "The newest record has the status failed.",
+            Self::NotDeployed => "The newest record is superseded, and no operation is in flight.",
             Self::DanglingBundle => "A ConfigurationGroup names bundles that do not exist.",
             Self::MissingObject => "An object of a release does not exist.",
             Self::Drift => "Declared fields of an object differ from the manifest of its release.",

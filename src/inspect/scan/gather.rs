@@ -40,6 +40,19 @@ pub(crate) async fn secrets<'p>(
     Ok(all)
 }
 
+/// The records of OLM.
+///
+/// # Errors
+/// When the API server does not answer, or its answer cannot be parsed.
+pub(crate) async fn extensions<'p>(
+    client: &Client,
+    places: impl IntoIterator<Item = Option<&'p str>>,
+) -> Result<Inventory, Error> {
+    let listing = Listing::of(&core("Secret", "secrets"), places).fields(&format!("type={OLM_INDEX_TYPE}"));
+    let add = |inventory: &mut Inventory, item: &RawValue| inventory.add("Secret", Some(OLM_INDEX_TYPE), item);
+    listing.fold(client, Inventory::default, add).await
+}
+
 /// The records in ConfigMaps.
 ///
 /// # Errors

@@ -7,13 +7,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Finding, integrity};
+use crate::engine::release::stamps::INTERRUPTED;
 use crate::engine::release::{Entry, ReleaseRef, Stamps, Status, Storage, Stored};
 use crate::world::read;
 
 /// The records of each release, by release and storage, unordered.
 ///
-/// A superseded record takes about 150 bytes, because only name, revision and status are kept. Other records take about
-/// 1 KiB.
+/// A superseded record below another takes about 150 bytes, because only name, revision, status and note are kept. Other records take
+/// about 1 KiB.
 pub(crate) type Releases = BTreeMap<(ReleaseRef, &'static str), (Storage, Vec<Entry>)>;
 
 /// The result of a list of records.
@@ -49,7 +50,7 @@ impl Inventory {
         if let Some((storage, release, entry)) = read::record(kind, &metadata) {
             let place = (ReleaseRef::new(namespace, release), storage.owner());
             let place = if storage == Storage::ConfigMap { (place.0, "configmap") } else { place };
-            self.releases.entry(place).or_insert((storage, Vec::new())).1.push(slim(entry));
+            add(&mut self.releases.entry(place).or_insert((storage, Vec::new())).1, entry);
         }
     }
 
@@ -63,12 +64,27 @@ impl Inventory {
     }
 }
 
-/// Removes fields that no finding needs.
-fn slim(entry: Entry) -> Entry {
-    if entry.status != Status::Superseded {
-        return entry;
+/// Adds a record. The newest one so far is the last, and keeps everything.
+fn add(entries: &mut Vec<Entry>, entry: Entry) {
+    entries.push(entry);
+    if let [.., before, last] = entries.as_mut_slice() {
+        if before.revision > last.revision {
+            std::mem::swap(before, last);
+        }
+        slim(before);
     }
-    Entry { uid: String::new(), resource_version: String::new(), stamps: Stamps::default(), ..entry }
+}
+
+/// Removes fields that no finding needs.
+fn slim(entry: &mut Entry) {
+    if entry.status != Status::Superseded {
+        return;
+    }
+    let note = entry.stamps.get(INTERRUPTED).map(str::to_owned);
+    (entry.uid, entry.resource_version, entry.stamps) = (String::new(), String::new(), Stamps::default());
+    if let Some(note) = note {
+        entry.stamps.set(INTERRUPTED, note);
+    }
 }
 
 #[cfg(test)]

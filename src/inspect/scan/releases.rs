@@ -7,22 +7,22 @@ use futures_util::{StreamExt, stream};
 use super::context::ScanContext;
 use super::examine::Examination;
 use super::finding::Finding;
-use super::finding_kind::FindingKind;
 use super::gather;
-use super::history::ReleaseRecords;
+use super::history::findings;
 use super::inventory::Inventory;
 use super::options::ScanProgress;
 use crate::engine::flux::Driver;
-use crate::engine::policy::Policy;
 use crate::engine::release::{History, ReleaseRef, Storage};
-use crate::engine::rules::flux_release::FluxRelease;
 use crate::engine::severity::Severity;
+use crate::inspect::diagnosis::{Checks, Diagnosis, Examiner, MissingParts, ReleaseRecords, Stuck};
 
 /// Releases examined concurrently, with one read each; an API server answers this many without throttling.
 const CONCURRENT_EXAMINATIONS: usize = 8;
 
 pub(super) const HELM_RELEASES: &str = "HelmReleases";
 const STUCK_OPERATIONS: &str = "stuck operations of releases in Secrets";
+const CHECKS: &str = "the checks of some stuck operations";
+const PARTS: &str = "the parts of some records of OLM";
 
 impl ScanContext<'_> {
     /// Flux's HelmReleases in all namespaces within reach, because each may have its records in the scanned namespace;
@@ -47,13 +47,13 @@ impl ScanContext<'_> {
         let mut examinations = Vec::new();
         for ((release, _), (storage, entries)) in releases {
             let history = History::new(entries);
-            let policy = self.policies.of(&release.namespace).as_ref();
-            let mut judged = self.records(&release, storage, &history, policy, drivers).judge();
-            judged.retain(|finding| !self.is_uncertain(finding, storage));
+            // Only releases of OLM, and those that are stuck, need a read.
+            let Some(diagnosis) = self.diagnosis(&release, storage, &history, drivers).await else { continue };
+            let judged = findings(&release, storage, &history, diagnosis);
             let is_questioned =
                 questioned.contains(&release) || judged.iter().any(|finding| finding.severity() > Severity::Info);
             found.extend(judged);
-            examinations.extend(Examination::of(self.options, release, storage, &history, is_questioned));
+            examinations.extend(Examination::of(self.options, release, storage, &history, drivers, is_questioned));
         }
         let total = examinations.len();
         let mut done = 0;
@@ -72,34 +72,37 @@ impl ScanContext<'_> {
         found
     }
 
-    /// Whether an unreadable HelmRelease may give an operation more time.
-    fn is_uncertain(&self, finding: &Finding, storage: Storage) -> bool {
-        let is =
-            finding.kind == FindingKind::StuckOperation && storage == Storage::Secret && self.is_gap(HELM_RELEASES);
-        if is {
-            self.gap(
-                STUCK_OPERATIONS,
-                "the HelmReleases, which define how long an operation may take, could not be read".to_owned(),
-            );
+    /// The diagnosis of a release, as the command `status` makes it.
+    async fn diagnosis(
+        &self,
+        release: &ReleaseRef,
+        storage: Storage,
+        history: &History,
+        drivers: &[Driver],
+    ) -> Option<Diagnosis> {
+        let missing = &self.missing(release, storage, history).await;
+        // Without them, it is not known how long an operation in a Secret may take.
+        let drivers = (!self.is_gap(HELM_RELEASES)).then_some(drivers);
+        let examiner = Examiner { world: &self.world, policies: self.policies, drivers, reader: None, now: self.now };
+        let examined = examiner.examine(ReleaseRecords { release, storage, history, missing }, Checks::IfStuck).await?;
+        if examined.diagnosis.stuck == Stuck::Unknown {
+            let why = "the HelmReleases, which define how long an operation may take, could not be read";
+            self.gap(STUCK_OPERATIONS, why.to_owned());
         }
-        is
+        if let Some(why) = examined.unread {
+            self.gap(CHECKS, why);
+        }
+        Some(examined.diagnosis)
     }
 
-    fn records<'r>(
-        &self,
-        release: &'r ReleaseRef,
-        storage: Storage,
-        history: &'r History,
-        policy: &Policy,
-        drivers: &[Driver],
-    ) -> ReleaseRecords<'r> {
-        let in_flight = history.newest().filter(|newest| newest.status.is_in_flight());
-        let stale_after = in_flight.map_or(policy.recovery.stale_after, |newest| {
-            let ReleaseRef { namespace, name } = release;
-            let driven = FluxRelease { storage, namespace, release: name, holder: newest.stamps.holder() };
-            driven.stale_after_with(&driven.helm_releases_among(drivers), policy)
-        });
-        let closes_rollback = policy.recovery.closes_rollback();
-        ReleaseRecords { release, storage, history, stale_after, closes_rollback, now: self.now }
+    async fn missing(&self, release: &ReleaseRef, storage: Storage, history: &History) -> MissingParts {
+        if storage != Storage::OlmIndex {
+            return MissingParts::new();
+        }
+        let names = history.iter().map(|entry| entry.name.as_str());
+        self.world.missing_parts(&release.namespace, names).await.unwrap_or_else(|why| {
+            self.gap(PARTS, why);
+            MissingParts::new()
+        })
     }
 }

@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::assess::since;
+use super::elsewhere::elsewhere;
 use super::summary::ReleaseSummary;
-use super::survey::{StatusError, row};
+use super::survey::{StatusError, examined};
 use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::policy::OverrideSettings;
 use crate::engine::release::{History, ReleaseRef, Storage};
@@ -13,7 +14,7 @@ use crate::engine::release_override::Override;
 use crate::engine::rule::RuleId;
 use crate::engine::rules::RunbookCheck;
 use crate::engine::rules::flux_release::FluxRelease;
-use crate::inspect::runbook::PendingRecord;
+use crate::inspect::diagnosis::Checks;
 use crate::inspect::view::View;
 use crate::world::World;
 
@@ -73,7 +74,8 @@ pub(crate) struct HelmReleaseOverview {
     pub longest_timeout_seconds: i64,
 }
 
-/// Describes a release, once for each storage that has records of it; usually one.
+/// Describes a release, once for each storage that has records of it; usually one. Without a record in its namespace, the namespace may
+/// be that of its objects.
 ///
 /// # Errors
 /// When its records cannot be read. The description names everything else that cannot be read.
@@ -86,6 +88,11 @@ pub(crate) async fn describe(
     for (storage, history) in view.releases(release).await? {
         described.extend(closely(view, release, storage, &history, now).await);
     }
+    if described.is_empty() {
+        for (release, storage, history) in elsewhere(view, &release.namespace, Some(&release.name)).await {
+            described.extend(closely(view, &release, storage, &history, now).await);
+        }
+    }
     Ok(described)
 }
 
@@ -96,20 +103,10 @@ async fn closely(
     history: &History,
     now: Timestamp,
 ) -> Option<ReleaseDescription> {
-    let row = row(view, release, storage, history, now).await?;
+    let (row, (checks, unread)) = examined(view, release, storage, history, (Checks::Run, now)).await?;
     let mut not_looked_at: Vec<_> = view.gap().map(|gap| format!("{}: {}", gap.what, gap.why)).into_iter().collect();
+    not_looked_at.extend(unread);
     let policy = view.policies.of(&release.namespace);
-    let checks = match PendingRecord::read(view, release, storage, history).await {
-        Ok(Some(pending)) => pending.checks(view, now).await.unwrap_or_else(|why| {
-            not_looked_at.push(why);
-            Vec::new()
-        }),
-        Ok(None) => Vec::new(),
-        Err(why) => {
-            not_looked_at.push(why);
-            Vec::new()
-        }
-    };
     let home = policy.overrides.home_of(release);
     let query = Query::Overrides { namespace: home.namespace.clone(), release: home.name, freshness: Freshness::Live };
     let overrides = match view.world.answer(&query).await {

@@ -13,9 +13,10 @@ use kube::api::{Api, ApiResource};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, watcher};
 
-use super::summary::{ReleaseSummary, Stuck};
+use super::summary::ReleaseSummary;
 use super::survey::{StatusError, StatusOptions, row};
 use crate::engine::release::{ReleaseRef, Revision, Status, Storage};
+use crate::inspect::diagnosis::Stuck;
 use crate::inspect::view::View;
 use crate::world::kubernetes::clock::ServerClock;
 use crate::world::metadata_only::{MetadataOnly, resource_of};
@@ -160,7 +161,10 @@ async fn read_again(
         return Ok(rows.remove(release).map(|row| ReleaseSummary {
             status: "gone",
             stuck: Stuck::No,
+            problems: Vec::new(),
             next: None,
+            why: None,
+            wait_until: None,
             ..row
         }));
     };

@@ -1,9 +1,10 @@
-//! The one-line summary of a release: its status, its owner, and the next safe step.
+//! The one-line summary of a release: its status, its owner, and the next step.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::engine::release::{ReleaseRef, Status};
+use crate::inspect::diagnosis::{Problem, ReleaseOwner, Stuck};
 use crate::inspect::storage_kind::StorageKind;
 use crate::world::kubernetes::RecordSummary;
 
@@ -31,54 +32,18 @@ pub(crate) struct ReleaseSummary {
     /// What manages the release.
     pub owner: ReleaseOwner,
     pub stuck: Stuck,
-    /// When the pending operation starts to count as stuck.
+    /// When the pending operation, or a record that OLM is writing, starts to count as stuck.
     pub stuck_from: Option<Timestamp>,
     /// `name-version@revision` of an interrupted operation that was not finished.
     pub interrupted: Option<String>,
-    /// The next safe step; `None` if nothing is to be done.
+    /// What is wrong, the worst first.
+    pub problems: Vec<Problem>,
+    /// The next step: a command that can be pasted, or `wait until TIME`; `None` if nothing is to be done.
     pub next: Option<String>,
-}
-
-/// What manages a release.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase", tag = "kind", content = "name")]
-pub(crate) enum ReleaseOwner {
-    /// People and pipelines, with Helm.
-    Helm,
-    /// Flux, by this HelmRelease.
-    Flux(String),
-    /// OLM, by this ClusterExtension.
-    Olm(String),
-    /// Sveltos.
-    Sveltos,
-    /// Helm or Flux; the HelmReleases cannot be read.
-    Unknown,
-}
-
-/// Whether an operation counts as stuck.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Stuck {
-    /// No operation is pending, or it is not old enough.
-    No,
-    /// The operation is older than the policy and the HelmReleases allow.
-    Yes,
-    /// The operation is old enough, but the HelmReleases, which may allow more time, cannot be read.
-    Unknown,
-}
-
-impl ReleaseOwner {
-    /// `Flux (shop/web)`.
-    #[must_use]
-    pub(crate) fn display(&self) -> String {
-        match self {
-            Self::Helm => "Helm".to_owned(),
-            Self::Flux(name) => format!("Flux ({name})"),
-            Self::Olm(name) => format!("OLM ({name})"),
-            Self::Sveltos => "Sveltos".to_owned(),
-            Self::Unknown => "unknown".to_owned(),
-        }
-    }
+    /// Why this step.
+    pub why: Option<String>,
+    /// The time of a step that waits.
+    pub wait_until: Option<Timestamp>,
 }
 
 impl ReleaseSummary {
@@ -86,6 +51,12 @@ impl ReleaseSummary {
     #[must_use]
     pub(crate) fn is_in_flight(&self) -> bool {
         self.status.parse().is_ok_and(Status::is_in_flight)
+    }
+
+    /// Whether OLM may still be writing the parts of a record.
+    #[must_use]
+    pub(crate) fn is_being_written(&self) -> bool {
+        !self.is_in_flight() && self.stuck == Stuck::No && self.stuck_from.is_some()
     }
 
     /// Whether only the body of the record has the chart or the holder.
@@ -104,5 +75,32 @@ impl ReleaseSummary {
     #[must_use]
     pub(crate) fn release_ref(&self) -> ReleaseRef {
         ReleaseRef::new(&self.namespace, &self.release)
+    }
+}
+
+#[cfg(test)]
+impl ReleaseSummary {
+    /// Revision 2 of `shop/web`, for tests.
+    pub(crate) fn of_web(status: &'static str) -> Self {
+        Self {
+            namespace: "shop".to_owned(),
+            release: "web".to_owned(),
+            storage: StorageKind::Secret,
+            record: "sh.helm.release.v1.web.v2".to_owned(),
+            revision: 2,
+            status,
+            since: None,
+            holder: None,
+            manager: None,
+            chart: None,
+            owner: ReleaseOwner::Helm,
+            stuck: Stuck::No,
+            stuck_from: None,
+            interrupted: None,
+            problems: Vec::new(),
+            next: None,
+            why: None,
+            wait_until: None,
+        }
     }
 }

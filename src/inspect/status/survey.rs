@@ -4,14 +4,16 @@ use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
 
 use super::assess::assess;
-use super::summary::{ReleaseSummary, Stuck};
+use super::elsewhere::elsewhere;
+use super::summary::ReleaseSummary;
 use crate::engine::release::{History, ReleaseRef, Storage};
-use crate::inspect::scan::inventory::Inventory;
+use crate::engine::rules::RunbookCheck;
+use crate::inspect::diagnosis::{Checks, ReleaseRecords, Stuck};
 use crate::inspect::scan::{Gap, gather};
 use crate::inspect::view::{ReadError, View};
 use crate::world::kubernetes::api_error::reason;
 
-/// Concurrent reads of records whose chart or holder is not stamped.
+/// Concurrent reads of releases: of records whose chart or holder is not stamped, and for the checks of those that are stuck.
 const CONCURRENT_READS: usize = 8;
 
 /// Which releases to list.
@@ -62,9 +64,21 @@ pub(crate) async fn row(
     history: &History,
     now: Timestamp,
 ) -> Option<ReleaseSummary> {
-    let drivers = view.world.drivers.as_deref().ok();
-    let row = assess(release, storage, history, drivers, view.policies.of(&release.namespace), now)?;
-    Some(completed(view, row, storage).await)
+    examined(view, release, storage, history, (Checks::IfStuck, now)).await.map(|(row, _)| row)
+}
+
+/// The same, with the runbook's checks and why they could not be run.
+pub(crate) async fn examined(
+    view: &View<'_>,
+    release: &ReleaseRef,
+    storage: Storage,
+    history: &History,
+    (checks, now): (Checks, Timestamp),
+) -> Option<(ReleaseSummary, (Vec<RunbookCheck>, Option<String>))> {
+    let missing = &view.missing(release, storage, history).await;
+    let found = view.examiner(now).examine(ReleaseRecords { release, storage, history, missing }, checks).await?;
+    let row = assess(release, storage, history, found.diagnosis)?;
+    Some((completed(view, row, storage).await, (found.checks, found.unread)))
 }
 
 async fn completed(view: &View<'_>, row: ReleaseSummary, storage: Storage) -> ReleaseSummary {
@@ -93,14 +107,17 @@ pub(crate) async fn survey(view: &View<'_>, options: &StatusOptions, now: Timest
             gaps.push(Gap { what: "records in ConfigMaps".to_owned(), times: 1, why: reason(&error) });
         }
     }
-    let Inventory { releases, .. } = inventory;
-    let drivers = view.world.drivers.as_deref().ok();
-    let rows = releases.into_iter().filter_map(|((release, _), (storage, entries))| {
-        let policy = view.policies.of(&release.namespace);
-        let row = assess(&release, storage, &History::new(entries), drivers, policy, now)?;
-        (!options.stuck || row.stuck != Stuck::No).then_some((row, storage))
+    let listed = inventory.releases.into_iter();
+    let mut found: Vec<_> =
+        listed.map(|((release, _), (storage, entries))| (release, storage, History::new(entries))).collect();
+    if let Some(namespace) = namespace {
+        found.extend(elsewhere(view, namespace, None).await);
+        found.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    }
+    let rows = found.into_iter().map(|(release, storage, history)| async move {
+        let row = row(view, &release, storage, &history, now).await?;
+        (!options.stuck || row.stuck != Stuck::No).then_some(row)
     });
-    let rows: Vec<_> = rows.collect();
-    let completed = stream::iter(rows.into_iter().map(|(row, storage)| completed(view, row, storage)));
-    Ok(Survey { rows: completed.buffered(CONCURRENT_READS).collect().await, gaps })
+    let rows: Vec<_> = stream::iter(rows).buffered(CONCURRENT_READS).collect().await;
+    Ok(Survey { rows: rows.into_iter().flatten().collect(), gaps })
 }

@@ -6,14 +6,13 @@ use jiff::Timestamp;
 use kube::Client;
 use serde::Serialize;
 
-use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
 use crate::engine::facts::Actor;
 use crate::engine::policy::{Policy, Removal, Scope, in_force};
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::engine::review::{Operation, UserInfo};
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
-use crate::inspect::view::View;
+use crate::inspect::overrides::opens;
 use crate::world::World;
 use crate::world::kubernetes::identity::own_user;
 
@@ -52,11 +51,20 @@ impl Starter {
         Ok(Self(UserInfo { username: Cow::Owned(user.username.unwrap_or_default()), groups }))
     }
 
+    /// A user of this name, in no group.
+    pub(crate) fn named(user: &str) -> Self {
+        Self(UserInfo { username: Cow::Owned(user.to_owned()), groups: Vec::new() })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0.username
+    }
+
     /// The freeze of a policy that stops this user from starting an operation of a release; `None` if nothing does, or if a
     /// ReleaseOverride opens it to the user.
     pub(crate) async fn frozen(
         &self,
-        view: &View<'_>,
+        world: &dyn World,
         policy: &Policy,
         release: &ReleaseRef,
         records: Records<'_>,
@@ -64,7 +72,7 @@ impl Starter {
     ) -> Option<FreezeInForce> {
         let rule = rules::named("freeze")?;
         let freeze = self.stopped_by(policy, rule, release, records, now)?;
-        if self.has_override(view, policy, rule, release, now).await { None } else { Some(freeze) }
+        if opens(world, policy, rule, release, Some(self.name()), now).await { None } else { Some(freeze) }
     }
 
     fn stopped_by(
@@ -95,22 +103,6 @@ impl Starter {
             until: active.until,
             sentence: active.sentence(),
         })
-    }
-
-    /// Whether a ReleaseOverride opens a rule to the user. One that cannot be read opens nothing.
-    async fn has_override(
-        &self,
-        view: &View<'_>,
-        policy: &Policy,
-        rule: RuleId,
-        release: &ReleaseRef,
-        now: Timestamp,
-    ) -> bool {
-        let ReleaseRef { namespace, name } = policy.overrides.home_of(release);
-        let bounds = policy.overrides_in(&namespace);
-        let query = Query::Overrides { namespace, release: name, freshness: Freshness::Live };
-        let Answer::Known(Knowledge::Overrides(found)) = view.world.answer(&query).await else { return false };
-        found.iter().any(|it| it.opens(rule, &self.0.username, &bounds, now))
     }
 }
 

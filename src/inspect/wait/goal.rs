@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::engine::release::Status;
-use crate::inspect::status::{ReleaseSummary, version};
+use crate::inspect::status::ReleaseSummary;
 
 /// Longer texts are no version.
 const MAX_VERSION_BYTES: usize = 128;
@@ -62,12 +62,27 @@ impl Goal {
         }
     }
 
-    /// Whether a deployed revision is the wanted one. `v1.2.3` and `1.2.3` are the same version.
+    /// Whether a deployed revision is the wanted one. `v1.2.3` and `1.2.3` are the same version, and so is `1.2.3+eeea19c702a2` unless
+    /// build metadata are asked for: Flux appends the digest of an OCI artifact.
     #[must_use]
     pub(super) fn is_at(&self, row: &ReleaseSummary) -> bool {
         let Self::Version(wanted) = self else { return row.status == Status::Deployed.as_str() };
-        row.chart.as_deref().and_then(version).is_some_and(|deployed| bare(deployed) == bare(wanted))
+        row.chart.as_deref().and_then(version).is_some_and(|deployed| {
+            let (deployed, wanted) = (bare(deployed), bare(wanted));
+            let without_build = deployed.split('+').next().filter(|_| !wanted.contains('+'));
+            without_build.unwrap_or(deployed) == wanted
+        })
     }
+}
+
+/// The version at the end of `name-version`; both may contain dashes.
+fn version(chart: &str) -> Option<&str> {
+    let starts = chart.match_indices('-').map(|(at, _)| &chart[at + 1..]);
+    starts.into_iter().find(|rest| {
+        let (major, minor) = bare(rest).split_once('.').unwrap_or_default();
+        let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        number(major) && minor.starts_with(|first: char| first.is_ascii_digit())
+    })
 }
 
 /// As Helm accepts versions of charts, with or without a `v`: two numbers at least.
@@ -87,6 +102,42 @@ fn bare(version: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_version_of_a_chart_is_found() {
+        for (chart, wanted) in [
+            ("demo-1.0.0", Some("1.0.0")),
+            ("ingress-nginx-4.11.2-rc.1+build-7", Some("4.11.2-rc.1+build-7")),
+            ("app-2-1.0.0", Some("1.0.0")),
+            ("cert-manager-v1.16.1", Some("v1.16.1")),
+            ("app-v2-1.0.0", Some("1.0.0")),
+            ("demo", None),
+            ("demo-latest", None),
+            ("", None),
+        ] {
+            assert_eq!(version(chart), wanted, "{chart}");
+        }
+    }
+
+    #[test]
+    fn build_metadata_count_only_if_they_are_asked_for() {
+        let is_at = |wanted: &str, chart: &str| {
+            let row = ReleaseSummary { chart: Some(chart.to_owned()), ..ReleaseSummary::of_web("deployed") };
+            wanted.parse::<Goal>().unwrap().is_at(&row)
+        };
+        for (wanted, chart, reached) in [
+            ("0.1.0", "demo-0.1.0+eeea19c702a2", true),
+            ("v0.1.0", "demo-0.1.0+eeea19c702a2", true),
+            ("0.1.0+eeea19c702a2", "demo-0.1.0+eeea19c702a2", true),
+            ("0.1.0+0000", "demo-0.1.0+eeea19c702a2", false),
+            ("0.1.0+eeea19c702a2", "demo-0.1.0", false),
+            ("0.1.0-rc.1", "demo-0.1.0-rc.1+eeea", true),
+            ("0.1.0", "demo-0.1.0-rc.1+eeea", false),
+            ("0.1", "demo-0.1.0+eeea", false),
+        ] {
+            assert_eq!(is_at(wanted, chart), reached, "{wanted} {chart}");
+        }
+    }
 
     #[test]
     fn a_goal_is_a_word_or_a_version() {

@@ -9,8 +9,9 @@ use super::snapshot::{ShownFreeze, Snapshot};
 use crate::engine::release_override::Override;
 use crate::engine::rule::RuleId;
 use crate::engine::rules::wording::span;
+use crate::inspect::diagnosis::Stuck;
 use crate::inspect::html::{Escaped, digest, grouped};
-use crate::inspect::status::{ReleaseSummary, Stuck};
+use crate::inspect::status::ReleaseSummary;
 use crate::serve::report::refusals::Refusal;
 
 const STYLE: &str = concat!(include_str!("../../inspect/html/base.css"), include_str!("page.css"));
@@ -124,9 +125,11 @@ fn operation(out: &mut String, row: &ReleaseSummary, now: Timestamp) -> fmt::Res
         Escaped(&row.owner.display()),
         Escaped(&chart),
     )?;
-    match (&row.next, row.stuck) {
-        // A command. The others are sentences.
-        (Some(next), Stuck::Yes) => write!(out, "<p>Next: <code>{}</code></p>", Escaped(next))?,
+    match (&row.next, row.wait_until) {
+        (Some(next), None) if row.stuck == Stuck::Yes => {
+            let why = row.why.as_deref().map_or(String::new(), |why| format!(" ({why})"));
+            write!(out, "<p>Next: <code>{}</code>{}</p>", Escaped(next), Escaped(&why))?;
+        }
         (Some(next), _) => write!(out, "<p>Next: {}</p>", Escaped(next))?,
         (None, _) => {}
     }

@@ -11,15 +11,16 @@ use crate::engine::flux::Driver;
 use crate::engine::policy::{Freeze, FreezeState, Policies};
 use crate::engine::release::History;
 use crate::engine::release_override::Override;
-use crate::inspect::status::{ReleaseSummary, Stuck, assess};
+use crate::inspect::diagnosis::{Checks, Examiner, MissingParts, ReleaseRecords, ReleaseState, Stuck, diagnose};
+use crate::inspect::status::{ReleaseSummary, assess};
 use crate::serve::report::refusals::Refusal;
 use crate::world::{InFlight, Known};
 
 /// How many operations, freezes and overrides are shown; more are counted.
 const SHOWN: usize = 200;
 
-/// How many histories one page may list.
-const HISTORIES: usize = 10;
+/// How many stuck releases one page may examine.
+const EXAMINED: usize = 10;
 
 /// How long all of them may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -77,11 +78,23 @@ fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> O
     let (found, in_flight, in_sync) = world.in_flight(SHOWN);
     let drivers = if found.is_empty() { None } else { world.drivers() };
     let rows = found.into_iter().filter_map(|InFlight { release, storage, entries, .. }| {
-        let policy = policies.of(&release.namespace);
-        let known = History::new(entries);
-        let mut row = assess(&release, storage, &known, drivers.as_deref(), policy, shown.time)?;
+        let (history, missing) = (History::new(entries), MissingParts::new());
+        let state = ReleaseState {
+            release: &release,
+            storage,
+            history: &history,
+            missing: &missing,
+            checks: None,
+            chart: history.newest()?.stamps.chart(),
+            drivers: drivers.as_deref(),
+            policy: policies.of(&release.namespace),
+            is_opened: false,
+            freeze: None,
+            now: shown.time,
+        };
+        let mut row = assess(&release, storage, &history, diagnose(&state)?)?;
         // The next step then depends on superseded records, of which there are no copies.
-        if row.stuck == Stuck::Yes && known.newest_deployed().is_none() {
+        if row.stuck == Stuck::Yes && history.newest_deployed().is_none() {
             row.next = None;
         }
         Some(row)
@@ -91,23 +104,31 @@ fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> O
     drivers
 }
 
-/// Finds the missing next steps of the oldest operations. The other operations get the command that shows theirs.
+/// Examines the oldest operations that are stuck. Where the copies do not know enough of another one, it gets the command that shows its
+/// next step.
 async fn complete(world: &dyn Known, policies: &Policies, drivers: Option<&[Driver]>, shown: &mut Snapshot) {
     let until = Instant::now() + PATIENCE;
-    let unclear = shown.operations.iter_mut().filter(|row| row.next.is_none());
-    for (asked, row) in unclear.enumerate() {
-        let release = row.release_ref();
-        let whole = match asked < HISTORIES {
-            true => timeout_at(until, history(world, row)).await.ok().flatten(),
+    let examiner = Examiner { world, policies, drivers, reader: None, now: shown.time };
+    let stuck = shown.operations.iter_mut().filter(|row| row.stuck == Stuck::Yes);
+    for (asked, row) in stuck.enumerate() {
+        let again = match asked < EXAMINED {
+            true => timeout_at(until, examined(world, examiner, row)).await.ok().flatten(),
             false => None,
         };
-        let policy = policies.of(&release.namespace);
-        let again = whole.and_then(|whole| assess(&release, row.storage.into(), &whole, drivers, policy, shown.time));
         match again {
             Some(again) => *row = again,
-            None => row.next = Some(format!("interlock status {release}")),
+            None if row.next.is_none() => row.next = Some(format!("interlock status {}", row.release_ref())),
+            None => {}
         }
     }
+}
+
+/// The row as `status` shows it; `None` if the records cannot be listed, or the operation has ended.
+async fn examined(world: &dyn Known, examiner: Examiner<'_>, row: &ReleaseSummary) -> Option<ReleaseSummary> {
+    let (release, storage) = (&row.release_ref(), row.storage.into());
+    let (history, missing) = (&history(world, row).await?, &MissingParts::new());
+    let found = examiner.examine(ReleaseRecords { release, storage, history, missing }, Checks::IfStuck).await?;
+    assess(release, storage, history, found.diagnosis)
 }
 
 /// The metadata of all records of a release; `None` if they cannot be listed, or the operation has ended.

@@ -1,8 +1,11 @@
 //! Reads the records of releases: their bodies, in granted memory, and their manifests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, DynamicObject};
 use serde::Deserialize;
 
 use super::Cluster;
@@ -13,12 +16,16 @@ use crate::engine::effort::Effort;
 use crate::engine::evidence::{Knowledge, RecordRef};
 use crate::engine::json::redacted;
 use crate::engine::release::manifest::DocumentKey;
-use crate::engine::release::record::{DecodeError, Payload, chart_at_start, truncated};
+use crate::engine::release::record::{DecodeError, Payload, chart_at_start, extra_chunks, truncated};
 use crate::engine::release::{Record, Storage, Stored};
 use crate::world::Payer;
 use crate::world::documents::ReadDocument;
 use crate::world::manifests::{self, ManifestError, RecordVersion};
+use crate::world::metadata_only::resource_of;
 use crate::world::payload::{self, OpenedPayload};
+
+/// How often an index that changes is read.
+const READS_OF_AN_INDEX: usize = 3;
 
 /// What a record contains besides its labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -195,6 +202,57 @@ impl Cluster {
             parts.push((other, text));
         }
         Ok(payload::join(first, parts))
+    }
+
+    /// The parts that are missing of each record of OLM among these, by the name of its index. An index names its parts, so no body is
+    /// read: the parts are looked for by their metadata.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub(crate) async fn missing_parts<'n>(
+        &self,
+        namespace: &str,
+        indexes: impl Iterator<Item = &'n str>,
+    ) -> Result<BTreeMap<String, Vec<String>>, Unavailable> {
+        let mut missing = BTreeMap::new();
+        for index in indexes {
+            let lacking = self.missing_parts_of(namespace, index).await?;
+            if !lacking.is_empty() {
+                missing.insert(index.to_owned(), lacking);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// OLM deletes the parts of a record before it writes the index with the names of the new ones, and the new ones last. An index that
+    /// has changed meanwhile is read again, and one that keeps changing is being written.
+    async fn missing_parts_of(&self, namespace: &str, index: &str) -> Result<Vec<String>, Unavailable> {
+        let (client, secrets) = (self.api.client().clone(), resource_of::<Secret>());
+        let api: Api<DynamicObject> = Api::namespaced_with(client, self.api.in_reach(namespace)?, &secrets);
+        let mut listed = self.parts(namespace, index).await?;
+        for _ in 0..READS_OF_AN_INDEX {
+            let mut missing = Vec::new();
+            for part in &listed {
+                let found = api.get_metadata_opt(valid_name(part)?).await.map_err(|error| reason(&error))?;
+                missing.extend(found.is_none().then(|| part.clone()));
+            }
+            let before = listed;
+            listed = if missing.is_empty() { before.clone() } else { self.parts(namespace, index).await? };
+            if listed == before {
+                return Ok(missing);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// The further parts of a record, as its index names them; none if it does not exist.
+    async fn parts(&self, namespace: &str, index: &str) -> Result<Vec<String>, Unavailable> {
+        let Some(text) = self.text(Storage::OlmIndex, namespace, index).await? else {
+            return Ok(Vec::new());
+        };
+        let unread = |error: String| format!("{namespace}/{index} cannot be parsed: {error}");
+        let stored: Stored<'_> = serde_json::from_str(&text).map_err(|error| unread(redacted(&error)))?;
+        extra_chunks(&stored.data).map_err(|error| unread(error.to_string()))
     }
 
     /// The JSON text of the object of a record; `None` if there is no such object.

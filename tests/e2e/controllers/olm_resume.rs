@@ -27,7 +27,7 @@ fn an_interrupted_version_is_finished_before_the_next_one_is_tried() {
     extension.ask_for(&bob, "3.0.0").expect_failure(&[
         "[extension-change-while-pending]",
         "its operation to demo-2.0.0 is pending-upgrade, revision 2",
-        "delete only the record",
+        "If it is stuck, run `interlock unstick ",
     ]);
     // Everything that decides what is resolved next stays; another spelling and a pin of what is pending pass.
     let asked = |members: Value| extension.ask_with(&bob, members, &["--dry-run=server"]);
@@ -39,7 +39,7 @@ fn an_interrupted_version_is_finished_before_the_next_one_is_tried() {
         json!({"version": "~2.0.0", "selector": selector}),
         json!({"version": "", "upgradeConstraintPolicy": "SelfCertified"}),
     ] {
-        asked(members).expect_failure(&["[extension-change-while-pending]", "kubectl patch clusterextension"]);
+        asked(members).expect_failure(&["[extension-change-while-pending]", "run `interlock unstick "]);
     }
     for version in ["v2.0.0", "= 2.0.0", ">=2.0.0, <2.0.1", "2.0.0 - 2.0.0"] {
         asked(json!({"version": version})).expect_success();

@@ -111,8 +111,9 @@ fn a_killed_upgrade_is_seen_checked_unstuck_restored_and_rolled_forward() {
     let (on_call, kubectl) = (OnCall::new(&namespace, "bob"), namespace.kubectl("bob"));
     let named = format!("{}/demo", namespace.name());
     let row = on_call.await_stuck("demo");
-    let wanted =
-        json!(["pending-upgrade", 2, "alice", "demo-1.0.0", {"kind": "helm"}, format!("interlock unstick {named}")]);
+    // As long as the pods are not available, the record must stay.
+    let back = format!("helm rollback demo 1 -n {}", namespace.name());
+    let wanted = json!(["pending-upgrade", 2, "alice", "demo-1.0.0", {"kind": "helm"}, back]);
     assert_eq!(json!([row["status"], row["revision"], row["holder"], row["chart"], row["owner"], row["next"]]), wanted);
     // By the shipped policy the operation may still run.
     let calm = on_call.run(&["status", "-n", namespace.name()]);
@@ -129,8 +130,10 @@ fn a_killed_upgrade_is_seen_checked_unstuck_restored_and_rolled_forward() {
     );
     let why = refused["why"].as_str().unwrap();
     assert!(why.contains(&format!("Deployment {}/demo ", namespace.name())), "{why}");
+    assert_eq!(refused["next"], json!(back), "{refused:#}");
     namespace.ready_pods();
     namespace.await_available("demo");
+    assert_eq!(on_call.status("demo").0["next"], json!(format!("interlock unstick {named}")));
 
     let record = kubectl.get(&["secret", V2]);
     assert_eq!(on_call.unstick("demo", &["--dry-run"], 0)["outcome"], "would-unstick");

@@ -146,7 +146,7 @@ fn a_failure_ends_the_wait_unless_it_is_rolled_back() {
     let helm = namespace.helm(HelmVersion::V4, Driver::Secret, "alice");
     helm.fails(&["upgrade", "demo", chart.path(), "--set=breakApply=true"], &[]);
     let failed = bob.ends(&["--until=deployed"], 1, "no operation is in flight, and ");
-    let next = format!("\nNext: roll forward: helm upgrade demo CHART -n {}\n", namespace.name());
+    let next = format!("\nNext: helm rollback demo 5 -n {}\n", namespace.name());
     assert!(
         failed.stdout.contains("/demo is not deployed: failed, revision 6") && failed.stdout.ends_with(&next),
         "{failed}"
@@ -325,7 +325,7 @@ fn a_freeze_is_waited_out_and_the_next_upgrade_passes() {
     let wait = alice.spawn("open");
     let refused =
         alice.ends(&["--until=open", "--timeout=0"], 4, "/demo is not open: the freeze sale is in force until ");
-    assert!(refused.stdout.contains(" UTC (the sale)\nNext: ask for a ReleaseOverride"), "{refused}");
+    assert!(refused.stdout.contains(" UTC (the sale)\nNext: wait until "), "{refused}");
     // Nothing starts, so nothing is in the way of these.
     alice.ends(&["--until=deployed"], 0, "/demo is deployed: ");
     Pipeline::new(&namespace, "bob").ends(&["--until=open"], 0, "/demo is open: deployed, revision 1");

@@ -71,7 +71,7 @@ fn where_only_rolling_forward_is_allowed_each_refusal_names_a_way_that_is_open()
     let namespace = killed_on_the_way_to("1.0.0", &plane, "forward", version, driver, true);
     supersede(&namespace, driver);
     let (bob, kubectl) = (namespace.helm(version, driver, "bob"), namespace.kubectl("bob"));
-    let named = format!("delete only the record {V2}");
+    let named = format!("Once it counts as stuck, run `interlock unstick {}/demo`", namespace.name());
     bob.fails(&["rollback", "demo", "1"], &["[pending-recovery]", &named]);
     eventually(Duration::from_secs(60), "the way that the refusal names is open", || {
         let output = kubectl.run(&["delete", "secret", V2]);

@@ -134,13 +134,14 @@ impl<'c> Alone<'c> {
                     ended: None,
                     interrupted: None,
                     left: false,
+                    broken: false,
                 });
             }
             Write::Delete(driver, revision) => {
                 self.writes.push(format!("v{revision} {} -> none", status(&self.cluster, driver, revision)));
                 self.cluster.remove(driver, revision);
             }
-            Write::Apply(chart) => self.cluster.object = Some(Object { chart, edited: false }),
+            Write::Apply(chart) => self.cluster.object = Some(Object::of(chart)),
             Write::Edit => self.cluster.object.iter_mut().for_each(|object| object.edited = true),
             Write::DeleteObject => self.cluster.object = None,
             Write::Put(other) => _ = self.cluster.others.insert(other),

@@ -33,7 +33,7 @@ impl Explorer {
     }
 
     /// The cluster without what goes with the clients when they die.
-    fn without_the_dying(&mut self, search: &Search<'_>, cluster: u32) -> u32 {
+    pub(super) fn without_the_dying(&mut self, search: &Search<'_>, cluster: u32) -> u32 {
         let mut left = Cluster::clone(&self.clusters.value(cluster));
         for other in search.scope.clients.iter().filter_map(|client| client.dies_with()) {
             left.others.remove(&other);

@@ -116,15 +116,13 @@ fn can_apply(rule: RuleId, case: &CaseFile, home: Option<&str>, names: &mut Name
             can = false;
         }
     }
-    if let (Some(users), Some(accounts)) = (users, service_accounts) {
-        if account_users(&accounts.value.0)
-            .zip(of(&users.value.0))
-            .is_some_and(|(accounts, users)| !accounts.meets(&users))
-        {
-            let message = "no user is among `users` and among `serviceAccounts`";
-            names.problems.at(users.span, format!("{message}, {never}; move one of them to a case of its own"));
-            can = false;
-        }
+    if let (Some(users), Some(accounts)) = (users, service_accounts)
+        && let (Some(accounts), Some(among)) = (account_users(&accounts.value.0), of(&users.value.0))
+        && !accounts.meets(&among)
+    {
+        let message = "no user is among `users` and among `serviceAccounts`";
+        names.problems.at(users.span, format!("{message}, {never}; move one of them to a case of its own"));
+        can = false;
     }
     if let (Some(owners), Some(kinds)) = (owners, kinds) {
         let (listed, kinds) = (&owners.value.0.compiled, &kinds.value.0.compiled);

@@ -5,13 +5,10 @@ use std::sync::LazyLock;
 
 use super::parts::{PolicyFile, RuleFile};
 use super::read::{KeySpec, Mapping};
-use super::tree::{Content, KeyValue, Node};
+use super::tree::{Content, KeyValue, Node, ONLY};
 use crate::engine::policy_files::files::{SHIPPED_PATH, SHIPPED_POLICY};
 use crate::engine::policy_files::problem::{Layer, Problems, SourceFile};
 use crate::engine::rule::Mode;
-
-/// The only key of a mapping that replaces a shipped list.
-pub(in crate::engine::policy_files) const ONLY: &str = "only";
 
 static SHIPPED: LazyLock<Node> = LazyLock::new(|| {
     let source = SourceFile { path: SHIPPED_PATH.into(), text: SHIPPED_POLICY.to_owned() };

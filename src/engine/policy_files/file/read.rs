@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::layers::ONLY;
 use super::nearest::did_you_mean;
-use super::tree::{Content, KeyValue, Node};
+use super::tree::{Content, KeyValue, Node, ONLY};
 use crate::engine::policy_files::problem::{Problems, Span};
 
 /// A value that can be read from a node of a file. One description serves the reader, the schema and `explain`.

@@ -9,6 +9,9 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle};
 
 use crate::engine::policy_files::problem::{Layer, Problems, Span};
 
+/// The only key of a mapping that replaces a shipped list.
+pub(in crate::engine::policy_files) const ONLY: &str = "only";
+
 /// The largest number of nodes in a file, including those that aliases repeat. The shipped policy has about three hundred.
 const MAX_NODES: usize = 100_000;
 

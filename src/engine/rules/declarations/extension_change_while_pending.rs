@@ -16,8 +16,9 @@ use crate::engine::review::Operation;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::engine::rules::home::records_of_extension;
+use crate::engine::rules::records::recovery::unstick_clause;
 use crate::engine::rules::undecided::{Undecided, lookup};
-use crate::engine::rules::wording::{self, OwnerWords, pin};
+use crate::engine::rules::wording::{self, OwnerWords};
 
 /// The rule `extension-change-while-pending`.
 pub(crate) static RULE: Rule = Rule {
@@ -64,7 +65,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
             return Ok(Vec::new());
         }
         if freshness == Freshness::Live {
-            return Ok(vec![refusal(case, &written.name, pending.as_deref(), version.as_ref(), located, newest)]);
+            return Ok(vec![refusal(case, &written.name, pending.as_deref(), located, newest)]);
         }
     }
     Ok(Vec::new())
@@ -116,7 +117,6 @@ fn refusal(
     case: &DeclarationCase<'_>,
     extension: &str,
     pending: Option<&str>,
-    version: Option<&Version>,
     located: &Located,
     newest: &Entry,
 ) -> Refusal {
@@ -127,13 +127,7 @@ fn refusal(
          operation{chart} is {state}."
     );
     let words = OwnerWords { storage: located.storage, namespace: &located.namespace, release: extension };
-    let way_out = format!(
-        "Wait until the operation ends. If it is stuck, pin the version that is pending ({}), check the workloads, and delete only the \
-         record {}/{} ({}): the next step then finishes the operation.",
-        pin(extension, version),
-        located.namespace,
-        newest.name,
-        words.delete_record(&newest.name)
-    );
+    let unstick = unstick_clause(words, newest.status);
+    let way_out = format!("Wait until the operation ends. If it is stuck, {unstick}.");
     Refusal::new(sentence, way_out).at("/spec/source")
 }

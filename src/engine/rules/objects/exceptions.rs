@@ -15,12 +15,13 @@ use serde_json::{Map, Value};
 
 use super::case::{DeclaringRelease, ObjectCase, OwnershipConflict};
 use super::declared_fields::Declaration;
+use crate::engine::effort::{Effort, OverBudget};
 use crate::engine::flux::{DeclaredObject, Driver, IgnoredFields};
 use crate::engine::json::FieldPath;
 use crate::engine::managed::{Mark, Marks};
 use crate::engine::object::group_of;
 use crate::engine::policy::WhenSuspended;
-use crate::engine::release::Storage;
+use crate::engine::release::{ReleaseRef, Storage};
 use crate::engine::rules::check::Refusal;
 use crate::engine::rules::flux_release::helm_releases;
 use crate::engine::rules::undecided::Undecided;
@@ -44,17 +45,13 @@ impl ObjectCase<'_> {
         let Ok(Declaration::Document(document)) = declaration else {
             return whole;
         };
-        let ignored = drivers.iter().map(|driver| {
-            let object = self.declared_object(document, &declaring.marks);
-            driver.drift_detection.ignored(&object, self.facts.effort)
-        });
+        let object = (self.kind(), self.write.namespace.as_str(), self.write.name.as_str());
         // The rules of a client must not make its edits undecided, which admits them.
-        let Ok(ignored) = ignored.collect::<Result<Vec<_>, _>>() else {
+        let Ok(excepted) = ExceptedFields::of(&drivers, document, object, &declaring.marks, self.facts.effort) else {
             return whole;
         };
-        let is_excepted = |field: &FieldPath| is_content(field, &declaring.marks) && are_all_over(&ignored, field);
-        let fields = self.changed_in_manifest(&declaring.marks, document, &is_excepted);
-        let unusable_exception = unusable_exception(&drivers, &ignored);
+        let fields = self.changed_in_manifest(&declaring.marks, document, &|field| excepted.contains(field));
+        let unusable_exception = unusable_exception(&drivers, &excepted.ignored);
         Ok(fields.map(|fields| Cow::Owned(OwnershipConflict { fields, unusable_exception, ..conflict.clone() })))
     }
 
@@ -89,31 +86,66 @@ impl ObjectCase<'_> {
             Err(need @ Undecided::Ask(_)) => return Err(need),
             drivers => drivers.unwrap_or_default(),
         };
-        let installing = |driver: &&Driver| driver.records_of(name, target_namespace) == Some(&record.namespace);
-        let (suspended, acting): (Vec<_>, Vec<_>) =
-            drivers.iter().filter(installing).partition(|driver| driver.suspended);
-        Ok(if acting.is_empty() { suspended } else { acting })
+        Ok(installing(drivers, &ReleaseRef::new(&record.namespace, name), target_namespace))
+    }
+}
+
+/// The HelmReleases among these for which Flux has installed a release with objects in this namespace, and acts on it. If all are
+/// suspended, all of them.
+pub(crate) fn installing<'d>(drivers: &'d [Driver], release: &ReleaseRef, target_namespace: &str) -> Vec<&'d Driver> {
+    let installing = |driver: &&Driver| driver.records_of(&release.name, target_namespace) == Some(&release.namespace);
+    let (suspended, acting): (Vec<_>, Vec<_>) = drivers.iter().filter(installing).partition(|driver| driver.suspended);
+    if acting.is_empty() { suspended } else { acting }
+}
+
+/// The fields of an object that Flux leaves as they are when it corrects drift.
+pub(crate) struct ExceptedFields<'e> {
+    ignored: Vec<IgnoredFields>,
+    marks: &'e Marks,
+}
+
+impl<'e> ExceptedFields<'e> {
+    /// Of an object with its kind, namespace and name, and its document in the manifest.
+    pub(crate) fn of(
+        drivers: &[&Driver],
+        document: &Value,
+        object: (&str, &str, &str),
+        marks: &'e Marks,
+        effort: &Effort,
+    ) -> Result<Self, OverBudget> {
+        let object = declared_object(document, object, marks);
+        let ignored = drivers.iter().map(|driver| driver.drift_detection.ignored(&object, effort));
+        Ok(Self { ignored: ignored.collect::<Result<_, _>>()?, marks })
     }
 
-    /// The object as Flux sees it in the manifest: with the marks that Helm adds.
-    fn declared_object<'d>(&'d self, document: &'d Value, marks: &'d Marks) -> DeclaredObject<'d> {
-        let api_version = document.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-        let text = |map: &'static str| {
-            let members = document.pointer(&format!("/metadata/{map}")).and_then(Value::as_object);
-            let declared = members.into_iter().flat_map(Map::iter);
-            let declared = declared.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
-            let marks = marks.each().into_iter().filter(move |mark| mark.map == map);
-            declared.chain(marks.filter_map(|Mark { key, value, .. }| Some((key, value?)))).collect::<BTreeMap<_, _>>()
-        };
-        DeclaredObject {
-            group: group_of(api_version),
-            version: api_version.rsplit('/').next().unwrap_or_default(),
-            kind: self.kind(),
-            namespace: &self.write.namespace,
-            name: &self.write.name,
-            labels: text("labels"),
-            annotations: text("annotations"),
-        }
+    /// Whether people may edit a field: it is content, and each of the HelmReleases, of which there are some, ignores it.
+    pub(crate) fn contains(&self, field: &FieldPath) -> bool {
+        !self.ignored.is_empty() && is_content(field, self.marks) && are_all_over(&self.ignored, field)
+    }
+}
+
+/// The object as Flux sees it in the manifest: with the marks that Helm adds.
+fn declared_object<'d>(
+    document: &'d Value,
+    (kind, namespace, name): (&'d str, &'d str, &'d str),
+    marks: &'d Marks,
+) -> DeclaredObject<'d> {
+    let api_version = document.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let text = |map: &'static str| {
+        let members = document.pointer(&format!("/metadata/{map}")).and_then(Value::as_object);
+        let declared = members.into_iter().flat_map(Map::iter);
+        let declared = declared.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
+        let marks = marks.each().into_iter().filter(move |mark| mark.map == map);
+        declared.chain(marks.filter_map(|Mark { key, value, .. }| Some((key, value?)))).collect::<BTreeMap<_, _>>()
+    };
+    DeclaredObject {
+        group: group_of(api_version),
+        version: api_version.rsplit('/').next().unwrap_or_default(),
+        kind,
+        namespace,
+        name,
+        labels: text("labels"),
+        annotations: text("annotations"),
     }
 }
 

@@ -10,10 +10,11 @@
 use super::case::RecordCase;
 use super::lease;
 use super::pending_recovery::go_on;
+use super::recovery::RecordCondition;
 use super::standing::InFlight;
 use crate::engine::facts::{RecordSide, RecordWrite};
 use crate::engine::release::status::Guard;
-use crate::engine::release::{Entry, Status, Storage};
+use crate::engine::release::{Entry, Status};
 use crate::engine::review::Operation;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
@@ -95,24 +96,12 @@ fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refu
         stale => stale?,
     };
     let way_out = if stale {
-        let rollback = if may_roll_back(case)? {
-            format!("roll back with {}; or ", case.words().rollback())
-        } else {
-            String::new()
-        };
-        let ways = capitalized(&format!("{rollback}{}", go_on(case, newest)));
-        format!("That operation counts as stuck. {ways}")
+        format!("That operation counts as stuck. {}.", capitalized(&go_on(case, newest, RecordCondition::Unknown)?))
     } else {
         let again = case.words().run_again(status);
         format!("Wait until that operation ends. Then {again}, so that it starts from the new state of the release.")
     };
     Ok(Refusal::new(sentence, way_out))
-}
-
-/// Whether there is a revision to roll back to, a client that can, and a policy that admits it.
-fn may_roll_back(case: &RecordCase<'_>) -> Result<bool, Undecided> {
-    let by_helm = case.target.storage != Storage::OlmIndex && !case.policy.recovery.closes_rollback();
-    Ok(by_helm && case.history()?.iter().nth(1).is_some())
 }
 
 /// The refusal of an operation over the same objects as an operation in flight whose records are in Helm's other storage.

@@ -8,6 +8,7 @@ use jiff::SignedDuration;
 use super::case::RecordCase;
 use super::lease;
 use super::pending_recovery::go_on;
+use super::recovery::RecordCondition;
 use super::standing::InFlight;
 use crate::engine::facts::{RecordChange, RecordSide};
 use crate::engine::release::status::Guard;
@@ -113,10 +114,13 @@ fn beside_another(case: &RecordCase<'_>, from: Status, left: &Entry) -> Checked 
     );
     let history = case.history()?;
     let promoted = history.iter().find(|entry| entry.name == case.target.object);
-    let way_out = promoted.map_or_else(
-        || case.words().look(),
-        |promoted| format!("Once that operation counts as stuck, {}", go_on(case, promoted)),
-    );
+    let way_out = match promoted {
+        None => case.words().look(),
+        Some(promoted) => {
+            let go_on = go_on(case, promoted, RecordCondition::Unknown)?;
+            format!("Once that operation counts as stuck, {go_on}.")
+        }
+    };
     Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
 }
 

@@ -5,7 +5,10 @@
 //! seconds; when the unlock is refused, Flux waits. Deleting a stuck pending record also takes the checks of the runbook, unless it
 //! is the actor's own. *Rollback* is open as the policy says.
 
+use jiff::tz::TimeZone;
+
 use super::case::RecordCase;
+use super::recovery::{RecordCondition, StuckOperation};
 use super::standing::InFlight;
 use super::{lease, runbook};
 use crate::engine::facts::{RecordChange, RecordSide};
@@ -16,7 +19,7 @@ use crate::engine::review::Operation;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::undecided::Undecided;
-use crate::engine::rules::wording;
+use crate::engine::rules::wording::{self, capitalized};
 
 /// The rule `pending-recovery`.
 pub(crate) static RULE: Rule = Rule {
@@ -89,10 +92,13 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
     if open || case.in_flight()?.is_none() || lease::is_held(case)? {
         return Ok(None);
     }
-    let wait = || format!("Wait until the operation ends. Once it counts as stuck, {}", go_on(case, newest));
+    let go_on = || go_on(case, newest, RecordCondition::Unknown);
+    let wait = |go_on: String| format!("Wait until the operation ends. Once it counts as stuck, {go_on}.");
     match way {
-        _ if case.words().is_olm() => refused("", &wait()),
-        AllowRollback::Never => refused(", and the policy allows no rollback over an operation in flight", &wait()),
+        _ if case.words().is_olm() => refused("", &wait(go_on()?)),
+        AllowRollback::Never => {
+            refused(", and the policy allows no rollback over an operation in flight", &wait(go_on()?))
+        }
         AllowRollback::WhenStale | AllowRollback::Always => {
             let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
             let wait = format!(
@@ -103,15 +109,35 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
     }
 }
 
-/// What to do about a stuck operation without a rollback.
-pub(super) fn go_on(case: &RecordCase<'_>, stuck: &Entry) -> String {
-    let words = case.words();
-    let again = words.run_again(stuck.status);
-    if stuck.status == Status::Uninstalling && !words.is_olm() {
-        return format!("{again}, which finishes it.");
-    }
-    let delete = words.delete_record(&stuck.name);
-    format!("check the workloads, delete only the record {} ({delete}), and {again}.", stuck.name)
+/// What to do about a stuck operation, as `interlock status` says it.
+pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCondition) -> Result<String, Undecided> {
+    let release = case.flux_release(newest.stamps.holder());
+    let flux = match release.at_work(case.evidence, case.policy) {
+        Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
+        // The refusal stands without it.
+        Err(_) => None,
+        Ok(driver) => driver,
+    };
+    let (words, history, settings) = (case.words(), case.history()?, &case.policy.recovery);
+    let stuck = StuckOperation { words, history, newest, settings, condition, is_opened: false, flux };
+    Ok(stuck.way_on().clause(&stuck))
+}
+
+/// The moment from which an operation counts as stuck, and what to do then.
+fn once_stuck(case: &RecordCase<'_>, newest: &Entry) -> Result<String, Undecided> {
+    let operation = InFlight::of_entry(newest);
+    let patience = case.stale_after(operation.started(), operation.holder())?;
+    let from = operation.started().and_then(|started| started.checked_add(patience).ok());
+    let from = from.map_or_else(
+        || "the operation counts as stuck".to_owned(),
+        |from| {
+            format!(
+                "{}, when the operation counts as stuck",
+                from.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC")
+            )
+        },
+    );
+    Ok(format!("Wait until {from}. Then {}.", go_on(case, newest, RecordCondition::Unknown)?))
 }
 
 /// Ends the operation of a record by another status, or by deletion.
@@ -142,12 +168,9 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, after: Option<&RecordSide
         "Cannot {verb} release {namespace}/{name}: the release is {state}, and that operation may still be running."
     );
     let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
-    let way_out = if words.is_olm() {
-        let (delete, again) = (words.delete_record(&case.target.object), words.run_again(status));
-        format!(
-            "Wait until the operation ends. If it does not end, {stale_after} after it started check the workloads, delete only the \
-             record ({delete}), and {again}."
-        )
+    let newest = case.history()?.newest();
+    let way_out = if let (true, Some(newest)) = (words.is_olm(), newest) {
+        once_stuck(case, newest)?
     } else {
         let unlocked = after.filter(|_| to == Some(Status::Failed));
         let go_on = unlocked.map_or(Ok(String::new()), |unlocked| flux_goes_on(case, &operation, unlocked))?;
@@ -193,25 +216,26 @@ fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
         return Ok(None);
     }
     let failed = runbook::failed_checks(case, side)?;
-    if failed.is_empty() {
+    if failed.sentences.is_empty() {
         return Ok(None);
     }
     let status = side.label_status().map_or("pending", Status::as_str);
-    let sentence =
-        format!("Cannot delete the {status} record of {}. These checks fail: {}.", case.subject(), failed.join("; "));
-    let words = case.words();
-    let again = words.run_again(side.label_status().unwrap_or(Status::PendingUpgrade));
-    let delete = words.delete_record(&case.target.object);
+    let sentence = format!(
+        "Cannot delete the {status} record of {}. These checks fail: {}.",
+        case.subject(),
+        failed.sentences.join("; ")
+    );
     // Workloads may never get healthy, and the policy may admit no rollback.
     let holder = operation.holder().map(|holder| {
-        format!(
-            " {} may delete it as soon as it counts as stuck, whatever the workloads say.",
-            wording::user(Some(holder))
-        )
+        let holder = wording::user(Some(holder));
+        format!(" {holder} may delete it as soon as it counts as stuck, whatever the workloads say.")
     });
-    let way_out = format!(
-        "Wait until the operation ends or the checks pass. Then delete only this record ({delete}), and {again}.{}",
-        holder.unwrap_or_default()
-    );
+    let way_out = match history.newest() {
+        Some(newest) if failed.is_stuck => format!("{}.", capitalized(&go_on(case, newest, failed.condition)?)),
+        Some(newest) => once_stuck(case, newest)?,
+        // The record is younger than what is known of the release.
+        None => case.words().look(),
+    };
+    let way_out = format!("{way_out}{}", holder.unwrap_or_default());
     Ok(Some(Refusal::new(sentence, way_out)))
 }

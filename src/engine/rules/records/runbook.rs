@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::case::RecordCase;
+use super::recovery::RecordCondition;
 use super::standing::InFlight;
 use super::{lease, record_part};
 use crate::engine::evidence::{Evidence, Query, Workload};
@@ -114,28 +115,47 @@ const RUNBOOK_PROBES: [(RunbookCheckName, RunbookProbe); 4] = [
     (RunbookCheckName::PendingBody, healthy),
 ];
 
-/// Why checks of the rule fail, each with its numbers. The workloads are checked only if everything else holds: whatever they
-/// say, it would change nothing, and a manifest may name thousands.
-pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<String>, Undecided> {
-    let mut failed = Vec::new();
+/// The checks of the rule that fail.
+pub(crate) struct FailedChecks {
+    /// Why, each with its numbers.
+    pub(crate) sentences: Vec<String>,
+    /// Whether the operation counts as stuck, as far as that was checked.
+    pub(crate) is_stuck: bool,
+    pub(crate) condition: RecordCondition,
+}
+
+/// The checks of the rule that fail. The workloads are checked only if everything else holds: whatever they say, it would change
+/// nothing, and a manifest may name thousands.
+pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<FailedChecks, Undecided> {
+    let mut failed = FailedChecks { sentences: Vec::new(), is_stuck: true, condition: RecordCondition::Unknown };
     for (name, probe) in RUNBOOK_PROBES {
-        if name == RunbookCheckName::PendingBody && !failed.is_empty() {
+        if name == RunbookCheckName::PendingBody && !failed.sentences.is_empty() {
             break;
         }
         match probe(case, side) {
-            Ok(checks) => failed.extend(checks.into_iter().filter_map(|check| match check.result {
-                RunbookResult::Failed(why) => Some(why),
-                RunbookResult::Passed | RunbookResult::Unknown(_) => None,
-            })),
+            Ok(checks) => checks.into_iter().for_each(|check| failed.add(check)),
             // One failed check is enough for a refusal. Missing data must not undo it.
-            Err(Undecided::Unavailable(why)) if !failed.is_empty() => {
-                failed.push(format!("the other checks could not be run ({why})"));
+            Err(Undecided::Unavailable(why)) if !failed.sentences.is_empty() => {
+                failed.sentences.push(format!("the other checks could not be run ({why})"));
                 break;
             }
             Err(need) => return Err(need),
         }
     }
     Ok(failed)
+}
+
+impl FailedChecks {
+    fn add(&mut self, check: RunbookCheck) {
+        let RunbookResult::Failed(why) = check.result else { return };
+        match check.name {
+            RunbookCheckName::Stale => self.is_stuck = false,
+            RunbookCheckName::Healthy => self.condition = RecordCondition::Unhealthy,
+            RunbookCheckName::PendingBody => self.condition = RecordCondition::Unreadable,
+            RunbookCheckName::Alone | RunbookCheckName::NoLease | RunbookCheckName::NoHookRuns => {}
+        }
+        self.sentences.push(why);
+    }
 }
 
 /// Runs every check for the deletion of a pending record, and none for other requests. Pure, like

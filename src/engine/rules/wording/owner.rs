@@ -7,7 +7,7 @@ use semver::Version;
 use serde_json::json;
 
 use super::{command, operation, quoted};
-use crate::engine::release::{Status, Storage};
+use crate::engine::release::{Revision, Status, Storage};
 
 /// The words for one release.
 #[derive(Debug, Clone, Copy)]
@@ -38,12 +38,30 @@ impl OwnerWords<'_> {
         self.choose("helm", "OLM")
     }
 
-    /// `helm uninstall web -n shop`, in backticks, for the driver of the records.
-    fn helm(&self, subcommand: &str, arguments: &[&str]) -> String {
+    /// `helm uninstall web -n shop`, for the driver of the records.
+    fn helm_command(&self, subcommand: &str, arguments: &[&str]) -> String {
         let words = ["helm", subcommand, self.release].into_iter().chain(arguments.iter().copied());
         let command = command(&words.chain(["-n", self.namespace]).collect::<Vec<_>>());
         let driver = if self.storage == Storage::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
-        format!("`{driver}{command}`")
+        format!("{driver}{command}")
+    }
+
+    /// The same in backticks, as a sentence has it.
+    fn helm(&self, subcommand: &str, arguments: &[&str]) -> String {
+        format!("`{}`", self.helm_command(subcommand, arguments))
+    }
+
+    /// The command that upgrades a release of helm, to a version of its chart if it must be that one. Records do not say where the
+    /// chart is from.
+    pub(crate) fn upgrade_command(&self, version: Option<&str>) -> String {
+        let version = version.map(|version| ["--version", version]);
+        let arguments: Vec<_> = ["CHART"].into_iter().chain(version.into_iter().flatten()).collect();
+        self.helm_command("upgrade", &arguments)
+    }
+
+    /// The command that rolls a release of helm back to a revision.
+    pub(crate) fn rollback_command(&self, to: Revision) -> String {
+        self.helm_command("rollback", &[&to.to_string()])
     }
 
     /// The command that upgrades a release of helm.
@@ -90,9 +108,15 @@ impl OwnerWords<'_> {
         format!("See {}.", self.choose(self.helm("history", &[]), of_olm))
     }
 
-    /// The command that takes the release away.
+    /// The command that takes the release away, in a sentence.
     pub(crate) fn remove(&self) -> String {
-        self.choose(self.helm("uninstall", &[]), quoted(&["kubectl", "delete", "clusterextension", self.release]))
+        format!("`{}`", self.remove_command())
+    }
+
+    /// The command that takes the release away.
+    pub(crate) fn remove_command(&self) -> String {
+        let of_olm = command(&["kubectl", "delete", "clusterextension", self.release]);
+        self.choose(self.helm_command("uninstall", &[]), of_olm)
     }
 
     /// The operation that supersedes a record in flight. OLM has none.
@@ -107,18 +131,25 @@ impl OwnerWords<'_> {
 
     /// The command that deletes a record, in a sentence.
     pub(crate) fn delete_record(&self, object: &str) -> String {
-        format!("`{}`", self.delete_command(object))
+        format!("`{}`", self.delete_command(&[object]))
     }
 
-    /// The command that deletes a record.
-    pub(crate) fn delete_command(&self, object: &str) -> String {
-        command(&["kubectl", "delete", &self.storage.kind().to_lowercase(), "-n", self.namespace, object])
+    /// The command that deletes records.
+    pub(crate) fn delete_command(&self, objects: &[&str]) -> String {
+        let kind = self.storage.kind().to_lowercase();
+        let words = ["kubectl", "delete", &kind, "-n", self.namespace];
+        command(&words.into_iter().chain(objects.iter().copied()).collect::<Vec<_>>())
+    }
+
+    /// The command that removes an annotation from a record, in a sentence.
+    pub(crate) fn remove_annotation(&self, object: &str, annotation: &str) -> String {
+        format!("`{}`", self.remove_annotation_command(object, annotation))
     }
 
     /// The command that removes an annotation from a record.
-    pub(crate) fn remove_annotation(&self, object: &str, annotation: &str) -> String {
+    pub(crate) fn remove_annotation_command(&self, object: &str, annotation: &str) -> String {
         let kind = self.storage.kind().to_lowercase();
-        quoted(&["kubectl", "annotate", &kind, "-n", self.namespace, object, &format!("{annotation}-")])
+        command(&["kubectl", "annotate", &kind, "-n", self.namespace, object, &format!("{annotation}-")])
     }
 
     /// A sentence for somebody who may not go back.

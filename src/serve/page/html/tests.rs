@@ -1,27 +1,21 @@
 use super::*;
 use crate::engine::release_override::OverrideSpec;
-use crate::inspect::status::ReleaseOwner;
-use crate::inspect::storage_kind::StorageKind;
+use crate::inspect::diagnosis::ReleaseOwner;
 
 const NOW: &str = "2026-11-21T10:00:00Z";
 
 fn operation_of(text: &str) -> ReleaseSummary {
     ReleaseSummary {
-        namespace: "shop".to_owned(),
         release: text.to_owned(),
-        storage: StorageKind::Secret,
         record: text.to_owned(),
-        revision: 2,
-        status: "pending-upgrade",
         since: Some("2026-11-21T09:00:00Z".parse().unwrap()),
         holder: Some(text.to_owned()),
-        manager: None,
         chart: Some(text.to_owned()),
         owner: ReleaseOwner::Flux(text.to_owned()),
         stuck: Stuck::Yes,
-        stuck_from: None,
-        interrupted: None,
         next: Some(text.to_owned()),
+        why: Some(text.to_owned()),
+        ..ReleaseSummary::of_web("pending-upgrade")
     }
 }
 
@@ -66,8 +60,8 @@ fn nothing_that_users_choose_becomes_markup() {
     let html = page(&snapshot("<img src=x onerror=alert(1)>\"'&</p><script>alert(2)</script>\u{202e}\u{0}"));
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (1, 1));
     assert!(!html.contains("<img") && !html.contains('\u{202e}') && !html.contains('\u{0}'));
-    // Five of the operation, three of each freeze, seven of the override, three of the refusal.
-    assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 21);
+    // Six of the operation, three of each freeze, seven of the override, three of the refusal.
+    assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 22);
 }
 
 #[test]
@@ -75,7 +69,7 @@ fn an_operation_is_shown_with_holder_age_and_next_step_and_those_left_out_are_co
     let html = page(&snapshot("web"));
     assert!(html.contains("<b>shop/web</b> <span class=\"severity\">stuck</span>"), "{html}");
     assert!(html.contains("pending-upgrade, revision 2, held by <b>web</b> for 60 min"), "{html}");
-    assert!(html.contains("Next: <code>web</code>") && html.contains("1,200 more are not shown."), "{html}");
+    assert!(html.contains("Next: <code>web</code> (web)") && html.contains("1,200 more are not shown."), "{html}");
     assert!(!html.contains("may be missing"));
 }
 

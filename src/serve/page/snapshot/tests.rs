@@ -25,7 +25,9 @@ struct Copies {
 
 impl World for Copies {
     fn answer_for<'w>(&'w self, query: &'w Query, _: Payer<'w>) -> AnswerFuture<'w> {
-        let Query::History { namespace, release, .. } = query else { unreachable!("{query:?}") };
+        let Query::History { namespace, release, .. } = query else {
+            return Box::pin(std::future::ready(Answer::Unavailable("it is not asked here".to_owned())));
+        };
         let release = format!("{namespace}/{release}");
         let found = self.histories.get(&release).cloned();
         self.asked.lock().unwrap().push(release);
@@ -85,8 +87,8 @@ fn pairs(wanted: &[(&str, &str)]) -> Vec<(String, String)> {
     wanted.iter().map(|(release, next)| ((*release).to_owned(), (*next).to_owned())).collect()
 }
 
-#[tokio::test]
-async fn stuck_operations_come_first_and_those_of_the_copies_are_enough_for_most() {
+#[tokio::test(start_paused = true)]
+async fn stuck_operations_come_first_and_are_examined() {
     let world = Copies {
         in_flight: vec![
             in_flight("young", vec![entry(1, Deployed, 90), entry(2, PendingUpgrade, 1)]),
@@ -98,7 +100,7 @@ async fn stuck_operations_come_first_and_those_of_the_copies_are_enough_for_most
         next_steps(&world).await,
         pairs(&[("old", "interlock unstick shop/old"), ("young", "wait until 10:14 UTC")])
     );
-    assert!(world.asked.lock().unwrap().is_empty());
+    assert_eq!(*world.asked.lock().unwrap(), ["shop/old"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,15 +125,16 @@ async fn superseded_records_are_listed_for_a_few_and_nobody_waits_long() {
     );
     assert_eq!(begun.elapsed(), PATIENCE);
 
-    let names: Vec<_> = (0..=HISTORIES).map(|number| format!("r{number:02}")).collect();
+    let names: Vec<_> = (0..=EXAMINED).map(|number| format!("r{number:02}")).collect();
     let world = Copies {
         in_flight: names.iter().map(|name| stuck(name)).collect(),
         histories: names.iter().map(|name| (format!("shop/{name}"), whole.clone())).collect(),
         ..Copies::default()
     };
+    // Each has records in the other storage looked up too: its step begins an operation.
     let steps = next_steps(&world).await;
-    assert_eq!((world.asked.lock().unwrap().len(), &*steps[9].1), (HISTORIES, "helm rollback r09 1 -n shop"));
-    assert_eq!(steps[HISTORIES].1, "interlock status shop/r10");
+    assert_eq!((world.asked.lock().unwrap().len(), &*steps[9].1), (2 * EXAMINED, "helm rollback r09 1 -n shop"));
+    assert_eq!(steps[EXAMINED].1, "interlock status shop/r10");
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! What an Event is about: a finding, without what differs between repetitions.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use crate::engine::decision::{Decision, DecisionFinding, ObjectReference};
 use crate::engine::outcome::Verdict;
 use crate::engine::release::ReleaseRef;
@@ -22,6 +24,8 @@ pub(super) struct SeriesKey {
     /// The ticket of that override.
     pub(super) ticket: Option<String>,
     pub(super) frozen: Option<Frozen>,
+    /// What is wrong, without its numbers: the API server never changes the text of an Event, so another cause needs another Event.
+    pub(super) cause: u64,
 }
 
 impl SeriesKey {
@@ -40,6 +44,7 @@ impl SeriesKey {
             overridden: finding.overridden.clone(),
             ticket: finding.ticket.clone(),
             frozen: finding.frozen.clone(),
+            cause: cause(&finding.message),
         })
     }
 
@@ -52,5 +57,28 @@ impl SeriesKey {
     #[cfg(test)]
     pub(super) fn object_name(&self) -> String {
         self.object.as_ref().map(|object| object.name.clone()).unwrap_or_default()
+    }
+}
+
+/// A number for a sentence. Ages, revisions and replicas differ each time, and are no other cause.
+fn cause(message: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    message
+        .split(|letter: char| letter.is_ascii_digit())
+        .filter(|part| !part.is_empty())
+        .for_each(|part| part.hash(&mut hasher));
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_a_sentence_without_its_numbers() {
+        let stuck = |age: &str| format!("revision 2, held by alice for {age}");
+        assert_eq!(cause(&stuck("9 s")), cause(&stuck("14 s")));
+        assert_ne!(cause(&stuck("9 s")), cause(&stuck("9 min")));
+        assert_ne!(cause("spec.replicas"), cause("spec.template"));
     }
 }

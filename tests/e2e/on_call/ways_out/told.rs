@@ -9,8 +9,6 @@ pub(super) enum Step {
     Run(String),
     /// Until the operation in flight has ended.
     Wait,
-    /// Until the workloads are healthy.
-    Heal,
     /// What was refused, again, until it passes.
     Retry,
     /// The printed break-glass command, and what was refused again.
@@ -33,10 +31,8 @@ enum Meaning {
 
 /// The phrases that ask for something, as regular expressions. Of these and those below the first that fits counts.
 const INSTRUCTIONS: &[(&str, Step)] = &[
-    (r"wait until (that|the) operation ends or the checks pass", Step::Heal),
     (r"wait until (that|the) operation ends", Step::Wait),
     (r"wait until the freeze ends", Step::Retry),
-    (r"check the workloads", Step::Heal),
     (r"(you|anyone) can [a-z ]+ \d+ [a-z]+ after it started", Step::Retry),
     (r"run (the|that) (operation|upgrade|install|rollback|uninstall) again", Step::Next),
     (r"let OLM try again", Step::Next),
@@ -55,13 +51,14 @@ const REMARKS: &[&str] = &[
     r", so that it starts from the new(est)? (state of the release|revision)",
     r"do not edit records by hand",
     r"a record is never rewritten",
+    r"wait until \d{4}-\d\d-\d\d \d\d:\d\d UTC, when the operation counts as stuck",
+    r"which checks the workloads and deletes the record, or names the next step",
+    r"which finishes it",
     r"[a-z0-9:-]+ may delete it as soon as it counts as stuck, whatever the workloads say",
     r"a restore tool must be listed under `tools` in the cluster policy",
     r"(change|remove) it through",
     r"change the release with",
-    r"delete only (its|this|the) record( [a-z0-9./-]+)?",
     r"remove the annotation( [a-z./-]+ from the record [a-z0-9.-]+)?",
-    r"pin the version that is pending",
     r"pin it",
     r"annotate (this )?[a-z]+( [a-z0-9/-]+)? with [a-z./-]+: [^ ]+ ",
     r"suspend it first",

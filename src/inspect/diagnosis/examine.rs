@@ -1,0 +1,220 @@
+//! Reads what a diagnosis needs.
+
+use jiff::Timestamp;
+
+use super::next_step::starts_an_operation;
+use super::{Diagnosis, MissingParts, NextStep, ReleaseState, Stuck, diagnose};
+use crate::engine::effort::Effort;
+use crate::engine::evidence::{Answer, Knowledge, Query};
+use crate::engine::flux::Driver;
+use crate::engine::policy::{Policies, Policy};
+use crate::engine::release::stamps::INTERRUPTED;
+use crate::engine::release::{Entry, History, InterruptedOperation, Record, ReleaseRef, Storage};
+use crate::engine::rules::records::recovery::RecordCondition;
+use crate::engine::rules::{RunbookCheck, named};
+use crate::inspect::overrides::opens;
+use crate::inspect::runbook::PendingRecord;
+use crate::inspect::scan::FindingKind;
+use crate::inspect::wait::{FreezeInForce, Records, Starter};
+use crate::world::World;
+
+/// Who examines releases, and from what.
+#[derive(Clone, Copy)]
+pub(crate) struct Examiner<'a> {
+    pub(crate) world: &'a dyn World,
+    pub(crate) policies: &'a Policies,
+    /// All HelmReleases; `None` if they cannot be read.
+    pub(crate) drivers: Option<&'a [Driver]>,
+    /// Who takes the next step; `None` if that is not known.
+    pub(crate) reader: Option<&'a Starter>,
+    pub(crate) now: Timestamp,
+}
+
+/// The records of a release in one storage.
+#[derive(Clone, Copy)]
+pub(crate) struct ReleaseRecords<'a> {
+    pub(crate) release: &'a ReleaseRef,
+    pub(crate) storage: Storage,
+    pub(crate) history: &'a History,
+    pub(crate) missing: &'a MissingParts,
+}
+
+/// The runbook's checks of a pending record.
+pub(crate) enum Checks {
+    /// They are run if the operation counts as stuck.
+    IfStuck,
+    /// They are run.
+    Run,
+    /// They were run before.
+    Given(Vec<RunbookCheck>),
+}
+
+/// The result of an examination.
+pub(crate) struct Examined {
+    pub(crate) diagnosis: Diagnosis,
+    pub(crate) checks: Vec<RunbookCheck>,
+    /// Why the checks could not be run.
+    pub(crate) unread: Option<String>,
+}
+
+impl Examiner<'_> {
+    /// Examines a release; `None` without records.
+    pub(crate) async fn examine(&self, records: ReleaseRecords<'_>, checks: Checks) -> Option<Examined> {
+        let ReleaseRecords { release, storage, history, missing } = records;
+        let (policy, now) = (self.policies.of(&release.namespace).as_ref(), self.now);
+        let drivers = self.drivers;
+        let mut state = ReleaseState {
+            release,
+            storage,
+            history,
+            missing,
+            checks: None,
+            chart: history.newest()?.stamps.chart(),
+            drivers,
+            policy,
+            is_opened: false,
+            freeze: None,
+            now,
+        };
+        let mut diagnosis = diagnose(&state)?;
+        let chart = self.chart(records, &diagnosis).await;
+        if chart.is_some() {
+            state.chart = chart.as_deref();
+            diagnosis = diagnose(&state)?;
+        }
+        let (checks, unread) = self.checks(records, policy, diagnosis.stuck, checks).await;
+        if !checks.is_empty() {
+            state.checks = Some(&checks);
+            let unfit = matches!(state.condition(), RecordCondition::Unhealthy | RecordCondition::Unreadable);
+            state.is_opened = unfit && (self.holds(history) || self.opens(policy, release).await);
+            diagnosis = diagnose(&state)?;
+        }
+        let freeze = self.freeze(&state, &diagnosis).await;
+        if freeze.is_some() {
+            diagnosis = diagnose(&ReleaseState { freeze: freeze.as_ref(), ..state.clone() })?;
+        }
+        if let Some(first) = self.beside(records, &diagnosis).await {
+            diagnosis.next = Some(first);
+        }
+        Some(Examined { diagnosis, checks, unread })
+    }
+
+    /// The next step for the same release with its records in Helm's other storage, if an operation is in flight there: nothing begins
+    /// beside it.
+    async fn beside(&self, records: ReleaseRecords<'_>, diagnosis: &Diagnosis) -> Option<NextStep> {
+        let ReleaseRecords { release, storage, history, .. } = records;
+        let is_at_rest = history.newest().is_some_and(|newest| !newest.status.is_in_flight());
+        let storage = storage.sibling().filter(|_| is_at_rest && diagnosis.next.is_some())?;
+        let ReleaseRef { namespace, name } = release.clone();
+        let Answer::Known(Knowledge::History(history)) =
+            self.world.answer(&Query::History { storage, namespace, release: name }).await
+        else {
+            return None;
+        };
+        history.newest().filter(|newest| newest.status.is_in_flight())?;
+        let records = ReleaseRecords { release, storage, history: &history, missing: &MissingParts::new() };
+        let step = Box::pin(self.examine(records, Checks::IfStuck)).await?.diagnosis.next?;
+        Some(step.after(&format!("An operation is in flight on the records in {}s", storage.kind())))
+    }
+
+    /// The chart of the newest record, from its body, if it is not stamped and the next step depends on it.
+    async fn chart(&self, records: ReleaseRecords<'_>, diagnosis: &Diagnosis) -> Option<String> {
+        let ReleaseRecords { release, storage, history, .. } = records;
+        let newest = history.newest().filter(|newest| newest.stamps.chart().is_none())?;
+        if storage != Storage::OlmIndex || !diagnosis.has(FindingKind::InterruptedOperation) {
+            return None;
+        }
+        let query = Query::Body { storage, namespace: release.namespace.clone(), object: newest.name.clone() };
+        match self.world.answer(&query).await {
+            Answer::Known(Knowledge::Body(json)) => Record::read(&json, &Effort::of_review()).ok()?.chart(),
+            _ => None,
+        }
+    }
+
+    async fn checks(
+        &self,
+        records: ReleaseRecords<'_>,
+        policy: &Policy,
+        stuck: Stuck,
+        checks: Checks,
+    ) -> (Vec<RunbookCheck>, Option<String>) {
+        match checks {
+            Checks::Given(checks) => return (checks, None),
+            Checks::IfStuck if stuck != Stuck::Yes => return (Vec::new(), None),
+            Checks::IfStuck | Checks::Run => {}
+        }
+        let ReleaseRecords { release, storage, history, .. } = records;
+        let read = match PendingRecord::read(self.world, release, storage, history).await {
+            Ok(Some(pending)) => pending.checks(self.world, policy, self.now).await,
+            Ok(None) => Ok(Vec::new()),
+            Err(why) => Err(why),
+        };
+        read.map_or_else(|why| (Vec::new(), Some(why)), |checks| (checks, None))
+    }
+
+    /// Whether the operation is the reader's own, which the holder may end whatever the checks say.
+    fn holds(&self, history: &History) -> bool {
+        let holder = history.newest().and_then(|newest| newest.stamps.holder());
+        holder.is_some() && holder == self.reader.map(Starter::name)
+    }
+
+    /// Whether an override opens `pending-recovery` to the reader. One that cannot be read opens nothing.
+    async fn opens(&self, policy: &Policy, release: &ReleaseRef) -> bool {
+        let Some(rule) = named("pending-recovery") else { return false };
+        opens(self.world, policy, rule, release, self.reader.map(Starter::name), self.now).await
+    }
+
+    /// The freeze that stops the reader from the next step.
+    async fn freeze(&self, state: &ReleaseState<'_>, diagnosis: &Diagnosis) -> Option<FreezeInForce> {
+        let newest = state.history.newest().filter(|newest| !newest.status.is_in_flight())?;
+        let reader = self.reader.filter(|_| diagnosis.next.as_ref().is_some_and(starts_an_operation))?;
+        let records = Records { storage: state.storage, of_objects: newest.stamps.target_namespace() };
+        reader.frozen(self.world, state.policy, state.release, records, self.now).await
+    }
+}
+
+/// Diagnoses a release for a user, with everything that is needed from `world`; `None` without records.
+///
+/// # Errors
+/// When the records or the HelmReleases cannot be read.
+pub async fn of_release(
+    world: &dyn World,
+    policies: &Policies,
+    release: &ReleaseRef,
+    storage: Storage,
+    missing: &MissingParts,
+    user: &str,
+    now: Timestamp,
+) -> Result<Option<Diagnosis>, String> {
+    let ReleaseRef { namespace, name } = release.clone();
+    let history = match world.answer(&Query::History { storage, namespace, release: name }).await {
+        Answer::Known(Knowledge::History(history)) => history,
+        answer => return Err(format!("the records cannot be read: {answer:?}")),
+    };
+    let holder = history.newest().and_then(|newest| newest.stamps.holder());
+    let drivers = match world.answer(&Query::helm_releases(&release.namespace, &release.name, holder)).await {
+        Answer::Known(Knowledge::HelmReleases(drivers)) => drivers,
+        Answer::Absent => Vec::new(),
+        answer => return Err(format!("the HelmReleases cannot be read: {answer:?}")),
+    };
+    let reader = Starter::named(user);
+    let examiner = Examiner { world, policies, drivers: Some(&drivers), reader: Some(&reader), now };
+    let records = ReleaseRecords { release, storage, history: &history, missing };
+    Ok(examiner.examine(records, Checks::IfStuck).await.map(|examined| examined.diagnosis))
+}
+
+/// The history once the pending record on top is deleted: the record below carries the note of what was interrupted.
+pub(crate) fn after_unstick(history: &History, chart: Option<&str>) -> History {
+    let mut entries: Vec<Entry> = history.iter().cloned().collect();
+    let Some(lost) = (!entries.is_empty()).then(|| entries.remove(0)) else { return History::default() };
+    let left = History::new(entries);
+    let heir = left.heir_of(&lost).map(|heir| heir.revision);
+    let note = chart.map(|chart| InterruptedOperation { chart: chart.to_owned(), revision: lost.revision }.to_string());
+    let noted = left.iter().cloned().map(|mut entry| {
+        if let Some(note) = note.as_ref().filter(|_| Some(entry.revision) == heir) {
+            entry.stamps.set(INTERRUPTED, note.clone());
+        }
+        entry
+    });
+    History::new(noted.collect())
+}

@@ -1,0 +1,305 @@
+//! The next step for a release: a command that can be pasted, or a time to wait for.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::{Problem, ReleaseOwner, ReleaseState, Stuck};
+use crate::engine::flux::Driver;
+use crate::engine::olm::version_range::version_of;
+use crate::engine::release::stamps::INTERRUPTED;
+use crate::engine::release::{Entry, ReleaseRef, Status};
+use crate::engine::rules::RunbookCheckName;
+use crate::engine::rules::records::recovery::{RecordCondition, StuckOperation, WayOn};
+use crate::engine::rules::wording::{command, pin_command};
+use crate::inspect::scan::FindingKind;
+use crate::inspect::wait::FreezeInForce;
+
+/// The next step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextStep {
+    /// A command, as a shell reads it. Where the chart must be given, it says `CHART`.
+    Run { command: String, why: String },
+    /// Until a time, by the API server's clock; `None` if that is unknown.
+    Wait { until: Option<Timestamp>, why: String, now: Timestamp },
+}
+
+impl fmt::Display for NextStep {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run { command, .. } => out.write_str(command),
+            Self::Wait { until: None, .. } => out.write_str("wait"),
+            Self::Wait { until: Some(until), now, .. } => {
+                let [until, now] = [until, now].map(|time| time.to_zoned(TimeZone::UTC));
+                let format = if until.date() == now.date() { "%H:%M UTC" } else { "%Y-%m-%d %H:%M UTC" };
+                write!(out, "wait until {}", until.strftime(format))
+            }
+        }
+    }
+}
+
+impl NextStep {
+    /// A sentence with the command.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Run { command, why } => format!("{why}: `{command}`"),
+            Self::Wait { why, .. } => format!("{why}: {self}"),
+        }
+    }
+
+    /// Why this step.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        let (Self::Run { why, .. } | Self::Wait { why, .. }) = self;
+        why
+    }
+
+    /// The end of the wait.
+    #[must_use]
+    pub fn wait_until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Run { .. } => None,
+            Self::Wait { until, .. } => *until,
+        }
+    }
+
+    /// The step with another reason before its own.
+    pub(super) fn after(mut self, reason: &str) -> Self {
+        let (Self::Run { why, .. } | Self::Wait { why, .. }) = &mut self;
+        *why = format!("{reason}. {why}");
+        self
+    }
+
+    fn run(command: String, why: impl Into<String>) -> Self {
+        Self::Run { command, why: why.into() }
+    }
+}
+
+/// The next step for a release with these problems; `None` if nothing is to be done.
+pub(super) fn next_step(
+    state: &ReleaseState<'_>,
+    newest: &Entry,
+    owner: &ReleaseOwner,
+    (stuck, stuck_from): (Stuck, Option<Timestamp>),
+    problems: &[Problem],
+) -> Option<NextStep> {
+    let wait = |why: &str| Some(NextStep::Wait { until: stuck_from, why: why.to_owned(), now: state.now });
+    if newest.status.is_in_flight() {
+        return match stuck {
+            Stuck::Yes => Some(out_of_stuck(state, newest)),
+            Stuck::Unknown => wait("The HelmReleases cannot be read, and Flux may be at work until then"),
+            Stuck::No if state.failed(RunbookCheckName::NoLease).is_some() => Some(NextStep::run(
+                wait_command(state, "free"),
+                "nelm or werf holds a live lease of the release: wait for it",
+            )),
+            Stuck::No if stuck_from.is_none() => wait("The start of the operation is unknown"),
+            Stuck::No => wait("The operation may still be running"),
+        };
+    }
+    if !state.missing.is_empty() && stuck == Stuck::No {
+        return wait("OLM may still be writing the parts of a record");
+    }
+    let step = match problems.first()?.kind {
+        FindingKind::BrokenRecord => delete_broken(state),
+        FindingKind::SeveralDeployed => one_deployed(state)?,
+        FindingKind::InterruptedOperation => finish(state, newest, owner),
+        FindingKind::FailedRelease => after_failure(state, newest, owner),
+        FindingKind::NotDeployed => deploy(state, newest, owner),
+        _ => return None,
+    };
+    Some(in_a_freeze(state, step))
+}
+
+/// A freeze stops the reader from starting an operation, and nothing else.
+fn in_a_freeze(state: &ReleaseState<'_>, step: NextStep) -> NextStep {
+    match state.freeze.filter(|_| starts_an_operation(&step)) {
+        Some(freeze) => out_of_freeze(state.release, freeze, state.now),
+        None => step,
+    }
+}
+
+/// The step for somebody whom a freeze stops.
+pub(crate) fn out_of_freeze(release: &ReleaseRef, freeze: &FreezeInForce, now: Timestamp) -> NextStep {
+    let FreezeInForce { name, until, .. } = freeze;
+    if until.is_some() {
+        let why = format!("The freeze {name} stops you from starting an operation");
+        return NextStep::Wait { until: *until, why, now };
+    }
+    let (release, reason) = (release.to_string(), format!("the release cannot wait for the end of the freeze {name}"));
+    let words = ["interlock", "override", &release, "--rule", "freeze", "--for", "15m", "--reason", &reason];
+    NextStep::run(command(&words), format!("The freeze {name} has no end, and an override opens it"))
+}
+
+/// Whether the reader starts an operation with this step.
+pub(super) fn starts_an_operation(step: &NextStep) -> bool {
+    let NextStep::Run { command, .. } = step else { return false };
+    let command = command.strip_prefix("HELM_DRIVER=configmap ").unwrap_or(command);
+    command.starts_with("helm ")
+}
+
+fn out_of_stuck(state: &ReleaseState<'_>, newest: &Entry) -> NextStep {
+    if let Some(why) =
+        state.failed(RunbookCheckName::NoHookRuns).filter(|_| state.condition() == RecordCondition::Unknown)
+    {
+        let command = wait_for_hook(state, why);
+        return NextStep::run(command, "A hook of the operation may still be at work: wait for it");
+    }
+    let stuck = StuckOperation {
+        words: state.words(),
+        history: state.history,
+        newest,
+        settings: &state.policy.recovery,
+        condition: state.condition(),
+        is_opened: state.is_opened,
+        flux: state.driver(newest).filter(|driver| !driver.suspended),
+    };
+    let way_on = stuck.way_on();
+    NextStep::run(way_on.command(&stuck), why(state, way_on, stuck.condition))
+}
+
+fn why(state: &ReleaseState<'_>, way_on: WayOn<'_>, condition: RecordCondition) -> String {
+    let failed = |name| state.failed(name).unwrap_or_default();
+    let unfit = match condition {
+        RecordCondition::Unhealthy => failed(RunbookCheckName::Healthy),
+        RecordCondition::Unreadable => failed(RunbookCheckName::PendingBody),
+        RecordCondition::Sound | RecordCondition::Unknown => "",
+    };
+    match way_on {
+        WayOn::Reconcile(_) => "Flux unlocks the release and tries again".to_owned(),
+        WayOn::Unstick if !unfit.is_empty() => format!("You may delete the record, although {unfit}"),
+        WayOn::Unstick if condition == RecordCondition::Sound => {
+            "Every check passes: delete the record of the dead operation, of which a copy is kept".to_owned()
+        }
+        WayOn::Unstick => {
+            "Check the workloads, and delete the record of the dead operation if they are healthy".to_owned()
+        }
+        WayOn::RollBack(revision) if !unfit.is_empty() => {
+            format!("{unfit}, so the record must stay: go back to revision {revision}")
+        }
+        WayOn::RollBack(revision) => format!("No revision is deployed: go back to revision {revision}"),
+        WayOn::Uninstall if state.history.newest().is_some_and(|newest| newest.status == Status::Uninstalling) => {
+            "The uninstall continues where it stopped".to_owned()
+        }
+        WayOn::Uninstall => "No revision was ever deployed: take away what there is, then install again".to_owned(),
+        WayOn::Delete => "OLM never uninstalls, and goes on once the record is deleted".to_owned(),
+        WayOn::Override => format!("{unfit}, so only an override opens the deletion of the record"),
+    }
+}
+
+fn wait_command(state: &ReleaseState<'_>, until: &str) -> String {
+    let release = state.release.to_string();
+    command(&["interlock", "wait", &release, "--until", until, "--timeout", "15m"])
+}
+
+/// `why` names the Job: `Job shop/web-migrate of a hook is still running ...`.
+fn wait_for_hook(state: &ReleaseState<'_>, why: &str) -> String {
+    let job = why.strip_prefix("Job ").and_then(|rest| rest.split(' ').next()).and_then(|job| job.split_once('/'));
+    let (namespace, name) = job.unwrap_or((&state.release.namespace, &state.release.name));
+    let job = format!("job/{name}");
+    command(&["kubectl", "wait", &job, "-n", namespace, "--for=condition=Complete", "--timeout=15m"])
+}
+
+/// OLM goes on from the records that are left.
+fn delete_broken(state: &ReleaseState<'_>) -> NextStep {
+    let names: Vec<&str> = state.missing.keys().map(String::as_str).collect();
+    let record = if names.len() == 1 { "the record" } else { "the records" };
+    NextStep::run(
+        state.words().delete_command(&names),
+        format!("Nobody can read {record} any more, and OLM goes on without"),
+    )
+}
+
+fn one_deployed(state: &ReleaseState<'_>) -> Option<NextStep> {
+    let words = state.words();
+    let mut deployed = state.history.iter().filter(|entry| entry.status == Status::Deployed);
+    let newest = deployed.next()?;
+    Some(if words.is_olm() {
+        let older: Vec<&str> = deployed.map(|entry| entry.name.as_str()).collect();
+        let why = format!("OLM keeps the objects of revision {} up to date: delete the older records", newest.revision);
+        NextStep::run(words.delete_command(&older), why)
+    } else {
+        let why = "A rollback to the newest of them applies its objects and supersedes the others";
+        NextStep::run(words.rollback_command(newest.revision), why)
+    })
+}
+
+/// The operation whose record was deleted or unlocked is finished before another version is tried.
+fn finish(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> NextStep {
+    let (record, chart) =
+        state.history.interrupted().map(|(entry, note)| (entry.name.clone(), note.chart)).unwrap_or_default();
+    if state.words().is_olm() && newest.status == Status::Deployed && state.chart == Some(&chart) {
+        let command = state.words().remove_annotation_command(&record, INTERRUPTED);
+        return NextStep::run(command, format!("{chart} is deployed, so OLM has nothing to finish: remove the note"));
+    }
+    let version = version_of(&chart, &state.release.name);
+    let why = format!("{chart} was interrupted: finish it before any other version");
+    let command = match (owner, version) {
+        (ReleaseOwner::Olm(name), Some(version)) => pin_command(name, &version),
+        (ReleaseOwner::Olm(_), None) => wait_command(state, "deployed"),
+        (_, version) => match flux_at_work(state, newest) {
+            Some(driver) => reset_command(driver),
+            None => state.words().upgrade_command(version.map(|version| version.to_string()).as_deref()),
+        },
+    };
+    NextStep::run(command, why)
+}
+
+fn after_failure(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> NextStep {
+    if let Some(step) = by_its_owner(state, newest, owner) {
+        return step;
+    }
+    let words = state.words();
+    match state.good().filter(|_| !state.policy.recovery.roll_forward_only) {
+        Some(good) => {
+            let why = format!("Revision {} failed: go back to revision {}", newest.revision, good.revision);
+            NextStep::run(words.rollback_command(good.revision), why)
+        }
+        None => {
+            let why = format!("Revision {} failed: upgrade to a chart that fixes it", newest.revision);
+            NextStep::run(words.upgrade_command(None), why)
+        }
+    }
+}
+
+fn deploy(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> NextStep {
+    let words = state.words();
+    if words.is_olm() && newest.status == Status::Uninstalled {
+        return NextStep::run(
+            words.delete_command(&[&newest.name]),
+            "OLM never uninstalls, and goes on once the record is deleted",
+        );
+    }
+    if let Some(step) = by_its_owner(state, newest, owner) {
+        return step;
+    }
+    match state.good() {
+        Some(good) => {
+            let why = format!("Deploy revision {} again", good.revision);
+            NextStep::run(words.rollback_command(good.revision), why)
+        }
+        None => NextStep::run(words.remove_command(), "No revision was ever deployed: take away what there is"),
+    }
+}
+
+/// The step where the owner of the release tries again by itself.
+fn by_its_owner(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> Option<NextStep> {
+    match owner {
+        ReleaseOwner::Olm(_) => Some(NextStep::run(wait_command(state, "deployed"), "OLM tries again by itself")),
+        ReleaseOwner::Sveltos => Some(NextStep::run(wait_command(state, "deployed"), "Sveltos tries again by itself")),
+        ReleaseOwner::Flux(_) => {
+            let driver = flux_at_work(state, newest)?;
+            Some(NextStep::run(reset_command(driver), "Flux tries again, also after its last retry"))
+        }
+        ReleaseOwner::Helm | ReleaseOwner::Unknown => None,
+    }
+}
+
+fn flux_at_work<'a>(state: &ReleaseState<'a>, newest: &Entry) -> Option<&'a Driver> {
+    state.driver(newest).filter(|driver| !driver.suspended)
+}
+
+fn reset_command(Driver { namespace, name, .. }: &Driver) -> String {
+    command(&["flux", "reconcile", "helmrelease", name, "--reset", "-n", namespace])
+}

@@ -1,0 +1,74 @@
+//! What manages a release, and whether it is stuck.
+
+use serde::Serialize;
+
+use super::ReleaseState;
+use crate::engine::flux::Driver;
+use crate::engine::release::{Entry, Storage};
+
+/// The service accounts with which Sveltos writes records, in any namespace.
+const SVELTOS_ACCOUNTS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];
+
+/// What manages a release.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "kind", content = "name")]
+pub enum ReleaseOwner {
+    /// People and pipelines, with Helm.
+    Helm,
+    /// Flux, by this HelmRelease.
+    Flux(String),
+    /// OLM, by this ClusterExtension.
+    Olm(String),
+    /// Sveltos.
+    Sveltos,
+    /// Helm or Flux; the HelmReleases cannot be read.
+    Unknown,
+}
+
+/// Whether a release is stuck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stuck {
+    /// No operation is pending, or it is not old enough.
+    No,
+    /// The operation is older than the policy and the HelmReleases allow, or OLM cannot read a record.
+    Yes,
+    /// The operation is old enough, but the HelmReleases, which may allow more time, cannot be read.
+    Unknown,
+}
+
+impl ReleaseOwner {
+    /// `Flux (shop/web)`.
+    #[must_use]
+    pub(crate) fn display(&self) -> String {
+        match self {
+            Self::Helm => "Helm".to_owned(),
+            Self::Flux(name) => format!("Flux ({name})"),
+            Self::Olm(name) => format!("OLM ({name})"),
+            Self::Sveltos => "Sveltos".to_owned(),
+            Self::Unknown => "unknown".to_owned(),
+        }
+    }
+}
+
+impl<'a> ReleaseState<'a> {
+    pub(super) fn owner(&self, newest: &Entry) -> ReleaseOwner {
+        let holder = newest.stamps.holder();
+        let is_sveltos = || holder.is_some_and(|holder| SVELTOS_ACCOUNTS.iter().any(|it| holder.ends_with(it)));
+        match (self.storage, self.driver(newest)) {
+            (Storage::OlmIndex, _) => ReleaseOwner::Olm(self.release.name.clone()),
+            (_, Some(driver)) => ReleaseOwner::Flux(format!("{}/{}", driver.namespace, driver.name)),
+            _ if is_sveltos() => ReleaseOwner::Sveltos,
+            (Storage::Secret, None) if self.drivers.is_none() => ReleaseOwner::Unknown,
+            _ => ReleaseOwner::Helm,
+        }
+    }
+
+    /// The HelmRelease for which Flux acts on the release.
+    pub(super) fn driver(&self, newest: &Entry) -> Option<&'a Driver> {
+        let driven = self.driven(newest);
+        let drivers = self.drivers.filter(|_| self.storage == Storage::Secret)?;
+        let named = |driver: &&Driver| driver.drives(&self.release.namespace, &self.release.name);
+        drivers.iter().filter(named).find(|driver| driven.is_driven_by(driver, self.policy))
+    }
+}

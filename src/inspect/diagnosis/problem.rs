@@ -1,0 +1,115 @@
+//! What is wrong with a release, in sentences.
+
+use serde::Serialize;
+
+use super::{ReleaseState, Stuck};
+use crate::engine::release::{Entry, History, Status, Storage};
+use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated, span, user};
+use crate::inspect::scan::FindingKind;
+
+/// Something that is wrong with a release. It contains names, and nothing else from the content of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    #[serde(rename = "check")]
+    pub kind: FindingKind,
+    /// The object name of the record concerned.
+    #[serde(skip)]
+    pub record: String,
+    /// One sentence.
+    pub message: String,
+}
+
+/// What is wrong, the worst first.
+pub(super) fn problems(state: &ReleaseState<'_>, newest: &Entry, stuck: Stuck) -> Vec<Problem> {
+    let history = state.history;
+    let at_rest = !newest.status.is_in_flight();
+    let found = [
+        stuck_operation(state, newest).filter(|_| !at_rest && stuck == Stuck::Yes),
+        broken_records(state, newest).filter(|_| stuck == Stuck::Yes),
+        several_deployed(state),
+        interrupted(history).filter(|_| at_rest),
+        failed(history, newest),
+        not_deployed(state, newest),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn problem(kind: FindingKind, entry: &Entry, message: String) -> Problem {
+    Problem { kind, record: entry.name.clone(), message }
+}
+
+fn stuck_operation(state: &ReleaseState<'_>, newest: &Entry) -> Option<Problem> {
+    let Entry { status, revision, stamps, .. } = newest;
+    let (started, holder) = (newest.started()?, user(stamps.holder()));
+    // The time, not the age, so that a repeated finding has the same text.
+    let patience = state.patience(newest);
+    let message = format!(
+        "Revision {revision} has been {status} since {started:.0}, held by {holder}. It counts as stuck after {}.",
+        span(patience)
+    );
+    Some(problem(FindingKind::StuckOperation, newest, message))
+}
+
+fn broken_records(state: &ReleaseState<'_>, newest: &Entry) -> Option<Problem> {
+    let (index, _) = state.missing.iter().next()?;
+    let sentences = state.missing.iter().map(|(index, parts)| {
+        let (verb, parts) =
+            (if parts.len() == 1 { "lacks its part" } else { "lacks its parts" }, parts.iter().cloned());
+        format!("the record {index} {verb} {}", enumerated(parts.collect::<Vec<_>>().into_iter(), MAX_ENUMERATED))
+    });
+    let lacking = enumerated(sentences.collect::<Vec<_>>().into_iter(), MAX_ENUMERATED);
+    let record = state.history.iter().find(|entry| entry.name == *index).unwrap_or(newest);
+    let message = format!("OLM can do nothing for the release: {lacking}.");
+    Some(problem(FindingKind::BrokenRecord, record, message))
+}
+
+fn several_deployed(state: &ReleaseState<'_>) -> Option<Problem> {
+    let deployed: Vec<_> = state.history.iter().filter(|entry| entry.status == Status::Deployed).collect();
+    let [newest, _, ..] = deployed.as_slice() else {
+        return None;
+    };
+    let mut revisions: Vec<_> = deployed.iter().map(|entry| entry.revision.to_string()).collect();
+    revisions.reverse();
+    let revisions = enumerated(revisions.into_iter(), MAX_ENUMERATED);
+    let message = format!(
+        "Several revisions are deployed: {revisions}. {} upgrades from {} and ignores the others.",
+        state.words().client(),
+        newest.revision
+    );
+    Some(problem(FindingKind::SeveralDeployed, newest, message))
+}
+
+fn interrupted(history: &History) -> Option<Problem> {
+    let (entry, note) = history.interrupted()?;
+    let message = format!(
+        "The operation to {}, revision {}, was interrupted and has not been finished.",
+        note.chart, note.revision
+    );
+    Some(problem(FindingKind::InterruptedOperation, entry, message))
+}
+
+fn failed(history: &History, newest: &Entry) -> Option<Problem> {
+    if newest.status != Status::Failed {
+        return None;
+    }
+    let below = deployed_below(history);
+    Some(problem(FindingKind::FailedRelease, newest, format!("Revision {} failed; {below}.", newest.revision)))
+}
+
+/// What nothing in flight explains: the record above was deleted, or somebody has written the status by hand.
+fn not_deployed(state: &ReleaseState<'_>, newest: &Entry) -> Option<Problem> {
+    let marked_for_olm = newest.status == Status::Uninstalled && state.storage == Storage::OlmIndex;
+    if !matches!(newest.status, Status::Superseded | Status::Unknown) && !marked_for_olm {
+        return None;
+    }
+    let below = deployed_below(state.history);
+    let message = format!("Revision {}, the newest, is {}; {below}.", newest.revision, newest.status);
+    Some(problem(FindingKind::NotDeployed, newest, message))
+}
+
+fn deployed_below(history: &History) -> String {
+    match history.newest_deployed() {
+        Some(deployed) => format!("revision {} is still deployed", deployed.revision),
+        None => "no revision is deployed".to_owned(),
+    }
+}

@@ -1,0 +1,29 @@
+//! Whether a ReleaseOverride opens a rule to a reader.
+
+use jiff::Timestamp;
+
+use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
+use crate::engine::policy::Policy;
+use crate::engine::release::ReleaseRef;
+use crate::engine::rule::RuleId;
+use crate::world::World;
+
+/// Whether a ReleaseOverride opens a rule over a release, to a user or, where that is not known, to all. One that
+/// cannot be read opens nothing.
+pub(crate) async fn opens(
+    world: &dyn World,
+    policy: &Policy,
+    rule: RuleId,
+    release: &ReleaseRef,
+    user: Option<&str>,
+    now: Timestamp,
+) -> bool {
+    let ReleaseRef { namespace, name } = policy.overrides.home_of(release);
+    let bounds = policy.overrides_in(&namespace);
+    let query = Query::Overrides { namespace, release: name, freshness: Freshness::Live };
+    let Answer::Known(Knowledge::Overrides(found)) = world.answer(&query).await else { return false };
+    found.iter().any(|it| match user {
+        Some(user) => it.opens(rule, user, &bounds, now),
+        None => it.spec.users.is_none() && it.opens(rule, "", &bounds, now),
+    })
+}

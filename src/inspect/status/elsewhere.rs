@@ -1,0 +1,68 @@
+//! Releases whose objects are in a namespace, and whose records are in another: those of Flux with a `storageNamespace`, and those of
+//! OLM.
+
+use std::collections::BTreeSet;
+
+use crate::engine::flux::Driver;
+use crate::engine::release::{History, ReleaseRef, Storage};
+use crate::inspect::scan::gather;
+use crate::inspect::view::View;
+
+/// The releases with objects in a namespace and records elsewhere, of one name or all. Without the right to look in other namespaces,
+/// those of OLM are left out.
+pub(super) async fn elsewhere(
+    view: &View<'_>,
+    namespace: &str,
+    name: Option<&str>,
+) -> Vec<(ReleaseRef, Storage, History)> {
+    let mut found = Vec::new();
+    for release in of_flux(view.world.drivers.as_deref().unwrap_or_default(), namespace) {
+        if let Ok(history) = view.history(&release, Storage::Secret).await {
+            found.push((release, Storage::Secret, history));
+        }
+    }
+    if let Ok(inventory) = gather::extensions(&view.client, [None]).await {
+        let of_olm = inventory.releases.into_iter().map(|((release, _), (storage, entries))| {
+            let history = History::new(entries);
+            (release, storage, history)
+        });
+        let is_here = |history: &History| {
+            history.newest().is_some_and(|newest| newest.stamps.target_namespace() == Some(namespace))
+        };
+        found.extend(of_olm.filter(|(release, _, history)| release.namespace != namespace && is_here(history)));
+    }
+    found.retain(|(release, _, history)| history.newest().is_some() && name.is_none_or(|name| release.name == name));
+    found
+}
+
+fn of_flux(drivers: &[Driver], namespace: &str) -> BTreeSet<ReleaseRef> {
+    let installed = drivers.iter().filter_map(|driver| Some((driver, driver.installed()?)));
+    let elsewhere = installed.filter(|(driver, release)| {
+        release.namespace != namespace && driver.records_of(&release.name, namespace).is_some()
+    });
+    elsewhere.map(|(_, release)| release.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::engine::flux::HelmRelease;
+
+    #[test]
+    fn the_releases_of_flux_are_found_by_the_namespace_of_their_objects() {
+        let driver = |name: &str, records: &str, objects: &str| {
+            let object = json!({
+                "metadata": {"name": name, "namespace": "flux-system"},
+                "spec": {"storageNamespace": records, "targetNamespace": objects},
+                "status": {
+                    "storageNamespace": records, "history": [{"name": name, "namespace": objects, "status": "deployed"}],
+                },
+            });
+            Driver::from(&serde_json::from_value::<HelmRelease>(object).unwrap())
+        };
+        let drivers = [driver("web", "records", "shop"), driver("api", "shop", "shop"), driver("db", "records", "bar")];
+        assert_eq!(of_flux(&drivers, "shop").into_iter().collect::<Vec<_>>(), [ReleaseRef::new("records", "web")]);
+    }
+}
