@@ -10,9 +10,11 @@ mod cluster;
 mod completions;
 mod doctor;
 mod duration;
+mod examples;
 mod excerpt;
 mod exit_status;
 mod explain;
+mod failure;
 mod freezes;
 mod helm;
 mod man;
@@ -110,8 +112,10 @@ pub fn main() -> ExitCode {
         Command::Registration(arguments) => registration::run(&arguments),
         Command::Override(arguments) => break_glass::run(&arguments),
         Command::Version(arguments) => version::run(&arguments),
-        Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
-        Command::Man(arguments) => man::run(&arguments, Cli::command()),
+        Command::Completions(arguments) => {
+            completions::run(&arguments, plugin::Invocation::ByItself.command(Cli::command()))
+        }
+        Command::Man(arguments) => man::run(&arguments, plugin::Invocation::ByItself.command(Cli::command())),
     };
     match result {
         Ok(ExitStatus::Success) => ExitCode::SUCCESS,
@@ -125,7 +129,7 @@ pub fn main() -> ExitCode {
                 Some(error) => {
                     complain(&format!("interlock: the policies cannot be used\n\n{}", excerpt::excerpts(error)))
                 }
-                None => complain(&format!("interlock: {error:#}")),
+                None => complain(&format!("interlock: {}", failure::told(&error))),
             }
             ExitCode::from(2)
         }

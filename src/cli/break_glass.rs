@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
 
 use super::cluster::{self, ClusterArguments, server_time};
@@ -15,7 +16,7 @@ use super::release_argument::ReleaseArgument;
 use super::runtime::block_on;
 use super::table::printable;
 use crate::engine::release::ReleaseRef;
-use crate::engine::release_override::PLURAL;
+use crate::engine::release_override::{PLURAL, VOID};
 use crate::engine::rules;
 use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOverrideSpec};
 
@@ -62,9 +63,12 @@ async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let api: Api<ReleaseOverride> = Api::namespaced(client, &release.namespace);
     let parameters = PostParams { dry_run: arguments.dry_run, ..PostParams::default() };
     let created = api.create(&parameters, &requested).await.map_err(describe_failure)?;
-    match arguments.output {
-        Output::Json => output::print_json(&created)?,
-        Output::Table => output::print(&text_of(&created, now, arguments.dry_run))?,
+    arguments.output.print(&created, || text_of(&created, now, arguments.dry_run))?;
+    if let Some(why) = created.annotations().get(VOID) {
+        output::complain(&format!(
+            "interlock: the policy refuses nothing, and the override opens nothing: {}",
+            printable(why)
+        ));
     }
     Ok(ExitStatus::Success)
 }

@@ -64,6 +64,8 @@ enum Format {
     Csv,
     /// For programs.
     Json,
+    /// For programs and people.
+    Yaml,
 }
 
 /// The output for programs.
@@ -103,6 +105,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         Format::Table => output::print(&rows::table(&changes))?,
         Format::Csv => csv::print(&changes)?,
         Format::Json => output::print_json(&ChangesOutput { changes: &changes, not_read: &found.notes })?,
+        Format::Yaml => output::print_yaml(&ChangesOutput { changes: &changes, not_read: &found.notes })?,
     }
     Ok(ExitStatus::Success)
 }

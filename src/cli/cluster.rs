@@ -7,6 +7,7 @@ use anyhow::Context;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
+use super::failure;
 use super::helm::HelmFlags;
 pub(super) use crate::world::kubernetes::clock::server_time;
 
@@ -65,7 +66,8 @@ impl ClusterArguments {
     /// The named cluster, or the cluster of kubectl, or the cluster of the pod. As a plugin of helm, with the flags of helm.
     pub(super) async fn infer(&self) -> anyhow::Result<Config> {
         let helm = HelmFlags::of_plugin().unwrap_or_default();
-        let mut config = match self.named(self.context.as_deref().or(helm.context.as_deref())).await? {
+        let context = self.context.clone().or_else(|| helm.context.clone());
+        let mut config = match self.named(context.as_deref()).await? {
             Some(config) => config,
             None => {
                 let found = Config::infer().await;
@@ -74,7 +76,15 @@ impl ClusterArguments {
         };
         helm.apply(&mut config)?;
         self.impersonate(&mut config);
+        let context = context.or_else(|| self.current_context());
+        failure::talks_to(&config.cluster_url.to_string(), context.as_deref());
         Ok(config)
+    }
+
+    /// The current context of the kubeconfig, if there is one.
+    fn current_context(&self) -> Option<String> {
+        let read = self.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
+        read.ok()?.current_context
     }
 
     /// Acts as the user of `--as`.

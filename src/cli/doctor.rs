@@ -49,10 +49,7 @@ async fn doctor(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     }
     let report =
         examine(&client, &arguments.namespace, arguments.pre).await.context("failed to reach the API server")?;
-    match arguments.output {
-        Output::Json => output::print_json(&report)?,
-        Output::Table => output::print(&text_of(&report, arguments.pre || !report.installed))?,
-    }
+    arguments.output.print(&report, || text_of(&report, arguments.pre || !report.installed))?;
     Ok(if report.has_findings() { ExitStatus::Findings } else { ExitStatus::Success })
 }
 

@@ -2,8 +2,6 @@
 
 mod user;
 
-use std::io::{Write, stdout};
-
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
@@ -52,38 +50,40 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let rule = arguments.subject.as_deref().map(|name| (name, rules::named(name)));
-    let text = match (rule, &arguments.user) {
+    let Explained { value, text } = match (rule, &arguments.user) {
         (_, Some(user)) => user_explained(user, arguments)?,
-        (None, None) => list(arguments.output),
-        (Some((_, Some(rule))), None) if arguments.output == Output::Json => rule_json(rule).to_string(),
-        (Some((_, Some(rule))), None) => rule_text(rule),
+        (None, None) => Explained { value: list_json(), text: list_text() },
+        (Some((_, Some(rule))), None) => Explained { value: rule_json(rule), text: rule_text(rule) },
         (Some((name, None)), None) => match namespace_explained(name, arguments)? {
-            Ok(text) => text,
+            Ok(explained) => explained,
             Err(why) => {
                 output::complain(&why);
                 return Ok(ExitStatus::Findings);
             }
         },
     };
-    match arguments.output {
-        Output::Json => writeln!(stdout(), "{}", output::escaped(text))?,
-        Output::Table => output::print(&(text + "\n"))?,
-    }
+    arguments.output.print(&value, || text + "\n")?;
     Ok(ExitStatus::Success)
 }
 
-fn user_explained(user: &str, arguments: &Arguments) -> anyhow::Result<String> {
+/// What is explained, for programs and for people.
+struct Explained {
+    value: Value,
+    text: String,
+}
+
+fn user_explained(user: &str, arguments: &Arguments) -> anyhow::Result<Explained> {
     let groups = &arguments.group;
     let (policies, _) = block_on(arguments.known("default"))?;
     let identity = identity(&policies.files, user, groups)?;
-    Ok(match arguments.output {
-        Output::Json => user::json(user, groups, &identity, &policies.origin).to_string(),
-        Output::Table => format!("{}\n\nBy {}.", user::text(user, groups, &identity), policies.origin),
+    Ok(Explained {
+        value: user::json(user, groups, &identity, &policies.origin),
+        text: format!("{}\n\nBy {}.", user::text(user, groups, &identity), policies.origin),
     })
 }
 
 /// What is in force in a namespace; an error if there is no such namespace.
-fn namespace_explained(name: &str, arguments: &Arguments) -> anyhow::Result<Result<String, String>> {
+fn namespace_explained(name: &str, arguments: &Arguments) -> anyhow::Result<Result<Explained, String>> {
     let (policies, exists) = block_on(arguments.known(name))?;
     let in_force = in_force(&policies.files, name)?;
     let meant = nearest_to(name, rules::all().map(RuleId::as_str).collect::<Vec<_>>().into_iter());
@@ -94,9 +94,9 @@ fn namespace_explained(name: &str, arguments: &Arguments) -> anyhow::Result<Resu
         return Ok(Err(format!("interlock: {name} is no rule and no namespace; {meant}")));
     }
     let at = arguments.at.unwrap_or_else(Timestamp::now);
-    Ok(Ok(match arguments.output {
-        Output::Json => namespace_json(name, &in_force, &policies.origin, at).to_string(),
-        Output::Table => namespace_text(name, &in_force, &policies.origin, at),
+    Ok(Ok(Explained {
+        value: namespace_json(name, &in_force, &policies.origin, at),
+        text: namespace_text(name, &in_force, &policies.origin, at),
     }))
 }
 
@@ -121,12 +121,13 @@ impl Arguments {
     }
 }
 
-fn list(output: Output) -> String {
-    if output == Output::Json {
-        let rules = rules::all()
-            .map(|rule| json!({"rule": rule.as_str(), "what": rule.specification().summary, "owners": owners(rule)}));
-        return json!(rules.collect::<Vec<_>>()).to_string();
-    }
+fn list_json() -> Value {
+    let rules = rules::all()
+        .map(|rule| json!({"rule": rule.as_str(), "what": rule.specification().summary, "owners": owners(rule)}));
+    json!(rules.collect::<Vec<_>>())
+}
+
+fn list_text() -> String {
     let mut table = table::table(&["rule", "what"]);
     for rule in rules::all() {
         table.add_row([rule.as_str(), rule.specification().summary]);

@@ -22,6 +22,29 @@ pub(super) enum Output {
     Table,
     /// For programs.
     Json,
+    /// For programs and people.
+    Yaml,
+}
+
+impl Output {
+    /// Prints one document: the value for programs, or its text for people.
+    pub(super) fn print(self, value: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+        match self {
+            Self::Table => Ok(print(&text())?),
+            Self::Json => print_json(value),
+            Self::Yaml => print_yaml(value),
+        }
+    }
+
+    /// Prints one of the documents of a stream, for programs: JSON on one line, or YAML after a separator.
+    pub(super) fn print_next(self, out: &mut impl Write, value: &impl Serialize) -> anyhow::Result<()> {
+        match self {
+            Self::Table => {}
+            Self::Json => writeln!(out, "{}", json(value)?)?,
+            Self::Yaml => write!(out, "---\n{}", yaml(value)?)?,
+        }
+        Ok(())
+    }
 }
 
 /// Prints a text for people to standard output.
@@ -43,6 +66,16 @@ pub(super) fn is_unread(error: &anyhow::Error) -> bool {
 /// Prints indented JSON to standard output.
 pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(writeln!(stdout(), "{}", pretty_json(value)?)?)
+}
+
+/// Prints YAML to standard output.
+pub(super) fn print_yaml(value: &impl Serialize) -> anyhow::Result<()> {
+    Ok(stdout().write_all(yaml(value)?.as_bytes())?)
+}
+
+/// YAML, in which characters that cannot be printed are shown as in a text for people.
+pub(super) fn yaml(value: &impl Serialize) -> Result<String, serde_saphyr::ser::Error> {
+    Ok(screened(&serde_saphyr::to_string(value)?, false).into_owned())
 }
 
 /// JSON on one line.

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 
 use clap::Command;
 
+use super::examples::with_examples;
+
 /// The first word of the command line by which the helm plugin asks for completions.
 const COMPLETE: &str = "__complete";
 
@@ -48,10 +50,12 @@ impl Invocation {
 
     /// The command line, with the usage that matches the call.
     pub(super) fn command(self, own: Command) -> Command {
+        let called =
+            |command: Command, name: &'static str| with_examples(command, name).bin_name(name).display_name(name);
         match self {
-            Self::ByItself => own,
-            Self::ByKubectl | Self::ToComplete => own.bin_name("kubectl interlock").display_name("kubectl interlock"),
-            Self::ByHelm => with_flags_of_helm(own).bin_name("helm interlock").display_name("helm interlock"),
+            Self::ByItself => with_examples(own, "interlock"),
+            Self::ByKubectl | Self::ToComplete => called(own, "kubectl interlock"),
+            Self::ByHelm => called(with_flags_of_helm(own), "helm interlock"),
         }
     }
 }
@@ -186,7 +190,7 @@ mod tests {
         assert!(of(&[""]).len() > 10);
         assert_eq!(of(&["policy", "ch"]), ["check"]);
         assert!(of(&["doctor", "--na"]).contains(&"--namespace".to_owned()));
-        assert_eq!(of(&["doctor", "-o", ""]), ["table", "json"]);
+        assert_eq!(of(&["doctor", "-o", ""]), ["table", "json", "yaml"]);
         assert_eq!(of(&["completions", "fi"]), ["fish"]);
         assert!(of(&["override", "shop/web", "--rule", "manual-e"]).contains(&"manual-edit".to_owned()));
         assert!(of(&[]).is_empty());

@@ -69,7 +69,10 @@ impl CheckArguments {
         warnings.extend(files.past_freezes(self.at.unwrap_or_else(Timestamp::now)));
         let changed = files.changed_meanings();
         match self.output {
-            Output::Json => output::print_json(&self.json(&files, &problems, &warnings, &changed, policies.as_ref()))?,
+            Output::Json | Output::Yaml => {
+                let whole = self.json(&files, &problems, &warnings, &changed, policies.as_ref());
+                self.output.print(&whole, String::new)?;
+            }
             Output::Table => {
                 for path in files.paths().filter(|path| problems.iter().all(|problem| problem.file != **path)) {
                     output::print(&format!("{} is valid\n", path.display()))?;

@@ -64,10 +64,10 @@ async fn judge(
     mut there: Option<Replay>,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitStatus> {
-    let json = arguments.output == Output::Json;
+    let streams = arguments.output != Output::Table;
     let (mut tally, mut comparison, mut reported) = (Tally::default(), PolicyComparison::default(), 0);
     let is_wanted = |replayed: &&Replayed| arguments.since.is_none_or(|since| replayed.at >= since);
-    let mut progress = Progress::new("replaying", source.size(), Unit::Bytes, json);
+    let mut progress = Progress::new("replaying", source.size(), Unit::Bytes, streams);
     loop {
         progress.at(source.read());
         let Some(line) = source.line()? else { break };
@@ -76,17 +76,15 @@ async fn judge(
         let Some(there) = &mut there else {
             for replayed in judged.iter().filter(is_wanted) {
                 tally.add(replayed);
-                if json {
-                    writeln!(out, "{}", output::json(replayed)?)?;
-                }
+                arguments.output.print_next(out, replayed)?;
             }
             continue;
         };
         let other = replayed(there, &line).await?;
         for (here, there) in judged.iter().zip(&other).filter(|(here, _)| is_wanted(here)) {
             let differing = comparison.add(here, there);
-            if let Some(differing) = differing.filter(|_| json) {
-                writeln!(out, "{}", output::json(&differing)?)?;
+            if let Some(differing) = differing {
+                arguments.output.print_next(out, &differing)?;
             }
         }
     }
@@ -95,7 +93,7 @@ async fn judge(
     let is_terminal = stdout().is_terminal();
     let found = if there.is_some() { comparison.differing() } else { tally.denied() };
     match arguments.output {
-        Output::Json => {}
+        Output::Json | Output::Yaml => {}
         Output::Table if there.is_some() => writeln!(out, "{}", screened(&comparison.to_string(), is_terminal))?,
         Output::Table => writeln!(out, "{}", screened(&tally.to_string(), is_terminal))?,
     }

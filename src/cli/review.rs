@@ -1,16 +1,16 @@
 //! `interlock review`: judges one review from a file.
 
-use std::io::{Read, Write, stdin, stdout};
+use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
 use super::exit_status::ExitStatus;
-use super::output::{self, Output};
+use super::output::Output;
 use super::policy_dir::PolicyDir;
 use super::runtime::block_on;
 use super::table;
-use crate::offline::replay::Replay;
+use crate::offline::replay::{Replay, Replayed};
 use crate::regular_file;
 
 /// The largest file, as long as the longest line of a recording.
@@ -33,24 +33,23 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut replay = Replay::new(arguments.policies.load()?, false);
     let replayed = block_on(async { Ok(replay.line(1, &text).await?) })?;
     let Some(replayed) = replayed.first() else { anyhow::bail!("{} contains no review", arguments.file.display()) };
-    match arguments.output {
-        Output::Json => writeln!(stdout(), "{}", output::json(replayed)?)?,
-        Output::Table => {
-            let mut table = table::table(&["verdict", "rule", "why"]);
-            if replayed.violations.is_empty() {
-                table.add_row([table::verdict(true)]);
-            }
-            for violation in &replayed.violations {
-                table.add_row([
-                    table::verdict(replayed.allowed),
-                    violation.rule.into(),
-                    table::printable(&violation.message).into(),
-                ]);
-            }
-            output::print(&format!("{table}\n"))?;
-        }
-    }
+    arguments.output.print(replayed, || text_of(replayed))?;
     Ok(if replayed.allowed { ExitStatus::Success } else { ExitStatus::Findings })
+}
+
+fn text_of(replayed: &Replayed) -> String {
+    let mut table = table::table(&["verdict", "rule", "why"]);
+    if replayed.violations.is_empty() {
+        table.add_row([table::verdict(true)]);
+    }
+    for violation in &replayed.violations {
+        table.add_row([
+            table::verdict(replayed.allowed),
+            violation.rule.into(),
+            table::printable(&violation.message).into(),
+        ]);
+    }
+    format!("{table}\n")
 }
 
 fn read(file: &Path) -> std::io::Result<String> {

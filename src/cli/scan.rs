@@ -63,6 +63,8 @@ enum Format {
     Table,
     /// For programs.
     Json,
+    /// For programs and people.
+    Yaml,
     /// A self-contained page for a browser.
     Html,
 }
@@ -122,6 +124,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let text = match arguments.output {
         Format::Table => text_of(&report),
         Format::Json => output::pretty_json(&report)? + "\n",
+        Format::Yaml => output::yaml(&report)?,
         Format::Html => page::page(&report),
     };
     match &arguments.output_file {

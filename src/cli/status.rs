@@ -66,6 +66,8 @@ enum Format {
     Json,
     /// For programs and people.
     Yaml,
+    /// NAMESPACE/NAME, one line per release.
+    Name,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
@@ -154,7 +156,8 @@ async fn describe_one(
             output::print(&described.iter().map(|it| lines::description(it, now)).collect::<Vec<_>>().join("\n"))?;
         }
         Format::Json => output::print_json(&whole)?,
-        Format::Yaml => output::print(&serde_saphyr::to_string(&whole)?)?,
+        Format::Yaml => output::print_yaml(&whole)?,
+        Format::Name => output::print(&format!("{release}\n"))?,
     }
     let stuck = described.iter().any(|ReleaseDescription { row, .. }| row.stuck == Stuck::Yes);
     Ok(if stuck { ExitStatus::Findings } else { ExitStatus::Success })
@@ -187,7 +190,8 @@ impl Printer<'_> {
             Format::Table | Format::Wide => output::print(&self.lines.all(rows, now))?,
             Format::Json | Format::Yaml if streams => rows.iter().try_for_each(|row| self.one(row))?,
             Format::Json => output::print_json(&whole)?,
-            Format::Yaml => output::print(&serde_saphyr::to_string(&whole)?)?,
+            Format::Yaml => output::print_yaml(&whole)?,
+            Format::Name => rows.iter().try_for_each(|row| self.one(row))?,
         }
         Ok(rows.iter().any(|row| row.stuck == Stuck::Yes))
     }
@@ -197,10 +201,8 @@ impl Printer<'_> {
         match self.format {
             Format::Table | Format::Wide => output::print(&self.lines.one(row, self.clock.now()))?,
             Format::Json => writeln!(stdout(), "{}", output::json(row)?)?,
-            Format::Yaml => {
-                let document = serde_saphyr::to_string(row).map_err(std::io::Error::other)?;
-                output::print(&format!("---\n{document}"))?;
-            }
+            Format::Yaml => write!(stdout(), "---\n{}", output::yaml(row).map_err(std::io::Error::other)?)?,
+            Format::Name => output::print(&format!("{}\n", row.release_ref()))?,
         }
         stdout().flush()
     }

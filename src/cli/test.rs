@@ -5,14 +5,14 @@ mod suite_run;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{IsTerminal, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
 
 use super::exit_status::ExitStatus;
-use super::output::{self, Output, screened};
+use super::output::{self, Output};
 use super::progress::{Progress, Unit};
 use super::runtime::block_on;
 use crate::engine::policy::Globs;
@@ -39,18 +39,23 @@ pub(super) struct Arguments {
     output: Output,
 }
 
-/// One line of `test -o json`.
+/// The output for programs.
 #[derive(Serialize)]
-struct CaseLine<'r> {
+struct TestOutput<'r> {
+    cases: Vec<CaseOutput<'r>>,
+}
+
+#[derive(Serialize)]
+struct CaseOutput<'r> {
     file: String,
     line: u64,
     case: &'r str,
     ok: bool,
-    failures: Vec<FailureLine<'r>>,
+    failures: Vec<FailureOutput<'r>>,
 }
 
 #[derive(Serialize)]
-struct FailureLine<'r> {
+struct FailureOutput<'r> {
     step: usize,
     expected: &'r str,
     got: &'r str,
@@ -74,14 +79,9 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     if chosen.is_some() && run.iter().all(|run| run.cases.is_empty() && run.error.is_none()) {
         bail!("no case matches {}", arguments.run.as_deref().unwrap_or_default());
     }
-    let mut out = stdout().lock();
-    match arguments.output {
-        Output::Json => print_lines(&mut out, &run)?,
-        Output::Table => {
-            let coloured = stdout().is_terminal();
-            out.write_all(screened(&text_of(&run, coloured)?, coloured).as_bytes())?;
-        }
-    }
+    let cases = run.iter().flat_map(|run| run.cases.iter().map(|case| CaseOutput::of(&run.file, case))).collect();
+    let text = text_of(&run, stdout().is_terminal())?;
+    arguments.output.print(&TestOutput { cases }, || text)?;
     if let Some(path) = &arguments.junit {
         fs::write(path, junit::report(&run)).with_context(|| format!("failed to write {}", path.display()))?;
     }
@@ -150,26 +150,22 @@ async fn run_file(
     Ok(())
 }
 
-fn print_lines(out: &mut impl Write, run: &[SuiteRun]) -> anyhow::Result<()> {
-    for SuiteRun { file, cases, .. } in run {
-        for case in cases {
-            let failures = case.failures.iter().map(|failure| FailureLine {
-                step: failure.step,
-                expected: &failure.expected,
-                got: &failure.got,
-                messages: &failure.messages,
-            });
-            let line = CaseLine {
-                file: file.display().to_string(),
-                line: case.line,
-                case: &case.name,
-                ok: case.failures.is_empty(),
-                failures: failures.collect(),
-            };
-            writeln!(out, "{}", output::json(&line)?)?;
+impl<'r> CaseOutput<'r> {
+    fn of(file: &Path, case: &'r CaseResult) -> Self {
+        let failures = case.failures.iter().map(|failure| FailureOutput {
+            step: failure.step,
+            expected: &failure.expected,
+            got: &failure.got,
+            messages: &failure.messages,
+        });
+        Self {
+            file: file.display().to_string(),
+            line: case.line,
+            case: &case.name,
+            ok: case.failures.is_empty(),
+            failures: failures.collect(),
         }
     }
-    Ok(())
 }
 
 fn text_of(run: &[SuiteRun], coloured: bool) -> Result<String, std::fmt::Error> {

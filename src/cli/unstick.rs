@@ -114,10 +114,7 @@ struct UnstickReport {
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let report = block_on(carry_out(arguments))?;
-    match arguments.output {
-        Output::Json => output::print_json(&report)?,
-        Output::Table => output::print(&report.text())?,
-    }
+    arguments.output.print(&report, || report.text())?;
     Ok(if report.outcome == UnstickResult::Refused { ExitStatus::Findings } else { ExitStatus::Success })
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::cluster::ClusterArguments;
 use super::exit_status::ExitStatus;
-use super::output::{self, Output};
+use super::output::Output;
 use super::policies_in_force::PoliciesInForce;
 use super::runtime::block_on;
 use super::table::printable;
@@ -55,17 +55,17 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut versions =
         Versions { version: env!("CARGO_PKG_VERSION"), commit: option_env!("INTERLOCK_COMMIT"), cluster: None };
     if arguments.client {
-        print(&versions, arguments.output)?;
+        arguments.output.print(&versions, || text_of(&versions))?;
         return Ok(ExitStatus::Success);
     }
     match block_on(arguments.of_cluster()) {
         Ok(cluster) => versions.cluster = Some(cluster),
         Err(error) => {
-            print(&versions, arguments.output)?;
+            arguments.output.print(&versions, || text_of(&versions))?;
             return Err(error);
         }
     }
-    print(&versions, arguments.output)?;
+    arguments.output.print(&versions, || text_of(&versions))?;
     Ok(ExitStatus::Success)
 }
 
@@ -89,13 +89,6 @@ async fn replicas(client: &Client, namespace: &str) -> Result<Vec<String>, Strin
     let found = api.list(&named).await.map_err(|error| crate::world::kubernetes::api_error::reason(&error))?;
     let containers = found.items.into_iter().filter_map(|it| it.spec?.template.spec).flat_map(|pod| pod.containers);
     Ok(containers.filter_map(|container| container.image).collect())
-}
-
-fn print(versions: &Versions, format: Output) -> anyhow::Result<()> {
-    match format {
-        Output::Json => output::print_json(versions),
-        Output::Table => Ok(output::print(&text_of(versions))?),
-    }
 }
 
 fn text_of(Versions { version, commit, cluster }: &Versions) -> String {

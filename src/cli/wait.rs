@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::cluster::{self, ClusterArguments, WATCH_READ_TIMEOUT, server_time};
 use super::duration::duration;
 use super::exit_status::ExitStatus;
-use super::output::{self, Output};
+use super::output::Output;
 use super::policies_in_force::PoliciesInForce;
 use super::progress::WaitLine;
 use super::release_argument::ReleaseArgument;
@@ -74,10 +74,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let report = block_on(wait(arguments))?;
-    match arguments.output {
-        Output::Json => output::print_json(&report)?,
-        Output::Table => output::print(&report.text())?,
-    }
+    arguments.output.print(&report, || report.text())?;
     Ok(report.outcome.exit_status())
 }
 

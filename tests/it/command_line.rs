@@ -136,7 +136,7 @@ fn a_wait_says_what_its_exit_codes_mean_and_needs_a_cluster_and_a_condition() {
     fs::write(&away, kubeconfig).unwrap();
     let [nowhere, away] = [nowhere, away].map(|path| path.to_str().unwrap().to_owned());
     for (arguments, wanted) in [
-        (&["wait", "web"][..], "use NAMESPACE/RELEASE"),
+        (&["wait", "web"][..], "no cluster found"),
         (&["wait", "shop/web", "--until", "ready"], "\"ready\" is not free, deployed, open, or the version of a chart"),
         (&["wait", "shop/web", "--timeout", "soon"], "\"soon\" is not a duration"),
         (&["wait", "shop/web", "--kubeconfig", &nowhere], "failed to read the kubeconfig"),

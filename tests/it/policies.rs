@@ -431,8 +431,9 @@ fn rules_and_namespaces_are_explained() {
     expect("explain.txt", &interlock(&["explain"]));
     expect("explain-rule.txt", &interlock(&["explain", "pending-recovery"]));
     expect("explain-namespace.txt", &interlock(&["explain", "shop", "--policies", "good"]));
-    let mistyped = transcript(&interlock(&["explain", "manual-edti", "--policies", "good"]));
-    assert!(mistyped.contains("no rule is called manual-edti; did you mean manual-edit? This is what"), "{mistyped}");
+    let mistyped = interlock(&["explain", "manual-edti", "--policies", "good"]);
+    let told = "interlock: manual-edti is no rule and no namespace; did you mean manual-edit?\n";
+    assert_eq!((mistyped.status.code(), String::from_utf8_lossy(&mistyped.stderr).as_ref()), (Some(1), told));
     let rule: Value = serde_json::from_slice(&interlock(&["explain", "manual-edit", "-o", "json"]).stdout).unwrap();
     assert_eq!(rule["settings"][3]["default"], "1m");
     assert!(rule["breakGlass"].as_str().unwrap().contains("--rule manual-edit"));

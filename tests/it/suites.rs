@@ -70,21 +70,22 @@ fn a_failing_run_shows_what_was_expected_and_what_came_and_exits_with_1() {
 }
 
 #[test]
-fn results_are_json_lines_and_junit() {
+fn results_are_one_json_document_and_junit() {
     let dir = suite(&format!("{PASSES}{FAILS}"));
     let junit = dir.path().join("junit.xml");
     let output = interlock(&["test", path(&dir), "-o", "json", "--junit", junit.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
-    let lines: Vec<serde_json::Value> = stdout(&output).lines().map(|it| serde_json::from_str(it).unwrap()).collect();
-    let ok: Vec<_> = lines.iter().map(|line| (&line["case"], &line["ok"])).collect();
+    let told: serde_json::Value = serde_json::from_str(stdout(&output)).unwrap();
+    let cases = told["cases"].as_array().unwrap();
+    let ok: Vec<_> = cases.iter().map(|case| (&case["case"], &case["ok"])).collect();
     assert_eq!(ok, [(&"an upgrade passes".into(), &true.into()), (&"<a> & \"b\"".into(), &false.into())]);
-    assert_eq!(lines[1]["failures"][0]["expected"], "allowed");
+    assert_eq!(cases[1]["failures"][0]["expected"], "allowed");
     let xml = fs::read_to_string(junit).unwrap();
     let xml = roxmltree::Document::parse(&xml).unwrap();
-    let cases: Vec<_> = xml.descendants().filter(|node| node.has_tag_name("testcase")).collect();
-    assert_eq!(cases[1].attribute("name"), Some("<a> & \"b\""));
+    let in_xml: Vec<_> = xml.descendants().filter(|node| node.has_tag_name("testcase")).collect();
+    assert_eq!(in_xml[1].attribute("name"), Some("<a> & \"b\""));
     let failures: Vec<_> =
-        cases.iter().map(|case| case.children().filter(|it| it.has_tag_name("failure")).count()).collect();
+        in_xml.iter().map(|case| case.children().filter(|it| it.has_tag_name("failure")).count()).collect();
     assert_eq!(failures, [0, 1]);
 }
 

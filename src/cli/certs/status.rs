@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::installation::Installation;
 use crate::cli::exit_status::ExitStatus;
-use crate::cli::output::{self, Output};
+use crate::cli::output::Output;
 use crate::cli::table;
 use crate::serve::pki::bundle::{Ca, CaBundle};
 use crate::serve::pki::ca_secret::{self, CaSecret};
@@ -67,10 +67,7 @@ pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyho
         None => Err(format!("there is no Secret {} in namespace {namespace}", ca_secret::SECRET_NAME)),
     };
     let status = CertificateStatus::of(parsed.as_ref().map_err(String::as_str), &configurations);
-    match output {
-        Output::Json => output::print_json(&status)?,
-        Output::Table => output::print(&status.text())?,
-    }
+    output.print(&status, || status.text())?;
     let good = status.problem.is_none() && status.entries.iter().all(|entry| entry.trusts_current);
     Ok(if good { ExitStatus::Success } else { ExitStatus::Findings })
 }

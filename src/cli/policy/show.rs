@@ -1,13 +1,12 @@
 //! `interlock policy show`: the whole policy, with the origin of each line.
 
-use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::cli::cluster::ClusterArguments;
 use crate::cli::exit_status::ExitStatus;
-use crate::cli::output::{self, Output};
+use crate::cli::output::Output;
 use crate::cli::policies_in_force::PoliciesInForce;
 use crate::cli::runtime::block_on;
 use crate::engine::policy_files::{PolicyFiles, SettingOrigin, WholePolicy, WholeSetting};
@@ -33,13 +32,7 @@ impl Arguments {
             None => block_on(self.files())?,
         };
         let policies = files.whole()?;
-        match self.output {
-            Output::Json => writeln!(stdout(), "{}", output::json(&json(&policies))?)?,
-            Output::Table => {
-                let texts: Vec<_> = policies.iter().map(text).collect();
-                output::print(&texts.join("---\n"))?;
-            }
-        }
+        self.output.print(&json(&policies), || policies.iter().map(text).collect::<Vec<_>>().join("---\n"))?;
         Ok(ExitStatus::Success)
     }
 

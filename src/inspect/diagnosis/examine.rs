@@ -60,6 +60,15 @@ pub(crate) struct Examined {
 impl Examiner<'_> {
     /// Examines a release; `None` without records.
     pub(crate) async fn examine(&self, records: ReleaseRecords<'_>, checks: Checks) -> Option<Examined> {
+        let mut examined = self.examine_alone(records, checks).await?;
+        if let Some(first) = self.beside(records, &examined.diagnosis).await {
+            examined.diagnosis.next = Some(first);
+        }
+        Some(examined)
+    }
+
+    /// Examines a release by its records in one storage.
+    async fn examine_alone(&self, records: ReleaseRecords<'_>, checks: Checks) -> Option<Examined> {
         let ReleaseRecords { release, storage, history, missing } = records;
         let (policy, now) = (self.policies.of(&release.namespace).as_ref(), self.now);
         let drivers = self.drivers;
@@ -93,18 +102,16 @@ impl Examiner<'_> {
         if freeze.is_some() {
             diagnosis = diagnose(&ReleaseState { freeze: freeze.as_ref(), ..state.clone() })?;
         }
-        if let Some(first) = self.beside(records, &diagnosis).await {
-            diagnosis.next = Some(first);
-        }
         Some(Examined { diagnosis, checks, unread })
     }
 
     /// The next step for the same release with its records in Helm's other storage, if an operation is in flight there: nothing begins
-    /// beside it.
+    /// beside it. Of two that are stuck, neither waits for the other.
     async fn beside(&self, records: ReleaseRecords<'_>, diagnosis: &Diagnosis) -> Option<NextStep> {
         let ReleaseRecords { release, storage, history, .. } = records;
         let is_at_rest = history.newest().is_some_and(|newest| !newest.status.is_in_flight());
-        let storage = storage.sibling().filter(|_| is_at_rest && diagnosis.next.is_some())?;
+        let begins = diagnosis.next.as_ref().is_some_and(|step| is_at_rest || starts_an_operation(step));
+        let storage = storage.sibling().filter(|_| begins)?;
         let ReleaseRef { namespace, name } = release.clone();
         let Answer::Known(Knowledge::History(history)) =
             self.world.answer(&Query::History { storage, namespace, release: name }).await
@@ -113,7 +120,8 @@ impl Examiner<'_> {
         };
         history.newest().filter(|newest| newest.status.is_in_flight())?;
         let records = ReleaseRecords { release, storage, history: &history, missing: &MissingParts::new() };
-        let step = Box::pin(self.examine(records, Checks::IfStuck)).await?.diagnosis.next?;
+        let other = self.examine_alone(records, Checks::IfStuck).await?.diagnosis;
+        let step = other.next.filter(|_| is_at_rest || other.stuck != Stuck::Yes)?;
         Some(step.after(&format!("An operation is in flight on the records in {}s", storage.kind())))
     }
 

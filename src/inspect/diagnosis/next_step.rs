@@ -5,7 +5,9 @@ use std::fmt;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::{Problem, ReleaseOwner, ReleaseState, Stuck};
+use super::ownership::ReleaseOwner;
+use super::problem::Problem;
+use super::state::{ReleaseState, Stuck};
 use crate::engine::flux::Driver;
 use crate::engine::olm::version_range::version_of;
 use crate::engine::release::stamps::INTERRUPTED;

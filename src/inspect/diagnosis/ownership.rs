@@ -1,8 +1,8 @@
-//! What manages a release, and whether it is stuck.
+//! What manages a release.
 
 use serde::Serialize;
 
-use super::ReleaseState;
+use super::state::ReleaseState;
 use crate::engine::flux::Driver;
 use crate::engine::release::{Entry, Storage};
 
@@ -22,18 +22,6 @@ pub enum ReleaseOwner {
     /// Sveltos.
     Sveltos,
     /// Helm or Flux; the HelmReleases cannot be read.
-    Unknown,
-}
-
-/// Whether a release is stuck.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stuck {
-    /// No operation is pending, or it is not old enough.
-    No,
-    /// The operation is older than the policy and the HelmReleases allow, or OLM cannot read a record.
-    Yes,
-    /// The operation is old enough, but the HelmReleases, which may allow more time, cannot be read.
     Unknown,
 }
 

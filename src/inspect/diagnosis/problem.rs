@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{ReleaseState, Stuck};
+use super::state::{ReleaseState, Stuck};
 use crate::engine::release::{Entry, History, Status, Storage};
 use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated, span, user};
 use crate::inspect::scan::FindingKind;

@@ -1,9 +1,12 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::engine::flux::HelmRelease;
-use crate::engine::policy::AllowRollback;
+use crate::engine::flux::{Driver, HelmRelease};
+use crate::engine::policy::{AllowRollback, Policy};
 use crate::engine::release::stamps::{CHART, ENDED, HOLDER, INTERRUPTED, STARTED};
+use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
+use crate::engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult};
+use crate::inspect::wait::FreezeInForce;
 use Status::{
     Deployed, Failed, PendingInstall, PendingRollback, PendingUpgrade, Superseded, Uninstalled, Uninstalling,
 };

@@ -26,8 +26,14 @@ pub(crate) fn reason(error: &Error) -> String {
         // serde quotes the value that has the wrong shape.
         Error::SerdeError(error) => format!("the answer of the API server cannot be parsed: {}", redacted(error)),
         Error::Service(error) if let Some(error) = error.downcast_ref::<IntakeError>() => error.to_string(),
-        error => format!("the API server did not answer: {error}"),
+        error => format!("the API server did not answer: {}", root_cause(error)),
     }
+}
+
+/// The last cause of an error: those before it say that a connection failed, each in its own words.
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
 }
 
 /// Why a watch failed, for people.
@@ -43,6 +49,13 @@ pub(crate) fn watch_reason(error: &watcher::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_connection_is_told_by_its_cause() {
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let error = Error::Service(Box::new(std::io::Error::other(refused)));
+        assert_eq!(reason(&error), "the API server did not answer: connection refused");
+    }
 
     #[test]
     fn what_cannot_be_parsed_is_not_quoted() {

@@ -95,7 +95,7 @@ fn every_source_tells_the_same_changes_and_together_they_tell_each_once() {
         let table =
             interlock(&namespace, &["changes", "frozen", "-n", namespace.name(), "--log", log]).expect_success();
         println!("{}", table.stdout);
-        for cell in ["time (UTC)", "frozen", "upgrade", "alice", "bob"] {
+        for cell in ["TIME (UTC)", "frozen", "upgrade", "alice", "bob"] {
             assert!(table.stdout.contains(cell), "{cell}\n{table}");
         }
     }

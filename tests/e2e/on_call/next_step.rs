@@ -47,14 +47,15 @@ impl<'n> OnCall<'n> {
     /// The release in the output of `status`, of all releases and of this one: both must say the same.
     #[track_caller]
     fn status(&self) -> Value {
-        let listed = self.run(&["status", "-n", self.namespace.name(), "-o", "json"]).json();
-        let listed = listed["releases"].as_array().unwrap().iter().find(|row| row["release"] == self.release.as_str());
-        let listed = listed.cloned().unwrap_or_default();
-        let alone = self.run(&["status", &self.named(), "-o", "json"]).json()["releases"][0].clone();
-        for member in ["stuck", "problems", "next", "why"] {
-            assert_eq!(listed[member], alone[member], "{member}\n{listed:#}\n{alone:#}");
-        }
-        listed
+        // An operation may begin to count as stuck between the two.
+        eventually(DEADLINE, "both say the same", || {
+            let listed = self.run(&["status", "-n", self.namespace.name(), "-o", "json"]).json();
+            let rows = listed["releases"].as_array().unwrap();
+            let listed = rows.iter().find(|row| row["release"] == self.release.as_str()).cloned().unwrap_or_default();
+            let alone = self.run(&["status", &self.named(), "-o", "json"]).json()["releases"][0].clone();
+            let differs = ["stuck", "problems", "next", "why"].into_iter().find(|it| listed[it] != alone[it]);
+            differs.map_or(Ok(listed.clone()), |member| Err(format!("{member}\n{listed:#}\n{alone:#}")))
+        })
     }
 
     /// Waits until the release is stuck. From then on, every command says the same.
@@ -125,6 +126,17 @@ fn healed(name: &str, step: usize, checks: &[&str]) {
     for _ in 0..MOST_STEPS {
         let row = on_call.status();
         let Some(next) = row["next"].as_str() else { break };
+        if next.starts_with("wait ") {
+            eventually(DEADLINE, "the wait is over", || {
+                let row = on_call.status();
+                if row["next"].as_str().is_some_and(|next| next.starts_with("wait ")) {
+                    Err(row.to_string())
+                } else {
+                    Ok(())
+                }
+            });
+            continue;
+        }
         // OLM goes on by itself.
         if next.starts_with("interlock wait ") {
             reached(olm.reconcile(&chart, &large("two")), "");

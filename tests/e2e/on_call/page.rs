@@ -24,12 +24,14 @@ fn the_page_shows_a_killed_upgrade_with_its_next_step_a_freeze_an_override_and_r
             other => Err(format!("{other:?}")),
         });
     };
-    let next = format!("Next: <code>interlock unstick {release}</code>");
+    // Its pods hang.
+    let way = format!("helm rollback demo 1 -n {}", namespace.name());
+    let next = format!("Next: <code>{way}</code>");
     let title = format!("<b>{release}</b> <span class=\"severity\">stuck</span>");
     shows("the killed upgrade is stuck", &[&title, "pending-upgrade, revision 2, held by <b>", &next]);
     let policies = format!("--policies={}", plane.dir().join("policies").display());
     let status = run(plane.interlock(&plane.person("alice"), &["status", &release, &policies]), SOON);
-    assert!(status.stdout.contains(&format!("interlock unstick {release}")), "{status}");
+    assert!(status.stdout.contains(&way), "{status}");
 
     // A user whose edits the policy of this plane refuses.
     let admin = namespace.kubectl("admin");

@@ -199,7 +199,7 @@ fn nobody_else_writes_the_note() {
     let mut cluster = interrupted();
     let noted = |note: &str| rec(1, "deployed").annotated(INTERRUPTED, note).object();
     // The stamping half puts it back, whatever is sent.
-    assert_eq!(cluster.update_objects("alice", noted("shop-2.0.0@2"), rec(1, "deployed").object()), Ok(()));
+    assert_eq!(cluster.update_objects(FLUX, noted("shop-2.0.0@2"), rec(1, "deployed").object()), Ok(()));
     assert_eq!(cluster.create("alice", &third()), Err(vec![RESUME_INTERRUPTED]));
     assert_eq!(cluster.update_objects("alice", noted("shop-2.0.0@2"), noted("shop-3.0.0@2")), Ok(()));
     assert_eq!(cluster.create("alice", &third()), Err(vec![RESUME_INTERRUPTED]));
@@ -216,6 +216,10 @@ fn a_person_takes_the_note_off_and_helm_does_not() {
         cluster.create("alice", &third())
     };
     assert_eq!(after("alice", without()), Ok(()));
+    let mut unstamped = interrupted();
+    let bare = rec(1, "deployed").annotated(INTERRUPTED, "shop-2.0.0@2").object();
+    assert_eq!(unstamped.update_objects("alice", bare, rec(1, "deployed").object()), Ok(()));
+    assert_eq!(unstamped.create("alice", &third()), Ok(()), "the other stamps were lost, and the body is the same");
     assert_eq!(
         after("alice", rec(1, "deployed")),
         Err(vec![RESUME_INTERRUPTED]),
