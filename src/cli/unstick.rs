@@ -43,7 +43,7 @@ pub(super) struct Arguments {
     /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
-    /// Storage of the record, if several storages have a pending record of this release
+    /// Storage of the record; without it the first with a pending record: Secrets, OLM, ConfigMaps
     #[arg(long, value_enum, conflicts_with = "restore")]
     storage: Option<StorageArgument>,
     #[command(flatten)]
@@ -222,7 +222,7 @@ fn reason_of(error: UnstickError) -> anyhow::Result<String> {
     if error.is_answer() { Ok(error.to_string()) } else { Err(error.into()) }
 }
 
-/// The storage with a pending record, or the first one with records.
+/// The first storage with a pending record, as helm looks into Secrets first; or the first one with records.
 fn choose_storage<'f>(
     arguments: &Arguments,
     release: &ReleaseRef,
@@ -231,17 +231,12 @@ fn choose_storage<'f>(
     let wanted = arguments.storage.map(Storage::from);
     let found: Vec<_> = found.iter().filter(|(storage, _)| wanted.is_none_or(|wanted| wanted == *storage)).collect();
     let is_pending = |history: &History| history.newest().is_some_and(|newest| newest.status.is_pending());
-    let pending: Vec<_> = found.iter().filter(|(_, history)| is_pending(history)).collect();
-    match (pending.as_slice(), found.first()) {
-        ([(storage, history)], _) | ([], Some((storage, history))) => Ok((*storage, history)),
-        ([], None) => {
-            let namespace = &release.namespace;
-            anyhow::bail!(
-                "there is no release {release}: namespace {namespace} has no record of it in a Secret or ConfigMap"
-            )
-        }
-        _ => anyhow::bail!("several storages have a pending record of release {release}: choose one with --storage"),
-    }
+    let chosen = found.iter().find(|(_, history)| is_pending(history)).or(found.first());
+    let (storage, history) = chosen.with_context(|| {
+        let namespace = &release.namespace;
+        format!("there is no release {release}: namespace {namespace} has no record of it in a Secret or ConfigMap")
+    })?;
+    Ok((*storage, history))
 }
 
 impl Arguments {

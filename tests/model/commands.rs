@@ -28,6 +28,7 @@ pub(crate) fn carry_out(
     let driver = match words[0] {
         "helm" if line.starts_with("HELM_DRIVER=configmap ") => Driver::ConfigMap,
         "helm" => Driver::Secret,
+        "interlock" if words.ends_with(&["--storage", "configmap"]) => Driver::ConfigMap,
         "interlock" if words[1] == "unstick" => pending_in(cluster).unwrap_or(driver),
         _ => driver,
     };
@@ -46,7 +47,7 @@ pub(crate) fn carry_out(
             let chart = version(&words).unwrap_or(newest.body.chart % 3 + 1);
             run(explorer, &helm(chart), planned(helm(chart).plan(Way::Upgrade, &view))?, cluster)
         }
-        ["interlock", "unstick", _] => {
+        ["interlock", "unstick", _, ..] => {
             run(explorer, &helm(1), writes([Write::Delete(driver, newest.body.revision)]), cluster)
         }
         ["interlock", "override", .., "--rule", "pending-recovery", "--for", _, "--reason", _] => {

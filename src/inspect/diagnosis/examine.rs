@@ -82,6 +82,7 @@ impl Examiner<'_> {
             drivers,
             policy,
             is_opened: false,
+            is_live_beside: self.is_live_beside(records).await,
             freeze: None,
             now,
         };
@@ -112,17 +113,28 @@ impl Examiner<'_> {
         let is_at_rest = history.newest().is_some_and(|newest| !newest.status.is_in_flight());
         let begins = diagnosis.next.as_ref().is_some_and(|step| is_at_rest || starts_an_operation(step));
         let storage = storage.sibling().filter(|_| begins)?;
-        let ReleaseRef { namespace, name } = release.clone();
-        let Answer::Known(Knowledge::History(history)) =
-            self.world.answer(&Query::History { storage, namespace, release: name }).await
-        else {
-            return None;
-        };
+        let history = self.history(release, storage).await?;
         history.newest().filter(|newest| newest.status.is_in_flight())?;
         let records = ReleaseRecords { release, storage, history: &history, missing: &MissingParts::new() };
         let other = self.examine_alone(records, Checks::IfStuck).await?.diagnosis;
         let step = other.next.filter(|_| is_at_rest || other.stuck != Stuck::Yes)?;
         Some(step.after(&format!("An operation is in flight on the records in {}s", storage.kind())))
+    }
+
+    /// Whether the release is live in Helm's other storage, and not deployed in this one.
+    async fn is_live_beside(&self, records: ReleaseRecords<'_>) -> bool {
+        let ReleaseRecords { release, storage, history, .. } = records;
+        let Some(sibling) = storage.sibling().filter(|_| history.newest_deployed().is_none()) else { return false };
+        self.history(release, sibling).await.is_some_and(|history| history.is_live())
+    }
+
+    /// The records of a release in a storage; `None` if they cannot be read.
+    async fn history(&self, release: &ReleaseRef, storage: Storage) -> Option<History> {
+        let ReleaseRef { namespace, name } = release.clone();
+        match self.world.answer(&Query::History { storage, namespace, release: name }).await {
+            Answer::Known(Knowledge::History(history)) => Some(history),
+            _ => None,
+        }
     }
 
     /// The chart of the newest record, from its body, if it is not stamped and the next step depends on it.

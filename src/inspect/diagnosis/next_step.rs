@@ -104,6 +104,7 @@ pub(super) fn next_step(
         return wait("OLM may still be writing the parts of a record");
     }
     let step = match problems.first()?.kind {
+        _ if state.is_live_beside => delete_remains(state),
         FindingKind::BrokenRecord => delete_broken(state),
         FindingKind::SeveralDeployed => one_deployed(state)?,
         FindingKind::InterruptedOperation => finish(state, newest, owner),
@@ -155,6 +156,7 @@ fn out_of_stuck(state: &ReleaseState<'_>, newest: &Entry) -> NextStep {
         settings: &state.policy.recovery,
         condition: state.condition(),
         is_opened: state.is_opened,
+        is_live_beside: state.is_live_beside,
         flux: state.driver(newest).filter(|driver| !driver.suspended),
     };
     let way_on = stuck.way_on();
@@ -211,6 +213,16 @@ fn delete_broken(state: &ReleaseState<'_>) -> NextStep {
         state.words().delete_command(&names),
         format!("Nobody can read {record} any more, and OLM goes on without"),
     )
+}
+
+/// The records of an installation over a release that has its records in Helm's other storage. Its objects are that release's. The
+/// newest goes last: Interlock refuses the deletion of what the next upgrade would start from.
+fn delete_remains(state: &ReleaseState<'_>) -> NextStep {
+    let mut names: Vec<&str> = state.history.iter().map(|entry| entry.name.as_str()).collect();
+    names.reverse();
+    let other = state.storage.sibling().unwrap_or(state.storage).kind();
+    let why = format!("The release has its live records in {other}s, and these are in the way: delete them");
+    NextStep::run(state.words().delete_command(&names), why)
 }
 
 fn one_deployed(state: &ReleaseState<'_>) -> Option<NextStep> {

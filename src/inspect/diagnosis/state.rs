@@ -37,6 +37,8 @@ pub(crate) struct ReleaseState<'a> {
     /// Whether the reader may delete the record whatever the checks say: it holds the operation, or an override opens
     /// `pending-recovery`.
     pub(crate) is_opened: bool,
+    /// Whether the release is live in Helm's other storage, and not deployed in this one.
+    pub(crate) is_live_beside: bool,
     /// The freeze that stops the reader from starting an operation.
     pub(crate) freeze: Option<&'a FreezeInForce>,
     pub(crate) now: Timestamp,

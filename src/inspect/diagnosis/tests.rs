@@ -52,6 +52,7 @@ struct Case {
     drivers: Option<Vec<Driver>>,
     policy: Policy,
     is_opened: bool,
+    is_live_beside: bool,
     freeze: Option<FreezeInForce>,
 }
 
@@ -59,7 +60,17 @@ impl Case {
     fn of(records: Vec<Entry>) -> Self {
         let (storage, policy) = (Storage::Secret, Policy::shipped().unwrap());
         let (missing, drivers) = (MissingParts::new(), Some(Vec::new()));
-        Self { storage, records, missing, checks: None, drivers, policy, is_opened: false, freeze: None }
+        Self {
+            storage,
+            records,
+            missing,
+            checks: None,
+            drivers,
+            policy,
+            is_opened: false,
+            is_live_beside: false,
+            freeze: None,
+        }
     }
 
     fn of_olm(records: Vec<Entry>) -> Self {
@@ -77,6 +88,7 @@ impl Case {
             drivers: self.drivers.as_deref(),
             policy: &self.policy,
             is_opened: self.is_opened,
+            is_live_beside: self.is_live_beside,
             freeze: self.freeze.as_ref(),
             now: NOW.parse().unwrap(),
         })
@@ -173,6 +185,16 @@ fn every_state_has_one_next_step_that_can_be_pasted() {
     let mut forward = Case::of(vec![old(1, Deployed), old(2, Failed)]);
     forward.policy.recovery.roll_forward_only = true;
     assert_eq!(forward.next(), "helm upgrade web CHART -n shop");
+}
+
+#[test]
+fn an_installation_over_the_records_of_the_other_storage_leaves_only_its_records() {
+    let over = |records| Case { storage: Storage::ConfigMap, is_live_beside: true, ..Case::of(records) };
+    assert_eq!(over(vec![old(1, PendingInstall)]).next(), "interlock unstick shop/web --storage configmap");
+    assert_eq!(
+        over(vec![old(1, Failed), old(2, Failed)]).next(),
+        "kubectl delete configmap -n shop sh.helm.release.v1.web.v1 sh.helm.release.v1.web.v2"
+    );
 }
 
 #[test]

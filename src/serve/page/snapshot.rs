@@ -89,6 +89,7 @@ fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> O
             drivers: drivers.as_deref(),
             policy: policies.of(&release.namespace),
             is_opened: false,
+            is_live_beside: false,
             freeze: None,
             now: shown.time,
         };

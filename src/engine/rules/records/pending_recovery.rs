@@ -119,8 +119,20 @@ pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCond
         Ok(driver) => driver,
     };
     let (words, history, settings) = (case.words(), case.history()?, &case.policy.recovery);
-    let stuck = StuckOperation { words, history, newest, settings, condition, is_opened: false, flux };
+    let is_live_beside = history.newest_deployed().is_none() && is_live_beside(case)?;
+    let stuck = StuckOperation { words, history, newest, settings, condition, is_opened: false, is_live_beside, flux };
     Ok(stuck.way_on().clause(&stuck))
+}
+
+/// Whether the release is live in Helm's other storage.
+fn is_live_beside(case: &RecordCase<'_>) -> Result<bool, Undecided> {
+    let Some(sibling) = case.target.storage.sibling() else { return Ok(false) };
+    match case.history_in(sibling) {
+        Err(Undecided::Ask(query)) => Err(Undecided::Ask(query)),
+        // The refusal stands without it.
+        Err(_) => Ok(false),
+        Ok(history) => Ok(history.is_live()),
+    }
 }
 
 /// The moment from which an operation counts as stuck, and what to do then.

@@ -5,7 +5,7 @@
 
 use crate::engine::flux::Driver;
 use crate::engine::policy::RecoverySettings;
-use crate::engine::release::{Entry, History, Revision, Status};
+use crate::engine::release::{Entry, History, Revision, Status, Storage};
 use crate::engine::rules::wording::{OwnerWords, command, reconcile_command};
 
 /// What the checks of the runbook say about the record of the operation.
@@ -32,6 +32,9 @@ pub(crate) struct StuckOperation<'a> {
     pub(crate) condition: RecordCondition,
     /// Whether the record may be deleted whatever its checks say: by its holder, or under an override of `pending-recovery`.
     pub(crate) is_opened: bool,
+    /// Whether the release is live in Helm's other storage, and not deployed in this one: an uninstall would take objects that belong
+    /// there.
+    pub(crate) is_live_beside: bool,
     /// The HelmRelease for which Flux goes on with the release by itself.
     pub(crate) flux: Option<&'a Driver>,
 }
@@ -69,8 +72,8 @@ impl<'a> StuckOperation<'a> {
             (RecordCondition::Unhealthy, Some(deployed), _) => rollback(deployed).unwrap_or_else(|| self.delete()),
             (RecordCondition::Unhealthy | RecordCondition::Unreadable, ..) => self.delete(),
             (_, Some(_), _) => WayOn::Unstick,
+            (_, None, _) if is_olm && superseded.is_none() || self.is_live_beside => WayOn::Unstick,
             (_, None, Some(superseded)) => rollback(superseded).unwrap_or(WayOn::Unstick),
-            (_, None, None) if is_olm => WayOn::Unstick,
             (_, None, None) => WayOn::Uninstall,
         }
     }
@@ -120,7 +123,11 @@ pub(crate) fn unstick_clause(words: OwnerWords<'_>, status: Status) -> String {
 }
 
 fn unstick_command(words: OwnerWords<'_>) -> String {
-    command(&["interlock", "unstick", &format!("{}/{}", words.namespace, words.release)])
+    let release = format!("{}/{}", words.namespace, words.release);
+    let unstick = ["interlock", "unstick", &release];
+    // Without it the command takes a pending record in a Secret first.
+    let storage = if words.storage == Storage::ConfigMap { &["--storage", "configmap"][..] } else { &[] };
+    command(&[&unstick[..], storage].concat())
 }
 
 fn override_command(words: OwnerWords<'_>) -> String {
@@ -133,7 +140,6 @@ fn override_command(words: OwnerWords<'_>) -> String {
 mod tests {
     use super::*;
     use crate::engine::policy::AllowRollback;
-    use crate::engine::release::Storage;
     use RecordCondition::{Sound, Unhealthy, Unknown, Unreadable};
     use Status::{Deployed, Failed, PendingInstall, PendingUpgrade, Superseded, Uninstalling};
 
@@ -148,9 +154,37 @@ mod tests {
         let history = History::new(entries);
         let words = OwnerWords { storage, namespace: "shop", release: "web" };
         let newest = history.newest().unwrap();
-        let stuck =
-            StuckOperation { words, history: &history, newest, settings: &settings, condition, is_opened, flux: None };
+        let stuck = StuckOperation {
+            words,
+            history: &history,
+            newest,
+            settings: &settings,
+            condition,
+            is_opened,
+            is_live_beside: false,
+            flux: None,
+        };
         stuck.way_on().command(&stuck)
+    }
+
+    #[test]
+    fn what_is_live_in_the_other_storage_is_not_uninstalled() {
+        let history = History::new(vec![Entry::of_web(1, PendingInstall)]);
+        let words = OwnerWords { storage: Storage::ConfigMap, namespace: "shop", release: "web" };
+        let (newest, settings) = (history.newest().unwrap(), RecoverySettings::default());
+        let stuck = StuckOperation {
+            words,
+            history: &history,
+            newest,
+            settings: &settings,
+            condition: Sound,
+            is_opened: false,
+            is_live_beside: true,
+            flux: None,
+        };
+        assert_eq!(stuck.way_on(), WayOn::Unstick);
+        let alone = StuckOperation { is_live_beside: false, ..stuck };
+        assert_eq!(alone.way_on(), WayOn::Uninstall);
     }
 
     #[test]
