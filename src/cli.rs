@@ -15,10 +15,12 @@ mod excerpt;
 mod exit_status;
 mod explain;
 mod failure;
+mod freeze;
 mod freezes;
 mod helm;
 mod man;
 mod output;
+mod own_kinds;
 mod plugin;
 mod policies_in_force;
 mod policy;
@@ -77,6 +79,7 @@ enum Command {
     Registration(registration::Arguments),
     Override(break_glass::Arguments),
     Version(version::Arguments),
+    Freeze(freeze::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -112,6 +115,7 @@ pub fn main() -> ExitCode {
         Command::Registration(arguments) => registration::run(&arguments),
         Command::Override(arguments) => break_glass::run(&arguments),
         Command::Version(arguments) => version::run(&arguments),
+        Command::Freeze(arguments) => freeze::run(&arguments),
         Command::Completions(arguments) => {
             completions::run(&arguments, plugin::Invocation::ByItself.command(Cli::command()))
         }

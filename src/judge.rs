@@ -15,6 +15,7 @@ use crate::engine::decision::{Decision, Transition};
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Evidence, Query};
 use crate::engine::facts::{Facts, Payloads, RecordBodies, RequestObjects, Subject};
+use crate::engine::freezes;
 use crate::engine::json::Patch;
 use crate::engine::outcome::{Outcome, WeighedViolation};
 use crate::engine::overrides;
@@ -140,16 +141,18 @@ impl Judge {
         let facts_of = |bodies| self.facts(request, &objects, bodies, &steps.effort, policies.accounts());
         let facts_with = |bodies| facts.get_or_init(|| facts_of(bodies));
         let policy = policies.of(request.namespace()).as_ref();
-        let concluded = |request: &Request<'_>, facts: &Facts<'_>, outcome: Outcome| {
+        let concluded = |request: &Request<'_>, facts: &Facts<'_>, evidence: &Evidence, outcome: Outcome| {
             let decision = Decision::of(request, facts, &outcome, started.elapsed());
             let decoded = objects.storage.and(bodies.get()).map(|inflated: &Inflated| inflated.took);
-            let transition = (!decision.dry_run).then(|| Transition::of(facts, policy, now)).flatten().map(Box::new);
+            let transition =
+                (!decision.dry_run).then(|| Transition::of(facts, policy, evidence, now)).flatten().map(Box::new);
             Judgement { outcome, decision: Decision { decoded, transition, ..decision } }
         };
         let judgement = match steps.take_memory(request, &objects, &payloads).await {
             Ok(()) => {
                 let facts = || facts_with(&bodies.get_or_init(|| Inflated::of(&payloads, &steps.effort)).bodies);
-                let done = |facts: &Facts<'_>, outcome| concluded(request, facts, outcome);
+                let done =
+                    |facts: &Facts<'_>, evidence: &Evidence, outcome| concluded(request, facts, evidence, outcome);
                 self.decide_with_world(facts, policy, now, &steps, done).await
             }
             Err(why) => Err(why),
@@ -157,7 +160,7 @@ impl Judge {
         judgement.or_else(|why| {
             // The facts say more than the head, and the objects are not read again.
             let facts = facts_with(&unread);
-            Ok(concluded(&request.head(), facts, unjudged(request, facts, policy, why)))
+            Ok(concluded(&request.head(), facts, &Evidence::default(), unjudged(request, facts, policy, why)))
         })
     }
 
@@ -211,19 +214,22 @@ impl Judge {
         policy: &Policy,
         now: Timestamp,
         steps: &Steps<'_>,
-        done: impl Fn(&Facts<'_>, Outcome) -> T,
+        done: impl Fn(&Facts<'_>, &Evidence, Outcome) -> T,
     ) -> Result<T, Unjudged> {
         let mut evidence = Evidence::default();
         let mut in_time = true;
         loop {
             let step = || {
                 let facts = facts();
-                if let Subject::Override(write) = &facts.subject {
-                    return Ok(done(facts, overrides::outcome(write, &facts.actor, policy, now)));
+                if let Subject::Own(write) = &facts.subject {
+                    return freezes::outcome(write, &facts.actor, policy, &evidence, now)
+                        .map(|outcome| done(facts, &evidence, outcome));
                 }
                 match decide(facts, policy, &evidence, now) {
-                    Step::Done(judged) if in_time => Ok(done(facts, Outcome::of(policy, judged))),
-                    Step::Done(judged) => Ok(done(facts, Outcome::of(policy, judged.into_iter().map(late).collect()))),
+                    Step::Done(judged) if in_time => Ok(done(facts, &evidence, Outcome::of(policy, judged))),
+                    Step::Done(judged) => {
+                        Ok(done(facts, &evidence, Outcome::of(policy, judged.into_iter().map(late).collect())))
+                    }
                     Step::Ask(query) => Err(query),
                 }
             };

@@ -17,10 +17,12 @@
 //! engine/              pure, in the order of a request:
 //!     effort.rs text.rs json/ object.rs severity.rs        what a review may cost; text that is shown; places in JSON, metadata
 //!     olm/ release/ flux/ managed/ sveltos/                what others write: Helm's model, marks and declared fields, typed views
-//!     review/ rule.rs release_override.rs facts/           the request, and what it says by itself
+//!     review/ rule.rs release_override.rs freeze_resource.rs facts/
+//!                                                          the request, and what it says by itself
 //!     policy/ evidence.rs violation.rs stamp/              which rules are in force; queries and answers; what is wrong; holders
 //!     rules/{records,objects,declarations}/                one rule a file, one row in its family
 //!     outcome/ overrides/ decide.rs policy_files/          what becomes of violations, what opens a rule, how policies are read
+//!     freezes.rs                                           which Freezes may be stored
 //!     decision.rs reply.rs                                 the account of a review, and the answer to it
 //! budget.rs file_watch.rs log_limit.rs readiness.rs regular_file.rs supported.rs
 //!                                                          the ground: imported by all, imports nothing of ours

@@ -13,6 +13,7 @@ mod rollout;
 mod turns;
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -20,6 +21,7 @@ use crate::budget::{Flow, Holdings};
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Query};
 use crate::engine::flux::Driver;
+use crate::engine::policy::Freeze;
 use crate::engine::release::{Entry, ReleaseRef, Storage};
 use crate::engine::release_override::Override;
 
@@ -69,6 +71,9 @@ pub(crate) trait Known: World {
     /// The overrides that match, those that expire first at most `limit`, and how many there are; `None` if the copy is not in
     /// sync.
     fn overrides_that(&self, matches: &dyn Fn(&Override) -> bool, limit: usize) -> Option<(Vec<Override>, usize)>;
+
+    /// The Freezes that are stored in the cluster, as they were last known.
+    fn freezes(&self) -> Arc<[Freeze]>;
 }
 
 /// A pending answer.

@@ -26,12 +26,8 @@ pub fn run(input: &[u8]) -> Input {
     let step = |evidence: &Evidence| {
         let effort = Effort::of_review();
         let facts = Facts::of(&request, &objects, &bodies, &effort);
-        // No rule decides about an override.
-        if matches!(facts.subject, Subject::Override(_)) {
-            None
-        } else {
-            Some(decide(&facts, policy, evidence, scene.now))
-        }
+        // No rule decides about an override or a Freeze.
+        if matches!(facts.subject, Subject::Own(_)) { None } else { Some(decide(&facts, policy, evidence, scene.now)) }
     };
     let mut asked: Vec<(Query, Answer)> = Vec::new();
     let decided = loop {

@@ -12,6 +12,7 @@ use super::cluster::{self, ClusterArguments, server_time};
 use super::duration::some_time;
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
+use super::own_kinds::OwnKind;
 use super::release_argument::ReleaseArgument;
 use super::runtime::block_on;
 use super::table::printable;
@@ -19,6 +20,8 @@ use crate::engine::release::ReleaseRef;
 use crate::engine::release_override::{PLURAL, VOID};
 use crate::engine::rules;
 use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOverrideSpec};
+
+const OVERRIDES: OwnKind = OwnKind { plural: "ReleaseOverrides", definition: "releaseoverrides.yaml" };
 
 /// Create an override: for a limited time, the named rules do not refuse changes to one release
 #[derive(Debug, clap::Args)]
@@ -62,7 +65,8 @@ async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let requested = arguments.requested(&release, now)?;
     let api: Api<ReleaseOverride> = Api::namespaced(client, &release.namespace);
     let parameters = PostParams { dry_run: arguments.dry_run, ..PostParams::default() };
-    let created = api.create(&parameters, &requested).await.map_err(describe_failure)?;
+    let created = api.create(&parameters, &requested).await;
+    let created = created.map_err(|error| OVERRIDES.failure("create the override", error))?;
     arguments.output.print(&created, || text_of(&created, now, arguments.dry_run))?;
     if let Some(why) = created.annotations().get(VOID) {
         output::complain(&format!(
@@ -116,22 +120,6 @@ fn text_of(created: &ReleaseOverride, now: Timestamp, dry_run: bool) -> String {
         "{head}\n  release  {namespace}/{release}\n  rules    {}\n  users    {whom}\n{ticket}  expires  {expires_at} (in {left:#})\n{close}",
         rules.join(", "),
     )
-}
-
-fn describe_failure(error: kube::Error) -> anyhow::Error {
-    match error {
-        // The error names a missing object or namespace; for a path that is not served it names nothing.
-        kube::Error::Api(status)
-            if status.code == 404 && status.details.as_ref().is_none_or(|it| it.name.is_empty()) =>
-        {
-            anyhow::anyhow!(
-                "failed to create the override: the CustomResourceDefinition of ReleaseOverrides is not installed. \
-                 Install it with `kubectl apply -f manifests/base/releaseoverrides.yaml`"
-            )
-        }
-        kube::Error::Api(status) => anyhow::anyhow!("failed to create the override: {}", status.message),
-        error => anyhow::Error::from(error).context("failed to create the override"),
-    }
 }
 
 fn rules() -> PossibleValuesParser {

@@ -33,6 +33,11 @@ pub(super) struct ClusterArguments {
 }
 
 impl ClusterArguments {
+    /// Whether the command line names a cluster.
+    pub(super) fn is_named(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some()
+    }
+
     /// The configuration of the named cluster; `None` if none was named.
     async fn named(&self, context: Option<&str>) -> anyhow::Result<Option<Config>> {
         let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };

@@ -3,7 +3,7 @@
 use clap::Command;
 
 /// The examples of each command, by its words.
-const EXAMPLES: [(&str, &[&str]); 23] = [
+const EXAMPLES: [(&str, &[&str]); 24] = [
     ("serve", &["interlock serve", "interlock serve --policies policies --page"]),
     ("review", &["interlock review review.json", "interlock review - --policies policies -o yaml < review.json"]),
     (
@@ -44,6 +44,14 @@ const EXAMPLES: [(&str, &[&str]); 23] = [
         &[
             "interlock override shop/web --rule manual-edit --for 30m --reason 'INC-7: raise the memory limit'",
             "interlock override -n shop web --rule freeze --for 1h --reason 'INC-7: security fix' --dry-run",
+        ],
+    ),
+    (
+        "freeze",
+        &[
+            "interlock freeze shop --until 18:00 --reason 'INC-7: the database is being restored'",
+            "interlock freeze shop billing --for 2h --release 'api-*' --reason INC-7",
+            "interlock freeze --end shop",
         ],
     ),
     ("version", &["interlock version", "interlock version --client"]),

@@ -2,39 +2,21 @@
 
 use std::io::{IsTerminal, stderr};
 
-use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
+use annotate_snippets::Level;
 
-use crate::engine::policy_files::{PolicyError, Problem};
+use crate::engine::policy_files::{self, ExcerptStyle, PolicyError, Problem};
 
 /// Every problem with an excerpt, in colour on a terminal. To be printed by [`complain`](super::output::complain): a policy may come
 /// from anybody.
 pub(super) fn excerpts(error: &PolicyError) -> String {
-    excerpts_of(&error.problems, Level::ERROR)
+    policy_files::excerpts(&error.problems, &Level::ERROR, style())
 }
 
 /// Every warning, likewise.
 pub(super) fn warning_excerpts(warnings: &[Problem]) -> String {
-    excerpts_of(warnings, Level::WARNING)
+    policy_files::excerpts(warnings, &Level::WARNING, style())
 }
 
-fn excerpts_of(problems: &[Problem], level: Level<'static>) -> String {
-    let renderer = if stderr().is_terminal() { Renderer::styled() } else { Renderer::plain() };
-    problems.iter().map(|problem| excerpt(problem, level.clone(), &renderer)).collect::<Vec<_>>().join("\n\n")
-}
-
-fn excerpt(problem: &Problem, level: Level<'_>, renderer: &Renderer) -> String {
-    let (title, file) = (level.primary_title(&problem.message), problem.file.display().to_string());
-    let group = match &problem.location {
-        Some(location) if location.text.is_empty() => {
-            title.element(Origin::path(file).line(location.line).char_column(location.column))
-        }
-        Some(location) => title.element(
-            Snippet::source(&location.text)
-                .path(file)
-                .line_start(location.line)
-                .annotation(AnnotationKind::Primary.span(location.range.clone())),
-        ),
-        None => title.element(Origin::path(file)),
-    };
-    renderer.render(&[group])
+fn style() -> ExcerptStyle {
+    if stderr().is_terminal() { ExcerptStyle::Coloured } else { ExcerptStyle::Plain }
 }

@@ -13,14 +13,18 @@ use super::freezes;
 use super::output::{self, Output};
 use super::policies_in_force::{FoundPolicies, PoliciesInForce};
 use super::runtime::block_on;
-use super::table;
+use super::table::{self, printable};
+use crate::engine::policy::{Freeze, LimitedFreeze, Policies};
 use crate::engine::policy_files::{
-    FreezeInForce, InForce, SettingInForce, SettingOrigin, identity, in_force, nearest_to, settings_of,
+    InForce, SettingInForce, SettingOrigin, identity, in_force, nearest_to, settings_of,
 };
 use crate::engine::rule::{RuleId, Specification};
 use crate::engine::rules;
+use crate::world::kubernetes::api_error::reason;
+use crate::world::kubernetes::freezes as stored;
 
-/// Explain a rule, show the settings in force in a namespace, or say what a user counts as; without an argument, list the rules
+/// Explain a rule, show the settings and the freezes in force in a namespace, or say what a user counts as; without an argument, list
+/// the rules
 ///
 /// The settings are those of the policy in force in the cluster, or of the directory of --policies. Without a cluster they are those of
 /// the policy shipped with this binary. Exits with 1 if there is no such rule and no such namespace.
@@ -74,7 +78,7 @@ struct Explained {
 
 fn user_explained(user: &str, arguments: &Arguments) -> anyhow::Result<Explained> {
     let groups = &arguments.group;
-    let (policies, _) = block_on(arguments.known("default"))?;
+    let Known { policies, .. } = block_on(arguments.known(None))?;
     let identity = identity(&policies.files, user, groups)?;
     Ok(Explained {
         value: user::json(user, groups, &identity, &policies.origin),
@@ -84,7 +88,7 @@ fn user_explained(user: &str, arguments: &Arguments) -> anyhow::Result<Explained
 
 /// What is in force in a namespace; an error if there is no such namespace.
 fn namespace_explained(name: &str, arguments: &Arguments) -> anyhow::Result<Result<Explained, String>> {
-    let (policies, exists) = block_on(arguments.known(name))?;
+    let Known { policies, exists, freezes } = block_on(arguments.known(Some(name)))?;
     let in_force = in_force(&policies.files, name)?;
     let meant = nearest_to(name, rules::all().map(RuleId::as_str).collect::<Vec<_>>().into_iter());
     let is_known = in_force.has_file || exists.unwrap_or(meant.is_none());
@@ -94,30 +98,50 @@ fn namespace_explained(name: &str, arguments: &Arguments) -> anyhow::Result<Resu
         return Ok(Err(format!("interlock: {name} is no rule and no namespace; {meant}")));
     }
     let at = arguments.at.unwrap_or_else(Timestamp::now);
+    let freezes = freezes_of_files(&in_force).chain(limited(&policies.policies, &freezes)).collect::<Vec<_>>();
     Ok(Ok(Explained {
-        value: namespace_json(name, &in_force, &policies.origin, at),
-        text: namespace_text(name, &in_force, &policies.origin, at),
+        value: namespace_json(name, &in_force, &freezes, &policies.origin, at),
+        text: namespace_text(name, &in_force, &freezes, &policies.origin, at),
     }))
 }
 
+/// The policies, and what a cluster says of a namespace.
+struct Known {
+    policies: FoundPolicies,
+    /// Whether the namespace exists, as far as a cluster says it.
+    exists: Option<bool>,
+    /// The Freezes in it.
+    freezes: Vec<Freeze>,
+}
+
 impl Arguments {
-    /// The policies, and whether a namespace exists, as far as a cluster says it.
-    async fn known(&self, namespace: &str) -> anyhow::Result<(FoundPolicies, Option<bool>)> {
-        if self.policies.is_directory() {
-            return Ok((self.policies.without_cluster()?, None));
+    async fn known(&self, namespace: Option<&str>) -> anyhow::Result<Known> {
+        // Policy files of one's own may be for another cluster than that of kubectl.
+        if self.policies.is_directory() && !self.cluster.is_named() {
+            return self.without_cluster();
         }
         let client = match self.cluster.client().await {
-            Ok(client) => client,
-            Err(why) => {
+            Err(why) if !self.cluster.is_named() => {
                 output::complain(&format!(
                     "interlock: using the shipped policy: {why:#}. Set --policies to another directory"
                 ));
-                return Ok((self.policies.without_cluster()?, None));
+                return self.without_cluster();
             }
+            client => client?,
         };
         let policies = self.policies.read(&client).await?;
+        let Some(namespace) = namespace else { return Ok(Known { policies, exists: None, freezes: Vec::new() }) };
+        let freezes = stored::list(&client, namespace).await.unwrap_or_else(|error| {
+            let why = printable(&reason(&error));
+            output::complain(&format!("interlock: the Freezes of the cluster are not shown: {why}"));
+            Vec::new()
+        });
         let found = Api::<Namespace>::all(client).get_metadata_opt(namespace).await;
-        Ok((policies, found.ok().map(|found| found.is_some())))
+        Ok(Known { policies, exists: found.ok().map(|found| found.is_some()), freezes })
+    }
+
+    fn without_cluster(&self) -> anyhow::Result<Known> {
+        Ok(Known { policies: self.policies.without_cluster()?, exists: None, freezes: Vec::new() })
     }
 }
 
@@ -177,7 +201,26 @@ fn break_glass(rule: RuleId) -> String {
     format!("interlock override NAMESPACE/RELEASE --rule {rule} --for 30m --reason \"...\"")
 }
 
-fn namespace_json(namespace: &str, in_force: &InForce, policy: &str, at: Timestamp) -> Value {
+/// A freeze, with where it comes from.
+type FreezeWithOrigin<'f> = (LimitedFreeze<'f>, String);
+
+fn freezes_of_files(in_force: &InForce) -> impl Iterator<Item = FreezeWithOrigin<'_>> {
+    in_force.freezes.iter().map(|told| (LimitedFreeze::of_policy(&told.freeze), origin(&told.origin)))
+}
+
+/// The Freezes of the cluster that the policies allow.
+fn limited<'f>(policies: &'f Policies, stored: &'f [Freeze]) -> impl Iterator<Item = FreezeWithOrigin<'f>> {
+    let allowed = stored.iter().filter_map(|freeze| policies.of("").team_freezes.limit(freeze));
+    allowed.map(|it| (it, format!("created by {}", it.freeze.creator().unwrap_or_default())))
+}
+
+fn namespace_json(
+    namespace: &str,
+    in_force: &InForce,
+    freezes: &[FreezeWithOrigin<'_>],
+    policy: &str,
+    at: Timestamp,
+) -> Value {
     let rules = in_force.rules.iter().map(|rule| {
         json!({
             "rule": rule.rule.as_str(), "delegated": rule.delegated, "stricterOfBoth": rule.both,
@@ -186,9 +229,10 @@ fn namespace_json(namespace: &str, in_force: &InForce, policy: &str, at: Timesta
     });
     json!({
         "namespace": namespace, "policy": policy, "hasFile": in_force.has_file, "rules": rules.collect::<Vec<_>>(),
-        "freezes": in_force.freezes.iter().map(|told| freezes::state_json(&told.freeze, at)).collect::<Vec<_>>(),
+        "freezes": freezes.iter().map(|(it, _)| freezes::state_json(*it, at)).collect::<Vec<_>>(),
         "protected": in_force.protected.iter().map(setting_json).collect::<Vec<_>>(),
         "overrides": in_force.overrides.iter().map(setting_json).collect::<Vec<_>>(),
+        "teamFreezes": in_force.team_freezes.iter().map(setting_json).collect::<Vec<_>>(),
         "lists": in_force.lists.iter().map(setting_json).collect::<Vec<_>>(),
     })
 }
@@ -202,7 +246,13 @@ fn setting_json(setting: &SettingInForce) -> Value {
 }
 
 /// No table, because paths and conditions are long and must not be split.
-fn namespace_text(namespace: &str, in_force: &InForce, policy: &str, at: Timestamp) -> String {
+fn namespace_text(
+    namespace: &str,
+    in_force: &InForce,
+    freezes: &[FreezeWithOrigin<'_>],
+    policy: &str,
+    at: Timestamp,
+) -> String {
     let whose = if in_force.has_file { ", which has a file for it" } else { "" };
     let mut text = format!("In force in namespace {namespace}, by {policy}{whose}:\n");
     let mut section = |name: &str, settings: &[SettingInForce]| {
@@ -220,12 +270,13 @@ fn namespace_text(namespace: &str, in_force: &InForce, policy: &str, at: Timesta
         section("protected releases", &in_force.protected);
     }
     section("overrides", &in_force.overrides);
+    section("Freezes of the namespace", &in_force.team_freezes);
     section("cluster only", &in_force.lists);
-    if !in_force.freezes.is_empty() {
+    if !freezes.is_empty() {
         text.push_str(&format!("\nfreezes at {at}\n"));
     }
-    for FreezeInForce { freeze, origin } in &in_force.freezes {
-        let (state, origin) = (freezes::state(freeze, at), self::origin(origin));
+    for (it, origin) in freezes {
+        let (freeze, state) = (it.freeze, freezes::state(*it, at));
         text.push_str(&format!("  {:<18} {state} ({}) {origin}\n", freeze.name, freeze.reason));
         text.push_str(&format!("  {:<18} {}\n", "", freezes::concerned(freeze)));
     }

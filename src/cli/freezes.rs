@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 
-use crate::engine::policy::{Freeze, FreezeState};
+use crate::engine::policy::{Freeze, FreezeState, LimitedFreeze};
 
 /// Parses a moment: `2026-12-24T18:00:00Z`, `2026-12-24T18:00+01:00`, `2026-12-24T18:00[Europe/Berlin]`, or in UTC `2026-12-24` and
 /// `2026-12-24T18:00`.
@@ -17,8 +17,9 @@ pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
 }
 
 /// `in force until 2027-01-02 06:00 Europe/Berlin`, `from 2026-12-20 00:00 Europe/Berlin`, or `over`.
-pub(super) fn state(freeze: &Freeze, at: Timestamp) -> String {
-    match freeze.at(at) {
+pub(super) fn state(it: LimitedFreeze<'_>, at: Timestamp) -> String {
+    let freeze = it.freeze;
+    match it.at(at) {
         FreezeState::InForce(until) => format!("in force {}", freeze.shown_until(until)),
         FreezeState::Open(Some(next)) => format!("from {}", freeze.shown(next)),
         FreezeState::Open(None) => "over".to_owned(),
@@ -26,15 +27,20 @@ pub(super) fn state(freeze: &Freeze, at: Timestamp) -> String {
 }
 
 /// The same as data. `changes` is when it begins or ends next.
-pub(super) fn state_json(freeze: &Freeze, at: Timestamp) -> Value {
-    let (in_force, changes) = match freeze.at(at) {
+pub(super) fn state_json(it: LimitedFreeze<'_>, at: Timestamp) -> Value {
+    let freeze = it.freeze;
+    let (in_force, changes) = match it.at(at) {
         FreezeState::InForce(until) => (true, until),
         FreezeState::Open(next) => (false, next),
     };
-    json!({
+    let mut state = json!({
         "freeze": freeze.name, "reason": freeze.reason, "scope": freeze.scope, "exempt": freeze.exemption,
         "inForce": in_force, "changes": changes,
-    })
+    });
+    if let Some(user) = freeze.creator() {
+        state["createdBy"] = user.into();
+    }
+    state
 }
 
 /// `every release in namespaces prod-*, except for users bob, groups on-call`

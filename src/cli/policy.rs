@@ -14,7 +14,7 @@ use super::excerpt::{excerpts, warning_excerpts};
 use super::exit_status::ExitStatus;
 use super::freezes;
 use super::output::{self, Output};
-use crate::engine::policy::{Freeze, Policies};
+use crate::engine::policy::{LimitedFreeze, Policies};
 use crate::engine::policy_files::{ChangedMeaning, LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
 
 /// Check policy files, print the whole policy with the shipped part, and print the JSON Schema for editors
@@ -83,9 +83,11 @@ impl CheckArguments {
                 if !changed.is_empty() {
                     output::complain(&self.notice(&changed));
                 }
-                for (namespace, freeze, at) in self.freezes(policies.as_ref()) {
+                for (it, at) in self.freezes(policies.as_ref()) {
+                    let LimitedFreeze { freeze, .. } = it;
+                    let namespace = freeze.home.as_deref();
                     let of = namespace.map(|name| format!(" of namespace {name}")).unwrap_or_default();
-                    output::print(&format!("freeze {}{of}: {}\n", freeze.name, freezes::state(freeze, at)))?;
+                    output::print(&format!("freeze {}{of}: {}\n", freeze.name, freezes::state(it, at)))?;
                 }
             }
         }
@@ -113,11 +115,9 @@ impl CheckArguments {
     }
 
     /// The freezes of the cluster and of namespaces, if a time was given.
-    fn freezes<'p>(&self, policies: Option<&'p Policies>) -> Vec<(Option<&'p str>, &'p Freeze, Timestamp)> {
+    fn freezes<'p>(&self, policies: Option<&'p Policies>) -> Vec<(LimitedFreeze<'p>, Timestamp)> {
         let all = self.at.zip(policies);
-        all.into_iter()
-            .flat_map(|(at, policies)| policies.freezes().map(move |(of, freeze)| (of, freeze, at)))
-            .collect()
+        all.into_iter().flat_map(|(at, policies)| policies.freezes(&[]).map(move |it| (it, at))).collect()
     }
 
     fn json(
@@ -139,9 +139,9 @@ impl CheckArguments {
             json!({"file": path, "good": problems.is_empty(), "problems": problems, "warnings": warnings})
         });
         let changed = changed.iter().map(|it| json!({"path": it.path, "before": it.before, "now": it.now}));
-        let freezes = self.freezes(policies).into_iter().map(|(namespace, freeze, at)| {
-            let mut told = freezes::state_json(freeze, at);
-            told["namespace"] = namespace.into();
+        let freezes = self.freezes(policies).into_iter().map(|(it, at)| {
+            let mut told = freezes::state_json(it, at);
+            told["namespace"] = it.freeze.home.as_deref().into();
             told
         });
         json!({

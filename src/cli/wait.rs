@@ -173,7 +173,9 @@ impl<'a> Lookout<'a> {
             let policy = policies.of(&release.namespace);
             // The webhook judges by the API server's clock, and this machine's may be some seconds fast. A Date is never early.
             let date = server_time(self.client).await?;
-            look.freeze = starter.frozen(&self.view.world, policy, release, records, date).await;
+            let frozen =
+                starter.frozen(&self.view.world, policy, release, records, date).await.map_err(anyhow::Error::msg);
+            look.freeze = frozen.context("it is unknown what is frozen, because the Freezes cannot be read")?;
         }
         Ok(look)
     }

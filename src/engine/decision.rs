@@ -67,7 +67,7 @@ pub struct Decision {
     pub allowed: bool,
     /// Whether the request is a dry run.
     pub dry_run: bool,
-    /// Why a ReleaseOverride is not valid; no rule decides this.
+    /// Why a ReleaseOverride or a Freeze may not be stored; no rule decides this.
     pub objection: Option<String>,
     /// The rules that were broken or undecided.
     pub findings: Vec<DecisionFinding>,
@@ -170,14 +170,14 @@ impl Decision {
         let known = match (&facts.subject, facts.managed) {
             (Subject::Record(target, _), _) => Some(target.object.as_str()),
             (Subject::RecordChunk(part), _) => Some(part.name.as_str()),
-            (Subject::Override(write), _) => Some(write.after.name.as_ref()),
+            (Subject::Own(write), _) => Some(write.after.name.as_ref()),
             (_, Some(write)) => Some(write.name.as_str()),
             (Subject::Declaration(_) | Subject::Other, None) => None,
         };
         let name = request.name().or(known).unwrap_or_default();
         // The release that a rule found counts more than the marks of an object.
         let of_itself = match &facts.subject {
-            Subject::Record(..) | Subject::RecordChunk(_) | Subject::Override(_) => facts.release(),
+            Subject::Record(..) | Subject::RecordChunk(_) | Subject::Own(_) => facts.release(),
             Subject::Declaration(_) | Subject::Other => None,
         };
         let disturbed = outcome.violations.iter().find_map(|judged| judged.violation.release.clone());
@@ -547,7 +547,7 @@ pub(crate) mod tests {
         let (objects, bodies) = (RequestObjects::default(), RecordBodies::default());
         let effort = Effort::of_review();
         let facts = Facts::of(&request, &objects, &bodies, &effort);
-        let decision = Decision::of(&request, &facts, &Outcome::of_override(None, Mode::Enforce), Duration::ZERO);
+        let decision = Decision::of(&request, &facts, &Outcome::of_own(None, Mode::Enforce), Duration::ZERO);
         assert_eq!((&decision.name, &decision.user, &decision.namespace), (&name, &name, &namespace));
         assert_eq!((decision.uid.len(), decision.resource), (36, format!("things.{group}/status")));
     }

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::flux::{self, Driver};
+use super::freeze_resource;
 use super::managed::{Marks, Origin};
 use super::object::ObjectKey;
 use super::olm;
+use super::policy::Freeze;
 use super::release::manifest::{DocumentKey, WorkloadRef};
 use super::release::{History, Storage};
 use super::release_override::{self, Override};
@@ -75,6 +77,10 @@ pub enum Query {
         release: String,
         freshness: Freshness,
     },
+    /// The Freezes that are stored in the cluster, as a cache has seen them last: they hold on while the API server does not answer.
+    Freezes,
+    /// The Freezes in a namespace, as the API server has them now.
+    FreezesIn { namespace: String },
     /// The state of some workloads, all at once: a release may have hundreds.
     Workloads(Vec<WorkloadRef>),
     /// The ConfigMap in which nelm and werf keep their leases.
@@ -112,6 +118,7 @@ impl Query {
             Self::Parent { .. } => "parent",
             Self::HelmReleases { .. } | Self::HelmReleasesIn { .. } => "helm-releases",
             Self::Overrides { .. } => "overrides",
+            Self::Freezes | Self::FreezesIn { .. } => "freezes",
             Self::Workloads(_) => "workloads",
             Self::Leases { .. } => "leases",
             Self::Object(_) => "object",
@@ -139,6 +146,7 @@ impl Query {
             Self::Parent { object, .. } => vec![(object.group.as_str(), object.kind.as_str())],
             Self::HelmReleases { .. } | Self::HelmReleasesIn { .. } => vec![(flux::GROUP, flux::HELM_RELEASE)],
             Self::Overrides { .. } => vec![(release_override::GROUP, release_override::KIND)],
+            Self::Freezes | Self::FreezesIn { .. } => vec![(release_override::GROUP, freeze_resource::KIND)],
             Self::Workloads(named) => {
                 let kinds: BTreeSet<_> = named.iter().map(|workload| workload.kind.as_str()).collect();
                 kinds.into_iter().map(|kind| ("apps", kind)).collect()
@@ -239,6 +247,8 @@ pub enum Knowledge {
     HelmReleasesOverLimit(String),
     /// Of a release: its overrides, expired ones included.
     Overrides(Vec<Override>),
+    /// Of a cluster: its Freezes, past ones included.
+    Freezes(Arc<[Freeze]>),
     /// Of workloads, in the order of the query; `None` for one that does not exist.
     Workloads(Vec<Option<Workload>>),
     /// Of a ConfigMap with leases: its annotations.
@@ -302,6 +312,7 @@ impl Answer {
                 (0, releases.iter().map(|(_, located)| located.history.iter().count()).sum())
             }
             Knowledge::Overrides(overrides) => (0, overrides.len()),
+            Knowledge::Freezes(freezes) => (0, freezes.len()),
             Knowledge::Workloads(workloads) => (0, workloads.len()),
             Knowledge::Bundles(bundles) => (0, bundles.as_ref().map_or(0, Vec::len)),
             Knowledge::MissingParts(names) => (0, names.len()),
@@ -329,6 +340,15 @@ impl Evidence {
     #[must_use]
     pub fn get(&self, query: &Query) -> Option<&Answer> {
         self.0.iter().find(|(asked, _)| asked == query).map(|(_, answer)| answer)
+    }
+
+    /// The Freezes that are stored in the cluster; none if nobody has asked for them, or if they are not known.
+    #[must_use]
+    pub fn freezes(&self) -> &[Freeze] {
+        match self.get(&Query::Freezes) {
+            Some(Answer::Known(Knowledge::Freezes(freezes))) => freezes,
+            _ => &[],
+        }
     }
 
     /// Whether a query that a cache can answer was sent to the API server.

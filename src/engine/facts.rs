@@ -6,7 +6,7 @@ mod change;
 mod declaration;
 mod managed;
 mod objects;
-mod override_write;
+mod own_write;
 mod record_chunk;
 mod storing_kind;
 mod target;
@@ -18,8 +18,8 @@ pub use change::{RecordBody, RecordChange, RecordSide, RecordWrite};
 pub use declaration::{Declaration, DeclarationWrite, Namespace};
 pub use managed::{EditedObject, ManagedWrite, ObjectChange};
 pub use objects::{Payloads, RecordBodies, RequestObjects};
-pub use override_write::OverrideWrite;
-pub(crate) use override_write::writes_override;
+pub(crate) use own_write::writes_own;
+pub use own_write::{OwnSpec, OwnWrite};
 pub use record_chunk::{ChunkChange, RecordChunk};
 pub use storing_kind::{record_name, storing_kind};
 pub use target::Target;
@@ -51,8 +51,8 @@ pub enum Subject<'r> {
     RecordChunk(&'r RecordChunk<'r>),
     /// An object that declares a release.
     Declaration(&'r Declaration<'r>),
-    /// An override, which no rule judges.
-    Override(&'r OverrideWrite<'r>),
+    /// An override or a Freeze, which no rule judges.
+    Own(&'r OwnWrite<'r>),
     /// Any other object.
     Other,
 }
@@ -72,12 +72,12 @@ impl<'r> Facts<'r> {
         });
         let chunk = objects.chunk.as_ref().map(Subject::RecordChunk);
         let declaration = objects.declaration.as_ref().map(Subject::Declaration);
-        let overriding = objects.override_write.as_ref().map(Subject::Override);
+        let own = objects.own_write.as_ref().map(Subject::Own);
         Self {
             operation: request.operation,
             actor: Actor::of(&request.user_info),
             collection: request.operation == Operation::Delete && request.name().is_none(),
-            subject: record.or(chunk).or(declaration).or(overriding).unwrap_or(Subject::Other),
+            subject: record.or(chunk).or(declaration).or(own).unwrap_or(Subject::Other),
             managed: objects.managed.as_ref(),
             effort,
         }
@@ -88,7 +88,7 @@ impl<'r> Facts<'r> {
     pub fn record(&self) -> Option<(&Target, &RecordChange<'r>)> {
         match &self.subject {
             Subject::Record(target, change) => Some((target, change.as_ref())),
-            Subject::RecordChunk(_) | Subject::Declaration(_) | Subject::Override(_) | Subject::Other => None,
+            Subject::RecordChunk(_) | Subject::Declaration(_) | Subject::Own(_) | Subject::Other => None,
         }
     }
 
@@ -98,7 +98,7 @@ impl<'r> Facts<'r> {
         let namespace = match (&self.subject, self.managed) {
             (Subject::Record(target, _), _) => target.namespace.as_str(),
             (Subject::RecordChunk(chunk), _) => chunk.namespace,
-            (Subject::Override(write), _) => write.namespace,
+            (Subject::Own(write), _) => write.namespace,
             (_, Some(write)) => write.namespace.as_str(),
             (Subject::Declaration(declaration), None) => declaration.namespace(),
             (Subject::Other, None) => "",
@@ -113,9 +113,10 @@ impl<'r> Facts<'r> {
             Subject::Record(target, _) => Some(ReleaseRef::new(&target.namespace, &target.release)),
             Subject::RecordChunk(chunk) => Some(ReleaseRef::new(chunk.namespace, &chunk.release)),
             Subject::Declaration(declaration) => declaration.release_ref(),
-            Subject::Override(write) => {
-                write.spec.as_ref().ok().map(|spec| ReleaseRef::new(write.namespace, &spec.release))
-            }
+            Subject::Own(write) => match &write.spec {
+                OwnSpec::Override(Ok(spec)) => Some(ReleaseRef::new(write.namespace, &spec.release)),
+                OwnSpec::Override(Err(_)) | OwnSpec::Freeze(_) => None,
+            },
             Subject::Other => self.managed.and_then(ManagedWrite::release),
         }
     }

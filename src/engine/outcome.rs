@@ -15,7 +15,7 @@ use annotations::annotations;
 use super::policy::{OnUndecided, Policy, Removal, Scope};
 use super::release_override::arrival;
 use super::rule::{FailsClosed, Mode};
-use super::text::{MAX_MESSAGE_BYTES, into_printable, printable};
+use super::text::{MAX_MESSAGE_BYTES, into_printable, printable, printable_lines};
 use super::violation::{Relief, Violation, ViolationKind};
 
 /// The longest warning that the API server passes on without cutting it, in characters.
@@ -50,14 +50,14 @@ impl Outcome {
     /// The outcome for a probe: admitted, with its nonce as a warning.
     #[must_use]
     pub fn of_probe(nonce: &str) -> Self {
-        Self { warnings: vec![arrival(nonce)], ..Self::of_override(None, Mode::Enforce) }
+        Self { warnings: vec![arrival(nonce)], ..Self::of_own(None, Mode::Enforce) }
     }
 
-    /// The outcome for a ReleaseOverride, which no rule decides: admitted, or refused with an objection. Under a lower mode than
-    /// `enforce` it is admitted with a warning, and opens nothing.
+    /// The outcome for a ReleaseOverride or a Freeze, which no rule decides: admitted, or refused with an objection, which may have
+    /// several lines. Under a lower mode than `enforce` it is admitted with a warning: what is not valid opens and stops nothing.
     #[must_use]
-    pub fn of_override(objection: Option<String>, cap: Mode) -> Self {
-        let objection = objection.map(|objection| into_printable(objection, MAX_MESSAGE_BYTES));
+    pub fn of_own(objection: Option<String>, cap: Mode) -> Self {
+        let objection = objection.map(|text| printable_lines(&text, MAX_MESSAGE_BYTES).into_owned());
         let allowed = objection.is_none() || cap < Mode::Enforce;
         let warned = objection.as_ref().filter(|_| allowed);
         Self {
@@ -424,7 +424,7 @@ mod tests {
         // An ordinary one is not touched.
         let ordinary = apply(&policy("enforce", ""), &scope(false), vec![violation(ViolationKind::Refused)]);
         assert_eq!(ordinary.message, "It is so. Do this. [revision-order]");
-        let objection = Outcome::of_override(Some("\u{1b}".repeat(1 << 20)), Mode::Enforce).message;
+        let objection = Outcome::of_own(Some("\u{1b}".repeat(1 << 20)), Mode::Enforce).message;
         assert!(objection.len() <= MAX_MESSAGE_BYTES && is_printable(&objection));
     }
 

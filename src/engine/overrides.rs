@@ -4,11 +4,11 @@ mod relief;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::facts::{Actor, ActorKind, Facts, OverrideWrite, Subject};
+use super::facts::{Actor, ActorKind, Facts, OwnSpec, OwnWrite, Subject};
 use super::object::is_dns_label;
 use super::outcome::Outcome;
 use super::policy::{Globs, OverrideSettings, Policy, ReasonPattern};
-use super::release_override::{CREATED_BY, Override, OverrideSpec, VOID};
+use super::release_override::{Override, OverrideSpec, VOID};
 use super::rule::RuleId;
 use super::stamp::creator;
 use super::text::into_printable;
@@ -18,8 +18,8 @@ pub(crate) use relief::relieve;
 /// The longest annotation of a void override, in bytes.
 const MAX_VOID_BYTES: usize = 200;
 
-/// How much longer than allowed a new override may seem: the clocks of its creator and of this process differ.
-const CREATION_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
+/// How much longer than allowed a new override or Freeze may seem: the clocks of its creator and of this process differ.
+pub(crate) const CREATION_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
 
 impl Override {
     /// When it closes: at its own end, or earlier if the policy allows less time after its creation.
@@ -56,10 +56,16 @@ impl Override {
 
 /// The outcome of a write of a ReleaseOverride: the answer to a probe, or whether it may be stored.
 #[must_use]
-pub(crate) fn outcome(write: &OverrideWrite<'_>, actor: &Actor<'_>, policy: &Policy, now: Timestamp) -> Outcome {
+pub(crate) fn outcome(
+    write: &OwnWrite<'_>,
+    spec: &Result<OverrideSpec, String>,
+    actor: &Actor<'_>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Outcome {
     match write.probe() {
         Some(nonce) => Outcome::of_probe(nonce),
-        None => Outcome::of_override(objection(write, actor, &policy.overrides, now), policy.cap),
+        None => Outcome::of_own(objection(write, spec, actor, &policy.overrides, now), policy.cap),
     }
 }
 
@@ -67,33 +73,31 @@ pub(crate) fn outcome(write: &OverrideWrite<'_>, actor: &Actor<'_>, policy: &Pol
 /// created, so everything but the pattern of its reason is checked again at each use.
 #[must_use]
 pub(crate) fn objection(
-    write: &OverrideWrite<'_>,
+    write: &OwnWrite<'_>,
+    spec: &Result<OverrideSpec, String>,
     actor: &Actor<'_>,
     policy: &OverrideSettings,
     now: Timestamp,
 ) -> Option<String> {
-    if let Some(sent) = write.after.annotation(CREATED_BY)
-        && creator::expected(write, actor.name) != Some(sent)
-    {
-        return Some(format!(
-            "The annotation {CREATED_BY} names the user who created an override, and only Interlock writes it. Do not change it."
-        ));
+    if let Some(objection) = creator::objection(write, actor.name) {
+        return Some(objection);
     }
     let stored = write.before.as_ref().and_then(|before| before.annotation(VOID));
     if stored.is_some() && write.after.annotation(VOID) != stored {
         return Some(format!("The annotation {VOID} says why the override opens nothing. Create another one."));
     }
-    invalid(write, actor, policy, now)
+    invalid(write, spec, actor, policy, now)
 }
 
 /// What the annotation of a void override says; `None` if it is valid, or if it is refused for what is wrong with it.
 #[must_use]
 pub(crate) fn void(facts: &Facts<'_>, policy: &Policy, now: Timestamp) -> Option<String> {
-    let Subject::Override(write) = &facts.subject else { return None };
+    let Subject::Own(write) = &facts.subject else { return None };
+    let OwnSpec::Override(spec) = &write.spec else { return None };
     match &write.before {
         Some(before) => before.annotation(VOID).map(str::to_owned),
         None if policy.is_capped() => {
-            let why = invalid(write, &facts.actor, &policy.overrides, now);
+            let why = invalid(write, spec, &facts.actor, &policy.overrides, now);
             why.map(|why| into_printable(why, MAX_VOID_BYTES))
         }
         None => None,
@@ -101,7 +105,13 @@ pub(crate) fn void(facts: &Facts<'_>, policy: &Policy, now: Timestamp) -> Option
 }
 
 /// What is wrong with a new override.
-fn invalid(write: &OverrideWrite<'_>, actor: &Actor<'_>, policy: &OverrideSettings, now: Timestamp) -> Option<String> {
+fn invalid(
+    write: &OwnWrite<'_>,
+    spec: &Result<OverrideSpec, String>,
+    actor: &Actor<'_>,
+    policy: &OverrideSettings,
+    now: Timestamp,
+) -> Option<String> {
     if actor.kind == ActorKind::Interlock {
         return Some(
             "Interlock's own account may create overrides for its probes only, as dry runs. Create the override under the \
@@ -119,7 +129,7 @@ fn invalid(write: &OverrideWrite<'_>, actor: &Actor<'_>, policy: &OverrideSettin
             "The policy allows no overrides in namespace {namespace}. Ask the people who maintain the policy."
         ));
     }
-    let spec = match &write.spec {
+    let spec = match spec {
         Ok(spec) => spec,
         Err(why) => return Some(format!("The override cannot be parsed: {why}.")),
     };

@@ -14,7 +14,10 @@ mod settings;
 
 pub use accounts::{Accounts, Pipeline, PipelineHolder};
 pub use effective::Policy;
-pub use freeze::{ActiveFreeze, DayWindow, Freeze, FreezeEffect, FreezeState, Interval, Window, frozen_by, in_force};
+pub use freeze::{
+    ActiveFreeze, Creation, DayWindow, Freeze, FreezeEffect, FreezeState, Interval, LimitedFreeze, TeamFreezeSettings,
+    Window, frozen_by, in_force,
+};
 pub use globs::Globs;
 pub use ignore::{IgnoredFields, ignored_fields};
 pub use policies::Policies;

@@ -3,6 +3,7 @@
 mod changed;
 mod checks;
 mod cluster;
+mod excerpt;
 mod file;
 mod files;
 mod freezes;
@@ -14,11 +15,15 @@ mod namespace;
 mod problem;
 mod reasons;
 mod show;
+mod stored_freeze;
 
 use std::path::Path;
 
+use jiff::SignedDuration;
+
 pub use changed::ChangedMeaning;
 pub(crate) use checks::{impossible_group, impossible_kind, impossible_user};
+pub use excerpt::{ExcerptStyle, excerpts};
 pub use file::{nearest_to, schema};
 pub(crate) use files::bad_file_name;
 pub use files::{NAMESPACES_DIR, PolicyFiles};
@@ -30,10 +35,17 @@ pub use loaded::LoadedPolicies;
 pub use migrate::MigrationError;
 pub use problem::{Location, PolicyError, Problem};
 pub use show::{WholePolicy, WholeSetting};
+pub use stored_freeze::{BadFreeze, FreezeName};
 
 use super::policy::Policy;
-use file::PolicyKind;
+use file::{PolicyKind, Spelled};
 use problem::{Problems, SourceFile};
+
+/// A duration as policies spell it.
+#[must_use]
+pub(crate) fn spelled(duration: SignedDuration) -> String {
+    duration.spelled()
+}
 
 impl Policy {
     /// Checks the text of a cluster policy; `source` names it in errors.

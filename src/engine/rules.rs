@@ -135,7 +135,7 @@ pub(super) fn check(
     }
     let table = Table { facts, policy, scope, former: facts.former_release() };
     let mut violations = match &facts.subject {
-        Subject::Other | Subject::Override(_) => Vec::new(),
+        Subject::Other | Subject::Own(_) => Vec::new(),
         Subject::Record(target, change) => {
             table.check_record(&RecordCase { facts, target, change, policy, evidence, now })?
         }

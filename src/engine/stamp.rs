@@ -3,7 +3,8 @@
 //! Helm does not record a holder and drops annotations at every PUT. The mutating half therefore writes these
 //! annotations when a transition starts and restores them at every later write. The validating half refuses wrong
 //! values. A missing stamp was lost in an outage and is never a reason to refuse. A record that another user fails also
-//! gets a note of the interrupted operation. An override is stamped with its [creator], and marked if it is void.
+//! gets a note of the interrupted operation. An override and a Freeze are stamped with their [creator], and an override that is void is
+//! marked.
 
 mod annotations;
 pub(crate) mod creator;
@@ -171,13 +172,13 @@ pub(crate) fn forged(
     sent.iter().find(wrong).map(|(key, _)| (key, stamps.get(key).map(str::to_owned)))
 }
 
-/// The patch that gives a written record or override its stamps; `None` if it has them, or is neither. `void` is why an override opens
-/// nothing.
+/// The patch that gives a written record, override or Freeze its stamps; `None` if it has them, or is none of these. `void` is why an
+/// override opens nothing.
 ///
 /// The patch changes only metadata: after a change of the data Flux would reinstall at every reconcile.
 #[must_use]
 pub(crate) fn stamp(facts: &Facts<'_>, void: Option<&str>, now: Timestamp) -> Option<Patch> {
-    if let Subject::Override(write) = &facts.subject {
+    if let Subject::Own(write) = &facts.subject {
         return creator::patch(write, facts.actor.name, void);
     }
     let write = facts.record_write()?;

@@ -2,9 +2,9 @@
 
 mod closing;
 mod election;
-mod expired_overrides;
 mod interruptions;
 pub mod metrics;
+mod past_objects;
 mod scan_findings;
 
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub struct Candidate {
     pub identity: String,
     /// Answers queries before something is written.
     pub world: Arc<dyn World>,
-    /// Knows the overrides, for the deletion of expired ones.
+    /// Knows the overrides and Freezes, for the deletion of those that are over.
     pub cluster: Arc<Cluster>,
     /// The records whose interruption is to be noted.
     pub deleted_pending: Arc<DeletedPendingRecords>,
@@ -150,14 +150,14 @@ impl Candidate {
                 rotator.lead().await;
             }
         };
-        let overrides = expired_overrides::delete_all(&self.for_scans, &self.cluster, &self.policies);
+        let past = past_objects::delete_all(&self.for_scans, &self.cluster, &self.policies);
         let closing = Closing {
             client: &self.for_closing,
             namespace: &self.namespace,
             identity: &self.identity,
             metrics: &self.metrics,
         };
-        tokio::join!(notes, reports, scans, rotations, overrides, closing.run());
+        tokio::join!(notes, reports, scans, rotations, past, closing.run());
     }
 
     /// Scans again and again, forever.

@@ -9,6 +9,8 @@ mod definition;
 mod deleted_pending;
 #[cfg(test)]
 pub(crate) mod fake;
+pub mod freeze_definition;
+pub(crate) mod freezes;
 pub(crate) mod helm_releases;
 pub(crate) mod identity;
 mod index;
@@ -17,6 +19,7 @@ pub(crate) mod kinds;
 pub(crate) mod listed;
 mod namespaced_name;
 pub mod override_definition;
+pub(crate) mod own_objects;
 pub(crate) mod policies;
 pub(crate) mod reach;
 mod reader;
@@ -54,7 +57,7 @@ use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, Query, Scal
 use crate::engine::flux::{self, CandidateSearch, Driver, MOST_CANDIDATES};
 use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::ObjectKey;
-use crate::engine::policy::Policies;
+use crate::engine::policy::{Freeze, Policies, Policy};
 use crate::engine::release::manifest::WorkloadRef;
 use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::release_override::Override;
@@ -167,6 +170,22 @@ impl Cluster {
         self.caches.release_overrides().to_delete(after, limit, |it| it.is_past(retention, now))
     }
 
+    /// Freezes that ended longer ago than they are kept, as far as the watch knows: at most so many, by namespace and name, from the
+    /// first one after `after`.
+    #[must_use]
+    pub fn past_freezes(
+        &self,
+        policy: &Policy,
+        now: Timestamp,
+        after: Option<&(String, String)>,
+        limit: usize,
+    ) -> Vec<(String, String)> {
+        let all = self.caches.freezes();
+        let past = all.iter().filter(|freeze| policy.is_past_freeze(freeze, now));
+        let named = past.map(|freeze| (freeze.home.clone().unwrap_or_default(), freeze.name.clone()));
+        named.filter(|it| after.is_none_or(|after| it > after)).take(limit).collect()
+    }
+
     async fn look_up(&self, query: &Query, payer: Payer<'_>) -> Result<Option<Knowledge>, Unavailable> {
         match query {
             Query::History { storage, namespace, release } => {
@@ -196,6 +215,11 @@ impl Cluster {
             }
             Query::Overrides { namespace, release, freshness } => {
                 self.overrides(namespace, release, *freshness).await.map(Knowledge::Overrides).map(Some)
+            }
+            Query::Freezes => Ok(Some(Knowledge::Freezes(self.caches.freezes()))),
+            Query::FreezesIn { namespace } => {
+                let found = freezes::list(self.api.client(), namespace).await.map_err(|error| reason(&error))?;
+                Ok(Some(Knowledge::Freezes(found.into())))
             }
             Query::Workloads(named) => {
                 let found =
@@ -456,6 +480,10 @@ impl Known for Cluster {
 
     fn overrides_that(&self, matches: &dyn Fn(&Override) -> bool, limit: usize) -> Option<(Vec<Override>, usize)> {
         self.caches.release_overrides().that(matches, limit)
+    }
+
+    fn freezes(&self) -> Arc<[Freeze]> {
+        self.caches.freezes()
     }
 }
 

@@ -22,9 +22,11 @@ use super::{AnswerFuture, InFlight, Known, Payer, World};
 use crate::budget::{Budget, beside_the_network};
 use crate::engine::evidence::{Answer, Knowledge, Located, Query, RecordRef, ScaledRef, Workload, can_be_asked_for};
 use crate::engine::flux::{self, CandidateSearch, Driver, HelmRelease};
+use crate::engine::freeze_resource;
 use crate::engine::json::RawObject;
 use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::ObjectKey;
+use crate::engine::policy::Freeze;
 use crate::engine::release::manifest::{DocumentKey, WorkloadRef};
 use crate::engine::release::record::{DecodeError, Payload};
 use crate::engine::release::{ReleaseRef, Storage};
@@ -175,6 +177,11 @@ impl Memory {
             Query::Overrides { namespace, release, .. } => {
                 Answer::Known(Knowledge::Overrides(self.overrides(namespace, release)))
             }
+            Query::Freezes => Answer::Known(Knowledge::Freezes(self.stored_freezes(|_| true))),
+            Query::FreezesIn { namespace } => {
+                let is_in = |freeze: &Freeze| freeze.home.as_deref() == Some(namespace);
+                Answer::Known(Knowledge::Freezes(self.stored_freezes(is_in)))
+            }
             Query::Workloads(named) => {
                 Answer::Known(Knowledge::Workloads(named.iter().map(|reference| self.workload(reference)).collect()))
             }
@@ -233,6 +240,12 @@ impl Memory {
         let of_kind = objects.of_kind(release_override::GROUP, release_override::KIND);
         let read = of_kind.filter_map(|text| read::release_override(&serde_json::from_str(text).ok()?));
         read.filter(|it| it.namespace == namespace && it.spec.release == release).collect()
+    }
+
+    fn stored_freezes(&self, is_wanted: impl Fn(&Freeze) -> bool) -> Arc<[Freeze]> {
+        let objects = self.lock();
+        let of_kind = objects.of_kind(release_override::GROUP, freeze_resource::KIND);
+        of_kind.filter_map(read::stored_freeze).filter(is_wanted).collect()
     }
 
     /// The namespace in which Flux has installed a release for a HelmRelease.
@@ -351,6 +364,10 @@ impl Known for Memory {
         let total = matching.len();
         matching.truncate(limit);
         Some((matching, total))
+    }
+
+    fn freezes(&self) -> Arc<[Freeze]> {
+        self.stored_freezes(|_| true)
     }
 }
 

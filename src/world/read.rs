@@ -3,15 +3,19 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::engine::evidence::Knowledge;
 use crate::engine::flux::{CandidateSearch, Driver};
 use crate::engine::json::redacted;
 use crate::engine::managed::Marks;
 use crate::engine::object::{ObjectKey, PROTECTED, protects};
+use crate::engine::policy::{Creation, Freeze};
+use crate::engine::policy_files::FreezeName;
 use crate::engine::release::{Entry, Stamps, Storage};
 use crate::engine::release_override::{CREATED_BY, Override, OverrideSpec, VOID};
 use crate::engine::sveltos::{self, Bundle, BundleRef};
+use crate::engine::text::printable_name;
 
 /// The label selector of records, of every release and storage.
 pub(crate) const RECORD_SELECTOR: &str = "owner in (helm,operator-controller)";
@@ -90,6 +94,33 @@ pub(super) fn override_of(metadata: &ObjectMeta, spec: OverrideSpec) -> Option<O
         is_void: annotation(VOID).is_some(),
         spec,
     })
+}
+
+/// A Freeze from its parts.
+///
+/// # Errors
+/// Why it stops nothing.
+pub(super) fn freeze_of(metadata: &ObjectMeta, spec: Option<&str>) -> Result<Freeze, String> {
+    let (Some(namespace), Some(name)) = (&metadata.namespace, &metadata.name) else {
+        return Err("it has no name".to_owned());
+    };
+    let at = metadata.creation_timestamp.as_ref().map(|time| time.0).ok_or("it has no creation time")?;
+    let freeze = Freeze::of_spec(FreezeName { namespace, name }, spec.unwrap_or_default());
+    let freeze = freeze.map_err(|why| why.to_string())?;
+    let by = metadata.annotations.as_ref().and_then(|annotations| annotations.get(CREATED_BY));
+    Ok(freeze.created(Creation { by: by.map(|user| printable_name(user)), at }))
+}
+
+/// A Freeze from its JSON text; `None` if it stops nothing.
+pub(super) fn stored_freeze(text: &str) -> Option<Freeze> {
+    #[derive(Deserialize)]
+    struct Stored<'a> {
+        metadata: ObjectMeta,
+        #[serde(borrow)]
+        spec: &'a RawValue,
+    }
+    let Stored { metadata, spec } = serde_json::from_str(text).ok()?;
+    freeze_of(&metadata, Some(spec.get())).ok()
 }
 
 /// The HelmReleases among all that may be behind a release.

@@ -6,4 +6,5 @@ mod modes;
 mod overrides;
 mod playground;
 mod protected;
+mod stop_the_line;
 mod tickets;

@@ -27,7 +27,7 @@ const FLOORS: [&[&str]; 8] = [
 ];
 
 /// The order inside `engine/`: a room imports only what stands before it.
-const ENGINE: [&str; 26] = [
+const ENGINE: [&str; 28] = [
     "effort",
     "text",
     "json",
@@ -42,6 +42,7 @@ const ENGINE: [&str; 26] = [
     "review",
     "rule",
     "release_override",
+    "freeze_resource",
     "facts",
     "policy",
     "evidence",
@@ -52,6 +53,7 @@ const ENGINE: [&str; 26] = [
     "overrides",
     "decide",
     "policy_files",
+    "freezes",
     "decision",
     "reply",
 ];

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use release_interlock::world::kubernetes::freeze_definition::Freeze;
 use release_interlock::world::kubernetes::override_definition::ReleaseOverride;
 use serde_json::Value;
 
@@ -224,20 +225,26 @@ fn the_annotations_of_the_chart_are_those_of_artifact_hub() {
     assert_eq!(of_hub("operator"), "false");
     assert_eq!(of_hub("prerelease"), VERSION.contains('-').to_string());
 
-    let definition = yaml_file("manifests/base/releaseoverrides.yaml");
-    let crds = yaml(&of_hub("crds"));
-    let [crd] = crds.as_array().unwrap().as_slice() else { panic!("{crds}") };
-    for (key, wanted) in
-        [("kind", "/spec/names/kind"), ("version", "/spec/versions/0/name"), ("name", "/metadata/name")]
-    {
-        assert_eq!(crd[key], *definition.pointer(wanted).unwrap(), "{key}");
+    let (crds, examples) = (yaml(&of_hub("crds")), yaml(&of_hub("crdsExamples")));
+    let [of_overrides, of_freezes] = crds.as_array().unwrap().as_slice() else { panic!("{crds}") };
+    let [an_override, a_freeze] = examples.as_array().unwrap().as_slice() else { panic!("{examples}") };
+    for (file, crd, example) in [("releaseoverrides", of_overrides, an_override), ("freezes", of_freezes, a_freeze)] {
+        let definition = yaml_file(&format!("manifests/base/{file}.yaml"));
+        for (key, wanted) in
+            [("kind", "/spec/names/kind"), ("version", "/spec/versions/0/name"), ("name", "/metadata/name")]
+        {
+            assert_eq!(crd[key], *definition.pointer(wanted).unwrap(), "{key}");
+        }
+        assert!(!text(crd, "/displayName").is_empty() && !text(crd, "/description").is_empty());
+        assert_eq!(text(example, "/kind"), text(crd, "/kind"));
+        let group = text(&definition, "/spec/group");
+        assert_eq!(text(example, "/apiVersion"), format!("{group}/{}", text(crd, "/version")));
     }
-    assert!(!text(crd, "/displayName").is_empty() && !text(crd, "/description").is_empty());
-    let examples = yaml(&of_hub("crdsExamples"));
-    let [example] = examples.as_array().unwrap().as_slice() else { panic!("{examples}") };
-    assert_eq!(text(example, "/kind"), text(crd, "/kind"));
-    let group = text(&definition, "/spec/group");
-    assert_eq!(text(example, "/apiVersion"), format!("{group}/{}", text(crd, "/version")));
-    let read: ReleaseOverride = serde_json::from_value(example.clone()).unwrap();
-    assert_eq!(serde_json::to_value(&read).unwrap()["spec"], example["spec"], "a field of the example is not known");
+    let of_override: ReleaseOverride = serde_json::from_value(an_override.clone()).unwrap();
+    let of_freeze: Freeze = serde_json::from_value(a_freeze.clone()).unwrap();
+    for (read, example) in
+        [(serde_json::to_value(&of_override), an_override), (serde_json::to_value(&of_freeze), a_freeze)]
+    {
+        assert_eq!(read.unwrap()["spec"], example["spec"], "a field of the example is not known");
+    }
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::engine::evidence::Evidence;
-use crate::engine::facts::{ActorKind, Declaration, Facts, Subject, record_name, storing_kind, writes_override};
+use crate::engine::facts::{ActorKind, Declaration, Facts, Subject, record_name, storing_kind, writes_own};
 use crate::engine::outcome::{Outcome, weigh};
 use crate::engine::policy::{Policy, Removal, Scope};
 use crate::engine::release::{RecordName, Storage};
@@ -44,7 +44,7 @@ impl Unjudged {
 }
 
 /// The outcome of a request that was not judged: every rule that may concern it is undecided, and an override, which opens
-/// rules, is refused. The facts may be those of the head alone, without objects.
+/// rules, is refused, as is a Freeze. The facts may be those of the head alone, without objects.
 #[must_use]
 pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: Unjudged) -> Outcome {
     let (reason, way_out) = why.reason();
@@ -52,8 +52,8 @@ pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: 
     if facts.actor.kind == ActorKind::ControlPlane {
         return Outcome::of(policy, Vec::new());
     }
-    if writes_override(request) {
-        return Outcome::of_override(Some(format!("{sentence} {way_out}")), policy.cap);
+    if writes_own(request) {
+        return Outcome::of_own(Some(format!("{sentence} {way_out}")), policy.cap);
     }
     let is_head = request.object.or(request.old_object).is_none();
     let record = record_name(request);
@@ -96,7 +96,7 @@ fn of_subject(
         Subject::Record(..) | Subject::RecordChunk(_) => Family::Records.rules().collect(),
         Subject::Declaration(declaration) => of_declaration(declaration, facts, policy, scope),
         Subject::Other if is_head && storing_kind(request).is_some() => Family::Records.rules().collect(),
-        Subject::Other | Subject::Override(_) => Vec::new(),
+        Subject::Other | Subject::Own(_) => Vec::new(),
     }
 }
 

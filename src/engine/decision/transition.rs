@@ -1,6 +1,6 @@
 //! The transition that a write of a record makes, or would have made: who moved which release from what to what, and when.
 //!
-//! Everything in it is known by the time of the decision. No body is decoded for it, and nothing is asked.
+//! Everything in it is known by the time of the decision. No body is decoded for it, and nothing is asked for it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,6 +8,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use super::{Decision, Groups};
+use crate::engine::evidence::Evidence;
 use crate::engine::facts::{Facts, RecordChange, RecordSide, RecordWrite};
 use crate::engine::outcome::Verdict;
 use crate::engine::policy::{Policy, frozen_by};
@@ -156,7 +157,7 @@ impl FromStr for TransitionKind {
 impl Transition {
     /// The transition of a request that is no dry run; `None` if it writes no record, or leaves its status as it is.
     #[must_use]
-    pub fn of(facts: &Facts<'_>, policy: &Policy, now: Timestamp) -> Option<Self> {
+    pub fn of(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Option<Self> {
         let (target, change) = facts.record()?;
         let (before, after) = match change {
             RecordChange::Created(after) => (None, Some(after)),
@@ -191,7 +192,7 @@ impl Transition {
             chart: chart(after.or(before)).map(|chart| into_printable(chart, MAX_CHART_BYTES)),
             seconds: ends.then(seconds).flatten(),
             holder: side.stamps().holder().map(printable_name),
-            freeze: starts.then(|| frozen_by(&policy.freezes, &release, now)).flatten(),
+            freeze: starts.then(|| frozen_by(policy.all_freezes(evidence.freezes()), &release, now)).flatten(),
         })
     }
 }
@@ -292,7 +293,7 @@ mod tests {
         let (objects, effort) = (RequestObjects::read(&request).unwrap(), Effort::of_review());
         let bodies = objects.payloads(request.operation).inflate(&effort);
         let facts = Facts::of(&request, &objects, &bodies, &effort);
-        Transition::of(&facts, policies().of("shop"), "2026-11-21T10:30:00Z".parse().unwrap())
+        Transition::of(&facts, policies().of("shop"), &Evidence::default(), "2026-11-21T10:30:00Z".parse().unwrap())
     }
 
     #[test]

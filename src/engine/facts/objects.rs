@@ -2,7 +2,7 @@
 //! decode the base64, inflate.
 
 use super::storing_kind::storing_kind;
-use super::{Declaration, ManagedWrite, OverrideWrite, RecordChunk};
+use super::{Declaration, ManagedWrite, OwnWrite, RecordChunk};
 use crate::engine::effort::Effort;
 use crate::engine::json::{RawObject, redacted};
 use crate::engine::release::record::Payload;
@@ -23,7 +23,7 @@ pub struct RequestObjects<'a> {
     /// A write or the deletion of a further chunk of a record.
     pub chunk: Option<RecordChunk<'a>>,
     pub declaration: Option<Declaration<'a>>,
-    pub override_write: Option<OverrideWrite<'a>>,
+    pub own_write: Option<OwnWrite<'a>>,
 }
 
 impl<'a> RequestObjects<'a> {
@@ -38,8 +38,8 @@ impl<'a> RequestObjects<'a> {
         }
         let (managed, declaration) = (ManagedWrite::read(request)?, Declaration::read(request));
         let chunk = RecordChunk::read(request, objects.old.as_ref(), objects.new.as_ref());
-        let override_write = OverrideWrite::read(request)?;
-        Ok(Self { managed, chunk, declaration, override_write, ..objects })
+        let own_write = OwnWrite::read(request)?;
+        Ok(Self { managed, chunk, declaration, own_write, ..objects })
     }
 
     fn read_record(request: &'a Request<'a>) -> Result<Self, BadReview> {

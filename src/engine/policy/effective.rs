@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::Accounts;
-use super::freeze::Freeze;
+use super::freeze::{Freeze, LimitedFreeze, TeamFreezeSettings};
 use super::globs::Globs;
 use super::ignore::IgnoredFields;
 use super::protected::Protected;
@@ -51,6 +51,8 @@ pub struct Policy {
     pub flux_exceptions: FluxExceptions,
     /// When no operation may start. Every policy knows the freezes of all namespaces.
     pub freezes: Arc<[Freeze]>,
+    /// What the Freezes may do that namespaces store in the cluster. Of the cluster alone.
+    pub team_freezes: TeamFreezeSettings,
     /// The labels of a release's Namespace that its Events and reports copy. Of the cluster alone.
     pub report_labels: Vec<String>,
     /// No key of a policy file sets it.
@@ -97,6 +99,20 @@ impl Policy {
     #[must_use]
     pub fn overrides_in(&self, namespace: &str) -> OverrideSettings {
         self.bounds.get(namespace).map_or_else(|| self.overrides.clone(), |bounds| self.overrides.stricter(bounds))
+    }
+
+    /// Every freeze: those of the policies, and those stored in the cluster as far as they are allowed.
+    pub fn all_freezes<'f>(&'f self, stored: &'f [Freeze]) -> impl Iterator<Item = LimitedFreeze<'f>> {
+        let of_policies = self.freezes.iter().map(LimitedFreeze::of_policy);
+        of_policies.chain(stored.iter().filter_map(|freeze| self.team_freezes.limit(freeze)))
+    }
+
+    /// Whether a Freeze of the cluster ended so long ago that nobody keeps it.
+    #[must_use]
+    pub fn is_past_freeze(&self, freeze: &Freeze, now: Timestamp) -> bool {
+        let end = self.team_freezes.end_of(freeze);
+        // A time that cannot be computed has not come.
+        end.and_then(|end| end.checked_add(self.overrides.retain_expired).ok()).is_some_and(|end| end <= now)
     }
 
     /// What happens if a rule cannot be evaluated; `None` if the policy does not set it.

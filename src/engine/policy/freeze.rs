@@ -1,10 +1,12 @@
 //! Freezes: when no operation may start.
 
+mod limited;
 mod window;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+pub use limited::{LimitedFreeze, TeamFreezeSettings};
 pub use window::{DayWindow, Interval, Window};
 
 use super::Globs;
@@ -13,7 +15,7 @@ use crate::engine::facts::Actor;
 use crate::engine::release::ReleaseRef;
 
 /// A freeze. What starts in it is refused; what has started before goes on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Freeze {
     pub name: String,
     /// Why. The refusal says it.
@@ -22,8 +24,11 @@ pub struct Freeze {
     pub scope: String,
     /// Whom it does not concern, in the words of the policy: `users bob, groups on-call`; `None` for nobody.
     pub exemption: Option<String>,
-    /// The namespace whose policy sets it. It concerns the releases of this namespace alone. `None` if the cluster policy sets it.
+    /// The namespace whose policy sets it, or in which it is stored. It concerns the releases of this namespace alone. `None` if the
+    /// cluster policy sets it.
     pub home: Option<String>,
+    /// Of a Freeze that is stored in the cluster; `None` if a policy sets it.
+    pub creation: Option<Creation>,
     pub(in crate::engine) window: Window,
     pub(in crate::engine) effect: FreezeEffect,
     /// The zone that its times are in, and in which they are shown.
@@ -36,6 +41,15 @@ pub struct Freeze {
     pub(in crate::engine) exempt_users: Globs,
     /// Groups whose users it does not concern.
     pub(in crate::engine) exempt_groups: Globs,
+}
+
+/// Who created a Freeze that is stored in the cluster, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Creation {
+    /// As stamped, printable; `None` if it was not stamped.
+    pub by: Option<String>,
+    /// By the clock of the API server.
+    pub at: Timestamp,
 }
 
 /// Whether operations start inside of the window or outside of it.
@@ -75,6 +89,14 @@ impl Freeze {
         self.exempt_users.contains(actor.name) || actor.groups.iter().any(|group| self.exempt_groups.contains(group))
     }
 
+    /// The end of a freeze that ends for good by itself; `None` if it comes every week, or is in force outside of its window.
+    pub(in crate::engine) fn own_end(&self) -> Option<Timestamp> {
+        match (&self.window, self.effect) {
+            (Window::Range(span), FreezeEffect::Deny) => Some(span.end),
+            _ => None,
+        }
+    }
+
     /// Whether its window comes every week.
     pub(in crate::engine) fn is_weekly(&self) -> bool {
         matches!(self.window, Window::Weekly(_))
@@ -90,9 +112,9 @@ impl Freeze {
         self.window.covers(&self.zone, &other.window, &other.zone)
     }
 
-    /// Whether it is in force at a moment, and until when that stays so.
+    /// Whether it is in force at a moment, and until when that stays so, if nothing else ends it.
     #[must_use]
-    pub fn at(&self, now: Timestamp) -> FreezeState {
+    pub(super) fn at(&self, now: Timestamp) -> FreezeState {
         let (current, next) = self.window.around(now, &self.zone);
         let (end, begin) = (current.map(|span| span.end), next.map(|span| span.start));
         match (self.effect, end) {
@@ -103,10 +125,23 @@ impl Freeze {
         }
     }
 
-    /// Whether it keeps an actor from starting operations at a moment.
+    /// The freeze as it is stored in the cluster.
     #[must_use]
-    pub fn stops(&self, actor: Actor<'_>, now: Timestamp) -> bool {
-        !self.exempts(actor) && matches!(self.at(now), FreezeState::InForce(_))
+    pub fn created(self, creation: Creation) -> Self {
+        Self { creation: Some(creation), ..self }
+    }
+
+    /// Who created it, if it is stored in the cluster.
+    #[must_use]
+    pub fn creator(&self) -> Option<&str> {
+        self.creation.as_ref().map(|creation| creation.by.as_deref().unwrap_or(UNKNOWN_USER))
+    }
+
+    /// What refusals call it: `the freeze sale`, or `the freeze stop-x7k2p, created by alice,`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let creator = self.creator().map(|user| format!(", created by {user},")).unwrap_or_default();
+        format!("the freeze {}{creator}", self.name)
     }
 
     /// A moment in the words of the freeze: `2027-01-02 06:00 Europe/Berlin`.
@@ -138,13 +173,13 @@ impl ActiveFreeze<'_> {
     /// where it ends, `, and others follow until 2027-01-04 00:00 Europe/Berlin`.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let Freeze { name, reason, .. } = self.freeze;
+        let (title, reason) = (self.freeze.title(), &self.freeze.reason);
         let ends = self.freeze.shown_until(self.ends);
         let others = match self.until {
             until if until == self.ends => String::new(),
             until => format!(", and others follow {}", self.freeze.shown_until(until)),
         };
-        format!("the freeze {name} is in force {ends} ({reason}){others}")
+        format!("{title} is in force {ends} ({reason}){others}")
     }
 }
 
@@ -152,40 +187,53 @@ impl ActiveFreeze<'_> {
 /// week that leave no pause together would be followed for ever.
 const MAX_IN_A_ROW: usize = 64;
 
+/// A creator whose stamp was lost in an outage.
+const UNKNOWN_USER: &str = "an unknown user";
+
 /// The freeze that keeps an actor from starting an operation of a release, and until when. Of several the one that lasts longest.
 #[must_use]
 pub fn in_force<'f>(
-    freezes: &'f [Freeze],
+    freezes: impl Iterator<Item = LimitedFreeze<'f>>,
     release: &ReleaseRef,
     actor: Actor<'_>,
     now: Timestamp,
 ) -> Option<ActiveFreeze<'f>> {
-    let concerned: Vec<_> = concerned(freezes, release).filter(|freeze| !freeze.exempts(actor)).collect();
+    let concerned: Vec<_> = concerned(freezes, release).filter(|it| !it.freeze.exempts(actor)).collect();
     let (freeze, ends) = longest(concerned.iter().copied(), now)?;
     Some(ActiveFreeze { freeze, ends, until: end_of_row(&concerned, ends) })
 }
 
 /// The name of the freeze that is in force over a release, exempt users or not. Of several the one that lasts longest.
 #[must_use]
-pub fn frozen_by(freezes: &[Freeze], release: &ReleaseRef, now: Timestamp) -> Option<String> {
+pub fn frozen_by<'f>(
+    freezes: impl Iterator<Item = LimitedFreeze<'f>>,
+    release: &ReleaseRef,
+    now: Timestamp,
+) -> Option<String> {
     longest(concerned(freezes, release), now).map(|(freeze, _)| freeze.name.clone())
 }
 
-fn concerned<'f>(freezes: &'f [Freeze], release: &ReleaseRef) -> impl Iterator<Item = &'f Freeze> {
-    freezes.iter().filter(|freeze| freeze.concerns(release))
+fn concerned<'f>(
+    freezes: impl Iterator<Item = LimitedFreeze<'f>>,
+    release: &ReleaseRef,
+) -> impl Iterator<Item = LimitedFreeze<'f>> {
+    freezes.filter(|it| it.freeze.concerns(release))
 }
 
 /// Of the freezes in force at a moment the one that lasts longest, and its end.
-fn longest<'f>(freezes: impl Iterator<Item = &'f Freeze>, now: Timestamp) -> Option<(&'f Freeze, Option<Timestamp>)> {
-    let in_force = freezes.filter_map(|freeze| match freeze.at(now) {
-        FreezeState::InForce(until) => Some((freeze, until)),
+fn longest<'f>(
+    freezes: impl Iterator<Item = LimitedFreeze<'f>>,
+    now: Timestamp,
+) -> Option<(&'f Freeze, Option<Timestamp>)> {
+    let in_force = freezes.filter_map(|it| match it.at(now) {
+        FreezeState::InForce(until) => Some((it.freeze, until)),
         FreezeState::Open(_) => None,
     });
     in_force.max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX))
 }
 
 /// The moment from which none of the freezes is in force, if one of them is until a given moment; `None` for good.
-fn end_of_row(freezes: &[&Freeze], first: Option<Timestamp>) -> Option<Timestamp> {
+fn end_of_row(freezes: &[LimitedFreeze<'_>], first: Option<Timestamp>) -> Option<Timestamp> {
     let mut end = first?;
     for _ in 0..MAX_IN_A_ROW {
         match longest(freezes.iter().copied(), end) {

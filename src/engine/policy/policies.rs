@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::accounts::Accounts;
 use super::effective::Policy;
-use super::freeze::Freeze;
+use super::freeze::{Freeze, LimitedFreeze};
 
 /// The policies in force: of the cluster, and of namespaces.
 #[derive(Debug, Clone)]
@@ -72,9 +72,9 @@ impl Policies {
         self.namespaces.get(namespace).unwrap_or(&self.cluster)
     }
 
-    /// Every freeze, with the namespace whose policy sets it; `None` for the cluster policy.
-    pub fn freezes(&self) -> impl Iterator<Item = (Option<&str>, &Freeze)> {
-        self.cluster.freezes.iter().map(|freeze| (freeze.home.as_deref(), freeze))
+    /// Every freeze of the policies, and of those stored in the cluster the ones that are allowed.
+    pub fn freezes<'f>(&'f self, stored: &'f [Freeze]) -> impl Iterator<Item = LimitedFreeze<'f>> {
+        self.cluster.all_freezes(stored)
     }
 
     /// Names the files that these policies were read from: the same texts have the same digest.

@@ -6,7 +6,6 @@ use super::scalable_resource::ScalableResource;
 use crate::engine::facts::{Actor, Facts, ObjectChange, Subject};
 use crate::engine::managed::Owner;
 use crate::engine::release::Storage;
-use crate::engine::release_override;
 use crate::engine::review::Operation;
 
 /// The properties of a request that policies can distinguish.
@@ -42,7 +41,7 @@ impl Removal {
             Subject::Record(..) => facts.record_write().is_some_and(|write| write.uninstalls()),
             Subject::RecordChunk(_) => false,
             Subject::Declaration(declaration) if declaration.loses_protection() => return Self::Protected,
-            Subject::Declaration(_) | Subject::Override(_) | Subject::Other => facts.operation == Operation::Delete,
+            Subject::Declaration(_) | Subject::Own(_) | Subject::Other => facts.operation == Operation::Delete,
         };
         if is_removal { Self::Possible } else { Self::Nothing }
     }
@@ -98,7 +97,7 @@ impl<'s> Scope<'s> {
                 Self { namespace: &write.namespace, release, kind, ..other }
             }
             // The policy of the namespace decides, not the mode of a rule.
-            (Subject::Override(write), _) => Self { namespace: write.namespace, kind: release_override::KIND, ..other },
+            (Subject::Own(write), _) => Self { namespace: write.namespace, kind: write.kind(), ..other },
             (Subject::Other, None) => other,
         }
     }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::file::{
     AtLeastOne, CaseFile, GlobList, IgnoredFile, OverridesFile, PipelineFile, PolicyFile, ProtectedFile, RuleFile,
-    ScalableResourceFile, SingleGlob, Spanned, WhenFile,
+    ScalableResourceFile, SingleGlob, Spanned, TeamFreezesFile, WhenFile,
 };
 use super::{freezes, reasons};
 use crate::engine::policy::{
     Accounts, DroppedBundlesSettings, FluxExceptions, Globs, IgnoredFields, Modes, OverrideSettings, Pipeline, Policy,
-    Protected, ProtectedReleases, RecoverySettings, RuleSettings, ScalableResource, StartedBy, When,
+    Protected, ProtectedReleases, RecoverySettings, RuleSettings, ScalableResource, StartedBy, TeamFreezeSettings,
+    When,
 };
 use crate::engine::release::status::Transitions;
 use crate::engine::rule::{Mode, RuleId};
@@ -51,6 +52,7 @@ pub(super) fn policy(file: &PolicyFile) -> Policy {
         ignore: file.ignore.iter().flat_map(|ignore| &ignore.value).filter_map(ignored).collect(),
         scalable_resources: ScalableResource::built_in().into_iter().chain(listed).collect(),
         freezes: freezes::of_file(file, None).collect(),
+        team_freezes: file.team_freezes.as_ref().map(|file| team_freezes(&file.value)).unwrap_or_default(),
         report_labels: file.report_labels.as_ref().map(|at| at.value.0.clone()).unwrap_or_default(),
         transitions: Transitions::default(),
         grace_after_failure: setting(file, |rule| rule.grace_after_failure.as_ref())
@@ -158,6 +160,14 @@ fn overrides(file: &OverridesFile) -> OverrideSettings {
         namespace: value(file.namespace.as_ref()).unwrap_or(shipped.namespace),
         reason_patterns: reasons::of_file(file).into_iter().collect(),
         retain_expired: value(file.retain_expired.as_ref()).unwrap_or(shipped.retain_expired),
+    }
+}
+
+fn team_freezes(file: &TeamFreezesFile) -> TeamFreezeSettings {
+    let shipped = TeamFreezeSettings::default();
+    TeamFreezeSettings {
+        allowed: value(file.allowed.as_ref()).unwrap_or(shipped.allowed),
+        max_duration: value(file.max_duration.as_ref()).unwrap_or(shipped.max_duration),
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) use layers::{List, Lists, over_shipped, without_lists};
 pub use nearest::nearest_to;
 pub(super) use parts::{
     CLUSTER_ONLY_KEYS, CaseFile, ExemptFile, FreezeFile, IgnoredFile, OverridesFile, PipelineFile, PolicyFile,
-    ProtectedFile, RuleFile, ScalableResourceFile, WhenFile, rule_of_setting,
+    ProtectedFile, RuleFile, ScalableResourceFile, TEAM_FREEZES, TeamFreezesFile, WhenFile, rule_of_setting,
 };
 pub(super) use pipelines::PipelineName;
 pub(super) use read::{GivenKey, KeySpec, Mapping, Spanned};
@@ -39,6 +39,20 @@ pub(super) fn tree(source: &SourceFile, kind: PolicyKind, problems: &mut Problem
         PolicyKind::Cluster => over_shipped(&given, problems),
         PolicyKind::Namespace => layers::over_cluster(given, problems),
     })
+}
+
+/// Parses the text of one freeze, as a file of nothing else.
+pub(super) fn read_freeze(source: &SourceFile, problems: &mut Problems<'_>) -> PolicyFile {
+    let node = Node::parse(&source.text, Layer::File, problems);
+    let freeze = node.and_then(|node| Some((FreezeFile::read(&node, problems)?, node)));
+    let freezes = freeze.map(|(freeze, node)| Spanned {
+        value: vec![freeze],
+        span: node.span,
+        key: node.span,
+        text: node.to_string(),
+        items: Vec::new(),
+    });
+    PolicyFile { freezes, ..PolicyFile::default() }
 }
 
 /// Parses a file. Wrong values are reported and left out of the result.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::cluster::value;
 use super::file::{AtLeastOne, FreezeFile, GlobList, Moment, PolicyFile, Spanned};
 use super::problem::{Problems, Span};
-use crate::engine::policy::{DayWindow, Freeze, FreezeEffect, FreezeState, Interval, Window};
+use crate::engine::policy::{DayWindow, Freeze, FreezeEffect, FreezeState, Interval, LimitedFreeze, Window};
 
 const MINUTES_A_DAY: u16 = 1_440;
 
@@ -31,6 +31,7 @@ fn freeze(file: &FreezeFile, home: Option<&str>) -> Option<Freeze> {
         scope: scope(file, home),
         exemption: exemption(users.map(|at| &at.value), groups.map(|at| &at.value)),
         home: home.map(str::to_owned),
+        creation: None,
         window: window(file).ok()??,
         effect: value(file.effect.as_ref()).unwrap_or(FreezeEffect::Deny),
         zone: file.time_zone.as_ref()?.value.0.clone(),
@@ -157,7 +158,7 @@ fn have_a_name_in_common(one: &GlobList, other: &GlobList) -> bool {
 /// Reports the freezes of a file that will never change anything again.
 pub(super) fn report_past(file: &PolicyFile, home: Option<&str>, now: Timestamp, problems: &mut Problems<'_>) {
     for (span, freeze) in located(file, home) {
-        let message = match freeze.at(now) {
+        let message = match LimitedFreeze::of_policy(&freeze).at(now) {
             FreezeState::Open(None) => "the freeze is over, and its window does not come again; remove it",
             FreezeState::InForce(None) => {
                 "its window is over, so that no operation starts ever again; remove the freeze"

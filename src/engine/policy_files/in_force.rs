@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::cluster::rule_of;
 use super::file::{
-    CLUSTER_ONLY_KEYS, GivenKey, KeySpec, Mapping, OverridesFile, PolicyFile, RuleFile, rule_of_setting,
+    CLUSTER_ONLY_KEYS, GivenKey, KeySpec, Mapping, OverridesFile, PolicyFile, RuleFile, TEAM_FREEZES, TeamFreezesFile,
+    rule_of_setting,
 };
 use super::files::{NAMESPACES_DIR, PolicyFiles};
 use super::freezes;
@@ -28,6 +29,8 @@ pub struct InForce {
     /// What is protected: by the cluster, and by the namespace.
     pub protected: Vec<SettingInForce>,
     pub overrides: Vec<SettingInForce>,
+    /// What its Freezes may do, by the cluster policy.
+    pub team_freezes: Vec<SettingInForce>,
     /// Lists that only the cluster policy has: users, ignored fields, delegated rules.
     pub lists: Vec<SettingInForce>,
 }
@@ -132,7 +135,8 @@ pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyE
         let count = if key.default.is_some() { 1 } else { 2 };
         given.take(count).collect::<Vec<_>>()
     });
-    let of_cluster = PolicyFile::KEYS.iter().filter(|key| CLUSTER_ONLY_KEYS.contains(&key.name));
+    let is_list = |key: &&KeySpec| CLUSTER_ONLY_KEYS.contains(&key.name) && key.name != TEAM_FREEZES;
+    let of_cluster = PolicyFile::KEYS.iter().filter(is_list);
     let lists = of_cluster.flat_map(|key| cluster.map(|view| view.top(key.name)).unwrap_or_default());
     let of_cluster = cluster.into_iter().flat_map(|view| view.freezes(None));
     let freezes = of_cluster.chain(own.into_iter().flat_map(|view| view.freezes(Some(namespace))));
@@ -143,6 +147,7 @@ pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyE
         rules: rules.collect(),
         freezes: freezes.filter(|told| told.freeze.concerns_namespace(namespace)).collect(),
         overrides: overrides.collect(),
+        team_freezes: cluster.map(PolicyFileView::team_freezes).unwrap_or_default(),
         lists: lists.collect(),
     })
 }
@@ -173,6 +178,13 @@ impl<'f> PolicyFileView<'f> {
 
     fn overrides(self, name: &str) -> Vec<SettingInForce> {
         self.file.overrides.as_ref().map(|file| self.setting_in(file.value.given(), name)).unwrap_or_default()
+    }
+
+    fn team_freezes(self) -> Vec<SettingInForce> {
+        let given = self.file.team_freezes.iter().flat_map(|file| {
+            TeamFreezesFile::KEYS.iter().flat_map(|key| self.setting_in(file.value.given(), key.name))
+        });
+        given.collect()
     }
 
     fn top(self, name: &str) -> Vec<SettingInForce> {

@@ -18,6 +18,7 @@ mod runbook;
 mod scenario;
 mod scopes;
 mod stamps;
+mod stored_freezes;
 mod sveltos;
 mod table;
 mod ways_out;

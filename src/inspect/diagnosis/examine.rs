@@ -189,7 +189,8 @@ impl Examiner<'_> {
         let newest = state.history.newest().filter(|newest| !newest.status.is_in_flight())?;
         let reader = self.reader.filter(|_| diagnosis.next.as_ref().is_some_and(starts_an_operation))?;
         let records = Records { storage: state.storage, of_objects: newest.stamps.target_namespace() };
-        reader.frozen(self.world, state.policy, state.release, records, self.now).await
+        // Without them the step is what it would be without a freeze.
+        reader.frozen(self.world, state.policy, state.release, records, self.now).await.unwrap_or_default()
     }
 }
 

@@ -1,5 +1,6 @@
-//! The CustomResourceDefinition of ReleaseOverrides, and the policies that replicas read.
+//! The CustomResourceDefinitions of ReleaseOverrides and Freezes, and the policies that replicas read.
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use serde_json::Value;
 
@@ -8,53 +9,53 @@ use super::fetch::Fetched;
 use super::snapshot::Snapshot;
 use crate::engine::policy_files::LoadedPolicies;
 use crate::engine::severity::Severity::{High, Medium};
+use crate::world::kubernetes::freeze_definition::Freeze;
 use crate::world::kubernetes::override_definition::ReleaseOverride;
 
-const OVERRIDES_TOPIC: &str = "overrides";
 const POLICIES_TOPIC: &str = "policies";
 
-pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
-    vec![definition(snapshot), policies(snapshot)]
+/// One of Interlock's own kinds.
+struct OwnKind {
+    topic: &'static str,
+    /// The objects of the kind.
+    plural: &'static str,
+    definition: fn() -> CustomResourceDefinition,
 }
 
-fn definition(snapshot: &Snapshot) -> Diagnosis {
-    let fix = "kubectl apply --server-side --force-conflicts -f manifests/base/releaseoverrides.yaml";
-    let live = match &snapshot.definition {
+const OVERRIDES: OwnKind = OwnKind { topic: "overrides", plural: "releaseoverrides", definition: ReleaseOverride::crd };
+const FREEZES: OwnKind = OwnKind { topic: "freezes", plural: "freezes", definition: Freeze::crd };
+
+pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
+    vec![
+        definition(&OVERRIDES, &snapshot.overrides_definition),
+        definition(&FREEZES, &snapshot.freezes_definition),
+        policies(snapshot),
+    ]
+}
+
+fn definition(OwnKind { topic, plural, definition }: &OwnKind, live: &Fetched) -> Diagnosis {
+    let fix = format!("kubectl apply --server-side --force-conflicts -f manifests/base/{plural}.yaml");
+    let named = format!("the CustomResourceDefinition {plural}.interlock.dev");
+    let live = match live {
         Fetched::Known(live) => live,
         Fetched::Absent => {
-            let evidence = "the CustomResourceDefinition releaseoverrides.interlock.dev is missing: overrides cannot \
-                be created";
-            return Diagnosis::found(OVERRIDES_TOPIC, Medium, evidence, fix);
+            let evidence = format!("{named} is missing: {topic} cannot be created");
+            return Diagnosis::found(topic, Medium, evidence, fix);
         }
-        Fetched::Unknown(why) => return Diagnosis::skipped(OVERRIDES_TOPIC, why),
+        Fetched::Unknown(why) => return Diagnosis::skipped(topic, why),
     };
     let established = live["status"]["conditions"].as_array().into_iter().flatten();
     let established = established.into_iter().any(|it| it["type"] == "Established" && it["status"] == "True");
-    let ours = serde_json::to_value(ReleaseOverride::crd()).unwrap_or_default();
+    let ours = serde_json::to_value(definition()).unwrap_or_default();
     let version =
         |of: &Value| of["spec"]["versions"].as_array().and_then(|all| all.first()).cloned().unwrap_or_default();
     let (live, ours) = (version(live), version(&ours));
     if !established {
-        Diagnosis::found(
-            OVERRIDES_TOPIC,
-            Medium,
-            "the CustomResourceDefinition releaseoverrides.interlock.dev is \
-            not established",
-            fix,
-        )
+        Diagnosis::found(topic, Medium, format!("{named} is not established"), fix)
     } else if live["name"] != ours["name"] || live["schema"] != ours["schema"] {
-        Diagnosis::found(
-            OVERRIDES_TOPIC,
-            Medium,
-            "the CustomResourceDefinition releaseoverrides.interlock.dev belongs to another version of Interlock",
-            fix,
-        )
+        Diagnosis::found(topic, Medium, format!("{named} belongs to another version of Interlock"), fix)
     } else {
-        Diagnosis::ok(
-            OVERRIDES_TOPIC,
-            "the CustomResourceDefinition releaseoverrides.interlock.dev matches this \
-            version",
-        )
+        Diagnosis::ok(topic, format!("{named} matches this version"))
     }
 }
 
@@ -110,8 +111,7 @@ mod tests {
 
     #[test]
     fn definitions_are_missing_older_or_right() {
-        let state =
-            |fetched: Fetched| definition(&Snapshot { definition: fetched, ..Snapshot::unread() }).state.as_str();
+        let state = |fetched: Fetched| definition(&OVERRIDES, &fetched).state.as_str();
         assert_eq!(state(Fetched::Known(defined())), "ok");
         assert_eq!(state(Fetched::Absent), "medium");
         assert_eq!(state(Fetched::Unknown("forbidden".to_owned())), "skipped");

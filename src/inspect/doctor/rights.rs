@@ -35,7 +35,7 @@ const CERTIFICATE_ROLE: &str = "interlock-certificates";
 const CONCURRENT_REVIEWS: usize = 8;
 
 /// What the account must not be allowed to do: verb, group, resource, subresource.
-const FORBIDDEN_RIGHTS: [(&str, &str, &str, &str); 16] = [
+const FORBIDDEN_RIGHTS: [(&str, &str, &str, &str); 17] = [
     ("*", "*", "*", ""),
     ("delete", "", "secrets", ""),
     ("update", "", "secrets", ""),
@@ -50,6 +50,7 @@ const FORBIDDEN_RIGHTS: [(&str, &str, &str, &str); 16] = [
     ("bind", "rbac.authorization.k8s.io", "clusterroles", ""),
     ("create", "rbac.authorization.k8s.io", "clusterrolebindings", ""),
     ("create", "interlock.dev", "releaseoverrides", ""),
+    ("create", "interlock.dev", "freezes", ""),
     ("delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations", ""),
     ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ""),
 ];
@@ -271,6 +272,7 @@ mod tests {
             "create leases.coordination.k8s.io in guard",
             "patch leases.coordination.k8s.io interlock-leader in guard",
             "watch customresourcedefinitions.apiextensions.k8s.io releaseoverrides.interlock.dev",
+            "watch freezes.interlock.dev",
         ] {
             assert!(described.contains(&right.to_owned()), "{right}: {described:?}");
         }

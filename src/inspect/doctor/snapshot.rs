@@ -17,7 +17,8 @@ pub(super) struct Snapshot {
     pub(super) budgets: Fetched,
     pub(super) network_policies: Fetched,
     pub(super) lease: Fetched,
-    pub(super) definition: Fetched,
+    pub(super) overrides_definition: Fetched,
+    pub(super) freezes_definition: Fetched,
     /// `None` without a ConfigMap of policies.
     pub(super) policies: Result<Option<PolicyFiles>, String>,
     pub(super) namespaces: Fetched,
@@ -49,8 +50,10 @@ impl Snapshot {
             get(format!("/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies?limit=100")),
             get(format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/interlock-leader")),
         );
-        let (definition, policies, namespaces, nodes, daemon_sets, records, version) = tokio::join!(
-            get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/releaseoverrides.interlock.dev".to_owned()),
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let (overrides_definition, freezes_definition, policies, namespaces, nodes, daemon_sets, records, version) = tokio::join!(
+            get(format!("{definitions}/releaseoverrides.interlock.dev")),
+            get(format!("{definitions}/freezes.interlock.dev")),
             fetch::policies(client, namespace),
             fetch::metadata(client, "/api/v1/namespaces?limit=5000"),
             fetch::metadata(client, "/api/v1/nodes?limit=2"),
@@ -73,7 +76,8 @@ impl Snapshot {
             budgets,
             network_policies,
             lease,
-            definition,
+            overrides_definition,
+            freezes_definition,
             policies,
             namespaces,
             nodes,
@@ -102,7 +106,8 @@ impl Snapshot {
             budgets: unknown(),
             network_policies: unknown(),
             lease: unknown(),
-            definition: unknown(),
+            overrides_definition: unknown(),
+            freezes_definition: unknown(),
             policies: Err("not asked".to_owned()),
             namespaces: unknown(),
             nodes: unknown(),

@@ -1,13 +1,15 @@
 //! The freeze that stops the user of a command.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::Client;
 use serde::Serialize;
 
+use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::facts::Actor;
-use crate::engine::policy::{Policy, Removal, Scope, in_force};
+use crate::engine::policy::{Freeze, Policy, Removal, Scope, in_force};
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::engine::review::{Operation, UserInfo};
 use crate::engine::rule::{Mode, RuleId};
@@ -60,8 +62,11 @@ impl Starter {
         &self.0.username
     }
 
-    /// The freeze of a policy that stops this user from starting an operation of a release; `None` if nothing does, or if a
-    /// ReleaseOverride opens it to the user.
+    /// The freeze of a policy or of the release's namespace that stops this user from starting an operation of a release; `None` if
+    /// nothing does, or if a ReleaseOverride opens it to the user.
+    ///
+    /// # Errors
+    /// When the Freezes of the namespace cannot be read.
     pub(crate) async fn frozen(
         &self,
         world: &dyn World,
@@ -69,15 +74,24 @@ impl Starter {
         release: &ReleaseRef,
         records: Records<'_>,
         now: Timestamp,
-    ) -> Option<FreezeInForce> {
-        let rule = rules::named("freeze")?;
-        let freeze = self.stopped_by(policy, rule, release, records, now)?;
-        if opens(world, policy, rule, release, Some(self.name()), now).await { None } else { Some(freeze) }
+    ) -> Result<Option<FreezeInForce>, String> {
+        let Some(rule) = rules::named("freeze") else { return Ok(None) };
+        let namespace = records.storage.home(&release.namespace, records.of_objects).to_owned();
+        let stored = match world.answer(&Query::FreezesIn { namespace }).await {
+            Answer::Known(Knowledge::Freezes(stored)) => stored,
+            Answer::Unavailable(why) => return Err(why),
+            _ => Arc::default(),
+        };
+        let freeze = self.stopped_by((policy, &stored), rule, release, records, now);
+        if freeze.is_some() && opens(world, policy, rule, release, Some(self.name()), now).await {
+            return Ok(None);
+        }
+        Ok(freeze)
     }
 
     fn stopped_by(
         &self,
-        policy: &Policy,
+        (policy, stored): (&Policy, &[Freeze]),
         rule: RuleId,
         release: &ReleaseRef,
         Records { storage, of_objects }: Records<'_>,
@@ -96,7 +110,7 @@ impl Starter {
             removal: Removal::Nothing,
         };
         let home = ReleaseRef::new(storage.home(&release.namespace, of_objects), &release.name);
-        let active = in_force(&policy.freezes, &home, actor, now)?;
+        let active = in_force(policy.all_freezes(stored), &home, actor, now)?;
         (policy.mode(rule, &scope) == Mode::Enforce).then(|| FreezeInForce {
             name: active.freeze.name.clone(),
             reason: active.freeze.reason.clone(),
@@ -123,7 +137,7 @@ mod tests {
         let release = ReleaseRef::new("shop", release);
         let now = "2026-12-24T10:00:00Z".parse().unwrap();
         let records = Records { storage: Storage::Secret, of_objects: None };
-        starter.stopped_by(policies.of("shop"), RuleId::known("freeze"), &release, records, now)
+        starter.stopped_by((policies.of("shop"), &[]), RuleId::known("freeze"), &release, records, now)
     }
 
     #[test]

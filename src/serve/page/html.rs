@@ -144,16 +144,18 @@ fn freezes(out: &mut String, shown: &Snapshot) -> fmt::Result {
     cards(out, (&shown.freezes, in_force + to_come), "Nothing is frozen, and no freeze is to come.", freeze)
 }
 
-fn freeze(out: &mut String, ShownFreeze { name, reason, scope, in_force, when }: &ShownFreeze) -> fmt::Result {
+fn freeze(out: &mut String, ShownFreeze { name, reason, scope, creator, in_force, when }: &ShownFreeze) -> fmt::Result {
+    let creator = creator.as_ref().map_or(String::new(), |user| format!(" (created by {user})"));
     let (tone, state) = if *in_force { ("medium", "in force") } else { ("low", "to come") };
     writeln!(
         out,
         "<li class=\"{tone}\"><p class=\"what\"><b>{}</b> <span class=\"severity\">{state}</span></p>\
-         <p>Frozen {}: {}</p><p class=\"way-out\">{}</p></li>",
+         <p>Frozen {}: {}</p><p class=\"way-out\">{}{}</p></li>",
         Escaped(name),
         Escaped(when),
         Escaped(reason),
         Escaped(scope),
+        Escaped(&creator),
     )
 }
 

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::budget::beside_the_network;
 use crate::engine::evidence::{Answer, Knowledge, Query};
 use crate::engine::flux::Driver;
-use crate::engine::policy::{Freeze, FreezeState, Policies};
+use crate::engine::policy::{Freeze, FreezeState, LimitedFreeze, Policies};
 use crate::engine::release::History;
 use crate::engine::release_override::Override;
 use crate::inspect::diagnosis::{Checks, Examiner, MissingParts, ReleaseRecords, ReleaseState, Stuck, diagnose};
@@ -53,6 +53,8 @@ pub(super) struct ShownFreeze {
     pub(super) name: String,
     pub(super) reason: String,
     pub(super) scope: String,
+    /// Of a Freeze that is stored in the cluster.
+    pub(super) creator: Option<String>,
     /// Otherwise it is to come.
     pub(super) in_force: bool,
     /// `until 2027-01-02 06:00 Europe/Berlin`, `from 2026-12-20 00:00 Europe/Berlin`.
@@ -64,7 +66,7 @@ pub(super) async fn take(world: &dyn Known, policies: &Policies, refusals: Vec<R
     let (mut shown, drivers) = beside_the_network(|| {
         let mut shown = Snapshot { time, refusals, ..Snapshot::default() };
         let drivers = operations(world, policies, &mut shown);
-        freezes(policies, &mut shown);
+        freezes(policies, &world.freezes(), &mut shown);
         overrides(world, policies, &mut shown);
         (shown, drivers)
     });
@@ -141,9 +143,9 @@ async fn history(world: &dyn Known, row: &ReleaseSummary) -> Option<History> {
     }
 }
 
-fn freezes(policies: &Policies, shown: &mut Snapshot) {
-    let at = |(_, freeze)| Some((freeze, FrozenWhen::of(freeze, shown.time)?));
-    let mut found: Vec<(&Freeze, FrozenWhen)> = policies.freezes().filter_map(at).collect();
+fn freezes(policies: &Policies, stored: &[Freeze], shown: &mut Snapshot) {
+    let all = policies.freezes(stored);
+    let mut found: Vec<_> = all.filter_map(|it| Some((it.freeze, FrozenWhen::of(it, shown.time)?))).collect();
     found.sort_by_key(|(_, when)| *when);
     shown.freezes_in_force = found.iter().filter(|(_, when)| when.is_in_force()).count();
     shown.freezes_to_come = found.len() - shown.freezes_in_force;
@@ -151,6 +153,7 @@ fn freezes(policies: &Policies, shown: &mut Snapshot) {
         name: freeze.name.clone(),
         reason: freeze.reason.clone(),
         scope: freeze.scope.clone(),
+        creator: freeze.creator().map(str::to_owned),
         in_force: when.is_in_force(),
         when: match when {
             FrozenWhen::Until(until) => freeze.shown_until(Some(until)),
@@ -171,7 +174,7 @@ enum FrozenWhen {
 
 impl FrozenWhen {
     /// `None` if the freeze is over.
-    fn of(freeze: &Freeze, now: Timestamp) -> Option<Self> {
+    fn of(freeze: LimitedFreeze<'_>, now: Timestamp) -> Option<Self> {
         match freeze.at(now) {
             FreezeState::InForce(Some(until)) => Some(Self::Until(until)),
             FreezeState::InForce(None) => Some(Self::ForGood),

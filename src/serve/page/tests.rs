@@ -10,7 +10,7 @@ use tower_service::Service;
 use super::*;
 use crate::engine::evidence::Query;
 use crate::engine::flux::Driver;
-use crate::engine::policy::Policy;
+use crate::engine::policy::{Freeze, Policy};
 use crate::engine::release_override::Override;
 use crate::world::{AnswerFuture, InFlight, Payer, World};
 
@@ -36,6 +36,10 @@ impl Known for Counted {
 
     fn overrides_that(&self, _: &dyn Fn(&Override) -> bool, _: usize) -> Option<(Vec<Override>, usize)> {
         None
+    }
+
+    fn freezes(&self) -> Arc<[Freeze]> {
+        Arc::default()
     }
 }
 

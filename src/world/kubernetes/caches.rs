@@ -1,4 +1,4 @@
-//! Copies of what rules query most: release records, managed objects that can be scaled, Flux's HelmReleases, and overrides.
+//! Copies of what rules query most: release records, managed objects that can be scaled, Flux's HelmReleases, overrides and Freezes.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use kube::Resource;
 use tokio::task::JoinSet;
 
 use super::DeletedPendingRecords;
+use super::freezes::Freezes;
 use super::helm_releases::HelmReleases;
 use super::index::Index;
 use super::intake::IntakeClient;
@@ -17,6 +18,7 @@ use super::scalable::ScalableMarks;
 use super::watch::{Feed, Mirror, follow};
 use crate::engine::evidence::{Located, ScaledRef};
 use crate::engine::managed::Marks;
+use crate::engine::policy::Freeze;
 use crate::engine::release::{ReleaseRef, Storage};
 use crate::readiness::Readiness;
 use crate::world::locate::{self, ReleaseQuery};
@@ -39,6 +41,7 @@ pub(super) struct Caches {
     replication_controllers: ScalableMirrors,
     helm_releases: HelmReleases,
     release_overrides: ReleaseOverrides,
+    freezes: Freezes,
 }
 
 /// The scalable objects of one kind. A selector cannot say "or", so there are two watches.
@@ -68,6 +71,7 @@ impl Caches {
             replication_controllers: ScalableMirrors::default(),
             helm_releases: HelmReleases::new(),
             release_overrides: ReleaseOverrides::new(),
+            freezes: Freezes::new(),
         }
     }
 
@@ -89,6 +93,7 @@ impl Caches {
         tasks.start_scaled::<ReplicationController>(&self.replication_controllers, gates);
         self.helm_releases.follow(client, reach, readiness.gate("the HelmReleases"), &mut tasks.running);
         self.release_overrides.follow(client, reach, readiness.gate("the ReleaseOverrides"), &mut tasks.running);
+        self.freezes.follow(client, reach, readiness.gate("the Freezes"), &mut tasks.running);
         Watches { _tasks: tasks.running }
     }
 
@@ -145,6 +150,11 @@ impl Caches {
 
     pub(super) fn release_overrides(&self) -> &ReleaseOverrides {
         &self.release_overrides
+    }
+
+    /// The Freezes, as they were last known.
+    pub(super) fn freezes(&self) -> Arc<[Freeze]> {
+        self.freezes.all()
     }
 
     /// The marks of a scaled object; `Some(None)` if it is known to have none.

@@ -56,6 +56,14 @@ impl<T: Default> CustomObjects<T> {
         }
     }
 
+    /// Reads the copy as it was last in sync. If the definition is not installed, there are no objects.
+    pub(super) fn last_known<R: Default>(&self, read: impl FnOnce(&T) -> R) -> R {
+        match *self.definition.borrow() {
+            Definition::Absent => R::default(),
+            Definition::Unknown | Definition::Installed { .. } => self.objects.read(read).0,
+        }
+    }
+
     /// Follows the definition, forever.
     pub(super) async fn follow_definition(self: Arc<Self>, client: IntakeClient) {
         definition::follow(client, self.kind.definition, &self.definition).await;

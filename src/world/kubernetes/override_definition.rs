@@ -1,6 +1,7 @@
 #![allow(unreachable_pub, reason = "the derive puts a copy of the type into a function")]
 
 use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use serde::{Deserialize, Serialize};
 
@@ -57,9 +58,18 @@ pub struct ReleaseOverrideSpec {
 /// # Errors
 /// Only if YAML cannot be written, which does not happen for a `String`.
 pub fn manifest() -> Result<String, serde_saphyr::ser::Error> {
-    let yaml = serde_saphyr::to_string(&ReleaseOverride::crd())?;
+    definition_file(&ReleaseOverride::crd(), "ReleaseOverrides", "override_definition")
+}
+
+/// A definition as YAML, with the way to generate it.
+pub(super) fn definition_file(
+    definition: &CustomResourceDefinition,
+    whose: &str,
+    module: &str,
+) -> Result<String, serde_saphyr::ser::Error> {
+    let yaml = serde_saphyr::to_string(definition)?;
     Ok(format!(
-        "# The definition of ReleaseOverrides. Generated from src/world/kubernetes/override_definition.rs: `INTERLOCK_WRITE_MANIFESTS=1 cargo test --test it crd`.\n{yaml}"
+        "# The definition of {whose}. Generated from src/world/kubernetes/{module}.rs: `INTERLOCK_WRITE_MANIFESTS=1 cargo test --test it crd`.\n{yaml}"
     ))
 }
 

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kube::Client;
-use kube::api::{Api, ApiResource, GroupVersionKind, ListParams, ObjectMeta, Preconditions};
+use kube::api::ListParams;
 use tokio::task::JoinSet;
 
-use super::custom::{CustomKind, CustomObjects, PAGE_SIZE};
+use super::custom::{CustomKind, CustomObjects};
 use super::intake::{IntakeClient, Projected};
 use super::namespaced_name::NamespacedName;
+use super::own_objects::OwnKind;
 use super::reach::Reach;
 use super::watch::Feed;
 use crate::engine::release_override::{self, Override, OverrideSpec};
@@ -82,50 +83,22 @@ impl ReleaseOverrides {
     }
 }
 
-/// An override as it is stored, with the conditions under which a request is about this very version.
-///
-/// # Errors
-/// When the API server does not answer, or not with an object.
-pub(crate) async fn get(
-    client: &Client,
-    namespace: &str,
-    name: &str,
-) -> kube::Result<Option<(Override, Preconditions)>> {
-    let found = api(client, namespace).get_opt(name).await?;
-    Ok(found.filter(|object| object.metadata().deletion_timestamp.is_none()).and_then(|object| {
-        let ObjectMeta { uid, resource_version, .. } = object.metadata().clone();
-        Some((read(&object)?, Preconditions { uid, resource_version }))
-    }))
-}
-
-/// The overrides of a namespace.
-pub(crate) fn api(client: &Client, namespace: &str) -> Api<Projected> {
-    let kind = GroupVersionKind::gvk(release_override::GROUP, release_override::VERSION, release_override::KIND);
-    let resource = ApiResource::from_gvk_with_plural(&kind, release_override::PLURAL);
-    Api::namespaced_with(client.clone(), namespace, &resource)
-}
+/// ReleaseOverrides, as they are read one by one.
+pub(crate) const OWN_KIND: OwnKind = OwnKind { kind: release_override::KIND, plural: release_override::PLURAL };
 
 /// An override; `None` if it is too large, or has another shape, as one of a later version may have.
-fn read(object: &Projected) -> Option<Override> {
+pub(crate) fn read(object: &Projected) -> Option<Override> {
     override_of(object.metadata(), object.spec::<Option<OverrideSpec>>().ok()??)
 }
 
-/// The overrides of a release, by a LIST with a field selector, page by page. Those that cannot be parsed are ignored.
+/// The overrides of a release, by a LIST with a field selector. Those that cannot be parsed are ignored.
 ///
 /// # Errors
 /// When the API server does not answer, or not with a list; 404 if the definition is not installed.
 pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kube::Result<Vec<Override>> {
-    let api = api(client, namespace);
-    let mut page = ListParams::default().fields(&format!("spec.release={release}")).limit(PAGE_SIZE);
-    let mut found = Vec::new();
-    loop {
-        let list = api.list(&page).await?;
-        found.extend(list.items.iter().filter_map(read));
-        match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(found),
-        }
-    }
+    let of_release = ListParams::default().fields(&format!("spec.release={release}"));
+    let found = OWN_KIND.list(client, namespace, of_release).await?;
+    Ok(found.iter().filter_map(read).collect())
 }
 
 /// Every override that can be parsed.

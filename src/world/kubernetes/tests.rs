@@ -59,11 +59,18 @@ impl Fake {
     async fn watched_by(&self, cluster: Cluster) -> (Cluster, Watches) {
         let readiness = Readiness::new();
         let watches = cluster.watch(&self.client(), &readiness);
-        while readiness.check().is_err() {
+        while readiness.check().is_err() || !self.is_quiet() {
             tokio::task::yield_now().await;
         }
         self.asked();
         (cluster, watches)
+    }
+
+    /// Whether a watch follows each list.
+    fn is_quiet(&self) -> bool {
+        let asked = self.asked.lock().unwrap();
+        let count = |part: &str| asked.iter().filter(|request| request.contains(part)).count();
+        count("limit=") == count("watch=true")
     }
 }
 

@@ -125,10 +125,14 @@ fn not_even_system_masters_takes_it_away(admin: &Kubectl) {
         admin.fails(&["patch", kind, "interlock", "--type=json", "-p", ignore], &[NOT_YOURS]);
     }
     admin.fails(&["delete", "namespace", "interlock-system"], &[NOT_YOURS]);
-    let definition = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/base/releaseoverrides.yaml");
-    admin.ok(&["apply", "-f", definition]);
-    admin.ok(&["wait", "--for=condition=Established", "--timeout=60s", "-f", definition]);
-    admin.fails(&["delete", "-f", definition], &[NOT_YOURS]);
+    for definition in [
+        concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/base/releaseoverrides.yaml"),
+        concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/base/freezes.yaml"),
+    ] {
+        admin.ok(&["apply", "-f", definition]);
+        admin.ok(&["wait", "--for=condition=Established", "--timeout=60s", "-f", definition]);
+        admin.fails(&["delete", "-f", definition], &[NOT_YOURS]);
+    }
 }
 
 /// Interlock's own account may change its registration too. Nobody puts a file's name into the API.

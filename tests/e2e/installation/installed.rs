@@ -31,10 +31,11 @@ const SOON: Duration = Duration::from_secs(60);
 /// The prefix of the namespaces with other users' work. It also identifies their objects.
 const THERE: &str = "there";
 const THEIRS: [&str; 2] = ["Namespace /there-", " there-"];
-/// What `helm uninstall` leaves: the namespace, which helm never deletes, and the definition of overrides, because
-/// deleting it would delete all overrides.
-const LEFT: [&str; 4] = [
+/// What `helm uninstall` leaves: the namespace, which helm never deletes, and the definitions of overrides and Freezes, because
+/// deleting them would delete all of these.
+const LEFT: [&str; 5] = [
     "APIService /v1alpha1.interlock.dev",
+    "CustomResourceDefinition /freezes.interlock.dev",
     "CustomResourceDefinition /releaseoverrides.interlock.dev",
     "Namespace /interlock-system",
     "ServiceAccount interlock-system/default",

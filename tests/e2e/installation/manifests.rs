@@ -470,12 +470,14 @@ fn reviews_come_from_addresses_and_peers_of_the_network_policy() {
     }
 }
 
-/// A definition is deleted with the chart only on request, and the registration is removed before anything else.
+/// The definitions are deleted with the chart only on request, and the registration is removed before anything else.
 #[test]
-fn an_uninstall_removes_the_registration_first_and_keeps_the_definition() {
+fn an_uninstall_removes_the_registration_first_and_keeps_the_definitions() {
     let objects = chart(HelmVersion::V3, "platform", &[]);
-    let definition = object(&objects, "CustomResourceDefinition", "releaseoverrides.interlock.dev");
-    assert_eq!(definition["metadata"]["annotations"]["helm.sh/resource-policy"], "keep");
+    for definition in ["releaseoverrides.interlock.dev", "freezes.interlock.dev"] {
+        let definition = object(&objects, "CustomResourceDefinition", definition);
+        assert_eq!(definition["metadata"]["annotations"]["helm.sh/resource-policy"], "keep");
+    }
     let hooks: Vec<_> =
         objects.iter().filter(|it| it["metadata"]["annotations"]["helm.sh/hook"] == "pre-delete").collect();
     assert_eq!(hooks.len(), 6);

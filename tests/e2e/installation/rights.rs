@@ -25,7 +25,7 @@ const DEADLINE: Duration = Duration::from_secs(90);
 
 /// Every request of Interlock to the API server: group, resource, name if only one is needed, verbs. In each guarded
 /// namespace, or cluster-scoped.
-const USED: [(&str, &str, &str, &str); 26] = [
+const USED: [(&str, &str, &str, &str); 28] = [
     ("", "secrets", "", "get list watch patch"),
     ("", "configmaps", "", "get list watch patch"),
     ("", "namespaces", "", "get"),
@@ -36,6 +36,7 @@ const USED: [(&str, &str, &str, &str); 26] = [
     ("apps", "daemonsets", "", "get"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "helmreleases.helm.toolkit.fluxcd.io", "list watch"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "releaseoverrides.interlock.dev", "list watch"),
+    ("apiextensions.k8s.io", "customresourcedefinitions", "freezes.interlock.dev", "list watch"),
     ("config.projectsveltos.io", "clusterconfigurations", "", "get"),
     ("config.projectsveltos.io", "clusterprofiles", "", "get"),
     ("config.projectsveltos.io", "clustersummaries", "", "get"),
@@ -44,6 +45,7 @@ const USED: [(&str, &str, &str, &str); 26] = [
     ("events.k8s.io", "events", "", "create patch list watch"),
     ("helm.toolkit.fluxcd.io", "helmreleases", "", "get list watch"),
     ("interlock.dev", "releaseoverrides", "", "get list watch delete"),
+    ("interlock.dev", "freezes", "", "get list watch delete"),
     ("lib.projectsveltos.io", "configurationbundles", "", "get list"),
     ("lib.projectsveltos.io", "configurationgroups", "", "list"),
     ("lib.projectsveltos.io", "sveltosclusters", "", "get"),
@@ -66,7 +68,7 @@ const USED_AT_HOME: [(&str, &str, &str, &str); 7] = [
 ];
 
 /// Requests that an attacker with the account would make: group, resource with subresource, name, verb, namespace.
-const FORBIDDEN: [(&str, &str, &str, &str, &str); 27] = [
+const FORBIDDEN: [(&str, &str, &str, &str, &str); 28] = [
     ("", "secrets", "", "create", "shop"),
     ("", "secrets", "", "update", "shop"),
     ("", "secrets", "", "delete", "shop"),
@@ -93,6 +95,7 @@ const FORBIDDEN: [(&str, &str, &str, &str, &str); 27] = [
     ("apps", "deployments", "", "patch", "shop"),
     ("apps", "deployments/scale", "", "patch", "shop"),
     ("interlock.dev", "releaseoverrides", "", "create", "shop"),
+    ("interlock.dev", "freezes", "", "create", "interlock-system"),
     ("*", "*", "", "*", ""),
 ];
 
@@ -145,8 +148,9 @@ fn start_in_named_namespaces(plane: &Plane, files: &Path) -> (Identity, Webhook)
     let objects = kustomize("overlays/namespaced");
     let kinds = ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
     install(&admin, objects.iter().filter(|it| kinds.contains(&it["kind"].as_str().unwrap())));
-    let definition = object(&objects, "CustomResourceDefinition", "releaseoverrides.interlock.dev");
-    install(&admin, [definition]);
+    for definition in ["releaseoverrides.interlock.dev", "freezes.interlock.dev"] {
+        install(&admin, [object(&objects, "CustomResourceDefinition", definition)]);
+    }
     let account = plane.account("interlock-system", "interlock").unwrap();
     let policies = files.join("policies");
     fs::create_dir_all(&policies).unwrap();

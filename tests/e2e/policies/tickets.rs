@@ -149,7 +149,7 @@ fn an_expired_one_is_deleted_and_no_other(namespace: &Namespace<'_>, short: &Val
     assert_eq!(left, [kept["metadata"]["uid"].clone()]);
     let line = eventually(PATIENCE, "the leader logs the deletion", || {
         let log = namespace.plane().webhook().log();
-        let line = log.lines().find(|line| line.contains("\"deleted an expired override\"") && line.contains(name));
+        let line = log.lines().find(|line| line.contains("\"deleted an expired object\"") && line.contains(name));
         line.and_then(|line| serde_json::from_str::<Value>(line).ok()).ok_or(log)
     });
     assert_eq!(

@@ -4,12 +4,14 @@ use super::house::House;
 
 /// The files of the world that name kube's own client. Those that take one from outside read nothing that tenants store, and the
 /// others get it from the intake, or wrap it.
-const WITH_A_CLIENT: [&str; 10] = [
+const WITH_A_CLIENT: [&str; 12] = [
     "world/kubernetes",
     "world/kubernetes/clock",
+    "world/kubernetes/freezes",
     "world/kubernetes/identity",
     "world/kubernetes/intake",
     "world/kubernetes/kinds",
+    "world/kubernetes/own_objects",
     "world/kubernetes/policies",
     "world/kubernetes/reach",
     "world/kubernetes/reader",

@@ -15,7 +15,7 @@ fn told(freezes: &str, now: &str) -> Option<String> {
     let policy = Policy::parse(&text, Path::new("c")).unwrap();
     let alice = UserInfo { username: "alice".into(), groups: vec!["devs".into()] };
     let release = ReleaseRef::new("shop", "web");
-    let active = in_force(&policy.freezes, &release, Actor::of(&alice), now.parse().unwrap());
+    let active = in_force(policy.all_freezes(&[]), &release, Actor::of(&alice), now.parse().unwrap());
     active.map(|active| active.sentence())
 }
 
@@ -63,7 +63,7 @@ fn freezes_that_leave_no_pause_are_in_force_for_good() {
 fn the_log_names_the_freeze_that_a_refusal_names() {
     let text = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nfreezes: [{WEEKEND}]\n");
     let policy = Policy::parse(&text, Path::new("c")).unwrap();
-    let named = |now: &str| frozen_by(&policy.freezes, &ReleaseRef::new("shop", "web"), now.parse().unwrap());
+    let named = |now: &str| frozen_by(policy.all_freezes(&[]), &ReleaseRef::new("shop", "web"), now.parse().unwrap());
     assert_eq!(named("2026-11-27T18:00:00Z").as_deref(), Some("evening"));
     assert_eq!(named("2026-11-30T00:00:00Z"), None);
 }

@@ -17,7 +17,7 @@ use super::values::{AtLeastOne, ByRule, Cap, EMPTY_LIST, GlobList, Pattern, Poli
 use crate::engine::policy::{
     AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, FreezeEffect, OnFirstInstall,
     OnUndecided, OnUnexplained, OverrideSettings, PipelineHolder, Policy, RecoverySettings, ScalableResource,
-    StartedBy, WhenSuspended,
+    StartedBy, TeamFreezeSettings, WhenSuspended,
 };
 use crate::engine::policy_files::problem::Problems;
 use crate::engine::rule::{Mode, RuleId};
@@ -54,6 +54,8 @@ keys! {
         pipelines "pipelines": Vec<PipelineFile>, layered;
         /// When no operation may start. The policy of a namespace adds its own.
         freezes "freezes": Vec<FreezeFile>, layered;
+        /// What the Freezes may do that a namespace's own people create in the cluster.
+        team_freezes "teamFreezes": TeamFreezesFile;
         /// Fields that every user may change.
         ignore "ignore": Vec<IgnoredFile>, layered;
         /// Labels of a release's Namespace that its Events and reports copy, so that they reach the right people, for example team:
@@ -102,8 +104,11 @@ keys! {
     }
 }
 
+/// The key of what Freezes may do, which is the only mapping among [`CLUSTER_ONLY_KEYS`] of a file.
+pub(in crate::engine::policy_files) const TEAM_FREEZES: &str = "teamFreezes";
+
 /// Keys that only the cluster policy may set, at any level.
-pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 12] = [
+pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 13] = [
     "cap",
     "delegate",
     "managers",
@@ -112,6 +117,7 @@ pub(in crate::engine::policy_files) const CLUSTER_ONLY_KEYS: [&str; 12] = [
     "platform",
     "pipelines",
     "ignore",
+    TEAM_FREEZES,
     "reportLabels",
     "resources",
     "namespace",
@@ -257,6 +263,16 @@ keys! {
         namespaces "namespaces": AtLeastOne<GlobList>;
         /// Who may start operations all the same.
         exempt "exempt": ExemptFile;
+    }
+}
+
+keys! {
+    /// What Freezes may do, the custom resources with which the people of a namespace stop its releases.
+    TeamFreezesFile {
+        /// Whether Freezes are allowed. If not, those that are stored stop nothing.
+        allowed "allowed": bool = TeamFreezeSettings::default().allowed;
+        /// How long after its creation a Freeze ends at the latest. A Freeze with a later end cannot be created.
+        max_duration "maxDuration": SignedDuration = TeamFreezeSettings::default().max_duration;
     }
 }
 

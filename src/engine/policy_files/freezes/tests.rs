@@ -143,7 +143,7 @@ fn a_namespace_adds_freezes_of_its_own() {
     assert_eq!((count(policies.of("shop")), count(policies.of("other")), count(policies.of(""))), (2, 2, 2));
     let own = &policies.of("shop").freezes[1];
     assert!(own.concerns_namespace("shop") && !own.concerns_namespace("other"));
-    let all: Vec<_> = policies.freezes().map(|(namespace, freeze)| (namespace, &*freeze.scope)).collect();
+    let all: Vec<_> = policies.freezes(&[]).map(|it| (it.freeze.home.as_deref(), &*it.freeze.scope)).collect();
     assert_eq!(all, [(None, "every release"), (Some("shop"), "every release in namespace shop")]);
     let text = format!("{header}freezes: [{{{BASE}, weekdays: [monday], namespaces: [other]}}]\n");
     files.add_namespace("shop".into(), "n".into(), text);

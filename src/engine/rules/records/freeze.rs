@@ -9,14 +9,15 @@ use jiff::Timestamp;
 
 use super::case::RecordCase;
 use super::standing::InFlight;
+use crate::engine::evidence::{Evidence, Query};
 use crate::engine::facts::{Actor, ObjectChange, RecordSide};
-use crate::engine::policy::{ActiveFreeze, Policy, in_force};
+use crate::engine::policy::{ActiveFreeze, Freeze, Policy, in_force};
 use crate::engine::release::{Entry, ReleaseRef, Status};
 use crate::engine::review::Operation;
 use crate::engine::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
 use crate::engine::rules::check::{Check, Checked, Refusal, Rule};
 use crate::engine::rules::objects::case::ObjectCase;
-use crate::engine::rules::undecided::Undecided;
+use crate::engine::rules::undecided::{Undecided, lookup};
 use crate::engine::rules::wording;
 
 /// The rule `freeze`.
@@ -28,7 +29,7 @@ pub(crate) static RULE: Rule = Rule {
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
         requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
-        summary: "No operation starts while a freeze of the policy is in force.",
+        summary: "No operation starts while a freeze of the policy, or a Freeze of the namespace, is in force.",
         why: "A change before a weekend or during a sale is one that nobody is there to repair.",
         allowed: "The end of an upgrade that started before the freeze, and its rollback if it fails; the uninstall of a first \
                   install that failed; an upgrade by a user that the freeze exempts.",
@@ -46,11 +47,12 @@ fn check(case: &RecordCase<'_>) -> Checked {
     let Some(write) = case.change.write().filter(|write| write.starts(actor)) else {
         return Ok(None);
     };
-    if !stops_something(case.policy, actor, case.now) {
+    let stored = stored(case.evidence)?;
+    if !stops_something(case.policy, stored, actor, case.now) {
         return Ok(None);
     }
     let release = ReleaseRef::new(&case.home()?, &case.target.release);
-    let Some(active) = in_force(&case.policy.freezes, &release, actor, case.now) else {
+    let Some(active) = in_force(case.policy.all_freezes(stored), &release, actor, case.now) else {
         return Ok(None);
     };
     let status = write.after.status();
@@ -67,7 +69,11 @@ fn check(case: &RecordCase<'_>) -> Checked {
 fn uninstalls(case: &ObjectCase<'_>) -> Checked {
     let actor = case.facts.actor;
     let deletes = matches!(case.write.change, ObjectChange::Deleted { .. });
-    if !deletes || !stops_something(case.policy, actor, case.now) {
+    if !deletes {
+        return Ok(None);
+    }
+    let stored = stored(case.evidence)?;
+    if !stops_something(case.policy, stored, actor, case.now) {
         return Ok(None);
     }
     let Some(conflict) = case.conflict_of_uninstall()? else {
@@ -77,16 +83,24 @@ fn uninstalls(case: &ObjectCase<'_>) -> Checked {
     let home = conflict.declaring.as_ref().map_or(namespace.as_str(), |declaring| {
         declaring.record.storage.home(namespace, Some(&declaring.target_namespace))
     });
-    let active = in_force(&case.policy.freezes, &ReleaseRef::new(home, name), actor, case.now);
+    let active = in_force(case.policy.all_freezes(stored), &ReleaseRef::new(home, name), actor, case.now);
     Ok(active.map(|active| {
         let sentence = format!("{} is managed by {}: {}.", case.subject(), conflict.owner, active.sentence());
         Refusal::new(sentence, way_out(active)).about(conflict.release.clone()).in_freeze(active)
     }))
 }
 
-/// Whether any freeze keeps the actor from starting an operation. Without one, nothing needs to be read.
-fn stops_something(policy: &Policy, actor: Actor<'_>, now: Timestamp) -> bool {
-    policy.freezes.iter().any(|freeze| freeze.stops(actor, now))
+/// The Freezes that are stored in the cluster. What is not known of them stops nothing.
+fn stored(evidence: &Evidence) -> Result<&[Freeze], Undecided> {
+    match lookup(evidence, Query::Freezes) {
+        Err(Undecided::Ask(query)) => Err(Undecided::Ask(query)),
+        _ => Ok(evidence.freezes()),
+    }
+}
+
+/// Whether any freeze keeps the actor from starting an operation. Without one, nothing more needs to be read.
+fn stops_something(policy: &Policy, stored: &[Freeze], actor: Actor<'_>, now: Timestamp) -> bool {
+    policy.all_freezes(stored).any(|freeze| freeze.stops(actor, now))
 }
 
 /// Whether a start is part of an operation that has begun: its remedy, or the rest of an uninstall.

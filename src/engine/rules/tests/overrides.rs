@@ -7,7 +7,7 @@ use super::names::{CONCURRENT_OPERATION, MANUAL_DELETE, MANUAL_EDIT};
 use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, decided, rec, start};
 use crate::engine::effort::Effort;
-use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
+use crate::engine::evidence::{Answer, Evidence, Freshness, Knowledge, Query};
 use crate::engine::facts::{Facts, RecordBodies, RequestObjects};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Policy;
@@ -158,13 +158,21 @@ fn objection(user: &str, policy: &str, old: Option<&Value>, new: &Value) -> Opti
     let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
     let effort = Effort::of_review();
     let facts = Facts::of(&review.request, &objects, &bodies, &effort);
-    let crate::engine::facts::Subject::Override(write) = &facts.subject else { panic!("expected an override") };
+    let crate::engine::facts::Subject::Own(write) = &facts.subject else { panic!("expected an override") };
     let policy = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\noverrides: {policy}\n");
     let policy = Policy::parse(&policy, std::path::Path::new("test")).unwrap();
-    crate::engine::overrides::objection(write, &facts.actor, &policy.overrides, start())
+    let evidence = Evidence::default();
+    let outcome = crate::engine::freezes::outcome(write, &facts.actor, &policy, &evidence, start()).unwrap();
+    (!outcome.allowed).then_some(outcome.message)
 }
 
-fn review(user: &str, operation: &str, kind: [&str; 4], old: Option<&Value>, new: Option<&Value>) -> Vec<u8> {
+pub(super) fn review(
+    user: &str,
+    operation: &str,
+    kind: [&str; 4],
+    old: Option<&Value>,
+    new: Option<&Value>,
+) -> Vec<u8> {
     let [group, version, kind, namespace] = kind;
     let request = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -328,13 +336,14 @@ fn created_by_interlock(
     let effort = Effort::of_review();
     let facts = Facts::of(&review.request, &objects, &bodies, &effort);
     let facts = Facts { actor: facts.actor.or_interlock(Some(ours)), ..facts };
-    let crate::engine::facts::Subject::Override(write) = &facts.subject else { panic!("expected an override") };
+    let crate::engine::facts::Subject::Own(write) = &facts.subject else { panic!("expected an override") };
     let policy = Policy::parse(
         "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\noverrides: {allowed: false}\n",
         std::path::Path::new("test"),
     );
     let policy = policy.unwrap();
-    let outcome = crate::engine::overrides::outcome(write, &facts.actor, &policy, start());
+    let evidence = Evidence::default();
+    let outcome = crate::engine::freezes::outcome(write, &facts.actor, &policy, &evidence, start()).unwrap();
     (outcome, crate::engine::stamp::stamp(&facts, None, start()))
 }
 

@@ -37,9 +37,10 @@ fn snapshot(text: &str) -> Snapshot {
         rules: vec!["manual-edit"],
         sentences: vec![text.to_owned()],
     };
-    let freeze = |in_force, when: &str| {
+    let freeze = |in_force: bool, when: &str| {
         let [name, reason, scope] = [text, text, text].map(str::to_owned);
-        ShownFreeze { name, reason, scope, in_force, when: when.to_owned() }
+        let creator = in_force.then(|| text.to_owned());
+        ShownFreeze { name, reason, scope, creator, in_force, when: when.to_owned() }
     };
     Snapshot {
         time: NOW.parse().unwrap(),
@@ -60,7 +61,7 @@ fn nothing_that_users_choose_becomes_markup() {
     let html = page(&snapshot("<img src=x onerror=alert(1)>\"'&</p><script>alert(2)</script>\u{202e}\u{0}"));
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (1, 1));
     assert!(!html.contains("<img") && !html.contains('\u{202e}') && !html.contains('\u{0}'));
-    // Six of the operation, three of each freeze, seven of the override, three of the refusal.
+    // Six of the operation, three of each freeze and its creator, seven of the override, three of the refusal.
     assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 22);
 }
 
@@ -98,6 +99,7 @@ fn freezes_say_whether_they_are_in_force_and_the_moment_at_which_that_changes() 
         "Frozen until 2027-01-02 06:00 Europe/Berlin: year-end",
         "<b>year-end</b> <span class=\"severity\">to come</span>",
         "Frozen from 2027-04-01 00:00 UTC: year-end",
+        "year-end (created by year-end)</p>",
     ] {
         assert!(html.contains(text), "{text}: {html}");
     }

@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use jiff::SignedDuration;
 
 use super::*;
-use crate::engine::policy::Policy;
-use crate::engine::policy_files::{LoadedPolicies, PolicyFiles};
+use crate::engine::policy::{Creation, Policy};
+use crate::engine::policy_files::{FreezeName, LoadedPolicies, PolicyFiles};
 use crate::engine::release::{Entry, ReleaseRef, Status, Storage};
 use crate::engine::release_override::OverrideSpec;
 use crate::engine::rule::RuleId;
@@ -19,6 +19,7 @@ const NOW: &str = "2026-11-21T10:00:00Z";
 struct Copies {
     in_flight: Vec<InFlight>,
     overrides: Option<Vec<Override>>,
+    freezes: Vec<Freeze>,
     histories: BTreeMap<String, Vec<Entry>>,
     asked: Mutex<Vec<String>>,
 }
@@ -54,6 +55,10 @@ impl Known for Copies {
         let matching: Vec<_> = self.overrides.as_ref()?.iter().filter(|it| matches(it)).cloned().collect();
         let total = matching.len();
         Some((matching.into_iter().take(limit).collect(), total))
+    }
+
+    fn freezes(&self) -> Arc<[Freeze]> {
+        self.freezes.clone().into()
     }
 }
 
@@ -193,16 +198,27 @@ async fn freezes_in_force_come_before_those_to_come_and_those_over_are_left_out(
          {name: year-end, reason: stock-taking, timeZone: Europe/Berlin, from: 2026-11-20, to: 2027-01-02T06:00}",
         "{name: own, reason: r, timeZone: UTC, effect: allowOnly, from: 2026-10-01, to: 2026-10-02}",
     );
-    let shown = take(&Copies::default(), &policies, vec![], now()).await;
+    let stop = r#"{"reason": "INC-7", "timeZone": "UTC", "from": "2026-11-21T09:00", "to": "2026-11-21T18:00"}"#;
+    let stored = |name: &str, by: Option<&str>, days_ago: i64| {
+        let at = ago(days_ago * 24 * 60).unwrap();
+        let freeze = Freeze::of_spec(FreezeName { namespace: "shop", name }, stop).unwrap();
+        freeze.created(Creation { by: by.map(str::to_owned), at })
+    };
+    // The policy has ended the second one.
+    let copies =
+        Copies { freezes: vec![stored("stop-1", Some("alice"), 0), stored("stop-2", None, 8)], ..Copies::default() };
+    let shown = take(&copies, &policies, vec![], now()).await;
+    assert_eq!(shown.freezes[0].creator.as_deref(), Some("alice"));
     let freezes: Vec<_> = shown.freezes.iter().map(|it| (&*it.name, it.in_force, &*it.when, &*it.scope)).collect();
     assert_eq!(
         freezes,
         [
+            ("stop-1", true, "until 2026-11-21 18:00 UTC", "every release in namespace shop"),
             ("year-end", true, "until 2027-01-02 06:00 Europe/Berlin", "every release"),
             ("own", true, "for good", "every release in namespace shop"),
             ("soon", false, "from 2026-11-22 00:00 UTC", "releases web"),
             ("later", false, "from 2027-04-01 00:00 UTC", "every release"),
         ]
     );
-    assert_eq!((shown.freezes_in_force, shown.freezes_to_come, &*shown.freezes[0].reason), (2, 2, "stock-taking"));
+    assert_eq!((shown.freezes_in_force, shown.freezes_to_come, &*shown.freezes[1].reason), (3, 2, "stock-taking"));
 }

@@ -4,6 +4,7 @@ use http::Request;
 use http::header::ACCEPT;
 
 use super::projector::Keep;
+use crate::engine::freeze_resource;
 use crate::engine::object::PROTECTED;
 use crate::engine::olm;
 use crate::engine::release::stamps;
@@ -158,7 +159,8 @@ static HELM_RELEASES: Row = Row {
     collection: collection!(("spec", helm_release_spec!()), ("status", HELM_RELEASE_STATUS)),
 };
 
-static RELEASE_OVERRIDES: Row = row!(("spec", Keep::Whole));
+/// Of Interlock's own kinds.
+static SPECIFICATIONS: Row = row!(("spec", Keep::Whole));
 
 static WORKLOADS: Row = row!(
     ("spec", Keep::Members(&[("replicas", Keep::Whole)])),
@@ -246,7 +248,8 @@ pub(super) fn kept<B>(request: &Request<B>) -> Option<(&'static str, &'static Ke
     let (resource, row) = match (address.resource, address.name) {
         _ if is_metadata => ("metadata", &METADATA_ONLY),
         ("helmreleases", _) => ("helmreleases", &HELM_RELEASES),
-        (release_override::PLURAL, _) => (release_override::PLURAL, &RELEASE_OVERRIDES),
+        (release_override::PLURAL, _) => (release_override::PLURAL, &SPECIFICATIONS),
+        (freeze_resource::PLURAL, _) => (freeze_resource::PLURAL, &SPECIFICATIONS),
         ("deployments" | "statefulsets" | "daemonsets", _) => ("workloads", &WORKLOADS),
         ("configurationbundles", Some(_)) => return Some(("configurationbundles", &CONFIGURATION_BUNDLE)),
         ("configmaps", Some(WERF_LEASES)) => return Some(("leases", &LEASES)),
@@ -276,6 +279,7 @@ mod tests {
                 "",
                 Some(("releaseoverrides", false)),
             ),
+            ("/apis/interlock.dev/v1alpha1/freezes?watch=true", "", Some(("freezes", false))),
             ("/api/v1/secrets", "", Some(("metadata", false))),
             ("/api/v1/secrets", METADATA, Some(("metadata", false))),
             ("/api/v1/namespaces/shop", METADATA, Some(("metadata", true))),

@@ -1,0 +1,216 @@
+//! Freezes: a copy of all, and live reads of those of one namespace.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use kube::Client;
+use kube::api::ListParams;
+use serde_json::value::RawValue;
+use tokio::task::JoinSet;
+
+use super::api_error::is_not_found;
+use super::custom::{CustomKind, CustomObjects};
+use super::intake::{IntakeClient, Projected};
+use super::own_objects::OwnKind;
+use super::reach::Reach;
+use super::watch::Feed;
+use crate::engine::freeze_resource;
+use crate::engine::freezes::MAX_OF_NAMESPACE;
+use crate::engine::policy::Freeze;
+use crate::engine::release_override::GROUP;
+use crate::log_limit::OF_CLIENTS;
+use crate::readiness::Gate;
+use crate::world::read::freeze_of;
+
+const FREEZES: CustomKind =
+    CustomKind { group: GROUP, kind: freeze_resource::KIND, definition: freeze_resource::DEFINITION };
+
+/// Freezes, as they are read one by one.
+pub(crate) const OWN_KIND: OwnKind = OwnKind { kind: freeze_resource::KIND, plural: freeze_resource::PLURAL };
+
+/// The Freezes of a cluster. None are known until they are followed.
+#[derive(Debug)]
+pub(super) struct Freezes(Arc<CustomObjects<FreezesByName>>);
+
+impl Freezes {
+    /// Freezes of a cluster that is not watched yet.
+    pub(super) fn new() -> Self {
+        Self(Arc::new(CustomObjects::new(FREEZES)))
+    }
+
+    /// Those that were known last: what stops operations goes on while the API server cannot be reached.
+    pub(super) fn all(&self) -> Arc<[Freeze]> {
+        self.0.last_known(FreezesByName::all)
+    }
+
+    /// Follows them and their definition, forever.
+    pub(super) fn follow(&self, client: &IntakeClient, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
+        tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
+        tasks.spawn(Arc::clone(&self.0).follow(client.clone(), reach.clone(), gate));
+    }
+}
+
+/// The Freezes of a namespace as the API server has them now; none if the definition is not installed. Those that cannot be used are
+/// left out.
+///
+/// # Errors
+/// When the API server does not answer, or not with a list.
+pub(crate) async fn list(client: &Client, namespace: &str) -> kube::Result<Vec<Freeze>> {
+    match OWN_KIND.list(client, namespace, ListParams::default()).await {
+        Ok(found) => Ok(found.iter().filter_map(|object| read(object).ok()).collect()),
+        Err(error) if is_not_found(&error) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A Freeze.
+///
+/// # Errors
+/// Why it stops nothing.
+pub(crate) fn read(object: &Projected) -> Result<Freeze, String> {
+    let spec = object.spec::<Option<Box<RawValue>>>().map_err(|why| format!("it {why}"))?;
+    freeze_of(object.metadata(), spec.as_deref().map(RawValue::get))
+}
+
+/// Every Freeze that can be used, by namespace and name. The order is the same in every replica.
+#[derive(Debug, Default)]
+pub(super) struct FreezesByName {
+    by_namespace: BTreeMap<Box<str>, BTreeMap<Box<str>, Freeze>>,
+    /// Every one of them, made when somebody asks after a change.
+    all: OnceLock<Arc<[Freeze]>>,
+}
+
+impl FreezesByName {
+    fn all(&self) -> Arc<[Freeze]> {
+        Arc::clone(self.all.get_or_init(|| self.by_namespace.values().flat_map(BTreeMap::values).cloned().collect()))
+    }
+
+    /// Keeps a Freeze, unless its namespace has too many: admission has refused the creation of more.
+    fn keep(&mut self, namespace: &str, name: &str, freeze: Freeze) -> Result<(), String> {
+        let of_namespace = self.by_namespace.entry(namespace.into()).or_default();
+        if of_namespace.len() >= MAX_OF_NAMESPACE && !of_namespace.contains_key(name) {
+            return Err(format!("its namespace has {MAX_OF_NAMESPACE} others"));
+        }
+        of_namespace.insert(name.into(), freeze);
+        Ok(())
+    }
+
+    fn remove(&mut self, namespace: &str, name: &str) {
+        let Some(of_namespace) = self.by_namespace.get_mut(namespace) else { return };
+        of_namespace.remove(name);
+        if of_namespace.is_empty() {
+            self.by_namespace.remove(namespace);
+        }
+    }
+}
+
+impl Feed<Projected> for FreezesByName {
+    fn fresh(&self) -> Self {
+        Self::default()
+    }
+
+    fn apply(&mut self, object: &Projected) {
+        self.all = OnceLock::new();
+        let (namespace, name) = place_of(object);
+        // One that is being deleted has ended.
+        if object.metadata().deletion_timestamp.is_some() {
+            self.remove(namespace, name);
+            return;
+        }
+        let kept = read(object).and_then(|freeze| self.keep(namespace, name, freeze));
+        if let Err(why) = kept {
+            self.remove(namespace, name);
+            let kind = "a Freeze stops nothing";
+            if let Some(suppressed) = OF_CLIENTS.admit(kind) {
+                tracing::warn!(%namespace, %name, %why, suppressed, "{kind}");
+            }
+        }
+    }
+
+    fn delete(&mut self, object: &Projected) {
+        self.all = OnceLock::new();
+        let (namespace, name) = place_of(object);
+        self.remove(namespace, name);
+    }
+}
+
+fn place_of(object: &Projected) -> (&str, &str) {
+    let metadata = object.metadata();
+    (metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::engine::release_override::CREATED_BY;
+    use crate::world::kubernetes::definition::Definition;
+
+    fn stored(namespace: &str, name: &str) -> Value {
+        json!({
+            "apiVersion": "interlock.dev/v1alpha1", "kind": "Freeze",
+            "metadata": {
+                "name": name, "namespace": namespace, "creationTimestamp": "2026-11-21T10:00:00Z",
+                "annotations": {CREATED_BY: "alice\u{1b}"},
+            },
+            "spec": {"reason": "incident", "timeZone": "UTC", "from": "2026-11-21T10:00", "to": "2026-11-21T18:00"},
+        })
+    }
+
+    fn object(namespace: &str, name: &str) -> Projected {
+        serde_json::from_value(stored(namespace, name)).unwrap()
+    }
+
+    fn names(freezes: &FreezesByName) -> Vec<String> {
+        freezes.all().iter().map(|it| format!("{}/{}", it.home.as_deref().unwrap_or_default(), it.name)).collect()
+    }
+
+    #[test]
+    fn they_come_and_go_and_one_that_is_being_deleted_has_ended() {
+        let mut freezes = FreezesByName::default();
+        freezes.apply(&object("web", "one"));
+        freezes.apply(&object("shop", "two"));
+        freezes.apply(&object("shop", "one"));
+        assert_eq!(names(&freezes), ["shop/one", "shop/two", "web/one"]);
+        let by = freezes.all()[0].creation.as_ref().and_then(|it| it.by.clone());
+        assert_eq!(by.as_deref(), Some("alice\u{fffd}"), "printable");
+        freezes.delete(&object("shop", "one"));
+        let mut going = stored("web", "one");
+        going["metadata"]["deletionTimestamp"] = "2026-11-21T11:00:00Z".into();
+        freezes.apply(&serde_json::from_value(going).unwrap());
+        assert_eq!(names(&freezes), ["shop/two"]);
+        let mut wrong = stored("shop", "two");
+        wrong["spec"]["to"] = "2026-11-20".into();
+        freezes.apply(&serde_json::from_value(wrong).unwrap());
+        assert!(names(&freezes).is_empty() && freezes.by_namespace.is_empty());
+    }
+
+    #[test]
+    fn a_namespace_has_no_more_than_its_share_and_takes_none_from_others() {
+        let mut freezes = FreezesByName::default();
+        let all: Vec<_> = (0..MAX_OF_NAMESPACE + 5).map(|number| object("evil", &format!("f{number}"))).collect();
+        all.iter().for_each(|object| freezes.apply(object));
+        freezes.apply(&object("shop", "one"));
+        assert_eq!(freezes.all().len(), MAX_OF_NAMESPACE + 1);
+        freezes.apply(&all[0]);
+        assert_eq!(freezes.all().len(), MAX_OF_NAMESPACE + 1, "one that is kept stays");
+        all.iter().for_each(|object| freezes.delete(object));
+        assert_eq!(names(&freezes), ["shop/one"]);
+    }
+
+    #[test]
+    fn the_last_known_ones_hold_until_their_definition_is_gone() {
+        let known = Freezes::new();
+        known.0.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
+        let mut freezes = FreezesByName::default();
+        freezes.apply(&object("shop", "one"));
+        known.0.objects.replace(freezes);
+        drop(crate::world::kubernetes::watch::SyncGuard(&known.0.objects));
+        assert_eq!((known.all().len(), known.0.read(|_| ())), (1, None), "out of sync");
+        known.0.definition.send_replace(Definition::Unknown);
+        assert_eq!(known.all().len(), 1);
+        known.0.definition.send_replace(Definition::Absent);
+        assert_eq!(known.all().len(), 0);
+    }
+}
