@@ -1,26 +1,35 @@
 //! `interlock replay`: judges recordings and audit logs, line by line.
 
 mod compare;
+mod effect;
+mod overview;
+mod page;
+mod results;
 mod tally;
 
-use std::io::{BufWriter, IsTerminal, Write, stdout};
+use std::fs;
+use std::io::{BufWriter, Write, stdout};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
+use clap::ValueEnum;
 use jiff::Timestamp;
 
 use super::exit_status::ExitStatus;
-use super::output::{self, Output, screened};
+use super::output;
 use super::policy_dir::PolicyDir;
 use super::progress::{Progress, Unit};
 use super::runtime::block_on;
 use super::since::since;
 use crate::engine::policy::Policies;
+use crate::offline::registration::Registration;
 use crate::offline::replay::{Replay, ReplayGaps, Replayed, Source, SourceLine, SourceNotes};
-use compare::PolicyComparison;
-use tally::Tally;
+use results::Results;
 
 /// Judge recordings or audit logs, and report what would have been denied
+///
+/// Requests that the registration does not send to Interlock are counted and not judged.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// JSON lines: AdmissionReviews, {"review","t"}, {"object"}, {"remove"}, {"mark"}, or audit events; plain, gzip or
@@ -38,22 +47,49 @@ pub(super) struct Arguments {
     /// Also judge with the policies of this directory, and report only different verdicts
     #[arg(long, value_name = "DIR")]
     compare: Option<PathBuf>,
-    /// Output format
+    /// The registration that decides which requests are judged, if it is not the shipped one in the namespace
+    /// interlock-system: `kubectl get validatingwebhookconfiguration interlock -o yaml`
+    #[arg(long, value_name = "FILE")]
+    registration: Option<PathBuf>,
+    /// Output format; html cannot show a comparison
     #[arg(short, long, value_enum, default_value = "table")]
-    output: Output,
+    output: Format,
     #[command(flatten)]
     policies: PolicyDir,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+    /// A self-contained page for a browser: by rule, by namespace and by account, with examples.
+    Html,
+}
+
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    anyhow::ensure!(
+        arguments.compare.is_none() || arguments.output != Format::Html,
+        "--compare has no page: use the output table or json"
+    );
+    let registration = Arc::new(registration(arguments)?);
     let source = Source::new(arguments.files.clone())?;
-    let replay = |policies| Replay::new(policies, arguments.as_recorded);
+    let replay = |policies| Replay::new(policies, arguments.as_recorded).registered(Arc::clone(&registration));
     let here = replay(arguments.policies.load()?);
     let there = arguments.compare.as_deref().map(Policies::load).transpose()?.map(replay);
     let mut out = BufWriter::new(stdout().lock());
     let found = block_on(judge(arguments, source, here, there, &mut out))?;
     out.flush()?;
     Ok(found)
+}
+
+fn registration(arguments: &Arguments) -> anyhow::Result<Registration> {
+    let Some(file) = &arguments.registration else {
+        return Registration::shipped().context("the registration in this binary");
+    };
+    let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
+    Registration::parse(&text).with_context(|| file.display().to_string())
 }
 
 /// Judges every line, prints the results, and reports what could not be judged.
@@ -64,67 +100,64 @@ async fn judge(
     mut there: Option<Replay>,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitStatus> {
-    let streams = arguments.output != Output::Table;
-    let (mut tally, mut comparison, mut reported) = (Tally::default(), PolicyComparison::default(), 0);
-    let is_wanted = |replayed: &&Replayed| arguments.since.is_none_or(|since| replayed.at >= since);
-    let mut progress = Progress::new("replaying", source.size(), Unit::Bytes, streams);
+    let mut results = Results::new(arguments.output, there.is_some());
+    let is_wanted = |replayed: &Replayed| arguments.since.is_none_or(|since| replayed.at >= since);
+    let is_json = arguments.output == Format::Json;
+    let mut progress = Progress::new("replaying", source.size(), Unit::Bytes, is_json);
     loop {
         progress.at(source.read());
         let Some(line) = source.line()? else { break };
         let judged = replayed(&mut here, &line).await?;
-        reported += judged.iter().filter(is_wanted).count();
-        let Some(there) = &mut there else {
-            for replayed in judged.iter().filter(is_wanted) {
-                tally.add(replayed);
-                arguments.output.print_next(out, replayed)?;
+        match &mut there {
+            None => {
+                for replayed in judged.iter().filter(|it| is_wanted(it)) {
+                    results.add(replayed, out)?;
+                }
             }
-            continue;
-        };
-        let other = replayed(there, &line).await?;
-        for (here, there) in judged.iter().zip(&other).filter(|(here, _)| is_wanted(here)) {
-            let differing = comparison.add(here, there);
-            if let Some(differing) = differing {
-                arguments.output.print_next(out, &differing)?;
+            Some(there) => {
+                let other = replayed(there, &line).await?;
+                for (here, there) in judged.iter().zip(&other).filter(|(here, _)| is_wanted(here)) {
+                    results.compare(here, there, out)?;
+                }
             }
         }
     }
     drop(progress);
     let gaps = here.gaps();
-    let is_terminal = stdout().is_terminal();
-    let found = if there.is_some() { comparison.differing() } else { tally.denied() };
-    match arguments.output {
-        Output::Json | Output::Yaml => {}
-        Output::Table if there.is_some() => writeln!(out, "{}", screened(&comparison.to_string(), is_terminal))?,
-        Output::Table => writeln!(out, "{}", screened(&tally.to_string(), is_terminal))?,
-    }
+    let notes = notes(&gaps, &source.notes(), arguments.since.filter(|_| results.is_empty()));
+    results.print(&gaps, &notes, out)?;
     out.flush()?;
-    report(&gaps, &source.notes(), arguments.since.filter(|_| reported == 0))?;
-    if gaps.writes > 0 && tally.denied() > 0 && !arguments.as_recorded {
+    report(&gaps, &notes)?;
+    if gaps.writes > 0 && results.denied() > 0 && !arguments.as_recorded {
         eprintln!(
             "The denied writes took place according to the input. Use --as-recorded to judge later writes in the \
             recorded state."
         );
     }
-    Ok(if found > 0 { ExitStatus::Findings } else { ExitStatus::Success })
+    Ok(if results.found() > 0 { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-/// Reports what the input does not contain; `none_since` is set if no review is since then.
-///
-/// # Errors
-/// If there may have been something to judge, and nothing was judged.
-fn report(gaps: &ReplayGaps, notes: &SourceNotes, none_since: Option<Timestamp>) -> anyhow::Result<()> {
+/// What the input does not contain, a line each; `none_since` is set if no review is since then.
+fn notes(gaps: &ReplayGaps, notes: &SourceNotes, none_since: Option<Timestamp>) -> String {
     let mut notes = format!("{notes}{gaps}");
     if let Some(since) = none_since.filter(|_| gaps.reviews > 0) {
         notes += &format!("All {} reviews are before {since:.0}, so that none is reported.\n", gaps.reviews);
     }
-    let nothing = gaps.nothing_judged();
-    if let Some(nothing) = nothing.as_ref().filter(|nothing| !nothing.is_failure) {
+    if let Some(nothing) = gaps.nothing_judged().filter(|nothing| !nothing.is_failure) {
         notes += &nothing.why;
     }
+    notes
+}
+
+/// Prints the notes.
+///
+/// # Errors
+/// If there may have been something to judge, and nothing was judged.
+fn report(gaps: &ReplayGaps, notes: &str) -> anyhow::Result<()> {
     if !notes.is_empty() {
         output::complain(notes.trim_end());
     }
-    match nothing.filter(|nothing| nothing.is_failure) {
+    match gaps.nothing_judged().filter(|nothing| nothing.is_failure) {
         Some(nothing) => Err(anyhow::anyhow!(nothing.why)),
         None => Ok(()),
     }

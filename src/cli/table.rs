@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stdout};
 
 use comfy_table::presets::NOTHING;
-use comfy_table::{Cell, Color, ContentArrangement, Table};
+use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Table, Width};
 
 use crate::engine::text;
 
@@ -30,6 +30,14 @@ pub(super) fn table(heading: &[&str]) -> Table {
         table.force_no_tty();
     }
     table
+}
+
+/// Makes a column wide enough for each of these words, so that none is wrapped in a narrow terminal.
+pub(super) fn keep_whole<'w>(table: &mut Table, column: usize, words: impl Iterator<Item = &'w str>) {
+    let longest = words.map(|word| word.chars().count()).max().unwrap_or_default();
+    if let (Some(column), Ok(width)) = (table.column_mut(column), u16::try_from(longest)) {
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width.saturating_add(GAP))));
+    }
 }
 
 /// `allowed` or `DENIED`, in colour on a terminal.

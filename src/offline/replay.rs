@@ -3,6 +3,7 @@
 mod audit;
 mod gaps;
 mod line;
+mod registered;
 mod source;
 mod stamping;
 mod witness;
@@ -25,6 +26,7 @@ use crate::engine::release::ReleaseRef;
 use crate::engine::release::record::INFLATE_LIMIT;
 use crate::engine::review::{BadReview, Request, Review};
 use crate::judge::Judge;
+use crate::offline::registration::Registration;
 use crate::world::memory::Memory;
 use audit::AuditedChange;
 use line::RecordingLine;
@@ -46,6 +48,8 @@ pub struct Replay {
     memory: Arc<Memory>,
     witness: Arc<Witness>,
     as_recorded: bool,
+    /// `None` judges every request.
+    registration: Option<Arc<Registration>>,
     now: Timestamp,
     gaps: ReplayGaps,
 }
@@ -119,7 +123,8 @@ impl Replay {
         let decodes = Arc::new(Budget::new(2 * INFLATE_LIMIT));
         let witness = Arc::new(Witness::of(memory.clone()));
         let judge = Judge::new(policies, witness.clone(), decodes);
-        Self { judge, memory, witness, as_recorded, now: Timestamp::UNIX_EPOCH, gaps: ReplayGaps::default() }
+        let (now, gaps) = (Timestamp::UNIX_EPOCH, ReplayGaps::default());
+        Self { judge, memory, witness, as_recorded, registration: None, now, gaps }
     }
 
     /// A copy that continues from here with the same policies and does not apply refused writes.
@@ -168,18 +173,30 @@ impl Replay {
             }
             RecordingLine::Review { review, at } => {
                 let review = Review::parse(review.as_bytes()).map_err(|why| error(why.to_string()))?;
-                results.push(self.review(number, review.request, at).await.map_err(|why| error(why.to_string()))?);
+                let replayed = self.request(number, review.request, at, false).await;
+                results.extend(replayed.map_err(|why| error(why.to_string()))?);
             }
             RecordingLine::Event(event) => {
                 self.gaps.count_event(&event);
                 match event.change(&self.memory).map_err(error)? {
                     AuditedChange::None => {}
-                    AuditedChange::WithoutObjects(resource) => self.gaps.count_without_objects(resource),
+                    AuditedChange::NeverSent => self.count_never_sent(),
+                    AuditedChange::Refused(write) => {
+                        if self.may_be_sent(&write.head()) {
+                            self.gaps.count_refused(&event.verb);
+                        }
+                    }
+                    AuditedChange::WithoutObjects(write) => {
+                        let head = write.head();
+                        if self.may_be_sent(&head) {
+                            self.gaps.count_without_objects(&head.resource.resource);
+                        }
+                    }
                     AuditedChange::Write(write) => {
-                        self.gaps.count_write(write.unseen);
+                        self.gaps.writes += 1;
                         for request in write.requests() {
-                            let replayed = self.review(number, request, Some(write.at)).await;
-                            results.push(replayed.map_err(|why| error(why.to_string()))?);
+                            let replayed = self.request(number, request, Some(write.at), write.unseen).await;
+                            results.extend(replayed.map_err(|why| error(why.to_string()))?);
                         }
                     }
                 }

@@ -557,6 +557,135 @@ fn nothing_judged_is_never_silent() {
     assert!(output.status.code() == Some(2) && stderr(&output).contains("ends too early"), "{}", stderr(&output));
 }
 
+/// An event of another resource or namespace.
+fn of(group: &str, resource: &str, namespace: &str, mut event: serde_json::Value) -> serde_json::Value {
+    event["objectRef"]["apiGroup"] = group.into();
+    event["objectRef"]["resource"] = resource.into();
+    event["objectRef"]["namespace"] = namespace.into();
+    event
+}
+
+const NAMESPACE_CONTROLLER: &str = "system:serviceaccount:kube-system:namespace-controller";
+
+/// Five writes that the registration does not send, and one deletion by bob that it sends.
+fn mostly_not_sent() -> Vec<serde_json::Value> {
+    let delete = || audit("delete", 200, &record("deployed"));
+    let release = |note: &str| {
+        json!({
+            "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "spec": {"chart": {}},
+            "metadata": {"name": "web", "namespace": "shop", "annotations": {"note": note}},
+        })
+    };
+    let deployment =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}});
+    let mut status = of("apps", "deployments", "shop", audit("patch", 200, &deployment));
+    status["objectRef"]["subresource"] = "status".into();
+    let metadata_only = of("helm.toolkit.fluxcd.io", "helmreleases", "shop", audit("patch", 200, &release("b")));
+    vec![
+        json!({"object": record("deployed")}),
+        json!({"object": release("a")}),
+        at("10:00:00", "bob", of("", "secrets", "interlock-system", delete())),
+        at("10:00:01", "bob", of("", "secrets", "kube-system", delete())),
+        at("10:00:02", "bob", status),
+        at("10:00:03", "bob", metadata_only),
+        at("10:00:04", NAMESPACE_CONTROLLER, delete()),
+        json!({"object": record("deployed")}),
+        at("10:00:05", "bob", delete()),
+    ]
+}
+
+#[test]
+fn what_the_registration_does_not_send_is_counted_and_not_judged() {
+    let (code, table, notes) = judged(&[], &[lines_of(&mostly_not_sent())]);
+    assert_eq!(code, 1, "{table}{notes}");
+    assert!(table.ends_with("1 reviews, 1 denied, 5 not sent to Interlock\n"), "{table}");
+    assert!(
+        notes.contains(
+            "5 requests that the registration does not send, not judged: 2 in namespaces that the entries leave out, 1 by the \
+             match condition not-cascading-deletion, 1 by the match condition not-metadata-only, 1 of resources, subresources \
+             and operations without an entry."
+        ),
+        "{notes}"
+    );
+    assert!(!notes.contains("not known before"), "{notes}");
+    let (_, lines, _) = judged(&["-o", "json"], &[lines_of(&mostly_not_sent())]);
+    assert_eq!(lines.lines().count(), 1, "{lines}");
+    let none = &mostly_not_sent()[..7];
+    let (code, table, notes) = judged(&[], &[lines_of(none)]);
+    assert!(code == 0 && table.starts_with("0 reviews, 0 denied, 5 not sent"), "{table}{notes}");
+    assert!(notes.contains("Nothing was judged: "), "{notes}");
+}
+
+#[test]
+fn a_registration_of_your_own_decides_what_is_judged() {
+    let shipped = std::fs::read_to_string(repository("manifests/base/validating-webhooks.yaml")).unwrap();
+    let (dir, _) = files(&[]);
+    let file = dir.path().join("registration.yaml");
+    let judged_with = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        judged(&["--registration", file.to_str().unwrap()], &[lines_of(&mostly_not_sent())])
+    };
+    let (_, table, notes) = judged_with(&shipped.replace("interlock-system, kube-system", "kube-system"));
+    assert!(table.contains("2 reviews") && table.contains("4 not sent"), "{table}{notes}");
+    // The labels of namespaces are not in a log.
+    let (_, table, notes) = judged_with(&shipped.replace("kubernetes.io/metadata.name", "team"));
+    assert!(table.contains("3 reviews"), "{table}{notes}");
+    assert!(
+        notes
+            .contains("3 requests, judged as if the registration sent them: the labels of their namespace are unknown"),
+        "{notes}"
+    );
+    let (code, _, error) = judged_with("kind: Secret");
+    assert!(
+        code == 2 && error.contains("registration.yaml") && error.contains("ValidatingWebhookConfiguration"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_refused_patch_is_said_to_have_no_object() {
+    let mut patch = audit("patch", 403, &json!({"data": {"release": "x"}}));
+    patch["objectRef"]["name"] = "sh.helm.release.v1.web.v1".into();
+    patch["responseObject"] = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403});
+    let elsewhere = of("", "secrets", "kube-system", patch.clone());
+    let refused = [at("10:00:00", "bob", patch), at("10:00:01", "bob", elsewhere)];
+    let (code, table, notes) = judged(&[], &[lines_of(&refused)]);
+    assert!(code == 0 && table.starts_with("0 reviews, 0 denied, 1 not sent"), "{table}{notes}");
+    assert!(notes.contains("1 write is a refused PATCH, whose audit event has no object: not judged."), "{notes}");
+    assert!(!notes.contains("could not be checked"), "{notes}");
+    let refused = [at("10:00:00", "bob", audit("update", 409, &record("failed")))];
+    let (_, _, notes) = judged(&[], &[lines_of(&refused)]);
+    assert!(notes.contains("1 other write that the API server refused when the log was written"), "{notes}");
+}
+
+#[test]
+fn a_page_answers_what_last_week_would_have_looked_like() {
+    let (code, page, notes) = judged(&["-o", "html"], &[lines_of(&mostly_not_sent())]);
+    assert_eq!(code, 1, "{notes}");
+    for wanted in [
+        "<!doctype html>",
+        "<b>1</b> <span>denied</span>",
+        "<h2>By rule</h2>",
+        "<th scope=\"row\">record-deletion</th>",
+        "<h2>By namespace</h2>",
+        "<th scope=\"row\">shop</th>",
+        "<h2>By account</h2>",
+        "<th scope=\"row\">bob</th>",
+        "2026-11-21 10:00:05</time> DELETE secrets shop/sh.helm.release.v1.web.v1 by bob (record-deletion, line 9)",
+        "<li>5 requests that the registration does not send",
+    ] {
+        assert!(page.contains(wanted), "expected {wanted} in\n{page}");
+    }
+    // The reason is the message of the refusal.
+    let (_, lines, _) = judged(&["-o", "json"], &[lines_of(&mostly_not_sent())]);
+    let refusal: serde_json::Value = serde_json::from_str(&lines).unwrap();
+    let message = refusal["violations"][0]["message"].as_str().unwrap();
+    let start: String = message.chars().take_while(|letter| letter.is_alphanumeric() || *letter == ' ').collect();
+    assert!(start.len() > 10 && page.contains(&start), "{message}");
+    let (code, _, error) = judged(&["-o", "html", "--compare", "policies"], &[lines_of(&mostly_not_sent())]);
+    assert!(code == 2 && error.contains("--compare has no page"), "{error}");
+}
+
 /// The lines of a recording that are kept.
 fn recording(name: &str, keep: impl Fn(&serde_json::Value) -> bool) -> String {
     let file = BufReader::new(File::open(repository(&format!("tests/recordings/{name}.jsonl.gz"))).unwrap());

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::tally::{TallyRow, count, release};
+use super::tally::{TallyRow, count, lines, release};
 use crate::cli::table;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
@@ -103,12 +103,14 @@ impl fmt::Display for PolicyComparison {
         if !rows.is_empty() {
             let mut sorted: Vec<_> = rows.iter().collect();
             sorted.sort_by_key(|(key, row)| (std::cmp::Reverse(row.count()), *key));
-            let heading = ["--policies", "--compare", "who", "release", "times", "first, last", "example"];
-            let mut table = table::table(&heading);
+            let mut table = table::table(&["verdicts", "who, release", "times, first, last", "example"]);
             for (ComparisonKey { here, there, user, release }, row) in sorted {
-                let [count, times, example] = row.cells();
-                table.add_row([here.into(), there.into(), user.into(), release.into(), count, times, example]);
+                let [times, example] = row.cells();
+                let verdicts = format!("--policies:\n{here}\n--compare:\n{there}");
+                table.add_row([verdicts.into(), lines([user.as_str(), release]).into(), times, example]);
             }
+            let words = rows.keys().flat_map(|key| [&key.here, &key.there]).flat_map(|said| said.split(' '));
+            table::keep_whole(&mut table, 0, words);
             writeln!(out, "{table}")?;
         }
         if *further > 0 {

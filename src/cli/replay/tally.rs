@@ -1,13 +1,15 @@
 //! Counts the effects of a policy by rule, user and release.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
 
-use comfy_table::{Cell, Color};
+use comfy_table::{Cell, Table};
 use jiff::Timestamp;
 
+use super::effect::Effect;
 use crate::cli::table;
-use crate::offline::replay::{Replayed, ReplayedViolation};
+use crate::offline::replay::Replayed;
 
 /// The maximum number of rows: even a log of years has few users and releases, but a broken client can invent any
 /// number.
@@ -29,15 +31,6 @@ struct TallyKey {
     rule: &'static str,
     user: String,
     release: String,
-}
-
-/// The effect of one rule on a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Effect {
-    Denied,
-    Warned,
-    Audited,
-    Undecided,
 }
 
 /// A group of similar reviews.
@@ -70,25 +63,22 @@ impl Tally {
     pub(super) fn denied(&self) -> usize {
         self.denied
     }
-}
 
-impl Effect {
-    fn of(violation: &ReplayedViolation) -> Self {
-        match violation.mode {
-            _ if violation.refuses => Self::Denied,
-            _ if violation.undecided => Self::Undecided,
-            "audit" => Self::Audited,
-            _ => Self::Warned,
+    /// A row for each rule, account and release; `width` in characters is that of the terminal otherwise.
+    fn table(&self, width: Option<u16>) -> Table {
+        let mut sorted: Vec<_> = self.rows.iter().collect();
+        sorted.sort_by_key(|(key, row)| (key.effect, Reverse(row.count), *key));
+        let mut table = table::table(&["verdict", "rule, who, release", "times, first, last", "example"]);
+        if let Some(width) = width {
+            table.set_width(width);
         }
-    }
-
-    fn cell(self) -> Cell {
-        match self {
-            Self::Denied => table::verdict(false),
-            Self::Warned => Cell::new("warned").fg(Color::Yellow),
-            Self::Audited => Cell::new("audited"),
-            Self::Undecided => Cell::new("undecided"),
+        for (key, row) in sorted {
+            let [times, example] = row.cells();
+            let TallyKey { effect, rule, user, release } = key;
+            table.add_row([effect.cell(), lines([*rule, user, release]).into(), times, example]);
         }
+        table::keep_whole(&mut table, 1, self.rows.keys().map(|key| key.rule));
+        table
     }
 }
 
@@ -103,25 +93,35 @@ pub(super) fn count<K: std::hash::Hash + Eq>(rows: &mut HashMap<K, TallyRow>, ke
     if rows.len() >= MAX_ROWS {
         return false;
     }
-    let Replayed { line, operation, resource, namespace, name, at, .. } = replayed;
-    let slash = if namespace.is_empty() { "" } else { "/" };
-    let example = format!("{operation} {resource} {namespace}{slash}{name}, line {line}");
+    let Replayed { line, operation, at, .. } = replayed;
+    let example = format!("{operation} {}, line {line}", object_of(replayed));
     rows.insert(key, TallyRow { count: 1, first: *at, last: *at, example });
     true
 }
 
 impl TallyRow {
-    /// Count, first and last time, and an example.
-    pub(super) fn cells(&self) -> [Cell; 3] {
+    /// Count with first and last time, and an example.
+    pub(super) fn cells(&self) -> [Cell; 2] {
         let at = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M:%S").to_string();
-        let times =
-            if self.first == self.last { at(self.first) } else { format!("{}\n{}", at(self.first), at(self.last)) };
-        [Cell::new(self.count), Cell::new(times), Cell::new(&self.example)]
+        let last = if self.first == self.last { String::new() } else { format!("\n{}", at(self.last)) };
+        [Cell::new(format!("{}\n{}{last}", self.count, at(self.first))), Cell::new(&self.example)]
     }
 
     pub(super) fn count(&self) -> usize {
         self.count
     }
+}
+
+/// `deployments.apps shop/web`.
+pub(super) fn object_of(replayed: &Replayed) -> String {
+    let Replayed { resource, namespace, name, .. } = replayed;
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    format!("{resource} {namespace}{slash}{name}")
+}
+
+/// Lines of a cell, without those that are empty.
+pub(super) fn lines<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
+    lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// The release of a review, if known.
@@ -132,20 +132,54 @@ pub(super) fn release(replayed: &Replayed) -> String {
 impl fmt::Display for Tally {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { reviews, denied, rows, further } = self;
-        let mut sorted: Vec<_> = rows.iter().collect();
-        sorted.sort_by_key(|(key, row)| (key.effect, std::cmp::Reverse(row.count), *key));
-        if !sorted.is_empty() {
-            let mut table = table::table(&["verdict", "rule", "who", "release", "times", "first, last", "example"]);
-            for (key, row) in sorted {
-                let [count, times, example] = row.cells();
-                let TallyKey { effect, rule, user, release } = key;
-                table.add_row([effect.cell(), (*rule).into(), user.into(), release.into(), count, times, example]);
-            }
-            writeln!(out, "{table}")?;
+        if !rows.is_empty() {
+            writeln!(out, "{}", self.table(None))?;
         }
         if *further > 0 {
             writeln!(out, "and {further} more findings of other users and releases")?;
         }
         write!(out, "{reviews} reviews, {denied} denied")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::rules;
+    use crate::offline::replay::ReplayedViolation;
+
+    #[test]
+    fn rules_are_named_whole_in_80_columns() {
+        let mut tally = Tally::default();
+        for rule in rules::all() {
+            let violation = ReplayedViolation {
+                rule: rule.as_str(),
+                mode: "enforce",
+                message: "no".to_owned(),
+                undecided: false,
+                refuses: true,
+            };
+            tally.add(&Replayed {
+                line: 1,
+                uid: String::new(),
+                operation: "UPDATE".to_owned(),
+                resource: "clusterrolebindings.rbac.authorization.k8s.io".to_owned(),
+                namespace: "shop".to_owned(),
+                name: "a-rather-long-name-of-an-object".to_owned(),
+                user: "system:serviceaccount:flux-system:helm-controller".to_owned(),
+                allowed: false,
+                code: 403,
+                violations: vec![violation],
+                warnings: Vec::new(),
+                patch: None,
+                release: None,
+                at: Timestamp::UNIX_EPOCH,
+            });
+        }
+        let table = tally.table(Some(80)).to_string();
+        assert!(table.lines().all(|line| line.trim_end().chars().count() <= 80), "{table}");
+        for rule in rules::all() {
+            assert!(table.contains(&format!(" {} ", rule.as_str())), "{} in\n{table}", rule.as_str());
+        }
     }
 }

@@ -114,15 +114,19 @@ pub(super) fn is_write(verb: &str) -> bool {
 
 /// The change that an event describes.
 pub(super) enum AuditedChange<'a> {
-    /// A read, an earlier stage, or a refused write.
+    /// A read, or an earlier stage.
     None,
-    /// A write of a resource whose objects the log does not contain.
-    WithoutObjects(String),
+    /// A write of a resource that is never sent to the webhook.
+    NeverSent,
+    /// A write that the API server refused, for whatever reason.
+    Refused(Box<AuditedWrite<'a>>),
+    /// A write whose objects the log does not contain.
+    WithoutObjects(Box<AuditedWrite<'a>>),
     /// A write: one review, or one review per object of a deletecollection.
     Write(Box<AuditedWrite<'a>>),
 }
 
-/// An admitted write.
+/// A write.
 pub(super) struct AuditedWrite<'a> {
     reference: AuditedObject<'a>,
     audit_id: &'a str,
@@ -151,8 +155,11 @@ impl AuditEvent<'_> {
             .response_status
             .map_or_else(|| Ok(ResponseStatus::default()), |it| parse_field(it, "responseStatus"))?;
         let reference: AuditedObject<'_> = parse_field(reference, "objectRef")?;
-        if status.code >= 400 || reference.is_never_sent() {
-            return Ok(AuditedChange::None);
+        if reference.is_never_sent() {
+            return Ok(AuditedChange::NeverSent);
+        }
+        if status.code >= 400 {
+            return self.bare(reference).map(AuditedChange::Refused);
         }
         if self.verb == "deletecollection" {
             return self.collection(reference);
@@ -189,7 +196,7 @@ impl AuditEvent<'_> {
         // any level.
         let may_lack_objects = operation == Operation::Delete && (known.is_some() || self.level == "RequestResponse");
         if object.is_none() && !may_lack_objects {
-            return Ok(AuditedChange::WithoutObjects(reference.resource.into_owned()));
+            return self.bare(reference).map(AuditedChange::WithoutObjects);
         }
         let unseen = operation != Operation::Create && known.is_none() && reference.subresource.is_empty();
         let before = known.map(Cow::Owned).or(object.map(Cow::Borrowed));
@@ -199,21 +206,34 @@ impl AuditEvent<'_> {
             Operation::Update | Operation::Connect => (object, before),
         };
         let name = Some(name).filter(|name| !name.is_empty());
-        self.admitted(reference, operation, kind, name, new, old.into_iter().collect(), unseen)
+        let old = old.into_iter().collect();
+        self.with(reference, operation, kind, name, new, old, unseen).map(AuditedChange::Write)
+    }
+
+    /// A write of which only the objects are missing.
+    fn bare<'e>(&'e self, reference: AuditedObject<'e>) -> Result<Box<AuditedWrite<'e>>, String> {
+        let operation = match self.verb.as_ref() {
+            "create" => Operation::Create,
+            "delete" | "deletecollection" => Operation::Delete,
+            _ => Operation::Update,
+        };
+        let kind = kind_of(&reference.resource).to_owned().into();
+        let name = Some(reference.name.clone()).filter(|name| !name.is_empty());
+        self.with(reference, operation, kind, name, None, Vec::new(), false)
     }
 
     fn collection<'e>(&'e self, reference: AuditedObject<'e>) -> Result<AuditedChange<'e>, String> {
         let Some(response) = self.response_object else {
-            return Ok(AuditedChange::WithoutObjects(reference.resource.into_owned()));
+            return self.bare(reference).map(AuditedChange::WithoutObjects);
         };
         let list: ObjectList<'_> = parse_field(response, "responseObject")?;
         let kind = list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned();
         let old = list.items.into_iter().map(Cow::Borrowed).collect();
-        self.admitted(reference, Operation::Delete, kind.into(), None, None, old, false)
+        self.with(reference, Operation::Delete, kind.into(), None, None, old, false).map(AuditedChange::Write)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one value, told apart by their types")]
-    fn admitted<'e>(
+    fn with<'e>(
         &'e self,
         reference: AuditedObject<'e>,
         operation: Operation,
@@ -222,10 +242,10 @@ impl AuditEvent<'_> {
         new: Option<&'e RawValue>,
         old: Vec<Cow<'e, RawValue>>,
         unseen: bool,
-    ) -> Result<AuditedChange<'e>, String> {
+    ) -> Result<Box<AuditedWrite<'e>>, String> {
         let nobody = UserInfo { username: Cow::Borrowed(""), groups: Vec::new() };
         let user = self.user.map(|user| serde_json::from_str(user.get()));
-        Ok(AuditedChange::Write(Box::new(AuditedWrite {
+        Ok(Box::new(AuditedWrite {
             reference,
             audit_id: &self.audit_id,
             dry_run: self.request_uri.contains("dryRun="),
@@ -241,7 +261,7 @@ impl AuditEvent<'_> {
             at: serde_json::from_str(self.received.get())
                 .map_err(|error| format!("the audit event: requestReceivedTimestamp: {}", redacted(&error)))?,
             unseen,
-        })))
+        }))
     }
 }
 
@@ -250,6 +270,11 @@ impl AuditedWrite<'_> {
     pub(super) fn requests(&self) -> impl Iterator<Item = Request<'_>> {
         let one = (self.old.is_empty() && (self.name.is_some() || self.new.is_some())).then_some(None);
         one.into_iter().chain(self.old.iter().map(Some)).map(|old| self.request(old.map(AsRef::as_ref)))
+    }
+
+    /// The request without its objects.
+    pub(super) fn head(&self) -> Request<'_> {
+        self.request(None).head()
     }
 
     fn request<'r>(&'r self, old: Option<&'r RawValue>) -> Request<'r> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::audit::{AuditEvent, ENDED, is_write};
+use crate::offline::registration::{Doubt, NotSent};
 
 /// The maximum number of resources in the message.
 const MAX_NAMED_RESOURCES: usize = 5;
@@ -25,6 +26,14 @@ pub struct ReplayGaps {
     pub writes: usize,
     /// Writes without objects, because of the audit level or truncation, by resource.
     pub without_objects: BTreeMap<String, usize>,
+    /// Writes that the API server refused, except PATCHes.
+    pub refused: usize,
+    /// PATCHes that the API server refused. Their events have neither the object nor the old object.
+    pub refused_patches: usize,
+    /// Requests that the registration does not send, by the reason.
+    pub not_sent: BTreeMap<String, usize>,
+    /// Requests of which it is unknown whether the registration sends them, by the reason. They are judged.
+    pub may_be_sent: BTreeMap<String, usize>,
     /// Writes of objects that were not known before.
     pub unseen: usize,
     /// Objects that were removed from memory, because there were too many.
@@ -61,19 +70,33 @@ impl ReplayGaps {
         }
     }
 
-    pub(super) fn count_without_objects(&mut self, resource: String) {
-        *self.without_objects.entry(resource).or_default() += 1;
+    pub(super) fn count_without_objects(&mut self, resource: &str) {
+        *self.without_objects.entry(resource.to_owned()).or_default() += 1;
     }
 
-    pub(super) fn count_write(&mut self, unseen: bool) {
-        self.writes += 1;
-        self.unseen += usize::from(unseen);
+    pub(super) fn count_refused(&mut self, verb: &str) {
+        let count = if verb == "patch" { &mut self.refused_patches } else { &mut self.refused };
+        *count += 1;
+    }
+
+    pub(super) fn count_not_sent(&mut self, why: &NotSent) {
+        *self.not_sent.entry(why.to_string()).or_default() += 1;
+    }
+
+    pub(super) fn count_may_be_sent(&mut self, why: &Doubt) {
+        *self.may_be_sent.entry(why.to_string()).or_default() += 1;
+    }
+
+    /// The number of requests that the registration does not send.
+    #[must_use]
+    pub fn all_not_sent(&self) -> usize {
+        self.not_sent.values().sum()
     }
 
     /// Why nothing was judged; `None` if something was.
     #[must_use]
     pub fn nothing_judged(&self) -> Option<NothingJudged> {
-        let Self { reviews, objects, events, begun, ended, without_objects, .. } = self;
+        let Self { reviews, objects, events, begun, ended, without_objects, not_sent, .. } = self;
         if *reviews > 0 {
             return None;
         }
@@ -91,6 +114,9 @@ impl ReplayGaps {
                 format!("Nothing was judged: the {events} audit events are reads, refused or not sent to Interlock."),
                 false,
             )
+        } else if !not_sent.is_empty() {
+            let all = self.all_not_sent();
+            (format!("Nothing was judged: the registration sends none of the {all} requests to Interlock."), false)
         } else if *objects > 0 {
             (format!("nothing was judged: the input has {objects} objects, and no write"), true)
         } else {
@@ -104,6 +130,8 @@ impl ReplayGaps {
 impl fmt::Display for ReplayGaps {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { begun, ended, writes, without_objects, unseen, forgotten, unknown, .. } = self;
+        self.write_not_sent(out)?;
+        self.write_refused(out)?;
         let left_out: usize = without_objects.values().sum();
         if left_out > 0 {
             let mut most: Vec<_> = without_objects.iter().collect();
@@ -161,6 +189,42 @@ impl fmt::Display for ReplayGaps {
         }
         Ok(())
     }
+}
+
+impl ReplayGaps {
+    fn write_not_sent(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { not_sent, may_be_sent, .. } = self;
+        if !not_sent.is_empty() {
+            let mut reasons: Vec<_> = not_sent.iter().collect();
+            reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+            let reasons: Vec<_> = reasons.iter().map(|(why, count)| format!("{count} {why}")).collect();
+            let all = counted(self.all_not_sent(), "request");
+            writeln!(out, "{all} that the registration does not send, not judged: {}.", reasons.join(", "))?;
+        }
+        for (why, count) in may_be_sent {
+            writeln!(out, "{}, judged as if the registration sent them: {why}.", counted(*count, "request"))?;
+        }
+        Ok(())
+    }
+
+    fn write_refused(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.refused_patches {
+            0 => {}
+            1 => writeln!(out, "1 write is a refused PATCH, whose audit event has no object: not judged.")?,
+            many => writeln!(out, "{many} writes are refused PATCHes, whose audit events have no object: not judged.")?,
+        }
+        if self.refused > 0 {
+            let writes = counted(self.refused, "other write");
+            writeln!(out, "{writes} that the API server refused when the log was written: not judged.")?;
+        }
+        Ok(())
+    }
+}
+
+/// `1 request`, `2 requests`.
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }
 
 impl UnknownKind {
