@@ -9,7 +9,8 @@
 //! ```text
 //! main.rs              the binary
 //! cli/                 one file per subcommand; the wiring of `serve` is two functions: standalone, in_cluster
-//! offline/             without a server: replay/ (recordings, audit logs), suite/ (policy tests), changes/ (of logs)
+//! offline/             without a server: replay/ (recordings, audit logs), registration/ (what of them is sent),
+//!                      suite/ (policy tests), changes/ (of logs)
 //! serve/               the server: https/ webhook.rs report/ pki/ leader/ reload.rs traces/
 //! inspect/             looking at a cluster, for people and for the leader: arrival/ scan/ status/ wait/ changes/ unstick/ doctor/
 //! judge.rs             the one place where the engine and a world meet

@@ -284,7 +284,7 @@ mod tests {
             (&["--for", "2h", "--reason", "x"], Some("<NAMESPACE>")),
             (&["Shop", "--for", "2h", "--reason", "x"], Some("\"Shop\" is not a namespace")),
             (&["--end", "shop/Stop"], Some("is not the name of a Freeze")),
-            (&["shop", "--for", "soon", "--reason", "x"], Some("is not a duration like 30m")),
+            (&["shop", "--for", "soon", "--reason", "x"], Some("is not a duration like 90s")),
             (&["shop", "--until", "soon", "--reason", "x"], Some("is not a time like 18:00")),
         ] {
             let told = parse(line).err();

@@ -17,7 +17,7 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 
 use super::exit_status::ExitStatus;
-use super::output;
+use super::output::{self, Output};
 use super::policy_dir::PolicyDir;
 use super::progress::{Progress, Unit};
 use super::runtime::block_on;
@@ -64,14 +64,27 @@ enum Format {
     Table,
     /// For programs.
     Json,
+    /// For programs and people.
+    Yaml,
     /// A self-contained page for a browser: by rule, by namespace and by account, with examples.
     Html,
+}
+
+impl Format {
+    /// The output that prints each review at once; `None` for those that print at the end.
+    fn streamed(self) -> Option<Output> {
+        match self {
+            Self::Json => Some(Output::Json),
+            Self::Yaml => Some(Output::Yaml),
+            Self::Table | Self::Html => None,
+        }
+    }
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     anyhow::ensure!(
         arguments.compare.is_none() || arguments.output != Format::Html,
-        "--compare has no page: use the output table or json"
+        "--compare has no page: use the output table, json or yaml"
     );
     let registration = Arc::new(registration(arguments)?);
     let source = Source::new(arguments.files.clone())?;
@@ -102,8 +115,8 @@ async fn judge(
 ) -> anyhow::Result<ExitStatus> {
     let mut results = Results::new(arguments.output, there.is_some());
     let is_wanted = |replayed: &Replayed| arguments.since.is_none_or(|since| replayed.at >= since);
-    let is_json = arguments.output == Format::Json;
-    let mut progress = Progress::new("replaying", source.size(), Unit::Bytes, is_json);
+    let streams = arguments.output.streamed().is_some();
+    let mut progress = Progress::new("replaying", source.size(), Unit::Bytes, streams);
     loop {
         progress.at(source.read());
         let Some(line) = source.line()? else { break };

@@ -601,9 +601,9 @@ fn what_the_registration_does_not_send_is_counted_and_not_judged() {
     assert!(table.ends_with("1 reviews, 1 denied, 5 not sent to Interlock\n"), "{table}");
     assert!(
         notes.contains(
-            "5 requests that the registration does not send, not judged: 2 in namespaces that the entries leave out, 1 by the \
+            "Not judged: 5 requests that the registration does not send (2 in namespaces that the entries leave out, 1 by the \
              match condition not-cascading-deletion, 1 by the match condition not-metadata-only, 1 of resources, subresources \
-             and operations without an entry."
+             and operations without an entry)."
         ),
         "{notes}"
     );
@@ -631,8 +631,9 @@ fn a_registration_of_your_own_decides_what_is_judged() {
     let (_, table, notes) = judged_with(&shipped.replace("kubernetes.io/metadata.name", "team"));
     assert!(table.contains("3 reviews"), "{table}{notes}");
     assert!(
-        notes
-            .contains("3 requests, judged as if the registration sent them: the labels of their namespace are unknown"),
+        notes.contains(
+            "Judged, though the registration may not send them: 3 requests (the labels of their namespace are unknown)"
+        ),
         "{notes}"
     );
     let (code, _, error) = judged_with("kind: Secret");
@@ -651,11 +652,11 @@ fn a_refused_patch_is_said_to_have_no_object() {
     let refused = [at("10:00:00", "bob", patch), at("10:00:01", "bob", elsewhere)];
     let (code, table, notes) = judged(&[], &[lines_of(&refused)]);
     assert!(code == 0 && table.starts_with("0 reviews, 0 denied, 1 not sent"), "{table}{notes}");
-    assert!(notes.contains("1 write is a refused PATCH, whose audit event has no object: not judged."), "{notes}");
+    assert!(notes.contains("Not judged: a refused PATCH, whose audit event has no object."), "{notes}");
     assert!(!notes.contains("could not be checked"), "{notes}");
     let refused = [at("10:00:00", "bob", audit("update", 409, &record("failed")))];
     let (_, _, notes) = judged(&[], &[lines_of(&refused)]);
-    assert!(notes.contains("1 other write that the API server refused when the log was written"), "{notes}");
+    assert!(notes.contains("Not judged: 1 write that the API server refused when the log was written."), "{notes}");
 }
 
 #[test]
@@ -672,7 +673,7 @@ fn a_page_answers_what_last_week_would_have_looked_like() {
         "<h2>By account</h2>",
         "<th scope=\"row\">bob</th>",
         "2026-11-21 10:00:05</time> DELETE secrets shop/sh.helm.release.v1.web.v1 by bob (record-deletion, line 9)",
-        "<li>5 requests that the registration does not send",
+        "<li>Not judged: 5 requests that the registration does not send",
     ] {
         assert!(page.contains(wanted), "expected {wanted} in\n{page}");
     }

@@ -7,10 +7,10 @@ use super::compare::PolicyComparison;
 use super::overview::Overview;
 use super::page;
 use super::tally::Tally;
-use crate::cli::output::{self, screened};
+use crate::cli::output::screened;
 use crate::offline::replay::{ReplayGaps, Replayed};
 
-/// What is counted while lines are judged. JSON is printed at once.
+/// What is counted while lines are judged. JSON and YAML are printed at once.
 pub(super) struct Results {
     format: Format,
     tally: Tally,
@@ -31,28 +31,26 @@ impl Results {
     pub(super) fn add(&mut self, replayed: &Replayed, out: &mut impl Write) -> anyhow::Result<()> {
         self.reported += 1;
         self.tally.add(replayed);
-        match self.format {
-            Format::Table => {}
-            Format::Json => writeln!(out, "{}", output::json(replayed)?)?,
-            Format::Html => self.overview.add(replayed),
+        if self.format == Format::Html {
+            self.overview.add(replayed);
         }
-        Ok(())
+        self.format.streamed().map_or(Ok(()), |output| output.print_next(out, replayed))
     }
 
     /// Adds a review that two policies judged.
     pub(super) fn compare(&mut self, here: &Replayed, there: &Replayed, out: &mut impl Write) -> anyhow::Result<()> {
         self.reported += 1;
         let differing = self.comparison.as_mut().and_then(|comparison| comparison.add(here, there));
-        if let Some(differing) = differing.filter(|_| self.format == Format::Json) {
-            writeln!(out, "{}", output::json(&differing)?)?;
+        match (self.format.streamed(), differing) {
+            (Some(output), Some(differing)) => output.print_next(out, &differing),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Prints what is known at the end; `notes` say what could not be judged.
     pub(super) fn print(&self, gaps: &ReplayGaps, notes: &str, out: &mut impl Write) -> std::io::Result<()> {
         let text = match (self.format, &self.comparison) {
-            (Format::Json, _) => return Ok(()),
+            (Format::Json | Format::Yaml, _) => return Ok(()),
             (Format::Html, _) => return out.write_all(page::page(&self.overview, notes).as_bytes()),
             (Format::Table, Some(comparison)) => comparison.to_string(),
             (Format::Table, None) => match gaps.all_not_sent() {

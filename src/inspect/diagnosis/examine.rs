@@ -60,15 +60,29 @@ pub(crate) struct Examined {
 impl Examiner<'_> {
     /// Examines a release; `None` without records.
     pub(crate) async fn examine(&self, records: ReleaseRecords<'_>, checks: Checks) -> Option<Examined> {
-        let mut examined = self.examine_alone(records, checks).await?;
-        if let Some(first) = self.beside(records, &examined.diagnosis).await {
+        let none_deployed = records.history.newest_deployed().is_none();
+        let mut sibling = if none_deployed { self.sibling(records).await } else { None };
+        let is_live_beside = none_deployed && sibling.as_ref().is_some_and(History::is_live);
+        let mut examined = self.examine_alone(records, is_live_beside, checks).await?;
+        let begins = begins(records.history, &examined.diagnosis);
+        if begins && sibling.is_none() {
+            sibling = self.sibling(records).await;
+        }
+        if let Some(sibling) = sibling.filter(|_| begins)
+            && let Some(first) = self.beside(records, &sibling).await
+        {
             examined.diagnosis.next = Some(first);
         }
         Some(examined)
     }
 
     /// Examines a release by its records in one storage.
-    async fn examine_alone(&self, records: ReleaseRecords<'_>, checks: Checks) -> Option<Examined> {
+    async fn examine_alone(
+        &self,
+        records: ReleaseRecords<'_>,
+        is_live_beside: bool,
+        checks: Checks,
+    ) -> Option<Examined> {
         let ReleaseRecords { release, storage, history, missing } = records;
         let (policy, now) = (self.policies.of(&release.namespace).as_ref(), self.now);
         let drivers = self.drivers;
@@ -82,7 +96,7 @@ impl Examiner<'_> {
             drivers,
             policy,
             is_opened: false,
-            is_live_beside: self.is_live_beside(records).await,
+            is_live_beside,
             freeze: None,
             now,
         };
@@ -106,31 +120,22 @@ impl Examiner<'_> {
         Some(Examined { diagnosis, checks, unread })
     }
 
-    /// The next step for the same release with its records in Helm's other storage, if an operation is in flight there: nothing begins
+    /// The next step for the same release by its records in Helm's other storage, if an operation is in flight there: nothing begins
     /// beside it. Of two that are stuck, neither waits for the other.
-    async fn beside(&self, records: ReleaseRecords<'_>, diagnosis: &Diagnosis) -> Option<NextStep> {
+    async fn beside(&self, records: ReleaseRecords<'_>, sibling: &History) -> Option<NextStep> {
         let ReleaseRecords { release, storage, history, .. } = records;
-        let is_at_rest = history.newest().is_some_and(|newest| !newest.status.is_in_flight());
-        let begins = diagnosis.next.as_ref().is_some_and(|step| is_at_rest || starts_an_operation(step));
-        let storage = storage.sibling().filter(|_| begins)?;
-        let history = self.history(release, storage).await?;
-        history.newest().filter(|newest| newest.status.is_in_flight())?;
-        let records = ReleaseRecords { release, storage, history: &history, missing: &MissingParts::new() };
-        let other = self.examine_alone(records, Checks::IfStuck).await?.diagnosis;
-        let step = other.next.filter(|_| is_at_rest || other.stuck != Stuck::Yes)?;
+        let storage = storage.sibling()?;
+        sibling.newest().filter(|newest| newest.status.is_in_flight())?;
+        let records = ReleaseRecords { release, storage, history: sibling, missing: &MissingParts::new() };
+        let is_live_beside = sibling.newest_deployed().is_none() && history.is_live();
+        let other = self.examine_alone(records, is_live_beside, Checks::IfStuck).await?.diagnosis;
+        let step = other.next.filter(|_| is_at_rest(history) || other.stuck != Stuck::Yes)?;
         Some(step.after(&format!("An operation is in flight on the records in {}s", storage.kind())))
     }
 
-    /// Whether the release is live in Helm's other storage, and not deployed in this one.
-    async fn is_live_beside(&self, records: ReleaseRecords<'_>) -> bool {
-        let ReleaseRecords { release, storage, history, .. } = records;
-        let Some(sibling) = storage.sibling().filter(|_| history.newest_deployed().is_none()) else { return false };
-        self.history(release, sibling).await.is_some_and(|history| history.is_live())
-    }
-
-    /// The records of a release in a storage; `None` if they cannot be read.
-    async fn history(&self, release: &ReleaseRef, storage: Storage) -> Option<History> {
-        let ReleaseRef { namespace, name } = release.clone();
+    /// The records of the release in Helm's other storage; `None` if there is no other, or if they cannot be read.
+    async fn sibling(&self, records: ReleaseRecords<'_>) -> Option<History> {
+        let (storage, ReleaseRef { namespace, name }) = (records.storage.sibling()?, records.release.clone());
         match self.world.answer(&Query::History { storage, namespace, release: name }).await {
             Answer::Known(Knowledge::History(history)) => Some(history),
             _ => None,
@@ -192,6 +197,15 @@ impl Examiner<'_> {
         // Without them the step is what it would be without a freeze.
         reader.frozen(self.world, state.policy, state.release, records, self.now).await.unwrap_or_default()
     }
+}
+
+fn is_at_rest(history: &History) -> bool {
+    history.newest().is_some_and(|newest| !newest.status.is_in_flight())
+}
+
+/// Whether the next step begins something, beside which nothing may be in flight.
+fn begins(history: &History, diagnosis: &Diagnosis) -> bool {
+    diagnosis.next.as_ref().is_some_and(|step| is_at_rest(history) || starts_an_operation(step))
 }
 
 /// Diagnoses a release for a user, with everything that is needed from `world`; `None` without records.

@@ -69,11 +69,7 @@ impl Entry {
     }
 
     fn by_labels(&self, objects: &Objects<'_>) -> Sending {
-        if objects.are_selected(&self.objects) {
-            Sending::Sent
-        } else {
-            Sending::not_sent_with_objects(NotSent::Labels)
-        }
+        if objects.are_selected(&self.objects) { Sending::Sent } else { Sending::not_sent_by_objects(NotSent::Labels) }
     }
 
     /// Evaluates the conditions that read the objects, or the others. As for the API server, a condition that is false decides,

@@ -47,12 +47,12 @@ impl Sending {
     }
 
     /// By the objects of the request.
-    pub(super) fn not_sent_with_objects(why: NotSent) -> Self {
+    pub(super) fn not_sent_by_objects(why: NotSent) -> Self {
         Self::NotSent { why, is_certain: false }
     }
 }
 
-/// Completes "12 requests ...".
+/// Completes "12 requests", or a count of them.
 impl fmt::Display for NotSent {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -73,7 +73,7 @@ pub(crate) enum Doubt {
     Condition(Arc<str>),
 }
 
-/// Completes "12 requests: ...".
+/// In brackets after "12 requests".
 impl fmt::Display for Doubt {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -214,7 +214,7 @@ fn a_condition_that_cannot_be_evaluated_leaves_the_answer_open_unless_another_is
     let decided = of(&format!("{broken}, {{name: few, expression: 'object.spec.replicas > 3'}}"));
     assert_eq!(
         answer_of(&decided, &edit("shop"), None),
-        Sending::not_sent_with_objects(NotSent::Condition(1, "few".into()))
+        Sending::not_sent_by_objects(NotSent::Condition(1, "few".into()))
     );
     let authorizer = of("{name: broken, expression: \"authorizer.group('').resource('pods').check('get').allowed()\"}");
     assert_eq!(answer_of(&authorizer, &edit("shop"), None), doubt);

@@ -199,23 +199,30 @@ impl ReplayGaps {
             reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
             let reasons: Vec<_> = reasons.iter().map(|(why, count)| format!("{count} {why}")).collect();
             let all = counted(self.all_not_sent(), "request");
-            writeln!(out, "{all} that the registration does not send, not judged: {}.", reasons.join(", "))?;
+            writeln!(out, "Not judged: {all} that the registration does not send ({}).", reasons.join(", "))?;
         }
         for (why, count) in may_be_sent {
-            writeln!(out, "{}, judged as if the registration sent them: {why}.", counted(*count, "request"))?;
+            let requests = counted(*count, "request");
+            writeln!(out, "Judged, though the registration may not send them: {requests} ({why}).")?;
         }
         Ok(())
     }
 
     fn write_refused(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.refused_patches {
-            0 => {}
-            1 => writeln!(out, "1 write is a refused PATCH, whose audit event has no object: not judged.")?,
-            many => writeln!(out, "{many} writes are refused PATCHes, whose audit events have no object: not judged.")?,
-        }
+        let other = match self.refused_patches {
+            0 => "write",
+            1 => {
+                writeln!(out, "Not judged: a refused PATCH, whose audit event has no object.")?;
+                "other write"
+            }
+            many => {
+                writeln!(out, "Not judged: {many} refused PATCHes, whose audit events have no object.")?;
+                "other write"
+            }
+        };
         if self.refused > 0 {
-            let writes = counted(self.refused, "other write");
-            writeln!(out, "{writes} that the API server refused when the log was written: not judged.")?;
+            let writes = counted(self.refused, other);
+            writeln!(out, "Not judged: {writes} that the API server refused when the log was written.")?;
         }
         Ok(())
     }

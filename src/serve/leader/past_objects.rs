@@ -207,9 +207,10 @@ mod tests {
         if name == "weekly" {
             spec = json!({"reason": "INC-7", "timeZone": "UTC", "weekdays": ["monday"]});
         }
+        let created = if name == "weekly" { "2026-11-14T00:00:00Z" } else { "2026-11-20T00:00:00Z" };
         let metadata = json!({
             "name": name, "namespace": "shop", "uid": format!("uid-{name}"), "resourceVersion": "7",
-            "creationTimestamp": "2026-11-14T00:00:00Z",
+            "creationTimestamp": created,
         });
         json!({"apiVersion": "interlock.dev/v1alpha1", "kind": "Freeze", "metadata": metadata, "spec": spec})
     }
