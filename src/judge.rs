@@ -5,7 +5,7 @@ mod steps;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
@@ -69,6 +69,19 @@ impl Judge {
         Arc::clone(&self.policies)
     }
 
+    /// The policies in force, whose selectors select by the labels that the world knows now.
+    fn policies_in_force(&self) -> Guard<Arc<Policies>> {
+        let policies = self.policies.load();
+        let labels = if policies.uses_labels() { self.world.namespace_labels() } else { None };
+        match labels.filter(|labels| !policies.know(labels)) {
+            None => policies,
+            Some(labels) => {
+                self.policies.rcu(|policies| Policies::clone(policies).knowing(Arc::clone(&labels)));
+                self.policies.load()
+            }
+        }
+    }
+
     /// The same judge, which recognises the writes of Interlock itself by its user name at the API server, once that is set.
     #[must_use]
     pub fn with_own_user(self, own_user: Arc<OnceLock<String>>) -> Self {
@@ -124,7 +137,7 @@ impl Judge {
         let objects = RequestObjects::read(head).unwrap_or_default();
         let bodies = RecordBodies::default();
         let effort = Effort::of_review();
-        let policies = self.policies.load();
+        let policies = self.policies_in_force();
         let facts = self.facts(head, &objects, &bodies, &effort, policies.accounts());
         let outcome = unjudged(head, &facts, policies.of(head.namespace()), why);
         let decision = Decision::of(head, &facts, &outcome, Duration::ZERO);
@@ -136,7 +149,7 @@ impl Judge {
         let started = Instant::now();
         let mut steps = Steps::of(&self.shared, request, call);
         let (objects, payloads) = steps.read(request).await??;
-        let policies = self.policies.load();
+        let policies = self.policies_in_force();
         let (bodies, unread, facts) = (OnceLock::new(), payloads.unread(), OnceLock::new());
         let facts_of = |bodies| self.facts(request, &objects, bodies, &steps.effort, policies.accounts());
         let facts_with = |bodies| facts.get_or_init(|| facts_of(bodies));
@@ -179,7 +192,7 @@ impl Judge {
             return Ok(None);
         };
         let (objects, payloads) = read?;
-        let policies = self.policies.load();
+        let policies = self.policies_in_force();
         let stamp_with = |bodies: &RecordBodies| {
             let facts = self.facts(request, &objects, bodies, &steps.effort, policies.accounts());
             let void = overrides::void(&facts, policies.of(request.namespace()), now);

@@ -21,7 +21,7 @@ use crate::budget::{Flow, Holdings};
 use crate::engine::effort::Effort;
 use crate::engine::evidence::{Answer, Query};
 use crate::engine::flux::Driver;
-use crate::engine::policy::Freeze;
+use crate::engine::policy::{Freeze, NamespaceLabels};
 use crate::engine::release::{Entry, ReleaseRef, Storage};
 use crate::engine::release_override::Override;
 
@@ -94,6 +94,12 @@ pub struct Payer<'p> {
 pub trait World: Send + Sync {
     /// Answers one query of a review. Never fails: what cannot be found out is [`Answer::Unavailable`] with the reason.
     fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w>;
+
+    /// The labels of Namespaces as far as they are known without a read, the same value until one changes; `None` if this world keeps
+    /// none.
+    fn namespace_labels(&self) -> Option<Arc<NamespaceLabels>> {
+        None
+    }
 
     /// Answers a query that belongs to no review, with a budget of its own.
     fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use release_interlock::engine::policy::Policy;
+use release_interlock::engine::policy::{NamespaceLabels, Policy};
 use release_interlock::engine::policy_files::{LoadedPolicies, PolicyFiles, Problem, in_force};
 
 use super::Input;
@@ -22,7 +22,7 @@ pub fn run(input: &[u8]) -> Input {
         Ok(_) => assert!(loaded.problems.is_empty() && loaded.policies.is_some(), "{:?}", loaded.problems),
         Err(error) => assert!(error.problems == loaded.problems && !loaded.problems.is_empty(), "{error}"),
     }
-    assert_eq!(in_force(&files, "shop").is_ok(), as_cluster.is_ok());
+    assert_eq!(in_force(&files, "shop", &NamespaceLabels::new()).is_ok(), as_cluster.is_ok());
 
     let shipped = ("cluster.yaml".to_owned(), SHIPPED.to_owned());
     let files = PolicyFiles::mounted([shipped], [("shop.yaml".to_owned(), text.to_owned())]);
@@ -30,7 +30,7 @@ pub fn run(input: &[u8]) -> Input {
     are_shown(&loaded, text);
     // A wrong file of a namespace never takes the cluster policy out of force.
     assert!(loaded.policies.is_some(), "{:?}", loaded.problems);
-    assert_eq!(in_force(&files, "shop").is_ok(), loaded.problems.is_empty());
+    assert_eq!(in_force(&files, "shop", &NamespaceLabels::new()).is_ok(), loaded.problems.is_empty());
     Input::Own
 }
 

@@ -34,6 +34,9 @@ pub(super) struct Arguments {
     /// Show only this namespace [default: all namespaces]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+    /// All namespaces, as without --namespace
+    #[arg(short = 'A', long, conflicts_with_all = ["namespace", "release"])]
+    all_namespaces: bool,
     /// Show only changes since this time: a duration before now (24h, 90d) or a time (2026-11-20T10:00:00Z)
     #[arg(long, value_name = "TIME", value_parser = |text: &str| since(text, Timestamp::now()))]
     since: Option<Timestamp>,
@@ -117,7 +120,7 @@ fn complain(notes: &[String]) {
 impl Arguments {
     fn wanted(&self) -> Result<Wanted, String> {
         let wanted = Wanted { since: self.since, refused: self.refused, ..Wanted::default() };
-        let namespace = self.namespace.clone();
+        let namespace = self.namespace.clone().filter(|_| !self.all_namespaces);
         let Some(named) = self.release.as_deref() else { return Ok(Wanted { namespace, ..wanted }) };
         // Without a namespace it is the release of this name in any.
         let release = release_argument::named(named, namespace.as_deref(), "default")?;

@@ -89,7 +89,7 @@ fn user_explained(user: &str, arguments: &Arguments) -> anyhow::Result<Explained
 /// What is in force in a namespace; an error if there is no such namespace.
 fn namespace_explained(name: &str, arguments: &Arguments) -> anyhow::Result<Result<Explained, String>> {
     let Known { policies, exists, freezes } = block_on(arguments.known(Some(name)))?;
-    let in_force = in_force(&policies.files, name)?;
+    let in_force = in_force(&policies.files, name, policies.policies.labels())?;
     let meant = nearest_to(name, rules::all().map(RuleId::as_str).collect::<Vec<_>>().into_iter());
     let is_known = in_force.has_file || exists.unwrap_or(meant.is_none());
     if !is_known {

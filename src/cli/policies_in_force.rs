@@ -1,6 +1,7 @@
 //! The policies of the running installation, so that commands and the webhook agree.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use kube::Client;
 
@@ -10,6 +11,7 @@ use crate::engine::policy::{DEFAULT_NAMESPACE, Policies};
 use crate::engine::policy_files::{LoadedPolicies, PolicyError, PolicyFiles};
 use crate::serve::leader::reported_policies;
 use crate::world::kubernetes::api_error::reason;
+use crate::world::kubernetes::namespaces;
 use crate::world::kubernetes::policies::{CLUSTER_POLICY, policies};
 
 /// The arguments that select the policies of a cluster.
@@ -46,10 +48,10 @@ impl PoliciesInForce {
     /// readable or not valid, the shipped policies, with a notice on standard error.
     pub(super) async fn read(&self, client: &Client) -> anyhow::Result<FoundPolicies> {
         if self.is_directory() {
-            return self.without_cluster();
+            return Ok(self.without_cluster()?.knowing_labels(client).await);
         }
         match self.of_installation(client).await {
-            Ok(found) => Ok(found),
+            Ok(found) => Ok(found.knowing_labels(client).await),
             Err(why) => {
                 output::complain(&self.fallback_notice(&why));
                 self.without_cluster()
@@ -63,10 +65,12 @@ impl PoliciesInForce {
     /// # Errors
     /// When they are missing, not readable or not valid.
     pub(super) async fn require(&self, client: &Client) -> anyhow::Result<FoundPolicies> {
-        if self.is_directory() {
-            return self.without_cluster();
-        }
-        self.of_installation(client).await.map_err(|why| anyhow::anyhow!(self.refusal(&why)))
+        let found = if self.is_directory() {
+            self.without_cluster()?
+        } else {
+            self.of_installation(client).await.map_err(|why| anyhow::anyhow!(self.refusal(&why)))?
+        };
+        Ok(found.knowing_labels(client).await)
     }
 
     /// The policies of the named directory, otherwise the shipped ones.
@@ -112,6 +116,25 @@ impl PoliciesInForce {
             self.interlock_namespace,
             printable(why)
         )
+    }
+}
+
+impl FoundPolicies {
+    /// The same policies, whose selectors select by the labels of the Namespaces of the cluster.
+    async fn knowing_labels(self, client: &Client) -> Self {
+        if !self.policies.uses_labels() {
+            return self;
+        }
+        match namespaces::list(client).await {
+            Ok(labels) => Self { policies: self.policies.knowing(Arc::new(labels)), ..self },
+            Err(error) => {
+                let why = printable(&reason(&error));
+                output::complain(&format!(
+                    "interlock: no selector of the policy selects a namespace here, because the Namespaces cannot be listed: {why}"
+                ));
+                self
+            }
+        }
     }
 }
 

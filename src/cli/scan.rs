@@ -36,6 +36,9 @@ pub(super) struct Arguments {
     /// Scan only this namespace [default: all namespaces]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+    /// All namespaces, as without --namespace
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
     /// Also compare the objects of deployed releases with their manifests, at one read per object
     #[arg(long)]
     drift: bool,
@@ -97,7 +100,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         let options = ScanOptions {
             cluster,
             policy: origin,
-            namespace: arguments.namespace.clone(),
+            namespace: arguments.namespace.clone().filter(|_| !arguments.all_namespaces),
             reach: Reach::default(),
             bodies: arguments.bodies.into(),
             drift: arguments.drift,

@@ -5,6 +5,7 @@ mod effective;
 mod freeze;
 mod globs;
 mod ignore;
+mod namespaces;
 mod policies;
 mod protected;
 pub(in crate::engine) mod reason_pattern;
@@ -20,6 +21,9 @@ pub use freeze::{
 };
 pub use globs::Globs;
 pub use ignore::{IgnoredFields, ignored_fields};
+pub use namespaces::{
+    ByNamespace, LabelOperator, LabelRequirement, LabelSelector, Labels, NamespaceCondition, NamespaceLabels,
+};
 pub use policies::Policies;
 pub use protected::{Protected, ProtectedReleases};
 pub use reason_pattern::ReasonPattern;

@@ -18,6 +18,7 @@ pub mod intake;
 pub(crate) mod kinds;
 pub(crate) mod listed;
 mod namespaced_name;
+pub(crate) mod namespaces;
 pub mod override_definition;
 pub(crate) mod own_objects;
 pub(crate) mod policies;
@@ -57,12 +58,12 @@ use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, Query, Scal
 use crate::engine::flux::{self, CandidateSearch, Driver, MOST_CANDIDATES};
 use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::ObjectKey;
-use crate::engine::policy::{Freeze, Policies, Policy};
+use crate::engine::policy::{Freeze, NamespaceLabels, Policies, Policy};
 use crate::engine::release::manifest::WorkloadRef;
 use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::engine::release_override::Override;
 use crate::engine::sveltos::{Bundle, BundleRef};
-use crate::readiness::Readiness;
+use crate::readiness::{Gate, Readiness};
 use api_error::{is_not_found, reason};
 use caches::Caches;
 use helm_releases::{SeenHelmReleases, UnreadHelmRelease};
@@ -133,9 +134,9 @@ impl Cluster {
     ///
     /// Watches need a client with a longer read timeout than reviews have: on a quiet watch the API server sends a bookmark
     /// once a minute.
-    pub fn watch(&self, client: &Client, readiness: &Readiness) -> Watches {
+    pub fn watch(&self, client: &Client, readiness: &Readiness, labels: Gate) -> Watches {
         let client = intake::client(client.clone(), self.turns.budget(), &self.metrics);
-        self.caches.watch(&client, &self.api.reach, readiness)
+        self.caches.watch(&client, &self.api.reach, readiness, labels)
     }
 
     /// The pending records whose deletion the watches saw.
@@ -488,6 +489,10 @@ impl Known for Cluster {
 }
 
 impl World for Cluster {
+    fn namespace_labels(&self) -> Option<Arc<NamespaceLabels>> {
+        Some(self.caches.namespace_labels())
+    }
+
     fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
         Box::pin(async move {
             match self.look_up(query, payer).await {

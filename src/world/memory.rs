@@ -26,7 +26,7 @@ use crate::engine::freeze_resource;
 use crate::engine::json::RawObject;
 use crate::engine::managed::{Marks, Origin};
 use crate::engine::object::ObjectKey;
-use crate::engine::policy::Freeze;
+use crate::engine::policy::{Freeze, NamespaceLabels};
 use crate::engine::release::manifest::{DocumentKey, WorkloadRef};
 use crate::engine::release::record::{DecodeError, Payload};
 use crate::engine::release::{ReleaseRef, Storage};
@@ -331,6 +331,14 @@ impl Memory {
 }
 
 impl World for Memory {
+    fn namespace_labels(&self) -> Option<Arc<NamespaceLabels>> {
+        let objects = self.lock();
+        let namespaces = objects.of_kind("", "Namespace");
+        let metadata = namespaces.filter_map(|text| Some(serde_json::from_str::<MetadataOnly>(text).ok()?.metadata));
+        let labels = metadata.filter_map(|it| Some((it.name?, Arc::new(it.labels.unwrap_or_default()))));
+        Some(Arc::new(labels.collect()))
+    }
+
     fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
         Box::pin(self.look_up(query, payer))
     }

@@ -6,5 +6,6 @@ mod modes;
 mod overrides;
 mod playground;
 mod protected;
+mod selectors;
 mod stop_the_line;
 mod tickets;

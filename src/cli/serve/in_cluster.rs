@@ -16,6 +16,7 @@ use super::running::{Background, Running};
 use super::shared::{Shared, traced};
 use crate::engine::policy::Policies;
 use crate::judge::Judge;
+use crate::readiness::{Gate, Readiness};
 use crate::serve::callers;
 use crate::serve::https::KnownPeers;
 use crate::serve::leader::Candidate;
@@ -46,7 +47,7 @@ pub(super) fn in_cluster(
     let reach = Reach::only(arguments.namespaces.iter().cloned());
     let world = Cluster::counted(clients.reviews.clone(), decodes.clone(), metrics.intake.clone());
     let world = Arc::new(world.within(reach.clone()));
-    let watches = world.watch(&clients.watches, readiness);
+    let watches = world.watch(&clients.watches, readiness, gate_of_labels(&policies, readiness));
     let cluster =
         CertificateCluster { client: clients.certificates, watches: &clients.watches, namespace: &arguments.namespace };
     let certificates = arguments.certificates.load(Some(cluster), &metrics.certificates, readiness)?;
@@ -97,6 +98,13 @@ pub(super) fn in_cluster(
     let webhook = Webhook::new(judge, reporter).with_clock(clock);
     let background = Background { watches, candidacy: candidate.stand(), events };
     Ok(Running { webhook, certificates, page, peers, background: Some(background) })
+}
+
+/// The gate of the labels of Namespaces: only policies with a selector wait for them.
+fn gate_of_labels(policies: &Policies, readiness: &Readiness) -> Gate {
+    let unused = Readiness::new();
+    let readiness = if policies.uses_labels() { readiness } else { &unused };
+    readiness.gate("the labels of Namespaces")
 }
 
 /// Who carries the calls of the API server, followed in a task.

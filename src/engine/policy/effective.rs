@@ -1,6 +1,6 @@
 //! The policy that is in force for the cluster or for a namespace.
 
-use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,6 +9,7 @@ use super::accounts::Accounts;
 use super::freeze::{Freeze, LimitedFreeze, TeamFreezeSettings};
 use super::globs::Globs;
 use super::ignore::IgnoredFields;
+use super::namespaces::{ByNamespace, NamespaceLabels};
 use super::protected::Protected;
 use super::scalable_resource::ScalableResource;
 use super::scope::Scope;
@@ -31,7 +32,7 @@ pub struct Policy {
     pub dropped_bundles: DroppedBundlesSettings,
     pub overrides: OverrideSettings,
     /// The settings of the namespaces that restrict overrides further.
-    pub(in crate::engine) bounds: Arc<BTreeMap<String, OverrideSettings>>,
+    pub(in crate::engine) bounds: Arc<ByNamespace<OverrideSettings>>,
     /// The releases that nobody takes away.
     pub protected: Protected,
     /// Users that deploy releases for others and may take over each other's operations: Flux, Sveltos, OLM, Fleet.
@@ -123,6 +124,23 @@ impl Policy {
 
     fn settings(&self, rule: RuleId) -> Option<&RuleSettings> {
         self.rules.iter().find(|(id, _)| *id == rule).map(|(_, settings)| settings)
+    }
+
+    /// Whether a condition that it shares with no other policy depends on labels.
+    pub(super) fn uses_labels(&self) -> bool {
+        let modes = self.rules.iter().flat_map(|(_, settings)| iter::once(&settings.modes).chain(&settings.tightened));
+        let mut cases = modes.flat_map(|modes| &modes.cases);
+        cases.any(|(when, _)| when.namespaces.uses_labels())
+            || self.protected.by_cluster.as_ref().is_some_and(|named| named.namespaces.uses_labels())
+    }
+
+    /// Finds the namespaces that the selectors of these conditions select.
+    pub(super) fn know(&mut self, labels: &NamespaceLabels) {
+        let settings = self.rules.iter_mut().map(|(_, settings)| settings);
+        let modes = settings.flat_map(|settings| iter::once(&mut settings.modes).chain(&mut settings.tightened));
+        let cases = modes.flat_map(|modes| &mut modes.cases).map(|(when, _)| &mut when.namespaces);
+        let protected = self.protected.by_cluster.as_mut().map(|named| &mut named.namespaces);
+        cases.chain(protected).for_each(|condition| condition.know(labels));
     }
 
     /// The settings of a rule, for a namespace that changes them.

@@ -11,6 +11,7 @@ pub use window::{DayWindow, Interval, Window};
 
 use super::Globs;
 use super::globs::matches;
+use super::namespaces::NamespaceCondition;
 use crate::engine::facts::Actor;
 use crate::engine::release::ReleaseRef;
 
@@ -35,8 +36,8 @@ pub struct Freeze {
     pub(in crate::engine) zone: TimeZone,
     /// Names of releases; `None` for every release.
     pub(in crate::engine) releases: Option<Globs>,
-    /// Namespaces of releases; `None` for every namespace.
-    pub(in crate::engine) namespaces: Option<Globs>,
+    /// Namespaces of releases.
+    pub(in crate::engine) namespaces: NamespaceCondition,
     /// Users that it does not concern.
     pub(in crate::engine) exempt_users: Globs,
     /// Groups whose users it does not concern.
@@ -80,7 +81,7 @@ impl Freeze {
     /// Whether it concerns some release of a namespace.
     #[must_use]
     pub fn concerns_namespace(&self, namespace: &str) -> bool {
-        self.home.as_ref().is_none_or(|home| home == namespace) && matches(self.namespaces.as_ref(), Some(namespace))
+        self.home.as_ref().is_none_or(|home| home == namespace) && self.namespaces.holds(namespace)
     }
 
     /// Whether it does not concern a user.

@@ -1,63 +1,117 @@
 //! The cluster policy and the policies of namespaces.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::iter;
 use std::sync::Arc;
 
 use super::accounts::Accounts;
 use super::effective::Policy;
 use super::freeze::{Freeze, LimitedFreeze};
+use super::globs::Globs;
+use super::namespaces::{ByNamespace, NamespaceLabels};
+use super::settings::OverrideSettings;
 
 /// The policies in force: of the cluster, and of namespaces.
 #[derive(Debug, Clone)]
 pub struct Policies {
     pub(in crate::engine) cluster: Arc<Policy>,
-    pub(in crate::engine) namespaces: BTreeMap<String, Arc<Policy>>,
+    pub(in crate::engine) namespaces: ByNamespace<Arc<Policy>>,
+    /// By which selectors select.
+    labels: Arc<NamespaceLabels>,
+    /// Whether anything depends on labels.
+    uses_labels: bool,
     /// Of the files.
     pub(in crate::engine) digest: String,
 }
 
 impl Policies {
-    /// Gives every policy the bounds that namespaces set on their overrides.
-    pub(in crate::engine) fn share_bounds(&mut self) {
-        let bounds = self.namespaces.iter().filter(|(_, policy)| policy.overrides != self.cluster.overrides);
-        let bounds = bounds.map(|(namespace, policy)| (namespace.clone(), policy.overrides.clone()));
-        let bounds: Arc<BTreeMap<_, _>> = Arc::new(bounds.collect());
-        for policy in iter::once(&mut self.cluster).chain(self.namespaces.values_mut()) {
-            Arc::make_mut(policy).bounds = Arc::clone(&bounds);
+    /// Completes policies that were read from files: each knows what the policies of other namespaces say, because an object of a
+    /// release may be in another namespace, or in none.
+    pub(in crate::engine) fn complete(&mut self) {
+        let own: Arc<BTreeSet<_>> = Arc::new(self.namespaces.own.keys().cloned().collect());
+        for (namespaces, policy) in &mut self.namespaces.shared {
+            *namespaces = namespaces.clone().except(Arc::clone(&own));
+            let mut freezes = policy.freezes.to_vec();
+            freezes.iter_mut().for_each(|freeze| freeze.namespaces = namespaces.clone());
+            Arc::make_mut(policy).freezes = freezes.into();
         }
-    }
-
-    /// Tells every policy which releases the namespaces protect.
-    pub(in crate::engine) fn share_protected(&mut self) {
-        let named =
-            self.namespaces.iter().filter_map(|(home, policy)| Some((home.clone(), policy.protected.here.clone()?)));
-        let named: Arc<BTreeMap<_, _>> = Arc::new(named.collect());
-        for policy in iter::once(&mut self.cluster).chain(self.namespaces.values_mut()) {
-            Arc::make_mut(policy).protected.by_namespace = Arc::clone(&named);
-        }
-    }
-
-    /// Tells every policy the freezes of all namespaces: an object of a release may be in another namespace, or in none.
-    pub(in crate::engine) fn share_freezes(&mut self) {
+        let bounds = self.namespaces.filter_map(|policy| Some(policy.overrides.clone()));
+        let protected = self.namespaces.filter_map(|policy| policy.protected.here.clone());
         let own = self.namespaces.values().flat_map(|policy| policy.freezes.iter());
-        let all: Vec<_> = self.cluster.freezes.iter().chain(own).cloned().collect();
-        let all: Arc<[_]> = all.into();
-        for policy in iter::once(&mut self.cluster).chain(self.namespaces.values_mut()) {
-            Arc::make_mut(policy).freezes = Arc::clone(&all);
+        let freezes: Vec<_> = self.cluster.freezes.iter().chain(own).cloned().collect();
+        self.share(bounds, protected, freezes);
+        self.uses_labels = self.depends_on_labels();
+    }
+
+    /// Gives every policy what all have in common.
+    fn share(&mut self, bounds: ByNamespace<OverrideSettings>, protected: ByNamespace<Globs>, freezes: Vec<Freeze>) {
+        let (bounds, protected, freezes): (_, _, Arc<[_]>) = (Arc::new(bounds), Arc::new(protected), freezes.into());
+        for policy in self.all_mut() {
+            let policy = Arc::make_mut(policy);
+            policy.bounds = Arc::clone(&bounds);
+            policy.protected.by_namespace = Arc::clone(&protected);
+            policy.freezes = Arc::clone(&freezes);
         }
     }
 
-    /// The same policies, in place of others. Operations that started under those still count as theirs.
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Arc<Policy>> {
+        iter::once(&mut self.cluster).chain(self.namespaces.values_mut())
+    }
+
+    fn depends_on_labels(&self) -> bool {
+        let mut all = iter::once(&self.cluster).chain(self.namespaces.values());
+        self.namespaces.use_labels()
+            || self.cluster.freezes.iter().any(|freeze| freeze.namespaces.uses_labels())
+            || all.any(|policy| policy.uses_labels())
+    }
+
+    /// Whether anything in them depends on the labels of Namespaces.
+    #[must_use]
+    pub fn uses_labels(&self) -> bool {
+        self.uses_labels
+    }
+
+    /// Whether they know these labels already.
+    #[must_use]
+    pub fn know(&self, labels: &Arc<NamespaceLabels>) -> bool {
+        Arc::ptr_eq(&self.labels, labels) || self.labels == *labels
+    }
+
+    /// The labels by which their selectors select.
+    #[must_use]
+    pub fn labels(&self) -> &NamespaceLabels {
+        &self.labels
+    }
+
+    /// The same policies, with the namespaces that their selectors select by these labels.
+    #[must_use]
+    pub fn knowing(mut self, labels: Arc<NamespaceLabels>) -> Self {
+        self.labels = Arc::clone(&labels);
+        if !self.uses_labels {
+            return self;
+        }
+        self.namespaces.know(&labels);
+        let mut freezes: Vec<_> = self.cluster.freezes.to_vec();
+        freezes.iter_mut().for_each(|freeze| freeze.namespaces.know(&labels));
+        let mut bounds = self.cluster.bounds.as_ref().clone();
+        bounds.know(&labels);
+        let mut protected = self.cluster.protected.by_namespace.as_ref().clone();
+        protected.know(&labels);
+        self.share(bounds, protected, freezes);
+        self.all_mut().for_each(|policy| Arc::make_mut(policy).know(&labels));
+        self
+    }
+
+    /// The same policies, in place of others. Operations that started under those still count as theirs, and their labels are known.
     #[must_use]
     pub fn following(mut self, replaced: &Self) -> Self {
         let mut accounts = self.cluster.accounts.as_ref().clone();
         accounts.follow(&replaced.cluster.accounts);
         let accounts = Arc::new(accounts);
-        for policy in iter::once(&mut self.cluster).chain(self.namespaces.values_mut()) {
+        for policy in self.all_mut() {
             Arc::make_mut(policy).accounts = Arc::clone(&accounts);
         }
-        self
+        self.knowing(Arc::clone(&replaced.labels))
     }
 
     /// The users that are platforms and pipelines.
@@ -85,12 +139,16 @@ impl Policies {
 
     /// The namespaces with their own policy.
     pub fn namespaces(&self) -> impl Iterator<Item = &str> {
-        self.namespaces.keys().map(String::as_str)
+        self.namespaces.own.keys().map(String::as_str)
     }
 }
 
 impl From<Policy> for Policies {
     fn from(policy: Policy) -> Self {
-        Self { cluster: Arc::new(policy), namespaces: BTreeMap::new(), digest: String::new() }
+        let (namespaces, labels) = (ByNamespace::default(), Arc::default());
+        let mut policies =
+            Self { cluster: Arc::new(policy), namespaces, labels, uses_labels: false, digest: String::new() };
+        policies.uses_labels = policies.depends_on_labels();
+        policies
     }
 }

@@ -1,9 +1,9 @@
 //! The releases that nobody takes away.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::globs::{Globs, matches};
+use super::namespaces::{ByNamespace, NamespaceCondition};
 use crate::engine::release::ReleaseRef;
 
 /// The releases that the policies name as protected. Every policy knows those of all namespaces: an object of a release may be in
@@ -15,14 +15,14 @@ pub struct Protected {
     /// What the policy of a namespace adds: names of its own releases.
     pub(in crate::engine) here: Option<Globs>,
     /// What the policies of all namespaces add.
-    pub(in crate::engine) by_namespace: Arc<BTreeMap<String, Globs>>,
+    pub(in crate::engine) by_namespace: Arc<ByNamespace<Globs>>,
 }
 
-/// Releases by their names and their namespaces. A list that is not set matches any.
+/// Releases by their names and their namespaces. What is not set matches any.
 #[derive(Debug, Clone, Default)]
 pub struct ProtectedReleases {
     pub releases: Option<Globs>,
-    pub namespaces: Option<Globs>,
+    pub namespaces: NamespaceCondition,
 }
 
 impl Protected {
@@ -30,9 +30,10 @@ impl Protected {
     #[must_use]
     pub fn covers(&self, release: &ReleaseRef) -> bool {
         let ReleaseRef { namespace, name } = release;
-        let by_cluster = self.by_cluster.as_ref().is_some_and(|named| {
-            matches(named.releases.as_ref(), Some(name)) && matches(named.namespaces.as_ref(), Some(namespace))
-        });
+        let by_cluster = self
+            .by_cluster
+            .as_ref()
+            .is_some_and(|named| matches(named.releases.as_ref(), Some(name)) && named.namespaces.holds(namespace));
         by_cluster || self.by_namespace.get(namespace).is_some_and(|named| named.contains(name))
     }
 

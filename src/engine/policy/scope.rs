@@ -2,6 +2,7 @@
 
 use super::Globs;
 use super::globs::matches;
+use super::namespaces::NamespaceCondition;
 use super::scalable_resource::ScalableResource;
 use crate::engine::facts::{Actor, Facts, ObjectChange, Subject};
 use crate::engine::managed::Owner;
@@ -113,7 +114,7 @@ pub struct When {
     pub service_accounts: Option<Globs>,
     /// Names of pipelines.
     pub pipelines: Option<Globs>,
-    pub namespaces: Option<Globs>,
+    pub namespaces: NamespaceCondition,
     pub releases: Option<Globs>,
     pub kinds: Option<Globs>,
     /// The label `owner` of records.
@@ -129,7 +130,7 @@ impl When {
         matches(self.users.as_ref(), Some(actor.name))
             && matches(self.service_accounts.as_ref(), actor.service_account())
             && matches(self.pipelines.as_ref(), actor.session.map(|session| session.pipeline))
-            && matches(self.namespaces.as_ref(), Some(scope.namespace))
+            && self.namespaces.holds(scope.namespace)
             && matches(self.releases.as_ref(), scope.release)
             && matches(self.kinds.as_ref(), Some(scope.kind))
             && matches(self.owners.as_ref(), scope.owner)

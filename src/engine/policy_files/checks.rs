@@ -11,9 +11,11 @@ mod language;
 mod names;
 mod needless;
 
-use super::file::{PolicyFile, ProtectedFile};
+use super::file::{LabelSelectorFile, PolicyFile, ProtectedFile, Spanned};
+use super::namespace::refuse_namespaces;
 use super::problem::Problems;
 use super::{freezes, reasons};
+use crate::engine::policy::LabelOperator;
 use crate::engine::text::look_alike;
 use domain::Domain;
 use names::Names;
@@ -74,8 +76,8 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
         names.name(namespace, Domain::Namespace, "so there are no overrides for cluster-scoped releases");
     }
     if let Some(protected) = &file.protected {
-        let ProtectedFile { releases, namespaces } = &protected.value;
-        if releases.is_none() && namespaces.is_none() {
+        let ProtectedFile { releases, namespaces, namespace_selector } = &protected.value;
+        if releases.is_none() && namespaces.is_none() && namespace_selector.is_none() {
             names
                 .problems
                 .at(protected.span, "this names no release; give `releases`, `namespaces` or both, as lists of globs");
@@ -86,11 +88,52 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Proble
             }
         }
     }
+    if home.is_none() {
+        refuse_namespaces(file, names.problems);
+    }
+    if let Some(namespaces) = &file.namespaces {
+        names.list(&namespaces.value.0, Domain::Namespace, "so the policy is for no namespace");
+    }
+    selectors(file).for_each(|selector| check_selector(selector, names.problems));
     for (rule, settings) in file.rules.iter().flat_map(|rules| &rules.value.0) {
         for kind in settings.value.resources.iter().flat_map(|all| &all.value).filter_map(|one| one.kind.as_ref()) {
             names.name(kind, Domain::Kind, "so the resource is never found");
         }
         cases::check(*rule, &settings.value, cases::Context { file, home, is_read }, &mut names);
+    }
+}
+
+/// Every selector of a file.
+fn selectors(file: &PolicyFile) -> impl Iterator<Item = &Spanned<LabelSelectorFile>> {
+    let rules = file.rules.iter().flat_map(|rules| &rules.value.0);
+    let cases = rules.flat_map(|(_, rule)| rule.value.cases.iter().flat_map(|cases| &cases.value));
+    let of_cases = cases.filter_map(|case| case.when.as_ref()?.value.namespace_selector.as_ref());
+    let freezes = file.freezes.iter().flat_map(|freezes| &freezes.value);
+    let of_freezes = freezes.filter_map(|freeze| freeze.namespace_selector.as_ref());
+    let protected = file.protected.iter().filter_map(|protected| protected.value.namespace_selector.as_ref());
+    file.namespace_selector.iter().chain(of_cases).chain(of_freezes).chain(protected)
+}
+
+/// Reports a selector that selects every Namespace, and requirements that Kubernetes would refuse.
+fn check_selector(selector: &Spanned<LabelSelectorFile>, problems: &mut Problems<'_>) {
+    let LabelSelectorFile { match_labels, match_expressions } = &selector.value;
+    let expressions = match_expressions.as_ref().map(|all| all.value.as_slice()).unwrap_or_default();
+    if expressions.is_empty() && match_labels.as_ref().is_none_or(|labels| labels.value.0.is_empty()) {
+        let message = "the selector has no requirement, so that it selects every Namespace; name a label, or remove it";
+        problems.at(selector.span, message);
+    }
+    for one in expressions {
+        let Some(operator) = &one.operator else { continue };
+        let has_values = one.values.as_ref().is_some_and(|values| !values.value.is_empty());
+        match operator.value {
+            LabelOperator::In | LabelOperator::NotIn if !has_values => {
+                problems.at(operator.span, format!("{} needs `values`", operator.text));
+            }
+            LabelOperator::Exists | LabelOperator::DoesNotExist if has_values => {
+                problems.at(operator.span, format!("{} takes no `values`; use In or NotIn", operator.text));
+            }
+            _ => {}
+        }
     }
 }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::file::{
-    AtLeastOne, CaseFile, GlobList, IgnoredFile, OverridesFile, PipelineFile, PolicyFile, ProtectedFile, RuleFile,
-    ScalableResourceFile, SingleGlob, Spanned, TeamFreezesFile, WhenFile,
+    AtLeastOne, CaseFile, GlobList, IgnoredFile, LabelSelectorFile, OverridesFile, PipelineFile, PolicyFile,
+    ProtectedFile, RuleFile, ScalableResourceFile, SingleGlob, Spanned, TeamFreezesFile, WhenFile,
 };
 use super::{freezes, reasons};
 use crate::engine::policy::{
-    Accounts, DroppedBundlesSettings, FluxExceptions, Globs, IgnoredFields, Modes, OverrideSettings, Pipeline, Policy,
-    Protected, ProtectedReleases, RecoverySettings, RuleSettings, ScalableResource, StartedBy, TeamFreezeSettings,
-    When,
+    Accounts, DroppedBundlesSettings, FluxExceptions, Globs, IgnoredFields, LabelOperator, LabelRequirement,
+    LabelSelector, Modes, NamespaceCondition, OverrideSettings, Pipeline, Policy, Protected, ProtectedReleases,
+    RecoverySettings, RuleSettings, ScalableResource, StartedBy, TeamFreezeSettings, When,
 };
 use crate::engine::release::status::Transitions;
 use crate::engine::rule::{Mode, RuleId};
@@ -103,11 +103,39 @@ fn pipeline(file: &PipelineFile) -> Option<Pipeline> {
 }
 
 fn protected(file: &ProtectedFile) -> ProtectedReleases {
-    ProtectedReleases { releases: condition(file.releases.as_ref()), namespaces: condition(file.namespaces.as_ref()) }
+    ProtectedReleases {
+        releases: condition(file.releases.as_ref()),
+        namespaces: places(file.namespaces.as_ref(), file.namespace_selector.as_ref()),
+    }
 }
 
 pub(super) fn condition(list: Option<&Spanned<AtLeastOne<GlobList>>>) -> Option<Globs> {
     list.map(|at| at.value.0.compiled.clone())
+}
+
+/// A condition on namespaces.
+pub(super) fn places(
+    names: Option<&Spanned<AtLeastOne<GlobList>>>,
+    by: Option<&Spanned<LabelSelectorFile>>,
+) -> NamespaceCondition {
+    NamespaceCondition::new(condition(names), by.map(|at| selector(&at.value)))
+}
+
+pub(super) fn selector(file: &LabelSelectorFile) -> LabelSelector {
+    let labels = file.match_labels.iter().flat_map(|labels| &labels.value.0);
+    let equal = labels.map(|(key, value)| LabelRequirement {
+        key: key.clone(),
+        operator: LabelOperator::In,
+        values: vec![value.clone()],
+    });
+    let expressions = file.match_expressions.iter().flat_map(|all| &all.value).filter_map(|one| {
+        Some(LabelRequirement {
+            key: one.key.as_ref()?.value.0.clone(),
+            operator: one.operator.as_ref()?.value,
+            values: value(one.values.as_ref()).unwrap_or_default(),
+        })
+    });
+    LabelSelector(equal.chain(expressions).collect())
 }
 
 fn when(file: &WhenFile) -> When {
@@ -116,7 +144,7 @@ fn when(file: &WhenFile) -> When {
         groups: condition(file.groups.as_ref()),
         service_accounts: condition(file.service_accounts.as_ref()),
         pipelines: condition(file.pipelines.as_ref()),
-        namespaces: condition(file.namespaces.as_ref()),
+        namespaces: places(file.namespaces.as_ref(), file.namespace_selector.as_ref()),
         releases: condition(file.releases.as_ref()),
         kinds: condition(file.kinds.as_ref()),
         owners: condition(file.owners.as_ref()),

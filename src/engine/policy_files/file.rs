@@ -14,8 +14,9 @@ mod values;
 pub(super) use layers::{List, Lists, over_shipped, without_lists};
 pub use nearest::nearest_to;
 pub(super) use parts::{
-    CLUSTER_ONLY_KEYS, CaseFile, ExemptFile, FreezeFile, IgnoredFile, OverridesFile, PipelineFile, PolicyFile,
-    ProtectedFile, RuleFile, ScalableResourceFile, TEAM_FREEZES, TeamFreezesFile, WhenFile, rule_of_setting,
+    CLUSTER_ONLY_KEYS, CaseFile, ExemptFile, FreezeFile, IgnoredFile, LabelSelectorFile, OverridesFile, PipelineFile,
+    PolicyFile, ProtectedFile, RuleFile, ScalableResourceFile, TEAM_FREEZES, TeamFreezesFile, WhenFile,
+    rule_of_setting,
 };
 pub(super) use pipelines::PipelineName;
 pub(super) use read::{GivenKey, KeySpec, Mapping, Spanned};
@@ -26,6 +27,13 @@ pub(super) use values::{AtLeastOne, GlobList, PolicyKind, SingleGlob, Spelled};
 
 use super::problem::{Layer, Problems, SourceFile};
 use read::FromNode;
+
+impl PolicyFile {
+    /// Whether it is for the namespaces that it names or selects, and not for the one that the file is called after.
+    pub(super) fn is_shared(&self) -> bool {
+        self.namespaces.is_some() || self.namespace_selector.is_some()
+    }
+}
 
 /// What a file says by itself.
 pub(super) fn given(source: &SourceFile, problems: &mut Problems<'_>) -> Option<Node> {

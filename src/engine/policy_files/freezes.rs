@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::cluster::value;
-use super::file::{AtLeastOne, FreezeFile, GlobList, Moment, PolicyFile, Spanned};
+use super::cluster::{places, selector, value};
+use super::file::{AtLeastOne, FreezeFile, GlobList, LabelSelectorFile, Moment, PolicyFile, Spanned};
 use super::problem::{Problems, Span};
 use crate::engine::policy::{DayWindow, Freeze, FreezeEffect, FreezeState, Interval, LimitedFreeze, Window};
 
@@ -12,6 +12,12 @@ const MINUTES_A_DAY: u16 = 1_440;
 /// The freezes of a file without problems; of the policy of a namespace, over this namespace.
 pub(super) fn of_file(file: &PolicyFile, home: Option<&str>) -> impl Iterator<Item = Freeze> {
     located(file, home).map(|(_, freeze)| freeze)
+}
+
+/// The freezes of a file that several namespaces share. [`Policies`](crate::engine::policy::Policies) knows over which.
+pub(super) fn of_shared(file: &PolicyFile) -> impl Iterator<Item = Freeze> {
+    let said = said(file.namespaces.as_ref(), file.namespace_selector.as_ref()).unwrap_or_default();
+    of_file(file, None).map(move |freeze| Freeze { scope: format!("{}{said}", freeze.scope), ..freeze })
 }
 
 /// The same, each with the place of its name.
@@ -36,7 +42,7 @@ fn freeze(file: &FreezeFile, home: Option<&str>) -> Option<Freeze> {
         effect: value(file.effect.as_ref()).unwrap_or(FreezeEffect::Deny),
         zone: file.time_zone.as_ref()?.value.0.clone(),
         releases: file.releases.as_ref().map(compiled),
-        namespaces: file.namespaces.as_ref().map(compiled),
+        namespaces: places(file.namespaces.as_ref(), file.namespace_selector.as_ref()),
         exempt_users: users.map(|at| at.value.compiled.clone()).unwrap_or_default(),
         exempt_groups: groups.map(|at| at.value.compiled.clone()).unwrap_or_default(),
     })
@@ -46,9 +52,21 @@ fn freeze(file: &FreezeFile, home: Option<&str>) -> Option<Freeze> {
 fn scope(file: &FreezeFile, home: Option<&str>) -> String {
     let releases = file.releases.as_ref();
     let releases = releases.map_or("every release".to_owned(), |list| format!("releases {}", listed(&list.value.0)));
-    let namespaces = file.namespaces.as_ref().map(|list| format!(" in namespaces {}", listed(&list.value.0)));
-    let namespaces = home.map(|namespace| format!(" in namespace {namespace}")).or(namespaces);
+    let namespaces = home.map(|namespace| format!(" in namespace {namespace}"));
+    let namespaces = namespaces.or_else(|| said(file.namespaces.as_ref(), file.namespace_selector.as_ref()));
     format!("{releases}{}", namespaces.unwrap_or_default())
+}
+
+/// A condition on namespaces, in words: ` in namespaces a, b with the labels env=prod`; `None` for every namespace.
+pub(super) fn said(
+    names: Option<&Spanned<AtLeastOne<GlobList>>>,
+    by: Option<&Spanned<LabelSelectorFile>>,
+) -> Option<String> {
+    let by = by.map(|by| format!(" with the labels {}", selector(&by.value)));
+    match names {
+        Some(names) => Some(format!(" in namespaces {}{}", listed(&names.value.0), by.unwrap_or_default())),
+        None => by.map(|by| format!(" in namespaces{by}")),
+    }
 }
 
 /// Whom a freeze does not concern, in words.
@@ -139,8 +157,14 @@ fn relation(earlier: &FreezeFile, one: &FreezeFile) -> Option<Scopes> {
     let text = |list: &Option<Spanned<AtLeastOne<GlobList>>>| list.as_ref().map(|at| at.text.clone());
     let lists = [(&earlier.releases, &one.releases), (&earlier.namespaces, &one.namespaces)];
     let texts = lists.map(|(earlier, one)| (text(earlier), text(one)));
-    if texts.iter().all(|(earlier, one)| earlier == one) {
+    let selectors = [earlier, one].map(|file| file.namespace_selector.as_ref().map(|at| at.text.clone()));
+    let are_selected_alike = selectors[0] == selectors[1];
+    if are_selected_alike && texts.iter().all(|(earlier, one)| earlier == one) {
         return Some(Scopes::Same);
+    }
+    // Whether a namespace has both labels is not in the files.
+    if !are_selected_alike && selectors.iter().all(Option::is_some) {
+        return None;
     }
     let overlap = lists.iter().all(|(earlier, one)| match (earlier, one) {
         (Some(earlier), Some(one)) => have_a_name_in_common(&earlier.value.0, &one.value.0),

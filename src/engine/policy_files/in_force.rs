@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::cluster::rule_of;
+use super::cluster::{places, rule_of};
 use super::file::{
     CLUSTER_ONLY_KEYS, GivenKey, KeySpec, Mapping, OverridesFile, PolicyFile, RuleFile, TEAM_FREEZES, TeamFreezesFile,
     rule_of_setting,
@@ -14,7 +14,7 @@ use super::files::{NAMESPACES_DIR, PolicyFiles};
 use super::freezes;
 use super::loaded::ParsedFiles;
 use super::problem::{Layer, PolicyError, Problem, SourceFile, Span};
-use crate::engine::policy::Freeze;
+use crate::engine::policy::{Freeze, NamespaceCondition, NamespaceLabels};
 use crate::engine::rule::RuleId;
 use crate::engine::rules;
 
@@ -113,19 +113,23 @@ pub fn settings_of(rule: RuleId) -> Vec<SettingDoc> {
 ///
 /// # Errors
 /// Every problem in the file of the cluster and in that of the namespace.
-pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyError> {
+pub fn in_force(files: &PolicyFiles, namespace: &str, labels: &NamespaceLabels) -> Result<InForce, PolicyError> {
     let ParsedFiles { cluster, namespaces, reading } = ParsedFiles::read(files);
     let mut problems = reading.problems;
-    let own = Path::new(NAMESPACES_DIR).join(format!("{namespace}.yaml"));
+    let named = namespaces.get(namespace).filter(|(_, file)| !file.is_shared());
+    let own = named
+        .or_else(|| namespaces.values().find(|(_, file)| file.is_shared() && served(file, labels).holds(namespace)));
+    let path = own.map(|(source, _)| source.path.clone());
+    let path = path.unwrap_or_else(|| Path::new(NAMESPACES_DIR).join(format!("{namespace}.yaml")));
     problems.retain(|Problem { file, .. }| {
         let of_the_cluster = cluster.as_ref().is_none_or(|(source, _)| source.path == *file);
-        of_the_cluster || file.ends_with(&own) || file.ends_with(NAMESPACES_DIR)
+        of_the_cluster || file.ends_with(&path) || file.ends_with(NAMESPACES_DIR)
     });
     if !problems.is_empty() {
         return Err(PolicyError { problems });
     }
     let cluster = cluster.as_ref().map(|(source, file)| PolicyFileView { source, file });
-    let own = namespaces.get(namespace).map(|(source, file)| PolicyFileView { source, file });
+    let own = own.map(|(source, file)| PolicyFileView { source, file });
     let delegated = cluster.iter().filter_map(|view| view.file.delegate.as_ref()).flat_map(|at| &at.value);
     let delegated: Vec<_> = delegated.copied().collect();
     let rules = rules::all().map(|rule| of_rule(rule, delegated.contains(&rule), cluster, own));
@@ -138,7 +142,10 @@ pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyE
     let is_list = |key: &&KeySpec| CLUSTER_ONLY_KEYS.contains(&key.name) && key.name != TEAM_FREEZES;
     let of_cluster = PolicyFile::KEYS.iter().filter(is_list);
     let lists = of_cluster.flat_map(|key| cluster.map(|view| view.top(key.name)).unwrap_or_default());
-    let of_cluster = cluster.into_iter().flat_map(|view| view.freezes(None));
+    let of_cluster = cluster.into_iter().flat_map(|view| view.freezes(None)).map(|mut told| {
+        told.freeze.namespaces.know(labels);
+        told
+    });
     let freezes = of_cluster.chain(own.into_iter().flat_map(|view| view.freezes(Some(namespace))));
     let protected = [cluster, own].into_iter().flatten().flat_map(|view| view.top("protected"));
     Ok(InForce {
@@ -150,6 +157,13 @@ pub fn in_force(files: &PolicyFiles, namespace: &str) -> Result<InForce, PolicyE
         team_freezes: cluster.map(PolicyFileView::team_freezes).unwrap_or_default(),
         lists: lists.collect(),
     })
+}
+
+/// The namespaces that a shared file is for.
+fn served(file: &PolicyFile, labels: &NamespaceLabels) -> NamespaceCondition {
+    let mut served = places(file.namespaces.as_ref(), file.namespace_selector.as_ref());
+    served.know(labels);
+    served
 }
 
 /// A parsed file with its text, which tells lines.

@@ -81,16 +81,17 @@ impl<'f> ParsedFiles<'f> {
             // Without a correct cluster policy nothing can be compared with it.
             if let Some(policies) = &mut policies {
                 let policy = namespace::policy(&policies.cluster, delegated, (name, &file), &mut found);
-                if found.is_empty() {
-                    policies.namespaces.insert(name.clone(), Arc::new(policy));
+                if found.is_empty() && file.is_shared() {
+                    let served = cluster::places(file.namespaces.as_ref(), file.namespace_selector.as_ref());
+                    policies.namespaces.shared.push((served, Arc::new(policy)));
+                } else if found.is_empty() {
+                    policies.namespaces.own.insert(name.clone(), Arc::new(policy));
                 }
             }
             report(found);
             namespaces.insert(name.as_str(), (source, file));
         }
-        policies.iter_mut().for_each(Policies::share_bounds);
-        policies.iter_mut().for_each(Policies::share_protected);
-        policies.iter_mut().for_each(Policies::share_freezes);
+        policies.iter_mut().for_each(Policies::complete);
         policies.iter_mut().for_each(|policies| policies.digest = files.digest());
         // A file that cannot be read may be unchanged: a temporary failure must not loosen the policy of a namespace.
         let policies = policies.filter(|_| files.unread.is_empty());
@@ -124,5 +125,7 @@ impl Policies {
     }
 }
 
+#[cfg(test)]
+mod selector_tests;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,19 @@ use crate::engine::policy::{OnUndecided, OverrideSettings, Policy, RuleSettings}
 use crate::engine::rule::{Mode, RuleId};
 use crate::engine::rules;
 
+/// The keys that name namespaces.
+const NAMESPACE_KEYS: [&str; 2] = ["namespaces", "namespaceSelector"];
+
+/// Reports the keys with which the policy of namespaces says whom it is for, in a cluster policy.
+pub(super) fn refuse_namespaces(file: &PolicyFile, problems: &mut Problems<'_>) {
+    for GivenKey { name, key, .. } in file.given().iter().filter(|given| NAMESPACE_KEYS.contains(&given.name)) {
+        let message = format!(
+            "the policy of the cluster is for every namespace; move `{name}` into the conditions that it is meant for"
+        );
+        problems.at(*key, message);
+    }
+}
+
 /// Reports keys that only the cluster policy may set.
 pub(super) fn refuse_cluster_only_keys(file: &PolicyFile, problems: &mut Problems<'_>) {
     let mut refuse = |given: GivenKey<'_>| {
@@ -21,12 +34,17 @@ pub(super) fn refuse_cluster_only_keys(file: &PolicyFile, problems: &mut Problem
     let rules = file.rules.iter().flat_map(|rules| &rules.value.0);
     rules.flat_map(|(_, rule)| rule.value.given()).for_each(&mut refuse);
     file.overrides.iter().flat_map(|overrides| overrides.value.given()).for_each(&mut refuse);
-    for namespaces in file.freezes.iter().flat_map(|freezes| &freezes.value).filter_map(|one| one.namespaces.as_ref()) {
-        problems.at(namespaces.key, "the freeze of a namespace concerns this namespace alone; remove `namespaces`");
+    for freeze in file.freezes.iter().flat_map(|freezes| &freezes.value) {
+        for given in freeze.given().iter().filter(|given| NAMESPACE_KEYS.contains(&given.name)) {
+            let message = format!("the freeze of a namespace concerns this namespace alone; remove `{}`", given.name);
+            problems.at(given.key, message);
+        }
     }
-    if let Some(namespaces) = file.protected.as_ref().and_then(|protected| protected.value.namespaces.as_ref()) {
-        let text = "only the cluster policy may set `namespaces` of `protected`; a namespace protects its own releases";
-        problems.at(namespaces.key, text);
+    let protected = file.protected.iter().flat_map(|protected| protected.value.given());
+    for GivenKey { name, key, .. } in protected.filter(|given| NAMESPACE_KEYS.contains(&given.name)) {
+        let message =
+            format!("only the cluster policy may set `{name}` of `protected`; a namespace protects its own releases");
+        problems.at(key, message);
     }
 }
 
@@ -38,7 +56,11 @@ pub(super) fn policy(
     problems: &mut Problems<'_>,
 ) -> Policy {
     let mut policy = cluster.clone();
-    policy.freezes = freezes::of_file(file, Some(namespace)).collect();
+    policy.freezes = if file.is_shared() {
+        freezes::of_shared(file).collect()
+    } else {
+        freezes::of_file(file, Some(namespace)).collect()
+    };
     for rule in rules::all() {
         if let Some(file) = rule_of(file, rule) {
             let reason = format!("a namespace may only tighten it, unless cluster.yaml delegates {rule}");

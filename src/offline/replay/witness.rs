@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::gaps::UnknownKind;
 use crate::engine::evidence::Query;
+use crate::engine::policy::NamespaceLabels;
 use crate::world::memory::Memory;
 use crate::world::{AnswerFuture, Payer, World};
 
@@ -61,6 +62,10 @@ impl Witness {
 }
 
 impl World for Witness {
+    fn namespace_labels(&self) -> Option<Arc<NamespaceLabels>> {
+        self.memory.namespace_labels()
+    }
+
     fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
         self.note(query);
         self.memory.answer_for(query, payer)

@@ -6,6 +6,7 @@ use tracing::Instrument;
 
 use super::sending::TARGET;
 use crate::engine::evidence::Query;
+use crate::engine::policy::NamespaceLabels;
 use crate::world::{AnswerFuture, Payer, World};
 
 /// Opens a span for each query, below the span of the review.
@@ -20,6 +21,10 @@ impl TracedWorld {
 }
 
 impl World for TracedWorld {
+    fn namespace_labels(&self) -> Option<Arc<NamespaceLabels>> {
+        self.0.namespace_labels()
+    }
+
     fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
         let span = tracing::info_span!(target: TARGET, "question", otel.name = query.kind(), otel.kind = "client");
         Box::pin(self.0.answer_for(query, payer).instrument(span))

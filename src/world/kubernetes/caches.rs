@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, ReplicationController, Secret};
-use kube::Resource;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ReplicationController, Secret};
+use kube::{Api, Resource};
 use tokio::task::JoinSet;
 
 use super::DeletedPendingRecords;
@@ -12,15 +12,16 @@ use super::freezes::Freezes;
 use super::helm_releases::HelmReleases;
 use super::index::Index;
 use super::intake::IntakeClient;
+use super::namespaces::NamespacesByName;
 use super::reach::Reach;
 use super::release_overrides::ReleaseOverrides;
 use super::scalable::ScalableMarks;
 use super::watch::{Feed, Mirror, follow};
 use crate::engine::evidence::{Located, ScaledRef};
 use crate::engine::managed::Marks;
-use crate::engine::policy::Freeze;
+use crate::engine::policy::{Freeze, NamespaceLabels};
 use crate::engine::release::{ReleaseRef, Storage};
-use crate::readiness::Readiness;
+use crate::readiness::{Gate, Readiness};
 use crate::world::locate::{self, ReleaseQuery};
 use crate::world::metadata_only::resource_of;
 use crate::world::{InFlight, NewestRecord, read};
@@ -42,6 +43,7 @@ pub(super) struct Caches {
     helm_releases: HelmReleases,
     release_overrides: ReleaseOverrides,
     freezes: Freezes,
+    namespaces: Arc<Mirror<NamespacesByName>>,
 }
 
 /// The scalable objects of one kind. A selector cannot say "or", so there are two watches.
@@ -72,14 +74,16 @@ impl Caches {
             helm_releases: HelmReleases::new(),
             release_overrides: ReleaseOverrides::new(),
             freezes: Freezes::new(),
+            namespaces: Arc::new(Mirror::new(NamespacesByName::default())),
         }
     }
 
-    /// Starts the watches. Each opens its own gate after its first complete list.
+    /// Starts the watches. Each opens its own gate after its first complete list; that of Namespaces opens `labels`, because without a
+    /// selector in the policies nothing depends on them.
     ///
     /// Needs a client with a longer read timeout than reviews have: on a quiet watch the API server sends a bookmark once a
     /// minute.
-    pub(super) fn watch(&self, client: &IntakeClient, reach: &Reach, readiness: &Readiness) -> Watches {
+    pub(super) fn watch(&self, client: &IntakeClient, reach: &Reach, readiness: &Readiness, labels: Gate) -> Watches {
         let mut tasks = WatchTasks { client, reach, readiness, running: JoinSet::new() };
         tasks.start::<Secret, _>(read::RECORD_SELECTOR, &self.secrets, "the records in Secrets");
         tasks.start::<ConfigMap, _>(read::RECORD_SELECTOR, &self.config_maps, "the records in ConfigMaps");
@@ -94,6 +98,7 @@ impl Caches {
         self.helm_releases.follow(client, reach, readiness.gate("the HelmReleases"), &mut tasks.running);
         self.release_overrides.follow(client, reach, readiness.gate("the ReleaseOverrides"), &mut tasks.running);
         self.freezes.follow(client, reach, readiness.gate("the Freezes"), &mut tasks.running);
+        tasks.start_namespaces(&self.namespaces, labels);
         Watches { _tasks: tasks.running }
     }
 
@@ -157,6 +162,11 @@ impl Caches {
         self.freezes.all()
     }
 
+    /// The labels of Namespaces, as they were last known.
+    pub(super) fn namespace_labels(&self) -> Arc<NamespaceLabels> {
+        self.namespaces.read(NamespacesByName::all).0
+    }
+
     /// The marks of a scaled object; `Some(None)` if it is known to have none.
     pub(super) fn marks(&self, object: &ScaledRef) -> Option<Option<Marks>> {
         let scaled = match (object.group.as_str(), object.resource.as_str()) {
@@ -196,6 +206,13 @@ impl WatchTasks<'_> {
         let resource = resource_of::<K>();
         let apis = self.reach.apis_with(self.client.kube(), &resource);
         self.running.spawn(follow(resource.plural, apis, labels, Arc::clone(mirror), self.readiness.gate(gate)));
+    }
+
+    /// Namespaces belong to no namespace, so that all of them are watched.
+    fn start_namespaces(&mut self, mirror: &Arc<Mirror<NamespacesByName>>, gate: Gate) {
+        let resource = resource_of::<Namespace>();
+        let apis = vec![Api::all_with(self.client.kube().clone(), &resource)];
+        self.running.spawn(follow(resource.plural, apis, "", Arc::clone(mirror), gate));
     }
 
     fn start_scaled<K>(&mut self, scaled: &ScalableMirrors, [of_releases, of_profiles]: [&'static str; 2])

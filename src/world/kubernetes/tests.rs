@@ -58,7 +58,7 @@ impl Fake {
 
     async fn watched_by(&self, cluster: Cluster) -> (Cluster, Watches) {
         let readiness = Readiness::new();
-        let watches = cluster.watch(&self.client(), &readiness);
+        let watches = cluster.watch(&self.client(), &readiness, readiness.gate("the labels of Namespaces"));
         while readiness.check().is_err() || !self.is_quiet() {
             tokio::task::yield_now().await;
         }

@@ -28,7 +28,7 @@ const DEADLINE: Duration = Duration::from_secs(90);
 const USED: [(&str, &str, &str, &str); 28] = [
     ("", "secrets", "", "get list watch patch"),
     ("", "configmaps", "", "get list watch patch"),
-    ("", "namespaces", "", "get"),
+    ("", "namespaces", "", "get list watch"),
     ("", "replicationcontrollers", "", "get list watch"),
     ("apps", "deployments", "", "get list watch"),
     ("apps", "statefulsets", "", "get list watch"),
@@ -91,7 +91,7 @@ const FORBIDDEN: [(&str, &str, &str, &str, &str); 28] = [
     ("", "pods", "", "create", "interlock-system"),
     ("", "pods/exec", "", "create", "shop"),
     ("", "nodes", "", "get", ""),
-    ("", "namespaces", "", "list", ""),
+    ("", "namespaces", "", "patch", ""),
     ("apps", "deployments", "", "patch", "shop"),
     ("apps", "deployments/scale", "", "patch", "shop"),
     ("interlock.dev", "releaseoverrides", "", "create", "shop"),

@@ -3,14 +3,15 @@
 use super::house::House;
 
 /// The files of the world that name kube's own client. Those that take one from outside read nothing that tenants store, and the
-/// others get it from the intake, or wrap it.
-const WITH_A_CLIENT: [&str; 12] = [
+/// others get it from the intake, wrap it, or list labels for a command.
+const WITH_A_CLIENT: [&str; 13] = [
     "world/kubernetes",
     "world/kubernetes/clock",
     "world/kubernetes/freezes",
     "world/kubernetes/identity",
     "world/kubernetes/intake",
     "world/kubernetes/kinds",
+    "world/kubernetes/namespaces",
     "world/kubernetes/own_objects",
     "world/kubernetes/policies",
     "world/kubernetes/reach",

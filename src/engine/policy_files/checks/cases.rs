@@ -42,7 +42,9 @@ pub(super) struct Context<'f> {
 /// Checks the cases of a rule.
 pub(super) fn check(rule: RuleId, file: &RuleFile, context: Context<'_>, names: &mut Names<'_, '_>) {
     let files = || file.cases.iter().flat_map(|cases| &cases.value);
-    let dead = files().filter(|case| !can_apply(rule, case, context.home, names)).count();
+    // A file that namespaces share may have cases for some of them.
+    let only = context.home.filter(|_| !context.file.is_shared());
+    let dead = files().filter(|case| !can_apply(rule, case, only, names)).count();
     if dead > 0 || !context.is_read {
         return;
     }
@@ -76,7 +78,9 @@ fn report_idle(rule: RuleId, cases: &[Case], otherwise: Option<Mode>, names: &mu
 
 /// The lists of a condition.
 fn lists(rule: RuleId, when: &WhenFile) -> impl Iterator<Item = List<'_>> {
-    let WhenFile { users, groups, service_accounts, pipelines, namespaces, releases, kinds, operations, owners } = when;
+    let WhenFile {
+        users, groups, service_accounts, pipelines, namespaces, releases, kinds, operations, owners, ..
+    } = when;
     let (kind, owner) = match Judged::by(rule) {
         Judged::Records => (Domain::RecordKind, Domain::Owner),
         Judged::Objects => (Domain::Kind, Domain::Owner),
@@ -194,6 +198,10 @@ fn read(rule: RuleId, case: &CaseFile, context: Context<'_>, names: &mut Names<'
         } else {
             limits.push((domain, globs));
         }
+    }
+    // Whose labels these are is not in the file.
+    if when.value.namespace_selector.is_some() {
+        limits.push((Domain::Namespace, None));
     }
     if limits.is_empty() {
         let message = "the condition holds for every request, so `mode` and later cases have no effect; name the requests, or set \

@@ -1,8 +1,8 @@
-//! The values of keys: keys of labels.
+//! The values of keys: keys and values of labels.
 
 use serde_json::{Value, json};
 
-use super::read::FromNode;
+use super::read::{FromNode, entries};
 use super::tree::Node;
 use super::values::{items, word};
 use crate::engine::managed::MANAGED_BY_LABEL;
@@ -21,8 +21,7 @@ pub(in crate::engine::policy_files) struct LabelKeys(pub(in crate::engine::polic
 
 impl FromNode for LabelKeys {
     fn schema() -> Value {
-        let pattern = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
-        json!({"type": "array", "maxItems": MAX_KEYS, "items": {"type": "string", "pattern": pattern}})
+        json!({"type": "array", "maxItems": MAX_KEYS, "items": {"type": "string", "pattern": KEY}})
     }
 
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
@@ -48,6 +47,50 @@ impl FromNode for LabelKeys {
             }
         }
         Some(Self(keys))
+    }
+}
+
+/// The pattern of a key, for the schema.
+const KEY: &str = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
+
+/// The key of a label.
+#[derive(Debug, Clone)]
+pub(in crate::engine::policy_files) struct LabelKey(pub(in crate::engine::policy_files) String);
+
+impl FromNode for LabelKey {
+    fn schema() -> Value {
+        json!({"type": "string", "pattern": KEY})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let key = word(node, problems)?;
+        if !is_label_key(key) {
+            problems.at(node.span, format!("`{key}` is not the key of a label like team or example.com/team"));
+            return None;
+        }
+        Some(Self(key.to_owned()))
+    }
+}
+
+/// Labels with their values.
+#[derive(Debug, Clone, Default)]
+pub(in crate::engine::policy_files) struct LabelMap(pub(in crate::engine::policy_files) Vec<(String, String)>);
+
+impl FromNode for LabelMap {
+    fn schema() -> Value {
+        json!({"type": "object"})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let mut labels = Vec::new();
+        for entry in entries(node, problems)? {
+            if !is_label_key(&entry.key) {
+                let message = format!("`{}` is not the key of a label like team or example.com/team", entry.key);
+                problems.at(entry.at, message);
+            }
+            labels.extend(word(&entry.value, problems).map(|value| (entry.key.clone(), value.to_owned())));
+        }
+        Some(Self(labels))
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::civil::Weekday;
 use jsonptr::PointerBuf;
 use serde_json::Value;
 
-use super::label_keys::LabelKeys;
+use super::label_keys::{LabelKey, LabelKeys, LabelMap};
 use super::pipelines::PipelineName;
 use super::read::{
     FromNode, GivenKey, KeySpec, Mapping, Spanned, entries, keys, missing_keys, object_schema, value, value_node,
@@ -15,9 +15,9 @@ use super::times::{Moment, ZoneName};
 use super::tree::Node;
 use super::values::{AtLeastOne, ByRule, Cap, EMPTY_LIST, GlobList, Pattern, PolicyKind, SingleGlob, Spelled, Version};
 use crate::engine::policy::{
-    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, FreezeEffect, OnFirstInstall,
-    OnUndecided, OnUnexplained, OverrideSettings, PipelineHolder, Policy, RecoverySettings, ScalableResource,
-    StartedBy, TeamFreezeSettings, WhenSuspended,
+    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, FreezeEffect, LabelOperator,
+    OnFirstInstall, OnUndecided, OnUnexplained, OverrideSettings, PipelineHolder, Policy, RecoverySettings,
+    ScalableResource, StartedBy, TeamFreezeSettings, WhenSuspended,
 };
 use crate::engine::policy_files::problem::Problems;
 use crate::engine::rule::{Mode, RuleId};
@@ -30,6 +30,11 @@ keys! {
         api_version "apiVersion": Version, required;
         /// ClusterPolicy in cluster.yaml; NamespacePolicy in namespaces/NAMESPACE.yaml.
         kind "kind": PolicyKind, required;
+        /// Further namespaces that the policy of a namespace is for; its file may have any name then. A namespace with a file of its own
+        /// has that policy, and of several files the first by name counts. Globs, at least one.
+        namespaces "namespaces": AtLeastOne<GlobList>;
+        /// Labels of the Namespaces that the policy is for. With `namespaces`, both conditions must hold.
+        namespace_selector "namespaceSelector": LabelSelectorFile;
         /// The highest mode that anything reaches: every rule, what is undecided, what an annotation protects, and the validation of
         /// overrides. With audit, Interlock refuses nothing.
         cap "cap": Cap;
@@ -170,6 +175,8 @@ keys! {
         pipelines "pipelines": AtLeastOne<GlobList>;
         /// Namespaces of objects.
         namespaces "namespaces": AtLeastOne<GlobList>;
+        /// Labels of the Namespaces of objects. An object without a namespace has none.
+        namespace_selector "namespaceSelector": LabelSelectorFile;
         /// Names of releases, without their namespaces.
         releases "releases": AtLeastOne<GlobList>;
         /// Kinds of objects, for example Deployment.
@@ -178,6 +185,28 @@ keys! {
         operations "operations": AtLeastOne<GlobList>;
         /// The label `owner` of the record: helm or operator-controller.
         owners "owners": AtLeastOne<GlobList>;
+    }
+}
+
+keys! {
+    /// A label selector as in Kubernetes. A Namespace must meet every requirement.
+    LabelSelectorFile {
+        /// Labels with their values.
+        match_labels "matchLabels": LabelMap;
+        /// Requirements on labels.
+        match_expressions "matchExpressions": Vec<LabelRequirementFile>;
+    }
+}
+
+keys! {
+    /// A requirement on a label.
+    LabelRequirementFile {
+        /// The key of the label.
+        key "key": LabelKey, required;
+        /// In and NotIn need `values`, Exists and DoesNotExist take none. NotIn holds without the label too.
+        operator "operator": LabelOperator, required;
+        /// The values.
+        values "values": Vec<String>;
     }
 }
 
@@ -261,6 +290,8 @@ keys! {
         releases "releases": AtLeastOne<GlobList>;
         /// Namespaces of releases: those of their records, and of a ClusterExtension `spec.namespace`. Default: every namespace.
         namespaces "namespaces": AtLeastOne<GlobList>;
+        /// Labels of these Namespaces. With `namespaces`, both conditions must hold.
+        namespace_selector "namespaceSelector": LabelSelectorFile;
         /// Who may start operations all the same.
         exempt "exempt": ExemptFile;
     }
@@ -293,5 +324,7 @@ keys! {
         releases "releases": AtLeastOne<GlobList>;
         /// Namespaces of the records of releases. Only in the cluster policy. Default: every namespace.
         namespaces "namespaces": AtLeastOne<GlobList>;
+        /// Labels of these Namespaces. Only in the cluster policy. With `namespaces`, both conditions must hold.
+        namespace_selector "namespaceSelector": LabelSelectorFile;
     }
 }

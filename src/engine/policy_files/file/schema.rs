@@ -35,8 +35,13 @@ fn of(kind: PolicyKind) -> Value {
     let properties = &mut schema["properties"];
     properties["kind"] = json!({"const": kind.spelled()});
     properties["overrides"]["properties"] = object_schema(keys(OverridesFile::KEYS, kind))["properties"].clone();
-    if let (PolicyKind::Namespace, Some(protected)) = (kind, properties["protected"]["properties"].as_object_mut()) {
-        protected.remove("namespaces");
+    // A cluster policy is for every namespace, and the policy of namespaces says so once.
+    let without = match kind {
+        PolicyKind::Cluster => &mut *properties,
+        PolicyKind::Namespace => &mut properties["protected"]["properties"],
+    };
+    if let Some(without) = without.as_object_mut() {
+        ["namespaces", "namespaceSelector"].iter().for_each(|key| _ = without.remove(*key));
     }
     for rule in rules::all() {
         let belongs = |key: &&KeySpec| rule_of_setting(key.name).is_none_or(|owner| owner == rule);

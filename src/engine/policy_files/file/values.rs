@@ -10,7 +10,8 @@ use super::read::{FromNode, Spanned, entries, value};
 use super::tree::{Content, Node};
 use crate::engine::policy::reason_pattern::{self, MAX_PATTERN_BYTES};
 use crate::engine::policy::{
-    AllowRollback, FreezeEffect, Globs, OnFirstInstall, OnUndecided, OnUnexplained, StartedBy, WhenSuspended,
+    AllowRollback, FreezeEffect, Globs, LabelOperator, OnFirstInstall, OnUndecided, OnUnexplained, StartedBy,
+    WhenSuspended,
 };
 use crate::engine::policy_files::problem::{Problems, Span};
 use crate::engine::rule::{Mode, RuleId};
@@ -92,6 +93,12 @@ choice!(OnUnexplained { "deny" => OnUnexplained::Deny, "warn" => OnUnexplained::
 choice!(StartedBy { "anybody" => StartedBy::Anybody, "managers" => StartedBy::Managers });
 choice!(WhenSuspended { "enforce" => WhenSuspended::Enforce, "warn" => WhenSuspended::Warn });
 choice!(FreezeEffect { "deny" => FreezeEffect::Deny, "allowOnly" => FreezeEffect::AllowOnly });
+choice!(LabelOperator {
+    "In" => LabelOperator::In,
+    "NotIn" => LabelOperator::NotIn,
+    "Exists" => LabelOperator::Exists,
+    "DoesNotExist" => LabelOperator::DoesNotExist,
+});
 choice!(Weekday {
     "monday" => Weekday::Monday,
     "tuesday" => Weekday::Tuesday,

@@ -4,7 +4,9 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::engine::facts::Actor;
-use crate::engine::policy::{AllowRollback, FluxExceptions, OnUndecided, Removal, Scope, StartedBy, WhenSuspended};
+use crate::engine::policy::{
+    AllowRollback, FluxExceptions, NamespaceLabels, OnUndecided, Removal, Scope, StartedBy, WhenSuspended,
+};
 use crate::engine::policy_files::{SettingOrigin, in_force};
 use crate::engine::review::Operation;
 use crate::engine::rule::{Mode, RuleId};
@@ -135,12 +137,12 @@ fn what_cannot_be_read_now_keeps_everything_as_it_is() {
 #[test]
 fn a_wrong_file_of_another_namespace_hides_nothing() {
     let files = files("managers: [flux]\n", "rulez: {}\n");
-    let bar = in_force(&files, "bar").unwrap();
+    let bar = in_force(&files, "bar", &NamespaceLabels::new()).unwrap();
     let told = |name: &str| bar.lists.iter().find(|list| list.name == name).unwrap();
     let origin = SettingOrigin::File { file: "p/cluster.yaml".into(), line: 3 };
     assert_eq!((told("managers").value.as_str(), &told("managers").origin), ("flux", &origin));
     assert_eq!((told("delegate").value.as_str(), &told("delegate").origin), ("[]", &SettingOrigin::Shipped));
-    assert!(in_force(&files, "shop").is_err());
+    assert!(in_force(&files, "shop", &NamespaceLabels::new()).is_err());
 }
 
 #[test]
@@ -237,7 +239,7 @@ fn what_is_in_force_names_file_and_line() {
                    - when: {users: [bot]}\n      mode: audit\n  manual-scale: {mode: audit}\n";
     let shop = "rules:\n  manual-edit: {mode: enforce}\n  manual-scale: {mode: 'off'}\noverrides: {maxDuration: 1h}\n";
     let told = |namespace: &str| {
-        let in_force = in_force(&files(cluster, shop), namespace).unwrap();
+        let in_force = in_force(&files(cluster, shop), namespace, &NamespaceLabels::new()).unwrap();
         let told = |setting: &crate::engine::policy_files::SettingInForce| match &setting.origin {
             SettingOrigin::Shipped => format!("{} {} shipped", setting.name, setting.value),
             SettingOrigin::File { file, line } => {

@@ -1,6 +1,6 @@
 //! Patterns that cannot be used, and examples that would be refused.
 
-use crate::engine::policy::Policies;
+use crate::engine::policy::{NamespaceLabels, Policies};
 use crate::engine::policy_files::{LoadedPolicies, PolicyFiles, SettingInForce, in_force};
 
 const HEADER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
@@ -58,7 +58,7 @@ fn a_namespace_adds_its_own_pattern_and_cannot_take_that_of_the_cluster_away() {
     assert_eq!(patterns(&of_shop, "shop"), ["OPS-[0-9]+", "^[a-zA-Z]"]);
     assert_eq!(patterns(&of_shop, "other"), ["OPS-[0-9]+"]);
     assert_eq!(patterns(&policies(Some("secondPerson: true")), "shop"), ["OPS-[0-9]+"]);
-    let shown = in_force(&files(cluster, Some(shop)), "shop").unwrap().overrides;
+    let shown = in_force(&files(cluster, Some(shop)), "shop", &NamespaceLabels::new()).unwrap().overrides;
     let shown = shown.iter().filter(|it| it.name == "reasonPattern").map(|SettingInForce { value, .. }| value.as_str());
     assert_eq!(shown.collect::<Vec<_>>(), ["'^[a-zA-Z]'", "'OPS-[0-9]+'"]);
 }

@@ -181,6 +181,40 @@ static WORKLOADS: Row = row!(
 
 static METADATA_ONLY: Row = row!();
 
+/// Policies select Namespaces by any label.
+const NAMESPACE: Keep = Keep::Object(
+    &[
+        (
+            "metadata",
+            Keep::Members(&[
+                ("name", Keep::Short),
+                ("uid", Keep::Short),
+                ("resourceVersion", Keep::Short),
+                ("labels", Keep::Members(&[("*", Keep::Whole)])),
+                ("annotations", ANNOTATIONS),
+            ]),
+        ),
+        ("apiVersion", Keep::Whole),
+        ("kind", Keep::Whole),
+        ("code", Keep::Whole),
+        ("message", Keep::Whole),
+        ("reason", Keep::Whole),
+    ],
+    MAX_LISTED_BYTES,
+);
+
+static NAMESPACES: Keep = Keep::Object(
+    &[
+        ("apiVersion", Keep::Whole),
+        ("kind", Keep::Whole),
+        ("metadata", METADATA),
+        ("items", NAMESPACE),
+        ("type", Keep::Short),
+        ("object", NAMESPACE),
+    ],
+    MAX_FRAME_BYTES,
+);
+
 /// The origin of a bundle, without the objects in it, which can be megabytes.
 static CONFIGURATION_BUNDLE: Keep = Keep::Object(
     &[
@@ -246,6 +280,7 @@ pub(super) fn kept<B>(request: &Request<B>) -> Option<(&'static str, &'static Ke
     let accepted = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let is_metadata = accepted.contains("as=PartialObjectMetadata");
     let (resource, row) = match (address.resource, address.name) {
+        ("namespaces", None) => return Some(("namespaces", &NAMESPACES)),
         _ if is_metadata => ("metadata", &METADATA_ONLY),
         ("helmreleases", _) => ("helmreleases", &HELM_RELEASES),
         (release_override::PLURAL, _) => (release_override::PLURAL, &SPECIFICATIONS),
@@ -283,6 +318,7 @@ mod tests {
             ("/api/v1/secrets", "", Some(("metadata", false))),
             ("/api/v1/secrets", METADATA, Some(("metadata", false))),
             ("/api/v1/namespaces/shop", METADATA, Some(("metadata", true))),
+            ("/api/v1/namespaces?watch=true", METADATA, Some(("namespaces", false))),
             ("/apis/apps/v1/namespaces/shop/deployments/web", "", Some(("workloads", true))),
             ("/apis/apps/v1/namespaces/shop/deployments/web", METADATA, Some(("metadata", true))),
             ("/api/v1/namespaces/shop/configmaps/werf-synchronization", "", Some(("leases", true))),
