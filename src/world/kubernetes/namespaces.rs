@@ -48,6 +48,13 @@ impl Feed for NamespacesByName {
             self.shared = OnceLock::new();
         }
     }
+
+    fn follow(&self, old: &Self) {
+        if self.labels == old.labels {
+            // It is set once, before anybody reads this copy.
+            _ = self.shared.set(old.all());
+        }
+    }
 }
 
 /// The name and the labels of a Namespace.
@@ -95,6 +102,14 @@ mod tests {
         let first = namespaces.all();
         namespaces.apply(&namespace("shop", &json!({"env": "prod"})));
         assert!(Arc::ptr_eq(&first, &namespaces.all()), "nothing has changed");
+        let listed = namespaces.fresh();
+        listed.follow(&namespaces);
+        assert!(!Arc::ptr_eq(&first, &listed.all()), "an empty list is another one");
+        let mut listed = namespaces.fresh();
+        listed.apply(&namespace("bank", &json!(null)));
+        listed.apply(&namespace("shop", &json!({"env": "prod"})));
+        listed.follow(&namespaces);
+        assert!(Arc::ptr_eq(&first, &listed.all()), "a new list says the same");
         namespaces.apply(&namespace("shop", &json!({"env": "dev"})));
         assert_eq!(namespaces.all()["shop"]["env"], "dev");
         namespaces.delete(&namespace("shop", &json!(null)));
