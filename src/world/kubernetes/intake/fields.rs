@@ -58,28 +58,37 @@ const ANNOTATIONS: Keep = Keep::Members(&[
     ("projectsveltos.io/owner-name", Keep::Short),
 ]);
 
-/// The metadata of an object, and of a list.
-const METADATA: Keep = Keep::Members(&[
-    ("name", Keep::Short),
-    ("namespace", Keep::Short),
-    ("uid", Keep::Short),
-    ("resourceVersion", Keep::Short),
-    ("creationTimestamp", Keep::Short),
-    ("deletionTimestamp", Keep::Short),
-    ("generation", Keep::Short),
-    ("labels", LABELS),
-    ("annotations", ANNOTATIONS),
-    ("continue", Keep::Whole),
-]);
+/// The metadata of an object, and of a list, with these labels.
+macro_rules! metadata {
+    ($labels:expr) => {
+        Keep::Members(&[
+            ("name", Keep::Short),
+            ("namespace", Keep::Short),
+            ("uid", Keep::Short),
+            ("resourceVersion", Keep::Short),
+            ("creationTimestamp", Keep::Short),
+            ("deletionTimestamp", Keep::Short),
+            ("generation", Keep::Short),
+            ("labels", $labels),
+            ("annotations", ANNOTATIONS),
+            ("continue", Keep::Whole),
+        ])
+    };
+}
+
+const METADATA: Keep = metadata!(LABELS);
+
+/// Policies select Namespaces by any label.
+const METADATA_OF_NAMESPACE: Keep = metadata!(Keep::Members(&[("*", Keep::Whole)]));
 
 /// An object with these fields beside its metadata. A watch may send a `Status` in its place.
 macro_rules! object {
-    ($limit:expr $(, $field:expr)*) => {
+    ($metadata:expr; $limit:expr $(, $field:expr)*) => {
         Keep::Object(
             &[
                 ("apiVersion", Keep::Whole),
                 ("kind", Keep::Whole),
-                ("metadata", METADATA),
+                ("metadata", $metadata),
                 ("code", Keep::Whole),
                 ("message", Keep::Whole),
                 ("reason", Keep::Whole),
@@ -98,15 +107,15 @@ struct Row {
 
 /// A list or a watch of objects with these fields.
 macro_rules! collection {
-    ($($field:expr),*) => {
+    ($metadata:expr; $($field:expr),*) => {
         Keep::Object(
             &[
                 ("apiVersion", Keep::Whole),
                 ("kind", Keep::Whole),
                 ("metadata", METADATA),
-                ("items", object!(MAX_LISTED_BYTES $(, $field)*)),
+                ("items", object!($metadata; MAX_LISTED_BYTES $(, $field)*)),
                 ("type", Keep::Short),
-                ("object", object!(MAX_LISTED_BYTES $(, $field)*)),
+                ("object", object!($metadata; MAX_LISTED_BYTES $(, $field)*)),
             ],
             MAX_FRAME_BYTES,
         )
@@ -115,7 +124,7 @@ macro_rules! collection {
 
 macro_rules! row {
     ($($field:expr),*) => {
-        Row { object: object!(MAX_OBJECT_BYTES $(, $field)*), collection: collection!($($field),*) }
+        Row { object: object!(METADATA; MAX_OBJECT_BYTES $(, $field)*), collection: collection!(METADATA; $($field),*) }
     };
 }
 
@@ -152,11 +161,11 @@ macro_rules! helm_release_spec {
 
 static HELM_RELEASES: Row = Row {
     object: object!(
-        MAX_OBJECT_BYTES,
+        METADATA; MAX_OBJECT_BYTES,
         ("spec", helm_release_spec!(("driftDetection", Keep::Members(&[("ignore", Keep::Whole)])))),
         ("status", HELM_RELEASE_STATUS)
     ),
-    collection: collection!(("spec", helm_release_spec!()), ("status", HELM_RELEASE_STATUS)),
+    collection: collection!(METADATA; ("spec", helm_release_spec!()), ("status", HELM_RELEASE_STATUS)),
 };
 
 /// Of Interlock's own kinds.
@@ -181,39 +190,7 @@ static WORKLOADS: Row = row!(
 
 static METADATA_ONLY: Row = row!();
 
-/// Policies select Namespaces by any label.
-const NAMESPACE: Keep = Keep::Object(
-    &[
-        (
-            "metadata",
-            Keep::Members(&[
-                ("name", Keep::Short),
-                ("uid", Keep::Short),
-                ("resourceVersion", Keep::Short),
-                ("labels", Keep::Members(&[("*", Keep::Whole)])),
-                ("annotations", ANNOTATIONS),
-            ]),
-        ),
-        ("apiVersion", Keep::Whole),
-        ("kind", Keep::Whole),
-        ("code", Keep::Whole),
-        ("message", Keep::Whole),
-        ("reason", Keep::Whole),
-    ],
-    MAX_LISTED_BYTES,
-);
-
-static NAMESPACES: Keep = Keep::Object(
-    &[
-        ("apiVersion", Keep::Whole),
-        ("kind", Keep::Whole),
-        ("metadata", METADATA),
-        ("items", NAMESPACE),
-        ("type", Keep::Short),
-        ("object", NAMESPACE),
-    ],
-    MAX_FRAME_BYTES,
-);
+static NAMESPACES: Keep = collection!(METADATA_OF_NAMESPACE;);
 
 /// The origin of a bundle, without the objects in it, which can be megabytes.
 static CONFIGURATION_BUNDLE: Keep = Keep::Object(
