@@ -1,15 +1,11 @@
 //! Policies for many namespaces: by the labels of the Namespaces.
 
+use super::tests::{self, CLUSTER, NAMESPACE};
 use super::*;
-use crate::engine::facts::Actor;
-use crate::engine::policy::{NamespaceLabels, Removal, Scope};
+use crate::engine::policy::NamespaceLabels;
 use crate::engine::policy_files::in_force;
 use crate::engine::release::ReleaseRef;
-use crate::engine::review::Operation;
 use crate::engine::rule::{Mode, RuleId};
-
-const CLUSTER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
-const NAMESPACE: &str = "apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n";
 
 fn files(cluster: &str, namespaces: &[(&str, &str)]) -> PolicyFiles {
     let mut files = PolicyFiles::default();
@@ -27,17 +23,7 @@ fn labels(all: &[(&str, &[(&str, &str)])]) -> Arc<NamespaceLabels> {
 }
 
 fn mode(policies: &Policies, namespace: &str) -> Mode {
-    let scope = Scope {
-        actor: Actor::named("bob", &[]),
-        namespace,
-        release: None,
-        kind: "Deployment",
-        owner: None,
-        operation: Operation::Update,
-        creates_record: false,
-        removal: Removal::Nothing,
-    };
-    policies.of(namespace).mode(RuleId::known("manual-edit"), &scope)
+    tests::mode(policies, namespace, RuleId::known("manual-edit"), "bob")
 }
 
 fn problems(cluster: &str, namespaces: &[(&str, &str)]) -> Vec<String> {

@@ -11,8 +11,8 @@ use crate::engine::policy_files::{SettingOrigin, in_force};
 use crate::engine::review::Operation;
 use crate::engine::rule::{Mode, RuleId};
 
-const CLUSTER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
-const NAMESPACE: &str = "apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n";
+pub(super) const CLUSTER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
+pub(super) const NAMESPACE: &str = "apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n";
 
 /// A directory with a policy of the cluster and one of the namespace `shop`.
 fn files(cluster: &str, shop: &str) -> PolicyFiles {
@@ -28,7 +28,7 @@ fn read(cluster: &str, shop: &str) -> Result<Policies, String> {
     LoadedPolicies::of(&files(cluster, shop)).into_policies().map_err(|error| error.to_string())
 }
 
-fn mode(policies: &Policies, namespace: &str, rule: RuleId, user: &str) -> Mode {
+pub(super) fn mode(policies: &Policies, namespace: &str, rule: RuleId, user: &str) -> Mode {
     let actor = Actor::named(user, &[]);
     let scope = Scope {
         actor,
