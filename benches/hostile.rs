@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use release_interlock::engine::review::Review;
+use interlock_engine::review::Review;
 use release_interlock::judge::{Judge, Judgement};
 
 #[path = "fixtures/hostile.rs"]

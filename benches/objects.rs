@@ -10,16 +10,16 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use interlock_engine::decide::{Step, decide};
+use interlock_engine::effort::Effort;
+use interlock_engine::evidence::{Answer, Evidence, Knowledge, Located, Query};
+use interlock_engine::facts::{Facts, RecordBodies, RequestObjects};
+use interlock_engine::json::RawObject;
+use interlock_engine::policy::Policy;
+use interlock_engine::release::stamps::HOLDER;
+use interlock_engine::release::{Entry, History, Revision, Stamps, Status, Storage};
+use interlock_engine::review::Review;
 use jiff::Timestamp;
-use release_interlock::engine::decide::{Step, decide};
-use release_interlock::engine::effort::Effort;
-use release_interlock::engine::evidence::{Answer, Evidence, Knowledge, Located, Query};
-use release_interlock::engine::facts::{Facts, RecordBodies, RequestObjects};
-use release_interlock::engine::json::RawObject;
-use release_interlock::engine::policy::Policy;
-use release_interlock::engine::release::stamps::HOLDER;
-use release_interlock::engine::release::{Entry, History, Revision, Stamps, Status, Storage};
-use release_interlock::engine::review::Review;
 use serde_json::Value;
 
 #[path = "fixtures/edits.rs"]

@@ -15,11 +15,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use release_interlock::engine::effort::Effort;
-use release_interlock::engine::managed::{Declared, ManagedFields, declared_by, delta, touched};
-use release_interlock::engine::release::Record;
-use release_interlock::engine::release::manifest::{DocumentKey, document, hook_jobs, objects, workloads};
-use release_interlock::engine::release::record::{Payload, differences, is_mapped_copy};
+use interlock_engine::effort::Effort;
+use interlock_engine::managed::{Declared, ManagedFields, declared_by, delta, touched};
+use interlock_engine::release::Record;
+use interlock_engine::release::manifest::{DocumentKey, document, hook_jobs, objects, workloads};
+use interlock_engine::release::record::{Payload, differences, is_mapped_copy};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

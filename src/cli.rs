@@ -47,8 +47,8 @@ use std::env;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use interlock_engine::policy_files::PolicyError;
 
-use crate::engine::policy_files::PolicyError;
 use exit_status::ExitStatus;
 use output::complain;
 

@@ -6,23 +6,23 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
+use interlock_engine::decide::{Step, Unjudged, decide, unjudged};
+use interlock_engine::decision::{Decision, Transition};
+use interlock_engine::effort::Effort;
+use interlock_engine::evidence::{Answer, Evidence, Query};
+use interlock_engine::facts::{Facts, Payloads, RecordBodies, RequestObjects, Subject};
+use interlock_engine::freezes;
+use interlock_engine::json::Patch;
+use interlock_engine::outcome::{Outcome, WeighedViolation};
+use interlock_engine::overrides;
+use interlock_engine::policy::{Accounts, Policies, Policy};
+use interlock_engine::review::{BadReview, Request, Review, head_of};
+use interlock_engine::stamp;
+use interlock_engine::violation::ViolationKind;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
 use crate::budget::{Budget, Flow, Peer};
-use crate::engine::decide::{Step, Unjudged, decide, unjudged};
-use crate::engine::decision::{Decision, Transition};
-use crate::engine::effort::Effort;
-use crate::engine::evidence::{Answer, Evidence, Query};
-use crate::engine::facts::{Facts, Payloads, RecordBodies, RequestObjects, Subject};
-use crate::engine::freezes;
-use crate::engine::json::Patch;
-use crate::engine::outcome::{Outcome, WeighedViolation};
-use crate::engine::overrides;
-use crate::engine::policy::{Accounts, Policies, Policy};
-use crate::engine::review::{BadReview, Request, Review, head_of};
-use crate::engine::stamp;
-use crate::engine::violation::ViolationKind;
 use crate::world::World;
 use steps::{ORDINARY_BYTES, Steps};
 

@@ -3,30 +3,23 @@
 //!
 //! # The house
 //!
-//! Rooms stand on floors. An import points down only, and inside [`engine`] only to what stands earlier in its list. A test reads the
-//! folders and the imports, and fails on any other arrow.
+//! Two crates: [`interlock_engine`] judges, and this one serves it. Rooms stand on floors, and an import points down only. A test reads
+//! the imports, and fails on any other arrow.
 //!
 //! ```text
 //! main.rs              the binary
 //! cli/                 one file per subcommand; the wiring of `serve` is two functions: standalone, in_cluster
 //! offline/             without a server: replay/ (recordings, audit logs), registration/ (what of them is sent),
 //!                      suite/ (policy tests), changes/ (of logs)
-//! serve/               the server: https/ webhook.rs report/ pki/ leader/ reload.rs traces/
+//! serve/               the server: https/ webhook.rs report/ pki/ leader/ reload.rs page/ traces/
 //! inspect/             looking at a cluster, for people and for the leader: arrival/ scan/ status/ wait/ changes/ unstick/ doctor/
+//!                      and diagnosis/, which they share
 //! judge.rs             the one place where the engine and a world meet
-//! world/               who answers queries: memory/ (standalone, replay, tests), kubernetes/ (reads, watches, caches)
-//! engine/              pure, in the order of a request:
-//!     effort.rs text.rs json/ object.rs severity.rs        what a review may cost; text that is shown; places in JSON, metadata
-//!     olm/ release/ flux/ managed/ sveltos/                what others write: Helm's model, marks and declared fields, typed views
-//!     review/ rule.rs release_override.rs freeze_resource.rs facts/
-//!                                                          the request, and what it says by itself
-//!     policy/ evidence.rs violation.rs stamp/              which rules are in force; queries and answers; what is wrong; holders
-//!     rules/{records,objects,declarations}/                one rule a file, one row in its family
-//!     outcome/ overrides/ decide.rs policy_files/          what becomes of violations, what opens a rule, how policies are read
-//!     freezes.rs                                           which Freezes may be stored
-//!     decision.rs reply.rs                                 the account of a review, and the answer to it
+//! world/               who answers queries: memory.rs (standalone, replay, tests), kubernetes/ (reads, watches, caches)
 //! budget.rs file_watch.rs log_limit.rs readiness.rs regular_file.rs supported.rs
-//!                                                          the ground: imported by all, imports nothing of ours
+//!                      the ground: imported by all, imports nothing of ours
+//! ------------------------------------------------------------------------------------------------------------------------
+//! crates/engine/       pure: the request, the rules, and what they know of those who release
 //! ```
 //!
 //! # The way of a request
@@ -38,13 +31,13 @@
 //!                                                                                    +-> Decision -> serve::report
 //! ```
 //!
-//! - [`engine::review`]: the AdmissionReview, borrowed from the body. Objects stay text until a rule needs them.
-//! - [`engine::facts`]: what the request says by itself: actor, operation, what happens to a record or to a managed object.
-//! - [`engine::decide`]: `decide(facts, policy, evidence, now) -> Step`. Pure: the same arguments give the same step. A rule
+//! - [`interlock_engine::review`]: the AdmissionReview, borrowed from the body. Objects stay text until a rule needs them.
+//! - [`interlock_engine::facts`]: what the request says by itself: actor, operation, what happens to a record or to a managed object.
+//! - [`interlock_engine::decide`]: `decide(facts, policy, evidence, now) -> Step`. Pure: the same arguments give the same step. A rule
 //!   that needs to know something of the cluster asks.
 //! - [`world`]: who answers. A query without an answer makes a rule undecided, never silently satisfied.
-//! - [`engine::outcome`]: violations under the [`engine::policy`]'s modes: refused, warned of, or logged.
-//! - [`engine::stamp`]: the mutating half: who started the transition that a record is in.
+//! - [`interlock_engine::outcome`]: violations under the [`interlock_engine::policy`]'s modes: refused, warned of, or logged.
+//! - [`interlock_engine::stamp`]: the mutating half: who started the transition that a record is in.
 //! - [`judge`] takes one review through all of these; [`serve::webhook`] does so for the server, [`offline::replay`] for
 //!   recordings.
 //!
@@ -65,7 +58,6 @@
 
 pub mod budget;
 pub mod cli;
-pub mod engine;
 pub(crate) mod file_watch;
 pub mod inspect;
 pub mod judge;

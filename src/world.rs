@@ -2,31 +2,28 @@
 
 mod documents;
 pub mod kubernetes;
-mod locate;
 mod manifests;
 pub mod memory;
 pub(crate) mod metadata_only;
-mod payload;
-mod policy_directory;
-pub(crate) mod read;
-mod rollout;
+mod override_file;
+pub mod policy_directory;
 mod turns;
+mod workload;
+
+pub use override_file::OverrideFile;
 
 use std::pin::Pin;
 use std::sync::Arc;
 
+use interlock_engine::effort::Effort;
+use interlock_engine::evidence::{Answer, Query};
+use interlock_engine::flux::Driver;
+use interlock_engine::policy::{Freeze, NamespaceLabels};
+use interlock_engine::release::{Entry, ReleaseRef, Storage};
+use interlock_engine::release_override::Override;
 use jiff::Timestamp;
 
 use crate::budget::{Flow, Holdings};
-use crate::engine::effort::Effort;
-use crate::engine::evidence::{Answer, Query};
-use crate::engine::flux::Driver;
-use crate::engine::policy::{Freeze, NamespaceLabels};
-use crate::engine::release::{Entry, ReleaseRef, Storage};
-use crate::engine::release_override::Override;
-
-/// The ConfigMap in which nelm and werf keep their leases.
-const WERF_LEASES: &str = "werf-synchronization";
 
 /// The newest record of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //! The reference says only whether an edit changes something declared. It follows the object from the root for each
 //! question, and knows neither differences of texts nor indices of items by key.
 
-use release_interlock::engine::effort::Effort;
-use release_interlock::engine::managed::{Declared, declared_by, delta, touched};
+use interlock_engine::effort::Effort;
+use interlock_engine::managed::{Declared, declared_by, delta, touched};
 use serde_json::Value;
 
 use super::Input;

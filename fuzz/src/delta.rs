@@ -2,7 +2,7 @@
 //!
 //! Input: a line with the old value, then the new one.
 
-use release_interlock::engine::managed::{Exceptions, delta, delta_except};
+use interlock_engine::managed::{Exceptions, delta, delta_except};
 use serde_json::Value;
 
 use super::Input;
@@ -47,7 +47,7 @@ fn as_one_encoder_writes(before: &Value, after: &Value) {
     }
     expected.sort_unstable();
     let found = delta(&old, &new);
-    let changes = |delta: Option<release_interlock::engine::managed::Delta<'_>>| {
+    let changes = |delta: Option<interlock_engine::managed::Delta<'_>>| {
         let changes = delta.iter().flat_map(|delta| delta.changed_values()).collect::<Vec<_>>();
         let changes = changes.iter().map(|it| (it.path.pointer().to_string(), it.new.map(str::to_owned)));
         let mut changes: Vec<Change> = changes.collect();

@@ -2,12 +2,12 @@
 //!
 //! Input: a scene, whose last line is the review.
 
-use release_interlock::engine::decide::{Step, decide};
-use release_interlock::engine::effort::Effort;
-use release_interlock::engine::evidence::{Answer, Evidence, Query};
-use release_interlock::engine::facts::{Facts, RequestObjects, Subject};
-use release_interlock::engine::outcome::WeighedViolation;
-use release_interlock::engine::review::Review;
+use interlock_engine::decide::{Step, decide};
+use interlock_engine::effort::Effort;
+use interlock_engine::evidence::{Answer, Evidence, Query};
+use interlock_engine::facts::{Facts, RequestObjects, Subject};
+use interlock_engine::outcome::WeighedViolation;
+use interlock_engine::review::Review;
 use release_interlock::world::World;
 
 use super::Input;

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use release_interlock::engine::effort::Effort;
-use release_interlock::engine::managed::{Declared, ItemKey, ManagedFields};
+use interlock_engine::effort::Effort;
+use interlock_engine::managed::{Declared, ItemKey, ManagedFields};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

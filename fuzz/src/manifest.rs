@@ -2,9 +2,9 @@
 //!
 //! Input: the text of a manifest, YAML or JSON.
 
-use release_interlock::engine::effort::Effort;
-use release_interlock::engine::release::manifest::{DocumentKey, document, objects, workloads};
-use release_interlock::engine::yaml::parse;
+use interlock_engine::effort::Effort;
+use interlock_engine::release::manifest::{DocumentKey, document, objects, workloads};
+use interlock_engine::yaml::parse;
 use serde_json::Value;
 
 use super::Input;

@@ -7,10 +7,10 @@ use std::io::Read;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::bufread::GzDecoder;
-use release_interlock::engine::effort::Effort;
-use release_interlock::engine::release::manifest::{objects, workloads};
-use release_interlock::engine::release::record::{INFLATE_LIMIT, Payload, chart_at_start};
-use release_interlock::engine::release::{DecodeError, Record, Storage, Stored};
+use interlock_engine::effort::Effort;
+use interlock_engine::release::manifest::{objects, workloads};
+use interlock_engine::release::record::{INFLATE_LIMIT, Payload, chart_at_start};
+use interlock_engine::release::{DecodeError, Record, Storage, Stored};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::Input;

@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use release_interlock::engine::policy::{NamespaceLabels, Policy};
-use release_interlock::engine::policy_files::{LoadedPolicies, PolicyFiles, Problem, in_force};
+use interlock_engine::policy::{NamespaceLabels, Policy};
+use interlock_engine::policy_files::{LoadedPolicies, PolicyFiles, Problem, in_force};
 
 use super::Input;
 

@@ -4,9 +4,9 @@
 
 use std::borrow::Cow;
 
-use release_interlock::engine::effort::Effort;
-use release_interlock::engine::release::Record;
-use release_interlock::engine::release::record::differences;
+use interlock_engine::effort::Effort;
+use interlock_engine::release::Record;
+use interlock_engine::release::record::differences;
 use serde_json::{Map, Value};
 
 use super::Input;

@@ -2,11 +2,11 @@
 //!
 //! Input: a scene, whose last line is the review.
 
-use release_interlock::engine::decide::Unjudged;
-use release_interlock::engine::effort::Effort;
-use release_interlock::engine::outcome::Outcome;
-use release_interlock::engine::reply::{allow_with_patch, answer};
-use release_interlock::engine::review::{Review, head_of};
+use interlock_engine::decide::Unjudged;
+use interlock_engine::effort::Effort;
+use interlock_engine::outcome::Outcome;
+use interlock_engine::reply::{allow_with_patch, answer};
+use interlock_engine::review::{Review, head_of};
 use serde_json::Value;
 
 use super::Input;

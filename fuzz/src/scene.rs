@@ -3,12 +3,12 @@
 
 use std::sync::{Arc, LazyLock};
 
+use interlock_engine::object::ObjectKey;
+use interlock_engine::policy::{Policies, Policy};
+use interlock_engine::release::record::INFLATE_LIMIT;
+use interlock_engine::review::Review;
 use jiff::Timestamp;
 use release_interlock::budget::Budget;
-use release_interlock::engine::object::ObjectKey;
-use release_interlock::engine::policy::{Policies, Policy};
-use release_interlock::engine::release::record::INFLATE_LIMIT;
-use release_interlock::engine::review::Review;
 use release_interlock::judge::Judge;
 use release_interlock::world::memory::Memory;
 use serde::Deserialize;

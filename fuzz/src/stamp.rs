@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use release_interlock::engine::effort::Effort;
-use release_interlock::engine::facts::{RequestObjects, storing_kind};
-use release_interlock::engine::json::RawObject;
-use release_interlock::engine::release::{DecodeError, Record};
-use release_interlock::engine::review::{Operation, Request, Review};
+use interlock_engine::effort::Effort;
+use interlock_engine::facts::{RequestObjects, storing_kind};
+use interlock_engine::json::RawObject;
+use interlock_engine::release::{DecodeError, Record};
+use interlock_engine::review::{Operation, Request, Review};
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 

@@ -4,6 +4,9 @@ use std::ops::RangeInclusive;
 
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use interlock_engine::release::ReleaseRef;
+use interlock_engine::release_override::{PLURAL, VOID};
+use interlock_engine::rules;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
@@ -16,9 +19,6 @@ use super::own_kinds::OwnKind;
 use super::release_argument::ReleaseArgument;
 use super::runtime::block_on;
 use super::table::printable;
-use crate::engine::release::ReleaseRef;
-use crate::engine::release_override::{PLURAL, VOID};
-use crate::engine::rules;
 use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOverrideSpec};
 
 const OVERRIDES: OwnKind = OwnKind { plural: "ReleaseOverrides", definition: "releaseoverrides.yaml" };
@@ -180,14 +180,14 @@ mod tests {
         );
         let text = object.to_string();
         // The rules parse the same values.
-        let read: crate::engine::release_override::OverrideSpec =
+        let read: interlock_engine::release_override::OverrideSpec =
             serde_json::from_value(object["spec"].clone()).unwrap();
         assert_eq!(
             (read.rules, text.contains("11:30")),
             (
                 vec![
-                    crate::engine::rule::RuleId::known("manual-edit"),
-                    crate::engine::rule::RuleId::known("manual-scale")
+                    interlock_engine::rule::RuleId::known("manual-edit"),
+                    interlock_engine::rule::RuleId::known("manual-scale")
                 ],
                 true
             )

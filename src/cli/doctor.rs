@@ -2,14 +2,14 @@
 
 use anyhow::Context;
 use comfy_table::{Cell, Color};
+use interlock_engine::policy::DEFAULT_NAMESPACE;
+use interlock_engine::severity::Severity;
 
 use super::cluster::ClusterArguments;
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use super::runtime::block_on;
 use super::table::{self, printable};
-use crate::engine::policy::DEFAULT_NAMESPACE;
-use crate::engine::severity::Severity;
 use crate::inspect::doctor::{DiagnosisState, DoctorReport, examine, registration};
 
 /// Check an installation, and print the commands that fix each finding

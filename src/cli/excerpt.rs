@@ -3,8 +3,7 @@
 use std::io::{IsTerminal, stderr};
 
 use annotate_snippets::Level;
-
-use crate::engine::policy_files::{self, ExcerptStyle, PolicyError, Problem};
+use interlock_engine::policy_files::{self, ExcerptStyle, PolicyError, Problem};
 
 /// Every problem with an excerpt, in colour on a terminal. To be printed by [`complain`](super::output::complain): a policy may come
 /// from anybody.

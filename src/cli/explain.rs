@@ -2,6 +2,12 @@
 
 mod user;
 
+use interlock_engine::policy::{Freeze, LimitedFreeze, Policies};
+use interlock_engine::policy_files::{
+    InForce, SettingInForce, SettingOrigin, identity, in_force, nearest_to, settings_of,
+};
+use interlock_engine::rule::{RuleId, Specification};
+use interlock_engine::rules;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
@@ -14,12 +20,6 @@ use super::output::{self, Output};
 use super::policies_in_force::{FoundPolicies, PoliciesInForce};
 use super::runtime::block_on;
 use super::table::{self, printable};
-use crate::engine::policy::{Freeze, LimitedFreeze, Policies};
-use crate::engine::policy_files::{
-    InForce, SettingInForce, SettingOrigin, identity, in_force, nearest_to, settings_of,
-};
-use crate::engine::rule::{RuleId, Specification};
-use crate::engine::rules;
 use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::freezes as stored;
 

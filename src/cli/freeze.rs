@@ -3,6 +3,8 @@
 mod until;
 
 use clap::ArgGroup;
+use interlock_engine::object::{MAX_NAME_LENGTH, is_dns_label, is_dns_subdomain};
+use interlock_engine::release_override::CREATED_BY;
 use jiff::{SignedDuration, Timestamp, ToSpan, Zoned};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams, Preconditions};
@@ -14,8 +16,6 @@ use super::output::{self, Output};
 use super::own_kinds::OwnKind;
 use super::runtime::block_on;
 use super::table::printable;
-use crate::engine::object::{MAX_NAME_LENGTH, is_dns_label, is_dns_subdomain};
-use crate::engine::release_override::CREATED_BY;
 use crate::world::kubernetes::freeze_definition::{Freeze, FreezeSpec};
 use until::{Until, written};
 
@@ -223,9 +223,9 @@ impl std::fmt::Display for Place {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use interlock_engine::policy_files::FreezeName;
 
     use super::*;
-    use crate::engine::policy_files::FreezeName;
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -258,7 +258,7 @@ mod tests {
             })
         );
         let name = FreezeName { namespace: "shop", name: "stop-1" };
-        let read = crate::engine::policy::Freeze::of_spec(name, &object["spec"].to_string()).unwrap();
+        let read = interlock_engine::policy::Freeze::of_spec(name, &object["spec"].to_string()).unwrap();
         assert_eq!(read.scope, "releases api-* in namespace shop");
         let mut created: Freeze = serde_json::from_value(object).unwrap();
         created.metadata.name = Some("stop-1".to_owned());

@@ -1,11 +1,10 @@
 //! Freezes for people: which are in force at a moment, and until when.
 
+use interlock_engine::policy::{Freeze, FreezeState, LimitedFreeze};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
-
-use crate::engine::policy::{Freeze, FreezeState, LimitedFreeze};
 
 /// Parses a moment: `2026-12-24T18:00:00Z`, `2026-12-24T18:00+01:00`, `2026-12-24T18:00[Europe/Berlin]`, or in UTC `2026-12-24` and
 /// `2026-12-24T18:00`.

@@ -8,9 +8,8 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
 use clap::ValueEnum;
+use interlock_engine::text::{is_printable, printable, shown_as};
 use serde::Serialize;
-
-use crate::engine::text::{is_printable, printable, shown_as};
 
 /// The longest line of a text for people, in bytes: a table of the widest terminal with colours is far below it.
 const MAX_LINE_BYTES: usize = 16 * 1024;
@@ -139,11 +138,11 @@ pub(super) fn escaped(json: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::text::hostile::hostile;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::engine::text::hostile::hostile;
 
     proptest! {
         #[test]

@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use interlock_engine::policy::{DEFAULT_NAMESPACE, Policies};
+use interlock_engine::policy_files::{LoadedPolicies, PolicyError, PolicyFiles};
 use kube::Client;
 
 use super::output;
 use super::table::printable;
-use crate::engine::policy::{DEFAULT_NAMESPACE, Policies};
-use crate::engine::policy_files::{LoadedPolicies, PolicyError, PolicyFiles};
 use crate::serve::leader::reported_policies;
 use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::namespaces;
 use crate::world::kubernetes::policies::{CLUSTER_POLICY, policies};
+use crate::world::policy_directory;
 
 /// The arguments that select the policies of a cluster.
 #[derive(Debug, clap::Args)]
@@ -76,7 +77,7 @@ impl PoliciesInForce {
     /// The policies of the named directory, otherwise the shipped ones.
     pub(super) fn without_cluster(&self) -> anyhow::Result<FoundPolicies> {
         let (files, origin) = match &self.policies {
-            Some(directory) => (PolicyFiles::read(directory), format!("the directory {}", directory.display())),
+            Some(directory) => (policy_directory::read(directory), format!("the directory {}", directory.display())),
             None => (PolicyFiles::shipped(), "the policy shipped with this binary".to_owned()),
         };
         Ok(FoundPolicies { policies: Policies::of_files(&files)?, files, origin })

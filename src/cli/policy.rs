@@ -7,6 +7,8 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use interlock_engine::policy::{LimitedFreeze, Policies};
+use interlock_engine::policy_files::{ChangedMeaning, LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -14,8 +16,7 @@ use super::excerpt::{excerpts, warning_excerpts};
 use super::exit_status::ExitStatus;
 use super::freezes;
 use super::output::{self, Output};
-use crate::engine::policy::{LimitedFreeze, Policies};
-use crate::engine::policy_files::{ChangedMeaning, LoadedPolicies, PolicyError, PolicyFiles, Problem, schema};
+use crate::world::policy_directory;
 
 /// Check policy files, print the whole policy with the shipped part, and print the JSON Schema for editors
 #[derive(Debug, clap::Args)]
@@ -64,7 +65,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 
 impl CheckArguments {
     fn run(&self) -> anyhow::Result<ExitStatus> {
-        let files = PolicyFiles::read(&self.directory);
+        let files = policy_directory::read(&self.directory);
         let LoadedPolicies { policies, problems, mut warnings } = LoadedPolicies::of(&files);
         warnings.extend(files.past_freezes(self.at.unwrap_or_else(Timestamp::now)));
         let changed = files.changed_meanings();

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::engine::policy::Policies;
+use interlock_engine::policy::Policies;
+
+use crate::world::policy_directory;
 
 /// The policies to apply.
 #[derive(Debug, clap::Args)]
@@ -14,6 +16,6 @@ pub(super) struct PolicyDir {
 
 impl PolicyDir {
     pub(super) fn load(&self) -> anyhow::Result<Policies> {
-        Ok(Policies::load_or_shipped(self.policies.as_deref())?)
+        Ok(policy_directory::load_or_shipped(self.policies.as_deref())?)
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
+use interlock_engine::policy::DEFAULT_NAMESPACE;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -18,7 +19,6 @@ use super::duration::seconds;
 use super::exit_status::ExitStatus;
 use super::output;
 use super::runtime::block_on;
-use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::serve::leader::LEASE;
 use crate::serve::pki::ca_secret;
 use crate::world::metadata_only::resource_of;

@@ -1,7 +1,7 @@
 //! A release as the command line names it: `NAMESPACE/NAME`, or `-n NAMESPACE NAME`.
 
-use crate::engine::object::{MAX_NAME_LENGTH, is_dns_subdomain};
-use crate::engine::release::ReleaseRef;
+use interlock_engine::object::{MAX_NAME_LENGTH, is_dns_subdomain};
+use interlock_engine::release::ReleaseRef;
 
 /// The arguments that name one release.
 #[derive(Debug, clap::Args)]

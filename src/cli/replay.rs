@@ -22,9 +22,9 @@ use super::policy_dir::PolicyDir;
 use super::progress::{Progress, Unit};
 use super::runtime::block_on;
 use super::since::since;
-use crate::engine::policy::Policies;
 use crate::offline::registration::Registration;
 use crate::offline::replay::{Replay, ReplayGaps, Replayed, Source, SourceLine, SourceNotes};
+use crate::world::policy_directory;
 use results::Results;
 
 /// Judge recordings or audit logs, and report what would have been denied
@@ -90,7 +90,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let source = Source::new(arguments.files.clone())?;
     let replay = |policies| Replay::new(policies, arguments.as_recorded).registered(Arc::clone(&registration));
     let here = replay(arguments.policies.load()?);
-    let there = arguments.compare.as_deref().map(Policies::load).transpose()?.map(replay);
+    let there = arguments.compare.as_deref().map(policy_directory::load).transpose()?.map(replay);
     let mut out = BufWriter::new(stdout().lock());
     let found = block_on(judge(arguments, source, here, there, &mut out))?;
     out.flush()?;

@@ -1,7 +1,8 @@
 //! Prints the runbook's checks for people.
 
+use interlock_engine::rules::{RunbookCheck, RunbookResult};
+
 use super::table::{PLAIN, RED, YELLOW, printable};
-use crate::engine::rules::{RunbookCheck, RunbookResult};
 
 /// One check per line.
 pub(super) fn checks(checks: &[RunbookCheck], coloured: bool) -> String {

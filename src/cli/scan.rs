@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 use comfy_table::{Cell, Color};
+use interlock_engine::severity::Severity;
 use tokio::time::sleep;
 
 use super::cluster::{self, ClusterArguments, server_time};
@@ -17,7 +18,6 @@ use super::output;
 use super::policies_in_force::{FoundPolicies, PoliciesInForce};
 use super::progress::{self, Unit};
 use super::table::{self, printable};
-use crate::engine::severity::Severity;
 use crate::inspect::scan::{BodySelection, Finding, Gap, ScanOptions, ScanProgress, ScanReport, page, scan};
 use crate::world::kubernetes::Reach;
 

@@ -5,6 +5,7 @@ mod lines;
 use std::io::{Write, stdout};
 
 use clap::ValueEnum;
+use interlock_engine::release::ReleaseRef;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -14,7 +15,6 @@ use super::output;
 use super::policies_in_force::PoliciesInForce;
 use super::release_argument;
 use super::table::printable;
-use crate::engine::release::ReleaseRef;
 use crate::inspect::diagnosis::Stuck;
 use crate::inspect::scan::Gap;
 use crate::inspect::status::{

@@ -4,8 +4,7 @@ use std::io::{IsTerminal, stdout};
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Table, Width};
-
-use crate::engine::text;
+use interlock_engine::text;
 
 /// The widths of a table, in characters. A terminal may say that it has none.
 const WIDTHS: (u16, u16) = (40, 100);

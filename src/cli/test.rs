@@ -9,13 +9,13 @@ use std::io::{IsTerminal, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use interlock_engine::policy::Globs;
 use serde::Serialize;
 
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use super::progress::{Progress, Unit};
 use super::runtime::block_on;
-use crate::engine::policy::Globs;
 use crate::offline::suite::{CaseResult, SUITE_SUFFIX, Suite, SuiteError};
 use suite_run::{SuiteRun, chain};
 

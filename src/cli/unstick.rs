@@ -4,6 +4,8 @@ use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 
 use anyhow::Context;
 use clap::ValueEnum;
+use interlock_engine::release::{History, ReleaseRef, Storage};
+use interlock_engine::rules::{RunbookCheck, RunbookResult};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -15,8 +17,6 @@ use super::release_argument::ReleaseArgument;
 use super::runbook_checks::checks;
 use super::runtime::block_on;
 use super::table::{colours, printable};
-use crate::engine::release::{History, ReleaseRef, Storage};
-use crate::engine::rules::{RunbookCheck, RunbookResult};
 use crate::inspect::diagnosis::{Checks, ReleaseRecords, Stuck, after_unstick};
 use crate::inspect::runbook::PendingRecord;
 use crate::inspect::status::{self, ReleaseSummary};

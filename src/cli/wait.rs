@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use futures_util::StreamExt;
+use interlock_engine::policy::Policies;
+use interlock_engine::release::{ReleaseRef, Storage};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -20,8 +22,6 @@ use super::progress::WaitLine;
 use super::release_argument::ReleaseArgument;
 use super::runtime::block_on;
 use super::table::printable;
-use crate::engine::policy::Policies;
-use crate::engine::release::{ReleaseRef, Storage};
 use crate::inspect::status;
 use crate::inspect::view::View;
 use crate::inspect::wait::{Goal, Look, Records, Starter, Wait};

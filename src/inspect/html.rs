@@ -4,9 +4,8 @@ use std::fmt::{self, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use interlock_engine::text::{MAX_MESSAGE_BYTES, printable};
 use sha2::{Digest, Sha256};
-
-use crate::engine::text::{MAX_MESSAGE_BYTES, printable};
 
 /// `10,000`.
 pub(crate) fn grouped(number: impl ToString) -> String {

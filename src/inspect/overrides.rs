@@ -1,11 +1,11 @@
 //! Whether a ReleaseOverride opens a rule to a reader.
 
+use interlock_engine::evidence::{Answer, Freshness, Knowledge, Query};
+use interlock_engine::policy::Policy;
+use interlock_engine::release::ReleaseRef;
+use interlock_engine::rule::RuleId;
 use jiff::Timestamp;
 
-use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
-use crate::engine::policy::Policy;
-use crate::engine::release::ReleaseRef;
-use crate::engine::rule::RuleId;
 use crate::world::World;
 
 /// Whether a ReleaseOverride opens a rule over a release, to a user or, where that is not known, to all. One that

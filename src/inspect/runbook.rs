@@ -1,17 +1,17 @@
 //! The runbook's checks of a pending record: those of the rule, over the deletion that is about to be requested.
 
+use interlock_engine::effort::Effort;
+use interlock_engine::evidence::{Answer, Evidence, Knowledge, Query};
+use interlock_engine::facts::{Facts, RequestObjects};
+use interlock_engine::object::ObjectKey;
+use interlock_engine::policy::Policy;
+use interlock_engine::release::{Entry, History, ReleaseRef, Storage};
+use interlock_engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
+use interlock_engine::rules::{RunbookCheck, inspect};
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::budget::{Flow, Holdings};
-use crate::engine::effort::Effort;
-use crate::engine::evidence::{Answer, Evidence, Knowledge, Query};
-use crate::engine::facts::{Facts, RequestObjects};
-use crate::engine::object::ObjectKey;
-use crate::engine::policy::Policy;
-use crate::engine::release::{Entry, History, ReleaseRef, Storage};
-use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
-use crate::engine::rules::{RunbookCheck, inspect};
 use crate::world::{Payer, World};
 
 /// The newest record of a release, which is pending, as it was read at one moment. Checks, copy and deletion apply to

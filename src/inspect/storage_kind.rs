@@ -1,8 +1,7 @@
 //! The storage of records, as commands and JSON spell it.
 
+use interlock_engine::release::Storage;
 use serde::Serialize;
-
-use crate::engine::release::Storage;
 
 /// The storage of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

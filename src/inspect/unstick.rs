@@ -1,6 +1,6 @@
 //! The runbook for a stuck release as a command: checks, a copy of the pending record, its deletion, and the restore.
 //!
-//! The checks are those of [`crate::engine::rules::inspect`] for the deletion that is about to be requested, so that
+//! The checks are those of [`interlock_engine::rules::inspect`] for the deletion that is about to be requested, so that
 //! the command and the webhook agree. `copy` is pure: it converts a record to a copy and back.
 
 mod copy;
@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 
 use super::runbook::PendingRecord;
 use super::view::View;
-use crate::engine::release::record::extra_chunks;
-use crate::engine::release::{Storage, Stored};
 use copy::{CopyOrigin, copy_of};
 pub(crate) use error::UnstickError;
+use interlock_engine::release::record::extra_chunks;
+use interlock_engine::release::{Storage, Stored};
 pub(crate) use restore::RecordCopy;
 use store::StoredObjects;
 

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::policy::Policies;
+use interlock_engine::release::{History, ReleaseRef, Storage};
 use jiff::Timestamp;
 use kube::Client;
 
@@ -9,9 +12,6 @@ use super::diagnosis::{Examiner, MissingParts};
 use super::scan::{DECODE_BYTES, Gap, gather};
 use super::wait::Starter;
 use crate::budget::Budget;
-use crate::engine::evidence::{Answer, Knowledge, Query};
-use crate::engine::policy::Policies;
-use crate::engine::release::{History, ReleaseRef, Storage};
 use crate::world::World;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::api_error::reason;

@@ -10,9 +10,10 @@ use jiff::{SignedDuration, Timestamp};
 pub(crate) use freeze::{FreezeInForce, Records, Starter};
 pub(crate) use goal::Goal;
 
+use interlock_engine::release::Status;
+
 use super::diagnosis::{ReleaseOwner, Stuck};
 use super::status::ReleaseSummary;
-use crate::engine::release::Status;
 
 /// How long a failure that happened during the wait may be followed by its rollback: `helm upgrade --rollback-on-failure` writes
 /// `failed` before it starts the rollback.

@@ -6,15 +6,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use interlock_engine::decide::Unjudged;
+use interlock_engine::effort::Effort;
+use interlock_engine::evidence::Answer;
+use interlock_engine::facts::{Payloads, RequestObjects, record_name};
+use interlock_engine::json::RawObject;
+use interlock_engine::review::{BadReview, Operation, Request};
 use tokio::time::{Instant, timeout_at};
 
 use crate::budget::{Budget, Busy, Flow, Holdings, Peer, Price};
-use crate::engine::decide::Unjudged;
-use crate::engine::effort::Effort;
-use crate::engine::evidence::Answer;
-use crate::engine::facts::{Payloads, RequestObjects, record_name};
-use crate::engine::json::RawObject;
-use crate::engine::review::{BadReview, Operation, Request};
 use crate::world::Payer;
 
 /// The largest text that is judged at once, in bytes: one object, or two together. Ordinary objects have a few KiB.

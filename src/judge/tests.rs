@@ -3,12 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::FutureExt;
+use interlock_engine::evidence::Knowledge;
 use serde_json::{Value, json};
 
 use super::steps::{BODY_STEPS, ORDINARY_BODY_BYTES};
 use super::*;
 use crate::budget::Price;
-use crate::engine::evidence::Knowledge;
 use crate::world::memory::Memory;
 use crate::world::{AnswerFuture, Payer};
 

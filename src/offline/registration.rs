@@ -18,7 +18,8 @@ pub(crate) use namespaces::NamespaceLabels;
 pub(crate) use objects::labels_of;
 pub(crate) use sending::{Doubt, NotSent, Sending};
 
-use crate::engine::review::Request;
+use interlock_engine::review::Request;
+
 use entry::Entry;
 use objects::Objects;
 

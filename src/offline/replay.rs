@@ -5,26 +5,26 @@ mod gaps;
 mod line;
 mod registered;
 mod source;
-mod stamping;
 mod witness;
 mod zstd;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use interlock_engine::facts::storing_kind;
+use interlock_engine::json::{Patch, RawObject};
+use interlock_engine::object::ObjectKey;
+use interlock_engine::policy::Policies;
+use interlock_engine::release::ReleaseRef;
+use interlock_engine::release::record::INFLATE_LIMIT;
+use interlock_engine::review::{BadReview, Request, Review};
+use interlock_engine::stamp::recording;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::budget::Budget;
-use crate::engine::facts::storing_kind;
-use crate::engine::json::{Patch, RawObject};
-use crate::engine::object::ObjectKey;
-use crate::engine::policy::Policies;
-use crate::engine::release::ReleaseRef;
-use crate::engine::release::record::INFLATE_LIMIT;
-use crate::engine::review::{BadReview, Request, Review};
 use crate::judge::Judge;
 use crate::offline::registration::Registration;
 use crate::world::memory::Memory;
@@ -209,7 +209,7 @@ impl Replay {
     fn put(&mut self, object: &RawValue) -> Result<(), serde_json::Error> {
         let key = ObjectKey::of_object(object.into())?;
         let known = self.memory.get(&key);
-        let stamped = known.and_then(|known| stamping::restored(object.into(), &known));
+        let stamped = known.and_then(|known| recording::restored(object.into(), &known));
         self.memory.put(key, stamped.as_deref().unwrap_or(object).get().to_owned());
         self.gaps.objects += 1;
         Ok(())
@@ -228,7 +228,7 @@ impl Replay {
 
         let deadline = Instant::now() + REVIEW_TIMEOUT;
         let patch = self.judge.mutate(&recorded, self.now, deadline).await?;
-        let stamped = patch.as_ref().and_then(|patch| stamping::patched(recorded.object?, patch));
+        let stamped = patch.as_ref().and_then(|patch| recording::patched(recorded.object?, patch));
         let request = Request { object: stamped.as_deref().map(RawObject::from).or(recorded.object), ..recorded };
         let verdict = self.judge.validate(&request, self.now, deadline).await?;
         self.gaps.reviews += 1;
@@ -266,6 +266,6 @@ impl Replay {
     fn restored(&self, recorded: &Request<'_>) -> Option<Box<RawValue>> {
         storing_kind(recorded)?;
         let old = recorded.old_object?;
-        stamping::restored(old, &self.memory.get(&ObjectKey::of_request(recorded)?)?)
+        recording::restored(old, &self.memory.get(&ObjectKey::of_request(recorded)?)?)
     }
 }

@@ -9,6 +9,7 @@ mod file;
 mod record;
 mod step;
 
+use crate::world::policy_directory;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::replay::{Replay, Source, SourceError};
-use crate::engine::policy::Policies;
-use crate::engine::policy_files::{PolicyError, impossible_kind};
 use crate::regular_file;
 use expectation::Expectation;
 pub(crate) use expectation::StepFailure;
+use interlock_engine::policy_files::{PolicyError, impossible_kind};
+
 use file::{CaseFile, SuiteFile};
 
 /// The suffix of suite files.
@@ -95,7 +96,7 @@ impl Suite {
         file.check().map_err(invalid)?;
         let directory = path.parent().unwrap_or(Path::new("."));
         let policies = file.policies.as_ref().map(|named| directory.join(named));
-        let policies = Policies::load_or_shipped(policies.as_deref())
+        let policies = policy_directory::load_or_shipped(policies.as_deref())
             .map_err(|source| SuiteError::Policy { path: path.to_path_buf(), source })?;
         // Writes in `given` took place, even if the policy refuses them.
         let mut given = Replay::new(policies, true);

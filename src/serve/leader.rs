@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use interlock_engine::policy::Policies;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use kube::api::Api;
@@ -20,7 +21,6 @@ use tokio::time::timeout;
 
 use super::pki::managed::Rotator;
 use super::report::openreports::Reports;
-use crate::engine::policy::Policies;
 use crate::inspect::scan;
 use crate::world::World;
 use crate::world::kubernetes::clock::ServerClock;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::managed::MANAGED_BY_LABEL;
+use interlock_engine::managed::MANAGED_BY_LABEL;
 
 /// The field manager of what Interlock applies and patches.
 pub(super) const FIELD_MANAGER: &str = "interlock";

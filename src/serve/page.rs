@@ -22,6 +22,7 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, StatusCode};
+use interlock_engine::policy::Policies;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::task::JoinError;
@@ -29,7 +30,6 @@ use tokio::time::{Instant, timeout};
 
 use super::report::refusals::LastRefusals;
 use crate::budget::beside_the_network;
-use crate::engine::policy::Policies;
 use crate::world::Known;
 use crate::world::kubernetes::clock::ServerClock;
 

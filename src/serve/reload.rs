@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use interlock_engine::policy::Policies;
+use interlock_engine::policy_files::{LoadedPolicies, NAMESPACES_DIR, PolicyFiles, Problem};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::engine::policy::Policies;
-use crate::engine::policy_files::{LoadedPolicies, NAMESPACES_DIR, PolicyFiles, Problem};
 use crate::file_watch;
+use crate::world::policy_directory;
 use metrics::{PolicyMetrics, ReloadResult};
 
 /// How many problems the log and `/readyz?verbose` show.
@@ -69,7 +70,8 @@ impl Reload {
     pub async fn follow(mut self) {
         let directories = [self.directory.clone(), self.directory.join(NAMESPACES_DIR)];
         loop {
-            let files = file_watch::changed(&self.files, &directories, || PolicyFiles::read(&self.directory)).await;
+            let files =
+                file_watch::changed(&self.files, &directories, || policy_directory::read(&self.directory)).await;
             self.take(files, Timestamp::now());
         }
     }

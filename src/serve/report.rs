@@ -4,7 +4,7 @@
 //!
 //! | | of | when |
 //! |---|---|---|
-//! | audit annotations and warnings (see [`outcome`](crate::engine::outcome)) | every review | with the reply |
+//! | audit annotations and warnings (see [`outcome`](interlock_engine::outcome)) | every review | with the reply |
 //! | the log | every review | before the reply |
 //! | the [metrics] | every review but dry runs and repeats | before the reply |
 //! | the [page](super::page), with `--page` | refusals of the same | after the reply |
@@ -24,7 +24,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-pub use crate::engine::decision::{Decision, DecisionFinding, ObjectReference};
+pub use interlock_engine::decision::{Decision, DecisionFinding, ObjectReference};
 
 use super::traces;
 use events::EventQueue;

@@ -9,10 +9,10 @@ mod sending;
 mod world;
 
 use http::HeaderMap;
+use interlock_engine::decision::Decision;
 use tracing::Span;
 
 use super::https::Endpoint;
-use crate::engine::decision::Decision;
 #[cfg(feature = "otel")]
 use sending::TARGET;
 

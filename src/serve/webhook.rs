@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
+use interlock_engine::memory::AdmittedWrite;
+use interlock_engine::reply;
+use interlock_engine::review::{BadReview, head_of};
 use tokio::time::Instant;
 
 use super::https::{Answer, BoxFuture, Endpoint, HttpReply, Reviewer, Unjudged};
 use super::report::Reporter;
 use crate::budget::Peer;
-use crate::engine::reply;
-use crate::engine::review::{BadReview, head_of};
 use crate::judge::{Call, Judge, Judgement};
 use crate::log_limit::OF_CLIENTS;
 use crate::world::kubernetes::clock::ServerClock;
-use crate::world::memory::{AdmittedWrite, Memory};
+use crate::world::memory::Memory;
 
 /// The answer to a body without the head of a review.
 const HEADLESS: &[u8] = b"the review was not judged, and its head cannot be read\n";
@@ -133,13 +134,13 @@ fn remember(memory: Arc<Memory>, write: AdmittedWrite) {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::policy::Policy;
+    use interlock_engine::{release_override, sveltos};
     use jiff::Timestamp;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::budget::Budget;
-    use crate::engine::policy::Policy;
-    use crate::engine::{release_override, sveltos};
     use crate::serve::report::metrics::ReportMetrics;
     use crate::serve::report::refusals::LastRefusals;
 

@@ -1,14 +1,10 @@
 //! The documents of manifests, parsed once: parsing YAML takes longer than the rest of a review.
 
-use std::sync::Arc;
-
+use interlock_engine::answers::{FoundDocument, ObjectVersion};
+use interlock_engine::release::manifest::DocumentKey;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use serde_json::Value;
-
-use super::manifests::RecordVersion;
-use crate::engine::effort::Effort;
-use crate::engine::release::manifest::{DocumentKey, document};
 
 /// The limit of the cache, in bytes. A document of 3 KiB of YAML takes about 20 KiB.
 const MAX_BYTES: u64 = 32 << 20;
@@ -25,21 +21,15 @@ const VALUE_BYTES: usize = 80;
 /// The least size of a map that is not empty, in bytes.
 const MAP_BYTES: usize = 640;
 
-/// The document of an object; `None` if the manifest has none.
-type CachedDocument = Option<Arc<Value>>;
-
-/// What a manifest says of an object. The error names a document that nobody can parse, and nothing of its content.
-pub(super) type ReadDocument = Result<CachedDocument, String>;
-
 /// The cached documents, by record version and object.
 #[derive(Debug)]
-pub(super) struct DocumentCache(Cache<(RecordVersion, DocumentKey), CachedDocument, DocumentWeight>);
+pub(super) struct DocumentCache(Cache<(ObjectVersion, DocumentKey), FoundDocument, DocumentWeight>);
 
 #[derive(Debug, Clone)]
 struct DocumentWeight;
 
-impl Weighter<(RecordVersion, DocumentKey), CachedDocument> for DocumentWeight {
-    fn weight(&self, _: &(RecordVersion, DocumentKey), found: &CachedDocument) -> u64 {
+impl Weighter<(ObjectVersion, DocumentKey), FoundDocument> for DocumentWeight {
+    fn weight(&self, _: &(ObjectVersion, DocumentKey), found: &FoundDocument) -> u64 {
         ENTRY_BYTES + found.as_deref().map_or(0, weight) as u64
     }
 }
@@ -51,27 +41,12 @@ impl DocumentCache {
     }
 
     /// The document of an object, if it is cached.
-    pub(super) fn get(&self, state: &RecordVersion, object: &DocumentKey) -> Option<CachedDocument> {
+    pub(super) fn get(&self, state: &ObjectVersion, object: &DocumentKey) -> Option<FoundDocument> {
         self.0.get(&(state.clone(), object.clone()))
     }
 
-    pub(super) fn insert(&self, state: RecordVersion, object: &DocumentKey, found: CachedDocument) {
+    pub(super) fn insert(&self, state: ObjectVersion, object: &DocumentKey, found: FoundDocument) {
         self.0.insert((state, object.clone()), found);
-    }
-}
-
-/// Parses the document of an object in a manifest.
-///
-/// # Errors
-/// It is more work than the review has left.
-pub(super) fn read(manifest: &str, object: &DocumentKey, effort: &Effort) -> Result<ReadDocument, String> {
-    let found = document(manifest, object, effort).map(|found| found.map(Arc::new)).map_err(|error| {
-        let DocumentKey { kind, name, .. } = object;
-        format!("the document of the {kind} {name} in the manifest cannot be parsed: {error}")
-    });
-    match found {
-        Err(error) if effort.was_exceeded() => Err(error),
-        found => Ok(found),
     }
 }
 
@@ -91,6 +66,8 @@ pub(super) fn weight(value: &Value) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
@@ -98,7 +75,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_absence_is_kept_too() {
         let documents = DocumentCache::new();
-        let state = |version: usize| RecordVersion { uid: "u".to_owned(), resource_version: version.to_string() };
+        let state = |version: usize| ObjectVersion { uid: "u".to_owned(), resource_version: version.to_string() };
         let object = DocumentKey {
             group: String::new(),
             kind: "ConfigMap".to_owned(),

@@ -33,6 +33,18 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use interlock_engine::answers::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
+use interlock_engine::answers::read::{self, RECORD_SELECTOR, entry};
+use interlock_engine::effort::OverBudget;
+use interlock_engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, WERF_LEASES, Workload};
+use interlock_engine::flux::{self, CandidateSearch, Driver, MOST_CANDIDATES};
+use interlock_engine::managed::{Marks, Origin};
+use interlock_engine::object::ObjectKey;
+use interlock_engine::policy::{Freeze, NamespaceLabels, Policies, Policy};
+use interlock_engine::release::manifest::WorkloadRef;
+use interlock_engine::release::{History, ReleaseRef, Storage};
+use interlock_engine::release_override::Override;
+use interlock_engine::sveltos::{Bundle, BundleRef};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::Client;
@@ -45,24 +57,12 @@ pub use reach::Reach;
 pub(crate) use records::RecordSummary;
 
 use super::documents::DocumentCache;
-use super::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
 use super::manifests::{ManifestCache, ManifestError};
 use super::metadata_only::resource_of;
-use super::read::{self, RECORD_SELECTOR, entry};
-use super::rollout::{self, WorkloadObject, rollout};
 use super::turns::Turns;
+use super::workload::{self, WorkloadObject};
 use super::{AnswerFuture, InFlight, Known, NewestRecord, Payer, World};
 use crate::budget::Budget;
-use crate::engine::effort::OverBudget;
-use crate::engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, Workload};
-use crate::engine::flux::{self, CandidateSearch, Driver, MOST_CANDIDATES};
-use crate::engine::managed::{Marks, Origin};
-use crate::engine::object::ObjectKey;
-use crate::engine::policy::{Freeze, NamespaceLabels, Policies, Policy};
-use crate::engine::release::manifest::WorkloadRef;
-use crate::engine::release::{History, ReleaseRef, Storage};
-use crate::engine::release_override::Override;
-use crate::engine::sveltos::{Bundle, BundleRef};
 use crate::readiness::{Gate, Readiness};
 use api_error::{is_not_found, reason};
 use caches::Caches;
@@ -229,7 +229,7 @@ impl Cluster {
             }
             Query::Leases { namespace } => {
                 let config_maps = resource_of::<ConfigMap>();
-                let leases: Option<Projected> = self.api.get(&config_maps, namespace, super::WERF_LEASES).await?;
+                let leases: Option<Projected> = self.api.get(&config_maps, namespace, WERF_LEASES).await?;
                 Ok(leases.map(|leases| Knowledge::Leases(leases.metadata().annotations.clone().unwrap_or_default())))
             }
             Query::Object(key) => Ok(self.object(key, payer).await?.map(Knowledge::Object)),
@@ -272,8 +272,8 @@ impl Cluster {
             // No object can have such a name.
             return Ok(None);
         }
-        let found: Option<WorkloadObject> = self.api.get(&rollout::resource(*kind), namespace, name).await?;
-        Ok(found.map(|object| rollout(*kind, object)))
+        let found: Option<WorkloadObject> = self.api.get(&workload::resource(*kind), namespace, name).await?;
+        Ok(found.map(|object| workload::rollout_of(*kind, object)))
     }
 
     /// The JSON text of an object, paid for by the review that parses it.

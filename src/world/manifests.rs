@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
+use interlock_engine::answers::ObjectVersion;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
-use serde::Deserialize;
-
-use crate::engine::effort::Effort;
-use crate::engine::release::{DecodeError, Record};
 
 /// The limit of the cache, in bytes. An ordinary manifest has some 50 KiB, so the cache holds more releases than people and
 /// controllers edit at a time.
@@ -21,13 +18,6 @@ const EXPECTED_MANIFESTS: usize = 128;
 /// The size of a cache entry besides the manifest, in bytes: its key and its place in the maps.
 const ENTRY_BYTES: usize = 256;
 
-/// One version of a record, which never changes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct RecordVersion {
-    pub(super) uid: String,
-    pub(super) resource_version: String,
-}
-
 /// Why there is no manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ManifestError {
@@ -39,13 +29,13 @@ pub(super) enum ManifestError {
 
 /// The cached manifests, by record version.
 #[derive(Debug)]
-pub(super) struct ManifestCache(Cache<RecordVersion, Arc<str>, ManifestWeight>);
+pub(super) struct ManifestCache(Cache<ObjectVersion, Arc<str>, ManifestWeight>);
 
 #[derive(Debug, Clone)]
 struct ManifestWeight;
 
-impl Weighter<RecordVersion, Arc<str>> for ManifestWeight {
-    fn weight(&self, _: &RecordVersion, manifest: &Arc<str>) -> u64 {
+impl Weighter<ObjectVersion, Arc<str>> for ManifestWeight {
+    fn weight(&self, _: &ObjectVersion, manifest: &Arc<str>) -> u64 {
         (manifest.len() + ENTRY_BYTES) as u64
     }
 }
@@ -63,48 +53,11 @@ impl ManifestCache {
     /// The error of the load.
     pub(super) async fn get_or_load(
         &self,
-        state: &RecordVersion,
+        state: &ObjectVersion,
         load: impl Future<Output = Result<Arc<str>, ManifestError>>,
     ) -> Result<Arc<str>, ManifestError> {
         self.0.get_or_insert_async(state, load).await
     }
-}
-
-impl RecordVersion {
-    /// The version by uid and resourceVersion; `None` if either is unknown.
-    pub(super) fn new(uid: &str, resource_version: &str) -> Option<Self> {
-        let known = !uid.is_empty() && !resource_version.is_empty();
-        known.then(|| Self { uid: uid.to_owned(), resource_version: resource_version.to_owned() })
-    }
-
-    /// Whether the JSON text of an object is this version of it.
-    pub(super) fn matches(&self, object: &str) -> bool {
-        #[derive(Deserialize)]
-        struct Object {
-            metadata: Version,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Version {
-            uid: String,
-            resource_version: String,
-        }
-        let read = serde_json::from_str::<Object>(object).map(|object| object.metadata);
-        read.is_ok_and(|version| version.uid == self.uid && version.resource_version == self.resource_version)
-    }
-}
-
-/// The manifest in the JSON body of a record.
-///
-/// # Errors
-/// When the body cannot be parsed, or the review has no steps left for it.
-pub(super) fn manifest(body: &[u8], effort: &Effort) -> Result<Arc<str>, DecodeError> {
-    Record::read(body, effort).map(|record| record.manifest().into())
-}
-
-/// The reason for a version that is no longer the current one.
-pub(super) fn changed(namespace: &str, object: &str) -> String {
-    format!("the record {namespace}/{object} changed during the review")
 }
 
 #[cfg(test)]
@@ -115,8 +68,8 @@ mod tests {
 
     use super::*;
 
-    fn state(version: usize) -> RecordVersion {
-        RecordVersion { uid: "u".to_owned(), resource_version: version.to_string() }
+    fn state(version: usize) -> ObjectVersion {
+        ObjectVersion { uid: "u".to_owned(), resource_version: version.to_string() }
     }
 
     #[tokio::test]
@@ -166,16 +119,5 @@ mod tests {
         assert!(manifests.get_or_load(&wanted, async { Ok(Arc::clone(&manifest)) }).await.is_ok());
         assert!(manifests.get_or_load(&wanted, async { Err(ManifestError::Absent) }).await.is_ok());
         assert!(manifests.0.weight() <= MAX_BYTES);
-    }
-
-    #[test]
-    fn a_state_is_told_by_uid_and_resource_version() {
-        let object = r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"7"},"data":{}}"#;
-        assert!(state(7).matches(object));
-        assert!(!state(8).matches(object));
-        assert!(!state(7).matches(&object.replace(r#""u""#, r#""other""#)));
-        assert!(!state(7).matches("{}"));
-        assert_eq!(RecordVersion::new("u", "7"), Some(state(7)));
-        assert_eq!((RecordVersion::new("", "7"), RecordVersion::new("u", "")), (None, None));
     }
 }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::engine::object::is_dns_label;
-use crate::engine::policy::{Policies, Policy};
-use crate::engine::policy_files::{NAMESPACES_DIR, PolicyError, PolicyFiles, bad_file_name};
+use interlock_engine::object::is_dns_label;
+use interlock_engine::policy::{Policies, Policy};
+use interlock_engine::policy_files::{NAMESPACES_DIR, PolicyError, PolicyFiles, bad_file_name};
+
 use crate::regular_file;
 
 /// The size of what a mounted ConfigMap can hold, in bytes.
@@ -17,37 +18,33 @@ const OTHER_FILES: [&str; 2] = ["cluster.yaml", "kustomization.yaml"];
 /// The ending of suites, which test policies.
 const SUITE_SUFFIX: &str = ".test.yaml";
 
-impl Policies {
-    /// Reads a directory of policies.
-    ///
-    /// # Errors
-    /// Everything that is wrong, over all files.
-    pub fn load(directory: &Path) -> Result<Self, PolicyError> {
-        Self::of_files(&PolicyFiles::read(directory))
-    }
-
-    /// The policies of a directory, or the shipped policy where none is named.
-    ///
-    /// # Errors
-    /// As [`Self::load`].
-    pub fn load_or_shipped(directory: Option<&Path>) -> Result<Self, PolicyError> {
-        directory.map_or_else(|| Policy::shipped().map(Self::from), Self::load)
-    }
+/// The policies of a directory, or the shipped policy where none is named.
+///
+/// # Errors
+/// Everything that is wrong, over all files.
+pub fn load_or_shipped(directory: Option<&Path>) -> Result<Policies, PolicyError> {
+    directory.map_or_else(|| Policy::shipped().map(Policies::from), load)
 }
 
-impl PolicyFiles {
-    /// Reads a directory.
-    #[must_use]
-    pub fn read(directory: &Path) -> Self {
-        let mut files = Self::default();
-        let path = directory.join("cluster.yaml");
-        if let Some(text) = read_text(&mut files, &path, "name the directory that holds it with --policies") {
-            files.set_cluster(path, text);
-        }
-        for_each(&mut files, directory, report_misplaced);
-        for_each(&mut files, &directory.join(NAMESPACES_DIR), read_namespace);
-        files
+/// The policies of a directory.
+///
+/// # Errors
+/// Everything that is wrong, over all files.
+pub fn load(directory: &Path) -> Result<Policies, PolicyError> {
+    Policies::of_files(&read(directory))
+}
+
+/// The files of a directory.
+#[must_use]
+pub fn read(directory: &Path) -> PolicyFiles {
+    let mut files = PolicyFiles::default();
+    let path = directory.join("cluster.yaml");
+    if let Some(text) = read_text(&mut files, &path, "name the directory that holds it with --policies") {
+        files.set_cluster(path, text);
     }
+    for_each(&mut files, directory, report_misplaced);
+    for_each(&mut files, &directory.join(NAMESPACES_DIR), read_namespace);
+    files
 }
 
 /// Visits everything in a directory, in order.
@@ -124,10 +121,10 @@ fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::policy_files::LoadedPolicies;
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
-    use crate::engine::policy_files::LoadedPolicies;
 
     #[test]
     fn a_pipe_in_the_place_of_a_policy_is_reported_and_hangs_nobody() {
@@ -136,7 +133,7 @@ mod tests {
         for file in ["cluster.yaml", "namespaces/shop.yaml"] {
             mknodat(CWD, directory.path().join(file), FileType::Fifo, Mode::RUSR, 0).unwrap();
         }
-        let problems = LoadedPolicies::of(&PolicyFiles::read(directory.path())).problems;
+        let problems = LoadedPolicies::of(&read(directory.path())).problems;
         let reported: Vec<_> = problems.iter().map(|problem| file_name(&problem.file)).collect();
         assert_eq!(reported, ["cluster.yaml", "shop.yaml"]);
         assert!(
@@ -153,7 +150,7 @@ mod tests {
             fs::write(directory.path().join(file), "kind: ClusterPolicy\napiVersion: interlock.dev/v1alpha1\n")
                 .unwrap();
         }
-        let problems = LoadedPolicies::of(&PolicyFiles::read(directory.path())).problems;
+        let problems = LoadedPolicies::of(&read(directory.path())).problems;
         let reported: Vec<_> = problems.iter().map(|problem| file_name(&problem.file)).collect();
         assert_eq!(reported, ["cluster.yml", "shop.yaml"]);
         assert!(problems[0].message.contains("namespaces/NAMESPACE.yaml"));
@@ -162,7 +159,7 @@ mod tests {
         for file in ["team/shop.yaml", "team/notes.txt", "..2026_11_21/crm.yaml"] {
             fs::write(directory.path().join("namespaces").join(file), "").unwrap();
         }
-        let problems = LoadedPolicies::of(&PolicyFiles::read(directory.path())).problems;
+        let problems = LoadedPolicies::of(&read(directory.path())).problems;
         let nested: Vec<_> = problems.iter().filter(|problem| problem.file.ends_with("team/shop.yaml")).collect();
         assert!(problems.len() == 3 && nested[0].message.contains("move it to namespaces/"), "{problems:?}");
     }

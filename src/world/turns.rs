@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use interlock_engine::answers::{ReadDocument, read_document};
+use interlock_engine::release::manifest::DocumentKey;
+use interlock_engine::release::record::{DecodeError, Payload};
+
 use super::Payer;
-use super::documents::{self, ReadDocument};
+use super::documents;
 use crate::budget::{Budget, Grant, Price};
-use crate::engine::release::manifest::DocumentKey;
-use crate::engine::release::record::{DecodeError, Payload};
 
 /// About the steps to inflate a byte of a record and to read its manifest out of it.
 const INFLATE_STEPS: u64 = 5;
@@ -56,7 +58,7 @@ impl Turns {
     ) -> Result<ReadDocument, String> {
         let mut grant = self.reserve(payer, payer.effort.most_trees_of(manifest.len())).await;
         let price = Price::of_steps(manifest.len() as u64 * FIND_STEPS);
-        let find = || documents::read(manifest, object, payer.effort);
+        let find = || read_document(manifest, object, payer.effort);
         let found = self.work(payer, price, find).await.and_then(|found| found)?;
         if let Ok(Some(document)) = &found {
             grant.shrink(documents::weight(document));

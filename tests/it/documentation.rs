@@ -4,10 +4,11 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use release_interlock::engine::policy_files::{LoadedPolicies, PolicyFiles, schema, settings_of};
-use release_interlock::engine::release::status::{Guard, Status, transition};
-use release_interlock::engine::rule::{FailsClosed, RuleId, Specification};
-use release_interlock::engine::rules::{self, Family};
+use interlock_engine::policy_files::{LoadedPolicies, schema, settings_of};
+use interlock_engine::release::status::{Guard, Status, transition};
+use interlock_engine::rule::{FailsClosed, RuleId, Specification};
+use interlock_engine::rules::{self, Family};
+use release_interlock::world::policy_directory;
 use serde_json::Value;
 
 /// Set to write the documents in place of comparing them.
@@ -97,7 +98,7 @@ fn the_examples_of_the_reference_are_a_policy() {
     let dir = tempfile::tempdir().unwrap();
     let file = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n{examples}");
     fs::write(dir.path().join("cluster.yaml"), &file).unwrap();
-    let read = LoadedPolicies::of(&PolicyFiles::read(dir.path())).into_policies();
+    let read = LoadedPolicies::of(&policy_directory::read(dir.path())).into_policies();
     assert!(read.is_ok(), "{:?}\n{file}", read.err());
 }
 
@@ -201,7 +202,8 @@ fn rule_table() -> String {
 /// As the shipped policy has it, cases included.
 fn shipped(rule: RuleId) -> String {
     let policy: Value =
-        serde_saphyr::from_str(&fs::read_to_string(path("src/engine/policy_files/shipped.yaml")).unwrap()).unwrap();
+        serde_saphyr::from_str(&fs::read_to_string(path("crates/engine/src/policy_files/shipped.yaml")).unwrap())
+            .unwrap();
     let settings = &policy["rules"][rule.as_str()];
     let cases =
         settings["cases"].as_array().into_iter().flatten().map(|case| format!(", {} by a case", text(&case["mode"])));

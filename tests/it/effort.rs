@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use release_interlock::engine::effort::Effort;
-use release_interlock::engine::review::Review;
+use interlock_engine::effort::Effort;
+use interlock_engine::review::Review;
 use release_interlock::judge::Judgement;
 
 use crate::harness::standalone::Standalone;

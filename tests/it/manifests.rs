@@ -171,7 +171,7 @@ fn the_image_is_built_of_everything_that_the_sources_include() {
     let ignore = fs::read_to_string(root.join(".dockerignore")).unwrap();
     let kept: Vec<_> = ignore.lines().filter_map(|line| line.strip_prefix('!')).map(|path| root.join(path)).collect();
     let mut included = 0;
-    let mut directories = vec![root.join("src")];
+    let mut directories = vec![root.join("src"), root.join("crates/engine/src")];
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();

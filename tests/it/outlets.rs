@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::Write;
 
+use interlock_engine::text::hostile::hostile;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -12,11 +13,6 @@ use serde_json::{Value, json};
 use crate::harness::binary::{interlock, stderr, stdout};
 use crate::harness::fixtures::{body, creation, gzip, review, secret};
 use crate::harness::standalone::Standalone;
-
-#[path = "../../src/engine/text/hostile.rs"]
-mod texts;
-
-use texts::hostile;
 
 /// The longest reply to `/validate`: a message of 8 KiB, its causes, warnings and annotations.
 const MAX_REPLY_BYTES: usize = 64 << 10;

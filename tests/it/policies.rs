@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::OnceLock;
 
-use release_interlock::engine::policy_files::schema;
+use interlock_engine::policy_files::schema;
 use serde_json::{Value, json};
 
 use crate::harness::binary::{interlock_in, repository};
@@ -332,7 +332,7 @@ fn the_schema_allows_what_is_good_and_shows_editors_what_is_not() {
     assert_eq!(of("tests/policies/good/cluster.yaml"), [""; 0]);
     assert_eq!(of("tests/policies/good/namespaces/shop.yaml"), [""; 0]);
     assert_eq!(of("tests/policies/loosening/namespaces/shop.yaml"), ["/managers: unknown"]);
-    let mut policy = yaml(repository("src/engine/policy_files/shipped.yaml"));
+    let mut policy = yaml(repository("crates/engine/src/policy_files/shipped.yaml"));
     policy["apiVersion"] = "interlock.dev/v1alpha1".into();
     policy["kind"] = "ClusterPolicy".into();
     policy["managers"] = json!({"only": ["a"]});
@@ -376,7 +376,7 @@ fn commented(shipped: &str) -> String {
 
 #[test]
 fn the_policy_to_edit_states_nothing_and_has_the_shipped_one_as_a_comment() {
-    let shipped = fs::read_to_string(repository("src/engine/policy_files/shipped.yaml")).unwrap();
+    let shipped = fs::read_to_string(repository("crates/engine/src/policy_files/shipped.yaml")).unwrap();
     let (file, text) = (repository("policies/cluster.yaml"), format!("{HEAD}{}", commented(&shipped)));
     if std::env::var_os(WRITE).is_some() {
         fs::write(&file, &text).unwrap();

@@ -7,11 +7,11 @@ mod inputs;
 use std::collections::BTreeMap;
 use std::slice::from_ref;
 
-use release_interlock::engine::effort::Effort;
-use release_interlock::engine::pattern::{PatternMatch, matches};
-use release_interlock::engine::release::Record;
-use release_interlock::engine::release::manifest::{DocumentKey, document, objects};
-use release_interlock::engine::yaml;
+use interlock_engine::effort::Effort;
+use interlock_engine::pattern::{PatternMatch, matches};
+use interlock_engine::release::Record;
+use interlock_engine::release::manifest::{DocumentKey, document, objects};
+use interlock_engine::yaml;
 use serde_json::{Value, json};
 
 use go::{answers, error};

@@ -6,18 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ::http::{Method, StatusCode};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use interlock_engine::facts::Actor;
+use interlock_engine::policy::{Policies, Removal, Scope};
+use interlock_engine::policy_files::LoadedPolicies;
+use interlock_engine::release::record::INFLATE_LIMIT;
+use interlock_engine::review::Operation;
+use interlock_engine::rule::Mode;
+use interlock_engine::rules;
 use prometheus_client::registry::Registry;
 use release_interlock::budget::Budget;
-use release_interlock::engine::facts::Actor;
-use release_interlock::engine::policy::{Policies, Removal, Scope};
-use release_interlock::engine::policy_files::{LoadedPolicies, PolicyFiles};
-use release_interlock::engine::release::record::INFLATE_LIMIT;
-use release_interlock::engine::review::Operation;
-use release_interlock::engine::rule::Mode;
-use release_interlock::engine::rules;
 use release_interlock::judge::Judge;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::admin;
@@ -25,6 +24,7 @@ use release_interlock::serve::openmetrics;
 use release_interlock::serve::reload::metrics::PolicyMetrics;
 use release_interlock::serve::reload::{Reload, ReloadStatus};
 use release_interlock::world::memory::Memory;
+use release_interlock::world::policy_directory;
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -34,6 +34,7 @@ use crate::harness::client::{request, send};
 use crate::harness::desk::Desk;
 use crate::harness::fixtures::{body, gzip, review, secret};
 use crate::harness::mounted::mount;
+use ::http::{Method, StatusCode};
 
 /// Shorter than the interval at which the directory is read without a notification.
 const TOLD: Duration = Duration::from_secs(25);
@@ -59,7 +60,7 @@ impl Drop for Followed {
 impl Followed {
     /// Follows a directory and replaces these policies by its content.
     fn new(directory: TempDir, policies: Arc<ArcSwap<Policies>>) -> Self {
-        let files = PolicyFiles::read(directory.path());
+        let files = policy_directory::read(directory.path());
         policies.store(Arc::new(LoadedPolicies::of(&files).into_policies().unwrap()));
         let metrics = Arc::new(PolicyMetrics::default());
         let reload = Reload::new(directory.path(), files, policies.clone(), metrics.clone());
@@ -97,7 +98,7 @@ impl Followed {
 }
 
 fn shipped() -> Arc<ArcSwap<Policies>> {
-    Arc::new(ArcSwap::from_pointee(Policies::load_or_shipped(None).unwrap()))
+    Arc::new(ArcSwap::from_pointee(policy_directory::load_or_shipped(None).unwrap()))
 }
 
 #[tokio::test]
@@ -189,7 +190,7 @@ async fn no_review_is_answered_wrongly_while_files_change() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("cluster.yaml"), policy("ClusterPolicy", "enforce")).unwrap();
     let judge = Judge::new(
-        Policies::load_or_shipped(None).unwrap(),
+        policy_directory::load_or_shipped(None).unwrap(),
         Arc::new(Memory::new(1 << 20)),
         Arc::new(Budget::new(2 * INFLATE_LIMIT)),
     );

@@ -6,9 +6,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
-use release_interlock::engine::evidence::can_be_asked_for;
-use release_interlock::engine::policy::Policy;
-use release_interlock::engine::rules;
+use interlock_engine::evidence::can_be_asked_for;
+use interlock_engine::policy::Policy;
+use interlock_engine::rules;
 use release_interlock::offline::replay::{Replay, Replayed};
 use serde::Deserialize;
 use serde_json::json;

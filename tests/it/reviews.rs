@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use ::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use release_interlock::engine::release::record::INFLATE_LIMIT;
+use interlock_engine::release::record::INFLATE_LIMIT;
 use release_interlock::serve::https::limits::BODY_BYTES;
 use release_interlock::world::memory::Memory;
 use serde_json::{Value, json};
@@ -14,6 +13,7 @@ use serde_json::{Value, json};
 use crate::harness::desk::Desk;
 use crate::harness::fixtures::{body, creation, gzip, review, secret};
 use crate::harness::metrics::rendered;
+use ::http::StatusCode;
 
 fn desk() -> Desk {
     Desk::new(Arc::new(Memory::new(1 << 20)))

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::release::History;
 use release_interlock::budget::Budget;
-use release_interlock::engine::evidence::{Answer, Knowledge, Query};
-use release_interlock::engine::release::History;
 use release_interlock::world::kubernetes::Cluster;
 use release_interlock::world::{AnswerFuture, Payer, World};
 

@@ -4,7 +4,7 @@
 //! where the real clients' lost updates come from. It may read again in the middle ([`Act::Look`]). It may be killed before
 //! any of its acts.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use crate::cluster::{Body, Chart, Cluster, Driver, Other, Revision};
 use crate::users::User;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use release_interlock::engine::release::{Status, Storage};
+use interlock_engine::release::{Status, Storage};
 
 use crate::users::User;
 

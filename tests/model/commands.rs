@@ -1,6 +1,6 @@
 //! What a printed command writes, as the programs of the model carry it out.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use crate::client::{Act, Client, Reaction, View, Write};
 use crate::clients::flux::{Flux, Remedy};

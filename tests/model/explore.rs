@@ -11,7 +11,7 @@ use std::hash::Hash;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use release_interlock::engine::policy::Policies;
+use interlock_engine::policy::Policies;
 use release_interlock::inspect::diagnosis::Diagnosis;
 
 use crate::client::{Act, Client, Process, Reaction, View, Write};

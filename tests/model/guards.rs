@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use release_interlock::engine::policy::{Policies, Policy};
-use release_interlock::engine::release::Status;
-use release_interlock::engine::release::status::{Guard, State, Transitions, transition};
-use release_interlock::engine::rules::Family;
+use interlock_engine::policy::{Policies, Policy};
+use interlock_engine::release::Status;
+use interlock_engine::release::status::{Guard, State, Transitions, transition};
+use interlock_engine::rules::Family;
 use release_interlock::offline::replay::Replay;
+use release_interlock::world::policy_directory;
 
 use crate::clients::helm::Way;
 use crate::clients::olm::Olm;
@@ -135,7 +136,7 @@ fn without_rule(rule: &str) -> Policies {
     let directory = tempfile::tempdir().unwrap();
     let text = format!("{shipped}rules:\n  {rule}: {{mode: off}}\n");
     fs::write(directory.path().join("cluster.yaml"), text).unwrap();
-    Policies::load(directory.path()).unwrap()
+    policy_directory::load(directory.path()).unwrap()
 }
 
 const BEGIN: &str = "<!-- counterexamples: written by INTERLOCK_WRITE_DOCS=1 cargo test --test model guards -->\n";

@@ -1,16 +1,17 @@
 //! Objects of the abstract state as the API server has them, and back.
 
+use std::io::Write;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use interlock_engine::object::ObjectKey;
+use interlock_engine::release::Status;
+use interlock_engine::release::stamps::{CHART, ENDED, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
 use jiff::Timestamp;
-use release_interlock::engine::object::ObjectKey;
-use release_interlock::engine::release::Status;
-use release_interlock::engine::release::stamps::{CHART, ENDED, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
 use serde_json::{Value, json};
 use sha3::{Digest, Sha3_224};
-use std::io::Write;
 
 use crate::cluster::{Age, Body, Driver, Object, Other, Record, StrangersRecord, Words};
 use crate::users::User;

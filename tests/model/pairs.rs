@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::thread;
 
-use release_interlock::engine::policy::Policy;
+use interlock_engine::policy::Policy;
 
 use crate::clients::flux::Remedy;
 use crate::clients::helm::Way;

@@ -3,13 +3,12 @@
 //! These are sentences about what a team loses, not about the table of transitions: who ended whose operation, what a record says and what
 //! runs, and which records are gone.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use crate::client::Write;
 use crate::cluster::{Age, Cluster, Driver, Other, Record};
 use crate::court::Ruling;
 use crate::users::User;
-
 use Status::{Deployed, Failed, PendingRollback, Superseded, Uninstalled, Uninstalling};
 
 pub(crate) const TWO_DEPLOYED: &str = "two records are deployed at rest";

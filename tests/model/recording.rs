@@ -1,6 +1,6 @@
 //! A counterexample as a recording that `interlock replay` reads (docs/replay.md).
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 use serde_json::{Value, json};
 
 use crate::client::Write;

@@ -1,6 +1,6 @@
 //! Which pairs are explored, and within which bounds.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use crate::client::Client;
 use crate::clients::crossplane::Crossplane;

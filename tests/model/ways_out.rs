@@ -1,7 +1,7 @@
 //! The way out that a refusal names is open: once the operation in the way is stale, none of the writes that the text names is
 //! refused. `tests/e2e/on_call/ways_out` follows the commands themselves on a real API server.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use crate::client::Write;
 use crate::cluster::{Body, Cluster, Driver, Other, Passing, Revision, Words};

@@ -1,10 +1,10 @@
 //! The installation of a `certs` command.
 
+use interlock_engine::policy::DEFAULT_NAMESPACE;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 
 use crate::cli::cluster::ClusterArguments;
-use crate::engine::policy::DEFAULT_NAMESPACE;
 
 /// The installation.
 #[derive(Debug, clap::Args)]

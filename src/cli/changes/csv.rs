@@ -2,8 +2,9 @@
 
 use std::io::{BufWriter, Write, stdout};
 
+use interlock_engine::release::Status;
+
 use crate::cli::table::printable;
-use crate::engine::release::Status;
 use crate::inspect::changes::Change;
 
 /// The columns; their names are public, and those of the fields in JSON.

@@ -1,9 +1,9 @@
 //! Changes as a table for people.
 
 use comfy_table::{Cell, Color, ColumnConstraint};
+use interlock_engine::decision::TransitionOutcome;
 
 use crate::cli::table::{self, printable};
-use crate::engine::decision::TransitionOutcome;
 use crate::inspect::changes::{Certainty, Change};
 
 /// The table, one row for each change.
@@ -65,10 +65,10 @@ fn source(change: &Change) -> String {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::decision::TransitionKind;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::engine::decision::TransitionKind;
     use crate::inspect::changes::{ChangeSource, ChangedRelease};
 
     #[test]

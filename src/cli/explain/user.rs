@@ -1,10 +1,10 @@
 //! `interlock explain --user`: what a user counts as, and by which line of the policy.
 
+use interlock_engine::facts::ActorKind;
+use interlock_engine::policy_files::{HeldBy, Identity, PipelineIdentity};
 use serde_json::{Value, json};
 
 use super::{origin, setting_json};
-use crate::engine::facts::ActorKind;
-use crate::engine::policy_files::{HeldBy, Identity, PipelineIdentity};
 
 /// As text for a terminal.
 pub(super) fn text(user: &str, groups: &[String], identity: &Identity) -> String {

@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use crate::cli::exit_status::ExitStatus;
 use crate::cli::output;
-use crate::engine::policy_files::PolicyFiles;
+use crate::world::policy_directory;
 
 /// Print the cluster policy that means what cluster.yaml meant before a file stated differences from the shipped policy: its lists and
 /// cases are marked with `only`, comments stay
@@ -22,7 +22,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<ExitStatus> {
-        let files = PolicyFiles::read(&self.directory);
+        let files = policy_directory::read(&self.directory);
         let (path, text) = files.migrated()?;
         match text {
             None => {

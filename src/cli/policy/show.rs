@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use interlock_engine::policy_files::{PolicyFiles, SettingOrigin, WholePolicy, WholeSetting};
 use serde_json::{Value, json};
 
 use crate::cli::cluster::ClusterArguments;
@@ -9,7 +10,7 @@ use crate::cli::exit_status::ExitStatus;
 use crate::cli::output::Output;
 use crate::cli::policies_in_force::PoliciesInForce;
 use crate::cli::runtime::block_on;
-use crate::engine::policy_files::{PolicyFiles, SettingOrigin, WholePolicy, WholeSetting};
+use crate::world::policy_directory;
 
 /// Print the whole policy: what the files state, and what is shipped, with the origin of each line
 #[derive(Debug, clap::Args)]
@@ -28,7 +29,7 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<ExitStatus> {
         let files = match &self.directory {
-            Some(directory) => PolicyFiles::read(directory),
+            Some(directory) => policy_directory::read(directory),
             None => block_on(self.files())?,
         };
         let policies = files.whole()?;
@@ -97,13 +98,13 @@ mod tests {
                      controllers: {only: []}\nfreezes:\n  - {name: a, reason: \"no, {really}: don't\", timeZone: UTC, weekdays: [friday]}\n\
                      rules:\n  manual-edit: {mode: 'off'}\n  manual-scale: {cases: {only: [{when: {users: [x]}, mode: warn}]}}\n";
         fs::write(&file, given).unwrap();
-        let shown = text(&PolicyFiles::read(directory.path()).whole().unwrap().remove(0));
+        let shown = text(&policy_directory::read(directory.path()).whole().unwrap().remove(0));
         assert!(
             shown.starts_with(&format!("{:<60}  # {}:2\n", "apiVersion: interlock.dev/v1alpha1", file.display())),
             "{shown}"
         );
         assert!(shown.contains(&format!("rules:\n  freeze:\n{:<60}  # shipped\n", "    mode: enforce")), "{shown}");
-        let parsed = |text: &str| format!("{:?}", crate::engine::policy::Policy::parse(text, &file).unwrap());
+        let parsed = |text: &str| format!("{:?}", interlock_engine::policy::Policy::parse(text, &file).unwrap());
         assert_eq!(parsed(&shown), parsed(given));
     }
 }

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use interlock_engine::text::printable;
 use jiff::Timestamp;
 
 use super::effect::Effect;
 use super::tally::object_of;
-use crate::engine::text::printable;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
 /// The most groups of one kind: a page for people. A broken client can invent any number of names.

@@ -144,8 +144,9 @@ impl fmt::Display for Tally {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::rules;
+
     use super::*;
-    use crate::engine::rules;
     use crate::offline::replay::ReplayedViolation;
 
     #[test]

@@ -4,13 +4,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use interlock_engine::object::is_dns_label;
+use interlock_engine::policy::DEFAULT_NAMESPACE;
+
 use super::certificates::CertificateArguments;
 use super::reports::ReportArguments;
 use crate::cli::cluster::ClusterArguments;
 use crate::cli::duration::seconds;
 use crate::cli::telemetry::TelemetryArguments;
-use crate::engine::object::is_dns_label;
-use crate::engine::policy::DEFAULT_NAMESPACE;
 use crate::serve::https::Limits;
 
 const ADMISSION_PORT: u16 = 8443;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use arc_swap::ArcSwap;
+use interlock_engine::policy::Policies;
 use kube::{Client, Config};
 use tokio::time::sleep;
 
@@ -14,7 +15,6 @@ use super::clients::ApiClients;
 use super::policies::PolicySource;
 use super::running::{Background, Running};
 use super::shared::{Shared, traced};
-use crate::engine::policy::Policies;
 use crate::judge::Judge;
 use crate::readiness::{Gate, Readiness};
 use crate::serve::callers;

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use interlock_engine::policy::Policies;
+use interlock_engine::policy_files::{ChangedMeaning, LoadedPolicies, PolicyFiles};
 use jiff::Timestamp;
 
 use super::shared::Shared;
-use crate::engine::policy::Policies;
-use crate::engine::policy_files::{ChangedMeaning, LoadedPolicies, PolicyFiles};
 use crate::judge::Judge;
 use crate::serve::reload::{Reload, log_warnings};
+use crate::world::policy_directory;
 
 const DEFAULT_DIRECTORY: &str = "policies";
 
@@ -28,7 +29,7 @@ impl PolicySource {
         if directory.is_none() {
             tracing::info!("the shipped policy is in force, because there is no directory {DEFAULT_DIRECTORY}");
         }
-        let files = directory.map_or_else(PolicyFiles::shipped, PolicyFiles::read);
+        let files = directory.map_or_else(PolicyFiles::shipped, policy_directory::read);
         let loaded = LoadedPolicies::of(&files);
         log_warnings(&loaded.warnings);
         log_changed(&files.changed_meanings());

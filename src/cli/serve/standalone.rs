@@ -10,7 +10,8 @@ use crate::judge::Judge;
 use crate::serve::page::OverviewPage;
 use crate::serve::report::Reporter;
 use crate::serve::webhook::Webhook;
-use crate::world::memory::{Memory, OverrideFile};
+use crate::world::OverrideFile;
+use crate::world::memory::Memory;
 
 /// The memory for remembered objects, in bytes.
 const MEMORY_BYTES: usize = 64 << 20;

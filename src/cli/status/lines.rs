@@ -1,10 +1,10 @@
 //! Prints releases for people: plain columns, which can be searched and cut, in colour on a terminal.
 
+use interlock_engine::rules::wording::span;
 use jiff::Timestamp;
 
 use crate::cli::runbook_checks::checks;
 use crate::cli::table::{PLAIN, RED, YELLOW, colours, printable};
-use crate::engine::rules::wording::span;
 use crate::inspect::diagnosis::Stuck;
 use crate::inspect::status::{
     HelmReleaseOverview, OverrideInForce, ReleaseDescription, ReleaseSummary, RevisionSummary,

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use interlock_engine::text::{MAX_MESSAGE_BYTES, printable_lines};
+
 use super::suite_run::{SuiteRun, chain};
-use crate::engine::text::{MAX_MESSAGE_BYTES, printable_lines};
 use crate::offline::suite::{CaseResult, StepFailure};
 
 /// Renders all suites.
@@ -70,8 +71,9 @@ mod tests {
     use std::path::PathBuf;
     use std::time::Duration;
 
+    use interlock_engine::text::is_printable;
+
     use super::*;
-    use crate::engine::text::is_printable;
 
     #[test]
     fn a_hostile_suite_gives_a_valid_and_bounded_file() {

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use interlock_engine::release::ReleaseRef;
+use interlock_engine::rules::wording::span;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::cli::exit_status::ExitStatus;
 use crate::cli::table::printable;
-use crate::engine::release::ReleaseRef;
-use crate::engine::rules::wording::span;
 use crate::inspect::diagnosis::{Stuck, out_of_freeze};
 use crate::inspect::status::ReleaseSummary;
 use crate::inspect::wait::{FreezeInForce, Goal, Look, Verdict};

@@ -4,6 +4,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use http::Request;
+use interlock_engine::release_override::{ARRIVED, GROUP, KIND, NONCE, PLURAL, PROBE, VERSION, arrival};
+use interlock_engine::text::printable;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
@@ -11,8 +13,6 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{Half, Obstacle};
-use crate::engine::release_override::{ARRIVED, GROUP, KIND, NONCE, PLURAL, PROBE, VERSION, arrival};
-use crate::engine::text::printable;
 
 /// The name of the probe, which is never stored.
 const NAME: &str = "interlock-probe";
@@ -212,6 +212,6 @@ mod tests {
         assert_eq!(seen[0]["labels"][PROBE], "mutating");
         let nonces = [0, 1].map(|number| seen[number]["annotations"][NONCE].as_str().unwrap().to_owned());
         assert_ne!(nonces[0], nonces[1]);
-        assert!(nonces.iter().all(|nonce| crate::engine::release_override::is_nonce(nonce)));
+        assert!(nonces.iter().all(|nonce| interlock_engine::release_override::is_nonce(nonce)));
     }
 }

@@ -2,11 +2,10 @@
 
 use std::fmt::Display;
 
+use interlock_engine::decision::{Groups, TransitionKind, TransitionOutcome};
+use interlock_engine::release::Status;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
-
-use crate::engine::decision::{Groups, TransitionKind, TransitionOutcome};
-use crate::engine::release::Status;
 
 /// A transition of a release. The names of the fields are public: `interlock changes -o json` and the columns of its CSV.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

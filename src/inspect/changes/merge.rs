@@ -3,11 +3,11 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 
+use interlock_engine::decision::TransitionKind;
 use jiff::{SignedDuration, Timestamp};
 
 use super::change::{Certainty, Change, ChangeSource, ChangedRelease};
 use super::covered::Covered;
-use crate::engine::decision::TransitionKind;
 
 /// The largest distance between two accounts of one write: the API server gives a webhook up to 30 seconds, and starts a request
 /// before it asks.
@@ -152,12 +152,12 @@ fn drop_repeats(changes: &mut Vec<Change>) {
 
 #[cfg(test)]
 mod tests {
-    use ChangeSource::{Audit, Log, Record};
-    use TransitionKind::{Deployed, Install, Rollback, Superseded, Uninstall, Uninstalled, Upgrade};
+    use interlock_engine::decision::{Groups, TransitionOutcome};
+    use interlock_engine::release::Status;
 
     use super::*;
-    use crate::engine::decision::{Groups, TransitionOutcome};
-    use crate::engine::release::Status;
+    use ChangeSource::{Audit, Log, Record};
+    use TransitionKind::{Deployed, Install, Rollback, Superseded, Uninstall, Uninstalled, Upgrade};
 
     fn change(second: i64, revision: u64, transition: TransitionKind, source: ChangeSource) -> Change {
         let release = ChangedRelease { namespace: "shop".into(), release: "web".into(), revision, storage: "Secret" };

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use interlock_engine::effort::Effort;
+use interlock_engine::release::record::{Payload, chart_at_start};
+use interlock_engine::release::{Record, ReleaseRef, Stamps, Storage, Stored};
 use jiff::Timestamp;
 use kube::Client;
 use serde::Deserialize;
@@ -9,9 +12,6 @@ use serde_json::value::RawValue;
 
 use super::change::Change;
 use super::of_records::{RecordTrace, changes};
-use crate::engine::effort::Effort;
-use crate::engine::release::record::{Payload, chart_at_start};
-use crate::engine::release::{Record, ReleaseRef, Stamps, Storage, Stored};
 use crate::inspect::scan::{Gap, gather};
 use crate::world::kubernetes::api_error::reason;
 

@@ -1,11 +1,11 @@
 //! What the records of a release say of its past. A record keeps its last status, when it was created, and the stamps of its last
 //! operation; the rest is concluded.
 
+use interlock_engine::decision::TransitionKind;
+use interlock_engine::release::{ReleaseRef, Revision, Stamps, Status};
 use jiff::Timestamp;
 
 use super::change::{Certainty, Change, ChangeSource, ChangedRelease};
-use crate::engine::decision::TransitionKind;
-use crate::engine::release::{ReleaseRef, Revision, Stamps, Status};
 
 /// A record, as far as it tells of changes.
 #[derive(Debug, Clone)]
@@ -163,8 +163,9 @@ fn seconds(start: Timestamp, end: Option<Timestamp>) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::release::stamps::{ENDED, HOLDER, STARTED};
+
     use super::*;
-    use crate::engine::release::stamps::{ENDED, HOLDER, STARTED};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_795_000_000 + second).unwrap()

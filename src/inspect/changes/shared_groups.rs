@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::engine::decision::Groups;
+use interlock_engine::decision::Groups;
 
 /// The most lists that are remembered at a time, so that memory is bounded by the changes that are kept.
 const MAX_LISTS: usize = 4_096;

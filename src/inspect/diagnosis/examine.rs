@@ -1,17 +1,17 @@
 //! Reads what a diagnosis needs.
 
+use interlock_engine::effort::Effort;
+use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::flux::Driver;
+use interlock_engine::policy::{Policies, Policy};
+use interlock_engine::release::stamps::INTERRUPTED;
+use interlock_engine::release::{Entry, History, InterruptedOperation, Record, ReleaseRef, Storage};
+use interlock_engine::rules::records::recovery::RecordCondition;
+use interlock_engine::rules::{RunbookCheck, named};
 use jiff::Timestamp;
 
 use super::next_step::starts_an_operation;
 use super::{Diagnosis, MissingParts, NextStep, ReleaseState, Stuck, diagnose};
-use crate::engine::effort::Effort;
-use crate::engine::evidence::{Answer, Knowledge, Query};
-use crate::engine::flux::Driver;
-use crate::engine::policy::{Policies, Policy};
-use crate::engine::release::stamps::INTERRUPTED;
-use crate::engine::release::{Entry, History, InterruptedOperation, Record, ReleaseRef, Storage};
-use crate::engine::rules::records::recovery::RecordCondition;
-use crate::engine::rules::{RunbookCheck, named};
 use crate::inspect::overrides::opens;
 use crate::inspect::runbook::PendingRecord;
 use crate::inspect::scan::FindingKind;

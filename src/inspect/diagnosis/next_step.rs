@@ -2,19 +2,19 @@
 
 use std::fmt;
 
+use interlock_engine::flux::Driver;
+use interlock_engine::olm::version_range::version_of;
+use interlock_engine::release::stamps::INTERRUPTED;
+use interlock_engine::release::{Entry, ReleaseRef, Status};
+use interlock_engine::rules::RunbookCheckName;
+use interlock_engine::rules::records::recovery::{RecordCondition, StuckOperation, WayOn};
+use interlock_engine::rules::wording::{command, pin_command};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::ownership::ReleaseOwner;
 use super::problem::Problem;
 use super::state::{ReleaseState, Stuck};
-use crate::engine::flux::Driver;
-use crate::engine::olm::version_range::version_of;
-use crate::engine::release::stamps::INTERRUPTED;
-use crate::engine::release::{Entry, ReleaseRef, Status};
-use crate::engine::rules::RunbookCheckName;
-use crate::engine::rules::records::recovery::{RecordCondition, StuckOperation, WayOn};
-use crate::engine::rules::wording::{command, pin_command};
 use crate::inspect::scan::FindingKind;
 use crate::inspect::wait::FreezeInForce;
 

@@ -1,10 +1,10 @@
 //! What manages a release.
 
+use interlock_engine::flux::Driver;
+use interlock_engine::release::{Entry, Storage};
 use serde::Serialize;
 
 use super::state::ReleaseState;
-use crate::engine::flux::Driver;
-use crate::engine::release::{Entry, Storage};
 
 /// The service accounts with which Sveltos writes records, in any namespace.
 const SVELTOS_ACCOUNTS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];

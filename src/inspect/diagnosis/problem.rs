@@ -1,10 +1,10 @@
 //! What is wrong with a release, in sentences.
 
+use interlock_engine::release::{Entry, History, Status, Storage};
+use interlock_engine::rules::wording::{MAX_ENUMERATED, enumerated, span, user};
 use serde::Serialize;
 
 use super::state::{ReleaseState, Stuck};
-use crate::engine::release::{Entry, History, Status, Storage};
-use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated, span, user};
 use crate::inspect::scan::FindingKind;
 
 /// Something that is wrong with a release. It contains names, and nothing else from the content of an object.

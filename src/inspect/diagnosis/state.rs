@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use interlock_engine::flux::Driver;
+use interlock_engine::policy::Policy;
+use interlock_engine::release::{Entry, History, ReleaseRef, Status, Storage};
+use interlock_engine::rules::flux_release::FluxRelease;
+use interlock_engine::rules::records::recovery::RecordCondition;
+use interlock_engine::rules::wording::OwnerWords;
+use interlock_engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use crate::engine::flux::Driver;
-use crate::engine::policy::Policy;
-use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
-use crate::engine::rules::flux_release::FluxRelease;
-use crate::engine::rules::records::recovery::RecordCondition;
-use crate::engine::rules::wording::OwnerWords;
-use crate::engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult};
 use crate::inspect::wait::FreezeInForce;
 
 /// How long OLM may take to write the parts of a record after its index. It takes tenths of a second.

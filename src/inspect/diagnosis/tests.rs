@@ -1,11 +1,11 @@
+use interlock_engine::flux::{Driver, HelmRelease};
+use interlock_engine::policy::{AllowRollback, Policy};
+use interlock_engine::release::stamps::{CHART, ENDED, HOLDER, INTERRUPTED, STARTED};
+use interlock_engine::release::{Entry, History, ReleaseRef, Status, Storage};
+use interlock_engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult};
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::engine::flux::{Driver, HelmRelease};
-use crate::engine::policy::{AllowRollback, Policy};
-use crate::engine::release::stamps::{CHART, ENDED, HOLDER, INTERRUPTED, STARTED};
-use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
-use crate::engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult};
 use crate::inspect::wait::FreezeInForce;
 use Status::{
     Deployed, Failed, PendingInstall, PendingRollback, PendingUpgrade, Superseded, Uninstalled, Uninstalling,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use interlock_engine::severity::Severity::{High, Medium};
 use jiff::{SignedDuration, Timestamp};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -13,7 +14,6 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::diagnosis::{Diagnosis, DiagnosisState};
 use super::snapshot::Snapshot;
-use crate::engine::severity::Severity::{High, Medium};
 
 const TOPIC: &str = "caBundle";
 

@@ -1,6 +1,7 @@
 //! Who may send reviews: whether the replicas require a client certificate, and whether the API server has one that
 //! they accept. The dry runs of the probe show the latter.
 
+use interlock_engine::severity::Severity::High;
 use serde_json::Value;
 
 use super::diagnosis::Diagnosis;
@@ -9,7 +10,6 @@ use super::network::admits_everybody;
 use super::probe::Arrival;
 use super::settings::setting;
 use super::snapshot::Snapshot;
-use crate::engine::severity::Severity::High;
 
 const TOPIC: &str = "clients";
 

@@ -1,5 +1,7 @@
 //! The CustomResourceDefinitions of ReleaseOverrides and Freezes, and the policies that replicas read.
 
+use interlock_engine::policy_files::LoadedPolicies;
+use interlock_engine::severity::Severity::{High, Medium};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use serde_json::Value;
@@ -7,8 +9,6 @@ use serde_json::Value;
 use super::diagnosis::Diagnosis;
 use super::fetch::Fetched;
 use super::snapshot::Snapshot;
-use crate::engine::policy_files::LoadedPolicies;
-use crate::engine::severity::Severity::{High, Medium};
 use crate::world::kubernetes::freeze_definition::Freeze;
 use crate::world::kubernetes::override_definition::ReleaseOverride;
 
@@ -98,10 +98,10 @@ fn publish(namespace: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::policy_files::PolicyFiles;
     use serde_json::json;
 
     use super::*;
-    use crate::engine::policy_files::PolicyFiles;
 
     fn defined() -> Value {
         let mut live = serde_json::to_value(ReleaseOverride::crd()).unwrap();

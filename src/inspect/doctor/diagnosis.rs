@@ -1,8 +1,7 @@
 //! The result of one check.
 
+use interlock_engine::severity::Severity;
 use serde::Serialize;
-
-use crate::engine::severity::Severity;
 
 /// All checks of an installation, in display order.
 #[derive(Debug, Clone, Serialize)]

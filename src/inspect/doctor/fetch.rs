@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use http::Request;
 use http::header::ACCEPT;
+use interlock_engine::policy_files::PolicyFiles;
 use jiff::Timestamp;
 use kube::{Client, Error};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::engine::policy_files::PolicyFiles;
 use crate::world;
 use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::clock::{ClockError, server_time};

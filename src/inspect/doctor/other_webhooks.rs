@@ -1,12 +1,12 @@
 //! Other webhooks that receive release records, and records that nothing guards.
 
+use interlock_engine::severity::Severity::{Low, Medium};
 use serde_json::Value;
 
 use super::diagnosis::Diagnosis;
 use super::registration::RECORD_ENTRY;
 use super::selector::{Label, label_of, label_of_record, matches};
 use super::snapshot::Snapshot;
-use crate::engine::severity::Severity::{Low, Medium};
 
 const OTHER_WEBHOOKS_TOPIC: &str = "other-webhooks";
 const UNGUARDED_TOPIC: &str = "unguarded";

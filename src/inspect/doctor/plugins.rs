@@ -1,12 +1,12 @@
 //! Network and storage plug-ins whose repair could need Interlock, while Interlock needs them.
 
+use interlock_engine::severity::Severity::Medium;
 use serde_json::Value;
 
 use super::diagnosis::Diagnosis;
 use super::registration::RECORD_ENTRY;
 use super::selector::{label_of, matches};
 use super::snapshot::Snapshot;
-use crate::engine::severity::Severity::Medium;
 
 const TOPIC: &str = "plugins";
 

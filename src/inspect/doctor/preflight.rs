@@ -2,6 +2,7 @@
 
 mod permissions;
 
+use interlock_engine::severity::Severity::{High, Medium};
 use kube::Client;
 use serde_json::Value;
 
@@ -10,7 +11,6 @@ use super::fetch::Fetched;
 use super::platform::{self, Platform};
 use super::snapshot::Snapshot;
 use super::{other_webhooks, server};
-use crate::engine::severity::Severity::{High, Medium};
 use crate::inspect::arrival::CONFIGURATION;
 
 const INSTALLED_TOPIC: &str = "installed";

@@ -1,15 +1,24 @@
 //! Checks that the API server reaches Interlock and that Interlock judges: two dry runs that create a record and write
 //! nothing.
 
+use std::io::Write;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::Request;
+use interlock_engine::facts::Actor;
+use interlock_engine::policy::{Removal, Scope};
+use interlock_engine::policy_files::LoadedPolicies;
+use interlock_engine::release::stamps::HOLDER;
+use interlock_engine::review::Operation;
+use interlock_engine::rule::Mode;
+use interlock_engine::rules::records::record_integrity;
+use interlock_engine::severity::Severity::High;
 use kube::client::Body;
 use kube::{Client, Error};
 use serde_json::{Value, json};
-use std::io::Write;
 use tokio::time::timeout;
 
 use super::clients;
@@ -18,14 +27,6 @@ use super::fetch::READ_TIMEOUT;
 use super::registration::RECORD_ENTRY;
 use super::selector::{label_of, matches};
 use super::snapshot::Snapshot;
-use crate::engine::facts::Actor;
-use crate::engine::policy::{Removal, Scope};
-use crate::engine::policy_files::LoadedPolicies;
-use crate::engine::release::stamps::HOLDER;
-use crate::engine::review::Operation;
-use crate::engine::rule::Mode;
-use crate::engine::rules::records::record_integrity;
-use crate::engine::severity::Severity::High;
 
 const STAMP_TOPIC: &str = "stamps";
 const VERDICT_TOPIC: &str = "judges";
@@ -350,7 +351,7 @@ mod tests {
     #[test]
     fn a_policy_in_audit_mode_is_no_finding() {
         let of = |text: &str| Snapshot {
-            policies: Ok(Some(crate::engine::policy_files::PolicyFiles::mounted(
+            policies: Ok(Some(interlock_engine::policy_files::PolicyFiles::mounted(
                 [("cluster.yaml".to_owned(), text.to_owned())],
                 [],
             ))),

@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use super::diagnosis::{Diagnosis, DiagnosisState};
 use super::fetch::Fetched;
 use super::snapshot::Snapshot;
-use crate::engine::policy::DEFAULT_NAMESPACE;
-use crate::engine::policy_files::LoadedPolicies;
-use crate::engine::severity::Severity::{High, Medium};
 use crate::inspect::arrival::{FAIL, Half, OPEN_UNTIL_CALLED, Registration};
 pub(super) use differences::listed;
+use interlock_engine::policy::DEFAULT_NAMESPACE;
+use interlock_engine::policy_files::LoadedPolicies;
+use interlock_engine::severity::Severity::{High, Medium};
+
 use differences::{
     EntryDifference, IN_NAMESPACE_CONDITION, differences, entries, finding, guards_selected_namespaces,
     is_cluster_scoped, names, namespaces,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use interlock_engine::severity::Severity::{High, Low, Medium};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -9,7 +10,6 @@ use super::diagnosis::Diagnosis;
 use super::fetch::Fetched;
 use super::selector::{label_of, matches};
 use super::snapshot::Snapshot;
-use crate::engine::severity::Severity::{High, Low, Medium};
 
 const REPLICAS_TOPIC: &str = "replicas";
 const LEADER_TOPIC: &str = "leader";

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use futures_util::{StreamExt, stream};
+use interlock_engine::policy::DEFAULT_NAMESPACE;
+use interlock_engine::severity::Severity::{High, Medium};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::Client;
 use kube::api::{Api, PostParams};
@@ -13,8 +15,6 @@ use super::fetch::Fetched;
 use super::registration::guarded_namespaces;
 use super::settings::setting;
 use super::snapshot::Snapshot;
-use crate::engine::policy::DEFAULT_NAMESPACE;
-use crate::engine::severity::Severity::{High, Medium};
 use crate::world::kubernetes::api_error::reason;
 
 const TOPIC: &str = "rights";

@@ -1,12 +1,12 @@
 //! The API server's version and clock.
 
+use interlock_engine::severity::Severity::{High, Low};
 use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::diagnosis::Diagnosis;
 use super::fetch::Fetched;
 use super::snapshot::Snapshot;
-use crate::engine::severity::Severity::{High, Low};
 use crate::supported::{NEWEST_TESTED_MINOR, OLDEST_MINOR, Support, support_of};
 
 const TOPIC: &str = "api-server";

@@ -1,11 +1,11 @@
 //! What the API server says about an installation, fetched once.
 
+use interlock_engine::policy_files::PolicyFiles;
 use jiff::Timestamp;
 use kube::Client;
 
 use super::fetch::{self, Fetched};
 use super::records::{self, RecordCounts};
-use crate::engine::policy_files::PolicyFiles;
 
 /// The objects of an installation, fetched once.
 pub(super) struct Snapshot {

@@ -1,6 +1,7 @@
 //! Whether the API server reaches a replica through each webhook configuration: by a probe of the user, which works while the other
 //! entries fail open and hide the reason.
 
+use interlock_engine::severity::Severity::{High, Low, Medium};
 use kube::Client;
 
 use super::clients;
@@ -8,7 +9,6 @@ use super::diagnosis::Diagnosis;
 use super::probe::{Arrival, fix_for_failed_call};
 use super::registration::listed;
 use super::snapshot::Snapshot;
-use crate::engine::severity::Severity::{High, Low, Medium};
 use crate::inspect::arrival::{CONFIGURATION, Half, Obstacle, Passage, Registration, probe};
 
 const TOPIC: &str = "way";

@@ -4,12 +4,12 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use interlock_engine::policy::Policies;
+use interlock_engine::severity::Severity;
 use kube::Client;
 use tokio::time::sleep;
 
 use super::{BodySelection, ScanOptions, ScanReport, scan};
-use crate::engine::policy::Policies;
-use crate::engine::severity::Severity;
 use crate::world::kubernetes::Reach;
 use crate::world::kubernetes::clock::ServerClock;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use interlock_engine::policy::Policies;
 use jiff::Timestamp;
 use kube::{Client, Error};
 
@@ -12,7 +13,6 @@ use super::options::ScanOptions;
 use super::report::Gap;
 use super::served::ServedKinds;
 use crate::budget::Budget;
-use crate::engine::policy::Policies;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::kinds::Kinds;

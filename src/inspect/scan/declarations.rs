@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use interlock_engine::flux::{self, Driver};
+use interlock_engine::object::ObjectKey;
+use interlock_engine::release::ReleaseRef;
+use interlock_engine::rules::wording::{MAX_ENUMERATED, enumerated};
+use interlock_engine::sveltos::{self, BundleRef, ConfigurationGroup};
+
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
-use crate::engine::flux::{self, Driver};
-use crate::engine::object::ObjectKey;
-use crate::engine::release::ReleaseRef;
-use crate::engine::rules::wording::{MAX_ENUMERATED, enumerated};
-use crate::engine::sveltos::{self, BundleRef, ConfigurationGroup};
 
 /// The releases that several HelmReleases manage, as the rule `duplicate-release` defines it.
 pub(super) fn duplicates(drivers: &[Driver]) -> Vec<Finding> {

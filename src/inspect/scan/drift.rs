@@ -1,22 +1,22 @@
 //! Compares an object with the manifest of its release, as the rule `manual-edit` does: declared fields are compared by
 //! meaning, and other fields are ignored.
 
+use interlock_engine::effort::Effort;
+use interlock_engine::flux::Driver;
+use interlock_engine::json::{FieldPath, RawObject, redacted};
+use interlock_engine::managed::{
+    Declared, ManagedFields, Marks, declared_by, delta, drifted as differing_fields, is_custom_resource,
+};
+use interlock_engine::object::{Metadata, ObjectKey};
+use interlock_engine::policy::{Policy, ignored_fields};
+use interlock_engine::release::{ReleaseRef, Revision};
+use interlock_engine::rules::objects::exceptions::ExceptedFields;
+use interlock_engine::rules::wording::{MAX_ENUMERATED, fields};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
-use crate::engine::effort::Effort;
-use crate::engine::flux::Driver;
-use crate::engine::json::{FieldPath, RawObject, redacted};
-use crate::engine::managed::{
-    Declared, ManagedFields, Marks, declared_by, delta, drifted as differing_fields, is_custom_resource,
-};
-use crate::engine::object::{Metadata, ObjectKey};
-use crate::engine::policy::{Policy, ignored_fields};
-use crate::engine::release::{ReleaseRef, Revision};
-use crate::engine::rules::objects::exceptions::ExceptedFields;
-use crate::engine::rules::wording::{MAX_ENUMERATED, fields};
 
 /// The field manager of the Kubernetes controllers, including autoscalers.
 const CONTROLLER_MANAGER: &str = "kube-controller-manager";

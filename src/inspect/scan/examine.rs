@@ -3,6 +3,14 @@
 use std::sync::atomic::Ordering;
 
 use http::Request;
+use interlock_engine::effort::Effort;
+use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::flux::{self, Driver};
+use interlock_engine::json::redacted;
+use interlock_engine::object::{ObjectKey, group_of};
+use interlock_engine::release::manifest::objects;
+use interlock_engine::release::{DecodeError, Entry, History, Record, ReleaseRef, Status, Storage, Stored};
+use interlock_engine::rules::objects::exceptions::installing;
 use kube::Error;
 use kube::Resource;
 use kube::api::DynamicObject;
@@ -13,14 +21,6 @@ use super::drift::{self, Declaring};
 use super::finding::Finding;
 use super::integrity;
 use super::options::ScanOptions;
-use crate::engine::effort::Effort;
-use crate::engine::evidence::{Answer, Knowledge, Query};
-use crate::engine::flux::{self, Driver};
-use crate::engine::json::redacted;
-use crate::engine::object::{ObjectKey, group_of};
-use crate::engine::release::manifest::objects;
-use crate::engine::release::{DecodeError, Entry, History, Record, ReleaseRef, Status, Storage, Stored};
-use crate::engine::rules::objects::exceptions::installing;
 use crate::world::World;
 use crate::world::kubernetes::api_error::reason;
 

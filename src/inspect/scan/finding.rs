@@ -1,11 +1,11 @@
 //! A problem that a scan found.
 
+use interlock_engine::object::ObjectKey;
+use interlock_engine::release::ReleaseRef;
+use interlock_engine::severity::Severity;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::FindingKind;
-use crate::engine::object::ObjectKey;
-use crate::engine::release::ReleaseRef;
-use crate::engine::severity::Severity;
 
 /// A problem, and how to fix it. It contains names, and nothing else from the content of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]

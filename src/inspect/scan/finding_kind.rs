@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use interlock_engine::severity::Severity;
 use serde::Serialize;
-
-use crate::engine::severity::Severity;
 
 /// A kind of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use interlock_engine::answers::read::RECORD_SELECTOR;
+use interlock_engine::flux::{self, Driver};
+use interlock_engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE};
 use kube::api::{ApiResource, ObjectMeta};
 use kube::{Client, Error};
 use serde_json::value::RawValue;
@@ -10,12 +13,9 @@ use super::context::DECODE_BYTES;
 use super::inventory::Inventory;
 use super::listing::Listing;
 use crate::budget::Budget;
-use crate::engine::flux::{self, Driver};
-use crate::engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE};
 use crate::world::kubernetes::helm_releases;
 use crate::world::kubernetes::intake::{self, Projected};
 use crate::world::kubernetes::kinds::Kinds;
-use crate::world::read::RECORD_SELECTOR;
 
 /// The records in Secrets: by type, to include records without labels, and by label, to include records of another
 /// type, which Helm accepts.

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
+use interlock_engine::json::redacted;
+use interlock_engine::sveltos::{self, BundleRef, ConfigurationGroup};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::context::ScanContext;
 use super::declarations;
 use super::finding::Finding;
-use crate::engine::json::redacted;
-use crate::engine::sveltos::{self, BundleRef, ConfigurationGroup};
 
 pub(super) const CONFIGURATION_GROUPS: &str = "ConfigurationGroups";
 impl ScanContext<'_> {

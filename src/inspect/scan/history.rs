@@ -1,10 +1,11 @@
 //! Findings about a release: what its diagnosis says, and records in flight that a newer revision has buried.
 
+use interlock_engine::object::ObjectKey;
+use interlock_engine::release::{History, ReleaseRef, Storage};
+use interlock_engine::rules::wording::{MAX_ENUMERATED, OwnerWords, enumerated};
+
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
-use crate::engine::object::ObjectKey;
-use crate::engine::release::{History, ReleaseRef, Storage};
-use crate::engine::rules::wording::{MAX_ENUMERATED, OwnerWords, enumerated};
 use crate::inspect::diagnosis::{Diagnosis, NextStep};
 
 /// The findings for a release. Each names the one next step.

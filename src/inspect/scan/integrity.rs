@@ -1,13 +1,14 @@
 //! Whether the parts of a record agree, as the rule `record-integrity` defines it.
 
+use interlock_engine::effort::Effort;
+use interlock_engine::facts::{RecordBody, RecordSide};
+use interlock_engine::object::ObjectKey;
+use interlock_engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
+use interlock_engine::rules::records::record_integrity::disagreements;
+use interlock_engine::rules::wording::OwnerWords;
+
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
-use crate::engine::effort::Effort;
-use crate::engine::facts::{RecordBody, RecordSide};
-use crate::engine::object::ObjectKey;
-use crate::engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
-use crate::engine::rules::records::record_integrity::disagreements;
-use crate::engine::rules::wording::OwnerWords;
 
 /// The release of a record: from its label, as Helm does, otherwise from the object's name.
 pub(super) fn release(namespace: &str, stored: &Stored<'_>) -> ReleaseRef {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use interlock_engine::answers::read;
+use interlock_engine::release::stamps::INTERRUPTED;
+use interlock_engine::release::{Entry, ReleaseRef, Stamps, Status, Storage, Stored};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Finding, integrity};
-use crate::engine::release::stamps::INTERRUPTED;
-use crate::engine::release::{Entry, ReleaseRef, Stamps, Status, Storage, Stored};
-use crate::world::read;
 
 /// The records of each release, by release and storage, unordered.
 ///
@@ -89,10 +89,10 @@ fn slim(entry: &mut Entry) {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::release::storage::HELM_SECRET_TYPE;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::engine::release::storage::HELM_SECRET_TYPE;
 
     fn item(name: &str, labels: Value) -> Box<RawValue> {
         let metadata = json!({"name": name, "namespace": "shop", "uid": "u", "labels": labels});

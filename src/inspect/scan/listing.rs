@@ -1,6 +1,7 @@
 //! Lists of objects, one page in memory at a time.
 
 use http_body_util::BodyExt;
+use interlock_engine::json::null_is_default;
 use kube::api::{ApiResource, DynamicObject, ListParams, ObjectList, ObjectMeta, PartialObjectMeta};
 use kube::client::Body;
 use kube::core::{Request, Status};
@@ -8,8 +9,6 @@ use kube::{Client, Error, Resource};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-
-use crate::engine::json::null_is_default;
 
 /// Objects per page of metadata, about 1 MiB.
 const METADATA_PAGE_SIZE: u32 = 500;

@@ -1,6 +1,7 @@
 //! What a scan covers, and its progress.
 
-use crate::engine::release::{Entry, History, Status};
+use interlock_engine::release::{Entry, History, Status};
+
 use crate::world::kubernetes::Reach;
 
 /// What a scan covers.

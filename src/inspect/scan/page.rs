@@ -5,8 +5,9 @@
 
 use std::fmt::{self, Write};
 
+use interlock_engine::severity::Severity;
+
 use super::{Finding, Gap, ScanReport};
-use crate::engine::severity::Severity;
 use crate::inspect::html::{Escaped, digest, grouped};
 
 const STYLE: &str = concat!(include_str!("../html/base.css"), include_str!("page/page.css"));

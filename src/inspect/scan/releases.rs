@@ -3,6 +3,9 @@
 use std::collections::HashSet;
 
 use futures_util::{StreamExt, stream};
+use interlock_engine::flux::Driver;
+use interlock_engine::release::{History, ReleaseRef, Storage};
+use interlock_engine::severity::Severity;
 
 use super::context::ScanContext;
 use super::examine::Examination;
@@ -11,9 +14,6 @@ use super::gather;
 use super::history::findings;
 use super::inventory::Inventory;
 use super::options::ScanProgress;
-use crate::engine::flux::Driver;
-use crate::engine::release::{History, ReleaseRef, Storage};
-use crate::engine::severity::Severity;
 use crate::inspect::diagnosis::{Checks, Diagnosis, Examiner, MissingParts, ReleaseRecords, Stuck};
 
 /// Releases examined concurrently, with one read each; an API server answers this many without throttling.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use interlock_engine::severity::Severity;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::Finding;
-use crate::engine::severity::Severity;
 
 /// The maximum number of findings in a report; further ones are only counted.
 const MAX_FINDINGS: usize = 50_000;

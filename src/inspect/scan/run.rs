@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::Instant;
 
+use interlock_engine::policy::Policies;
 use jiff::Timestamp;
 use kube::Client;
 
@@ -14,7 +15,6 @@ use super::options::{ScanOptions, ScanProgress};
 use super::releases::HELM_RELEASES;
 use super::report::{ScanReport, peak_memory};
 use super::{declarations, gather};
-use crate::engine::policy::Policies;
 use crate::world::kubernetes::api_error::reason;
 
 /// The records cannot be listed.

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
+use interlock_engine::object::group_of;
 use kube::api::{ApiResource, GroupVersionKind};
 use kube::discovery::{self, Scope};
 use kube::{Client, Error};
 use tokio::sync::Mutex;
-
-use crate::engine::object::group_of;
 
 /// A kind that the cluster serves.
 #[derive(Debug, Clone)]

@@ -4,12 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use http::Uri;
+use interlock_engine::release::storage::HELM_SECRET_TYPE;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::engine::policy::Policies;
-use crate::engine::release::storage::HELM_SECRET_TYPE;
 use crate::world::kubernetes::fake;
+use crate::world::policy_directory;
 
 /// Answers by path and a part of the query, each once and the last one for ever; otherwise an empty list, or 404.
 #[derive(Clone, Default)]
@@ -36,7 +36,7 @@ impl Fake {
     }
 
     async fn scan(&self, options: &ScanOptions) -> Result<ScanReport, ScanError> {
-        let policies = Policies::load_or_shipped(None).unwrap();
+        let policies = policy_directory::load_or_shipped(None).unwrap();
         let fake = self.clone();
         let client = fake::client(move |head, _| fake.answered(&head.uri));
         scan(&client, &policies, options, "2026-11-21T10:00:00Z".parse().unwrap(), &|_| {}).await

@@ -1,9 +1,9 @@
 //! The summary of a release from its records and its diagnosis.
 
+use interlock_engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use jiff::Timestamp;
 
 use super::summary::ReleaseSummary;
-use crate::engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::inspect::diagnosis::{Diagnosis, NextStep};
 
 /// The summary of a release; `None` without records.
@@ -49,8 +49,9 @@ pub(super) fn since(entry: &Entry) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::release::stamps::{CHART, HOLDER};
+
     use super::*;
-    use crate::engine::release::stamps::{CHART, HOLDER};
     use crate::inspect::diagnosis::{ReleaseOwner, Stuck};
     use crate::world::kubernetes::RecordSummary;
     use Status::Deployed;

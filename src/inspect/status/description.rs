@@ -1,5 +1,12 @@
 //! The detailed description of one release.
 
+use interlock_engine::evidence::{Answer, Freshness, Knowledge, Query};
+use interlock_engine::policy::OverrideSettings;
+use interlock_engine::release::{History, ReleaseRef, Storage};
+use interlock_engine::release_override::Override;
+use interlock_engine::rule::RuleId;
+use interlock_engine::rules::RunbookCheck;
+use interlock_engine::rules::flux_release::FluxRelease;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -7,13 +14,6 @@ use super::assess::since;
 use super::elsewhere::elsewhere;
 use super::summary::ReleaseSummary;
 use super::survey::{StatusError, examined};
-use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
-use crate::engine::policy::OverrideSettings;
-use crate::engine::release::{History, ReleaseRef, Storage};
-use crate::engine::release_override::Override;
-use crate::engine::rule::RuleId;
-use crate::engine::rules::RunbookCheck;
-use crate::engine::rules::flux_release::FluxRelease;
 use crate::inspect::diagnosis::Checks;
 use crate::inspect::view::View;
 use crate::world::World;

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::engine::flux::Driver;
-use crate::engine::release::{History, ReleaseRef, Storage};
+use interlock_engine::flux::Driver;
+use interlock_engine::release::{History, ReleaseRef, Storage};
+
 use crate::inspect::scan::gather;
 use crate::inspect::view::View;
 
@@ -45,10 +46,10 @@ fn of_flux(drivers: &[Driver], namespace: &str) -> BTreeSet<ReleaseRef> {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::flux::HelmRelease;
     use serde_json::json;
 
     use super::*;
-    use crate::engine::flux::HelmRelease;
 
     #[test]
     fn the_releases_of_flux_are_found_by_the_namespace_of_their_objects() {

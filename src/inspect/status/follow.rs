@@ -5,6 +5,8 @@ use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
 
 use futures_util::{Stream, StreamExt, stream};
+use interlock_engine::answers::read;
+use interlock_engine::release::{ReleaseRef, Revision, Status, Storage};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -15,12 +17,10 @@ use kube::runtime::watcher::{self, Config, Event, watcher};
 
 use super::summary::ReleaseSummary;
 use super::survey::{StatusError, StatusOptions, row};
-use crate::engine::release::{ReleaseRef, Revision, Status, Storage};
 use crate::inspect::diagnosis::Stuck;
 use crate::inspect::view::View;
 use crate::world::kubernetes::clock::ServerClock;
 use crate::world::metadata_only::{MetadataOnly, resource_of};
-use crate::world::read;
 
 /// The maximum time between two checks of the clock; a laptop may sleep meanwhile.
 const MAX_RECHECK_INTERVAL: Duration = Duration::from_secs(60);

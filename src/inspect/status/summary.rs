@@ -1,9 +1,9 @@
 //! The one-line summary of a release: its status, its owner, and the next step.
 
+use interlock_engine::release::{ReleaseRef, Status};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::engine::release::{ReleaseRef, Status};
 use crate::inspect::diagnosis::{Problem, ReleaseOwner, Stuck};
 use crate::inspect::storage_kind::StorageKind;
 use crate::world::kubernetes::RecordSummary;

@@ -1,13 +1,13 @@
 //! Lists the releases of a cluster or a namespace.
 
 use futures_util::{StreamExt, stream};
+use interlock_engine::release::{History, ReleaseRef, Storage};
+use interlock_engine::rules::RunbookCheck;
 use jiff::Timestamp;
 
 use super::assess::assess;
 use super::elsewhere::elsewhere;
 use super::summary::ReleaseSummary;
-use crate::engine::release::{History, ReleaseRef, Storage};
-use crate::engine::rules::RunbookCheck;
 use crate::inspect::diagnosis::{Checks, ReleaseRecords, Stuck};
 use crate::inspect::scan::{Gap, gather};
 use crate::inspect::view::{ReadError, View};

@@ -5,10 +5,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use interlock_engine::managed::MANAGED_BY_LABEL;
+use interlock_engine::release::{ReleaseRef, Revision, Storage};
 use serde_json::{Map, Value, json};
 
-use crate::engine::managed::MANAGED_BY_LABEL;
-use crate::engine::release::{ReleaseRef, Revision, Storage};
 use crate::inspect::storage_kind::StorageKind;
 
 /// The type of a copy.
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn no_tool_finds_a_copy_as_a_record() {
-        use crate::engine::release::Stored;
+        use interlock_engine::release::Stored;
         let release = ReleaseRef::new("shop", "web");
         let copy = copy_of(&record("Secret"), &origin(&release, Storage::Secret), None, &[]).unwrap();
         let raw = serde_json::value::to_raw_value(&copy).unwrap();

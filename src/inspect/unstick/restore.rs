@@ -1,12 +1,12 @@
 //! Restores a record from its copy.
 
+use interlock_engine::release::{ReleaseRef, Revision, Status, Storage};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::copy::{COPY_LABEL, ORIGINAL, PART_OF, PARTS, RELEASE, REVISION, STORAGE, original_of};
 use super::error::UnstickError;
 use super::store::StoredObjects;
-use crate::engine::release::{ReleaseRef, Revision, Status, Storage};
 use crate::inspect::view::View;
 
 /// The owner of a further part of a record.

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use http::Method;
+use interlock_engine::policy::Policies;
+use interlock_engine::release::{Entry, ReleaseRef};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::engine::policy::Policies;
-use crate::engine::release::{Entry, ReleaseRef};
 use crate::world::kubernetes::fake;
+use crate::world::policy_directory;
 
 const V2: &str = "sh.helm.release.v1.web.v2";
 const SECRETS: &str = "/api/v1/namespaces/shop/secrets";
@@ -112,7 +113,7 @@ impl Fake {
         PendingRecord {
             release: ReleaseRef::new("shop", "web"),
             storage: Storage::Secret,
-            entry: Entry::of_web(2, crate::engine::release::Status::PendingUpgrade),
+            entry: Entry::of_web(2, interlock_engine::release::Status::PendingUpgrade),
             object: serde_json::value::to_raw_value(&self.secrets.lock().unwrap()[V2]).unwrap(),
         }
     }
@@ -139,7 +140,7 @@ async fn view<'p>(fake: &Fake, policies: &'p Policies) -> View<'p> {
 
 #[tokio::test]
 async fn concurrent_commands_keep_each_others_copies() {
-    let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
+    let (fake, policies) = (stuck(Deletion::Done), policy_directory::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let (alice, bob) = (fake.pending(), fake.pending());
     let store = StoredObjects::of(&view.client, "shop");
@@ -157,7 +158,7 @@ async fn concurrent_commands_keep_each_others_copies() {
 
 #[tokio::test]
 async fn all_copies_of_a_record_are_deleted_when_it_is_restored() {
-    let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
+    let (fake, policies) = (stuck(Deletion::Done), policy_directory::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let (alice, bob) = (fake.pending(), fake.pending());
     alice.unstick(&view, false).await.unwrap();
@@ -172,7 +173,7 @@ async fn all_copies_of_a_record_are_deleted_when_it_is_restored() {
 
 #[tokio::test]
 async fn while_the_webhook_is_down_nothing_changes() {
-    let (fake, policies) = (stuck(Deletion::Unjudged), Policies::load_or_shipped(None).unwrap());
+    let (fake, policies) = (stuck(Deletion::Unjudged), policy_directory::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let error = fake.pending().unstick(&view, false).await.unwrap_err();
     let told = error.to_string();
@@ -182,7 +183,7 @@ async fn while_the_webhook_is_down_nothing_changes() {
 
 #[tokio::test]
 async fn after_a_lost_answer_the_record_is_read_and_an_uncertain_copy_is_kept() {
-    let policies = Policies::load_or_shipped(None).unwrap();
+    let policies = policy_directory::load_or_shipped(None).unwrap();
     let fake = stuck(Deletion::Unanswered);
     let copies = fake.pending().unstick(&view(&fake, &policies).await, false).await.unwrap();
     assert_eq!(fake.copies(), copies);
@@ -194,7 +195,7 @@ async fn after_a_lost_answer_the_record_is_read_and_an_uncertain_copy_is_kept() 
 
 #[tokio::test]
 async fn without_a_copy_nothing_is_deleted() {
-    let policies = Policies::load_or_shipped(None).unwrap();
+    let policies = policy_directory::load_or_shipped(None).unwrap();
     let fake = Fake { quota: Some(1), ..stuck(Deletion::Done) };
     let error = fake.pending().unstick(&view(&fake, &policies).await, false).await.unwrap_err();
     assert!(error.to_string().contains("exceeded quota"), "{error}");
@@ -203,7 +204,7 @@ async fn without_a_copy_nothing_is_deleted() {
 
 #[tokio::test]
 async fn a_forged_copy_and_an_uninstalled_release_are_not_restored() {
-    let (fake, policies) = (stuck(Deletion::Done), Policies::load_or_shipped(None).unwrap());
+    let (fake, policies) = (stuck(Deletion::Done), policy_directory::load_or_shipped(None).unwrap());
     let (view, release) = (view(&fake, &policies).await, ReleaseRef::new("shop", "web"));
     fake.pending().unstick(&view, false).await.unwrap();
     let first = fake.secrets.lock().unwrap().remove("sh.helm.release.v1.web.v1").unwrap();

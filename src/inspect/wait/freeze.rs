@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::facts::Actor;
+use interlock_engine::policy::{Freeze, Policy, Removal, Scope, in_force};
+use interlock_engine::release::{ReleaseRef, Storage};
+use interlock_engine::review::{Operation, UserInfo};
+use interlock_engine::rule::{Mode, RuleId};
+use interlock_engine::rules;
 use jiff::Timestamp;
 use kube::Client;
 use serde::Serialize;
 
-use crate::engine::evidence::{Answer, Knowledge, Query};
-use crate::engine::facts::Actor;
-use crate::engine::policy::{Freeze, Policy, Removal, Scope, in_force};
-use crate::engine::release::{ReleaseRef, Storage};
-use crate::engine::review::{Operation, UserInfo};
-use crate::engine::rule::{Mode, RuleId};
-use crate::engine::rules;
 use crate::inspect::overrides::opens;
 use crate::world::World;
 use crate::world::kubernetes::identity::own_user;
@@ -122,9 +122,10 @@ impl Starter {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::policy::Policies;
+    use interlock_engine::policy_files::PolicyFiles;
+
     use super::*;
-    use crate::engine::policy::Policies;
-    use crate::engine::policy_files::PolicyFiles;
 
     fn stopped(policy: &str, user: &str, groups: &[&'static str], release: &str) -> Option<FreezeInForce> {
         let files = PolicyFiles::mounted(

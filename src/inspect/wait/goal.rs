@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::engine::release::Status;
+use interlock_engine::release::Status;
+
 use crate::inspect::status::ReleaseSummary;
 
 /// Longer texts are no version.

@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use interlock_engine::decision::TransitionKind;
+use interlock_engine::json::redacted;
+use interlock_engine::release::Status;
 use jiff::Timestamp;
 use memchr::memmem::{Finder, FinderRev};
 
 use super::audit_event::{Act, AuditEvent, Observation};
 use super::reader::LogReader;
 use super::tally::FileTally;
-use crate::engine::decision::TransitionKind;
-use crate::engine::json::redacted;
-use crate::engine::release::Status;
 use crate::inspect::changes::{
     Certainty, Change, ChangeSource, ChangedRelease, MAX_CHANGES, Newest, SharedGroups, Wanted,
 };

@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use interlock_engine::decision::{Groups, TransitionOutcome};
+use interlock_engine::release::record::chart_at_start;
+use interlock_engine::release::{RecordName, Stamps, Status, Storage, Stored};
+use interlock_engine::review::UserInfo;
+use interlock_engine::text::{into_printable, printable_name};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::engine::decision::{Groups, TransitionOutcome};
-use crate::engine::release::record::chart_at_start;
-use crate::engine::release::{RecordName, Stamps, Status, Storage, Stored};
-use crate::engine::review::UserInfo;
-use crate::engine::text::{into_printable, printable_name};
 use crate::inspect::changes::ChangedRelease;
 
 /// The stage at which the result of a request is known.

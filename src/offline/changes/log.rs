@@ -1,5 +1,9 @@
 //! The transitions in Interlock's own log: the lines that `serve::report::log` writes, as `docs/changes.md` describes them.
 
+use interlock_engine::decision::{Groups, TransitionKind, TransitionOutcome};
+use interlock_engine::json::redacted;
+use interlock_engine::release::Status;
+use interlock_engine::text::{MAX_NAME_BYTES, into_printable};
 use jiff::Timestamp;
 use memchr::memmem;
 use serde::Deserialize;
@@ -7,10 +11,6 @@ use serde_json::value::RawValue;
 
 use super::reader::LogReader;
 use super::tally::FileTally;
-use crate::engine::decision::{Groups, TransitionKind, TransitionOutcome};
-use crate::engine::json::redacted;
-use crate::engine::release::Status;
-use crate::engine::text::{MAX_NAME_BYTES, into_printable};
 use crate::inspect::changes::{Change, ChangeSource, ChangedRelease, MAX_CHANGES, Newest, SharedGroups, Wanted};
 
 /// The message of the lines.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cel::Env;
+use interlock_engine::review::Request;
 use k8s_openapi::api::admissionregistration::v1::{RuleWithOperations, ValidatingWebhook};
 use kube::core::Selector;
 
@@ -12,7 +13,6 @@ use super::namespaces::{NamespaceLabels, NamespaceSelector};
 use super::objects::Objects;
 use super::rules;
 use super::sending::{Doubt, NotSent, Sending};
-use crate::engine::review::Request;
 
 /// An entry: a request is sent if the rules, both selectors and all conditions take it.
 pub(super) struct Entry {

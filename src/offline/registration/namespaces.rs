@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use interlock_engine::review::{Operation, Request};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{ParseExpressionError, Selector, SelectorExt};
 
 use super::objects::labels_of;
 use super::rules::is_namespace;
 use super::sending::{Doubt, NotSent, Sending};
-use crate::engine::review::{Operation, Request};
 
 /// The label that the API server sets on every namespace.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";

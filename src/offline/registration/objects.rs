@@ -3,12 +3,12 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use interlock_engine::json::RawObject;
+use interlock_engine::review::Request;
 use kube::core::{Selector, SelectorExt};
 use serde::Deserialize;
 
 use super::variables::Variables;
-use crate::engine::json::RawObject;
-use crate::engine::review::Request;
 
 /// The object and the old object. Each is parsed at most once for all entries, and only if an entry needs it.
 pub(super) struct Objects<'r> {

@@ -1,8 +1,7 @@
 //! The rules of an entry: which resources, subresources and operations it takes.
 
+use interlock_engine::review::Request;
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
-
-use crate::engine::review::Request;
 
 const ANY: &str = "*";
 

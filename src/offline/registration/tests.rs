@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
+use interlock_engine::review::Review;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::engine::review::Review;
 
 const HELM_CONTROLLER: &str = "system:serviceaccount:flux-system:helm-controller";
 

@@ -5,10 +5,9 @@ use std::sync::OnceLock;
 use cel::common::types::{CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt};
 use cel::common::value::{CowVal, Val};
 use cel::context::VariableResolver;
+use interlock_engine::json::RawObject;
+use interlock_engine::review::Request;
 use serde_json::{Value, json};
-
-use crate::engine::json::RawObject;
-use crate::engine::review::Request;
 
 /// The variables that contain the objects of a request.
 pub(super) const OBJECTS: [&str; 2] = ["object", "oldObject"];

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
+use interlock_engine::json::{RawObject, redacted};
+use interlock_engine::object::ObjectKey;
+use interlock_engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::engine::json::{RawObject, redacted};
-use crate::engine::object::ObjectKey;
-use crate::engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use crate::world::memory::Memory;
 
 /// The fields of an `audit.k8s.io/v1` Event that a review needs. Nested fields are parsed on demand, because most

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
+use interlock_engine::json::redacted;
+use interlock_engine::review::Request;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::audit::{AuditEvent, parse_field};
-use crate::engine::json::redacted;
-use crate::engine::review::Request;
 
 /// One line of a recording.
 pub(super) enum RecordingLine<'a> {

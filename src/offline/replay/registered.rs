@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use interlock_engine::json::RawObject;
+use interlock_engine::object::ObjectKey;
+use interlock_engine::review::{BadReview, Request};
 use jiff::Timestamp;
 
 use super::{Replay, Replayed};
-use crate::engine::json::RawObject;
-use crate::engine::object::ObjectKey;
-use crate::engine::review::{BadReview, Request};
 use crate::offline::registration::{NotSent, Registration, Sending, labels_of};
 
 impl Replay {

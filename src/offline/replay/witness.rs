@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use interlock_engine::evidence::Query;
+use interlock_engine::policy::NamespaceLabels;
+
 use super::gaps::UnknownKind;
-use crate::engine::evidence::Query;
-use crate::engine::policy::NamespaceLabels;
 use crate::world::memory::Memory;
 use crate::world::{AnswerFuture, Payer, World};
 

@@ -1,8 +1,8 @@
 //! The expected result of a step.
 
+use interlock_engine::rule::RuleId;
 use serde::Deserialize;
 
-use crate::engine::rule::RuleId;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
 /// A step with an unexpected result.

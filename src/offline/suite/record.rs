@@ -6,16 +6,16 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use interlock_engine::effort::Effort;
+use interlock_engine::release::record::Payload;
+use interlock_engine::release::stamps::{CHART, HOLDER, STARTED, TARGET_NAMESPACE};
+use interlock_engine::release::storage::HELM_SECRET_TYPE;
+use interlock_engine::release::{ReleaseRef, Status, Storage, Stored};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::duration::duration;
-use crate::engine::effort::Effort;
-use crate::engine::release::record::Payload;
-use crate::engine::release::stamps::{CHART, HOLDER, STARTED, TARGET_NAMESPACE};
-use crate::engine::release::storage::HELM_SECRET_TYPE;
-use crate::engine::release::{ReleaseRef, Status, Storage, Stored};
 
 /// `record` of a suite.
 #[derive(Clone, Deserialize)]

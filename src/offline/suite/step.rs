@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use interlock_engine::object::{ObjectKey, group_of};
+use interlock_engine::policy_files::{impossible_group, impossible_kind, impossible_user};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
@@ -10,8 +12,6 @@ use serde_json::{Value, json};
 use super::duration::duration;
 use super::expectation::ThenFile;
 use super::record::RecordFile;
-use crate::engine::object::{ObjectKey, group_of};
-use crate::engine::policy_files::{impossible_group, impossible_kind, impossible_user};
 use crate::offline::replay::Replay;
 use crate::regular_file;
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::endpoint::Endpoint;
 pub use crate::budget::Peer;
-pub use crate::engine::decide::Unjudged;
+pub use interlock_engine::decide::Unjudged;
 
 /// A boxed future, as a trait object needs it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

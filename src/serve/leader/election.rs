@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use interlock_engine::policy::Policies;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -19,7 +20,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{LEASE, POLICIES};
-use crate::engine::policy::Policies;
 use crate::serve::ownership::FIELD_MANAGER;
 
 /// The seconds after which another replica takes over from a silent leader.
@@ -162,8 +162,7 @@ mod tests {
     use std::sync::{Arc, Mutex, PoisonError};
 
     use http::Method;
-
-    use crate::engine::policy_files::PolicyFiles;
+    use interlock_engine::policy_files::PolicyFiles;
 
     use super::*;
     use crate::world::kubernetes::fake;

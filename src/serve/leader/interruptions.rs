@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::release::stamps::INTERRUPTED;
+use interlock_engine::release::{Entry, InterruptedOperation};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Error};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::engine::evidence::{Answer, Knowledge, Query};
-use crate::engine::release::stamps::INTERRUPTED;
-use crate::engine::release::{Entry, InterruptedOperation};
 use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::World;
 use crate::world::kubernetes::{DeletedPendingRecord, DeletedPendingRecords};

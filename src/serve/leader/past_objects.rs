@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use interlock_engine::policy::{Policies, Policy};
+use interlock_engine::text::{into_printable, printable_name};
 use jiff::Timestamp;
 use kube::api::DeleteParams;
 use kube::{Client, Error};
 use tokio::time::sleep;
 
-use crate::engine::policy::{Policies, Policy};
-use crate::engine::text::{into_printable, printable_name};
 use crate::log_limit::LogLimit;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::api_error::reason;

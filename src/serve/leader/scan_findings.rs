@@ -1,11 +1,11 @@
 //! Converts the findings of a scan to entries of reports.
 
+use interlock_engine::decision::ObjectReference;
+use interlock_engine::object::ObjectKey;
+use interlock_engine::release::ReleaseRef;
+use interlock_engine::severity::Severity;
 use jiff::Timestamp;
 
-use crate::engine::decision::ObjectReference;
-use crate::engine::object::ObjectKey;
-use crate::engine::release::ReleaseRef;
-use crate::engine::severity::Severity;
 use crate::inspect::scan::{Finding, ScanReport};
 use crate::serve::report::openreports::{ReportEntry, ReportOutcome};
 

@@ -3,12 +3,12 @@
 use std::fmt::{self, Write};
 use std::sync::LazyLock;
 
+use interlock_engine::release_override::Override;
+use interlock_engine::rule::RuleId;
+use interlock_engine::rules::wording::span;
 use jiff::Timestamp;
 
 use super::snapshot::{ShownFreeze, Snapshot};
-use crate::engine::release_override::Override;
-use crate::engine::rule::RuleId;
-use crate::engine::rules::wording::span;
 use crate::inspect::diagnosis::Stuck;
 use crate::inspect::html::{Escaped, digest, grouped};
 use crate::inspect::status::ReleaseSummary;

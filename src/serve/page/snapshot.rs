@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::flux::Driver;
+use interlock_engine::policy::{Freeze, FreezeState, LimitedFreeze, Policies};
+use interlock_engine::release::History;
+use interlock_engine::release_override::Override;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
 use crate::budget::beside_the_network;
-use crate::engine::evidence::{Answer, Knowledge, Query};
-use crate::engine::flux::Driver;
-use crate::engine::policy::{Freeze, FreezeState, LimitedFreeze, Policies};
-use crate::engine::release::History;
-use crate::engine::release_override::Override;
 use crate::inspect::diagnosis::{Checks, Examiner, MissingParts, ReleaseRecords, ReleaseState, Stuck, diagnose};
 use crate::inspect::status::{ReleaseSummary, assess};
 use crate::serve::report::refusals::Refusal;

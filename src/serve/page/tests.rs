@@ -3,15 +3,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::body::Body;
 use http::Request;
 use http_body_util::BodyExt;
+use interlock_engine::evidence::Query;
+use interlock_engine::flux::Driver;
+use interlock_engine::policy::{Freeze, Policy};
+use interlock_engine::release_override::Override;
 use tokio::task::JoinSet;
 use tokio::time::advance;
 use tower_service::Service;
 
 use super::*;
-use crate::engine::evidence::Query;
-use crate::engine::flux::Driver;
-use crate::engine::policy::{Freeze, Policy};
-use crate::engine::release_override::Override;
 use crate::world::{AnswerFuture, InFlight, Payer, World};
 
 /// Nothing but a count of how often somebody looked.

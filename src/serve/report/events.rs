@@ -23,17 +23,18 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::metrics::{ReportMetrics, Sink, Write};
 use super::namespace_labels::NamespaceLabels;
-use crate::engine::decision::{Decision, ObjectReference};
-use crate::engine::evidence::{Answer, Knowledge, Query};
-use crate::engine::json::first_at;
-use crate::engine::object::{ObjectKey, group_of};
-use crate::engine::sveltos;
 use crate::log_limit::LogLimit;
 use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::kubernetes::Cluster;
 use crate::world::{NewestRecord, World};
 pub(crate) use annotation::CONTROLLER;
 pub(super) use body::CLUSTER_SCOPED_NAMESPACE;
+use interlock_engine::decision::{Decision, ObjectReference};
+use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::json::first_at;
+use interlock_engine::object::{ObjectKey, group_of};
+use interlock_engine::sveltos;
+
 use series::{OpenSeries, SeriesTable};
 use series_key::SeriesKey;
 

@@ -8,9 +8,9 @@
 //!
 //! A change of the status of a record has a second line, `transition`: a contract for programs, in `docs/changes.md`.
 
-use crate::engine::decision::{Decision, DecisionFinding, Transition, TransitionOutcome};
-use crate::engine::release::Status;
-use crate::engine::text::{MAX_MESSAGE_BYTES, into_printable};
+use interlock_engine::decision::{Decision, DecisionFinding, Transition, TransitionOutcome};
+use interlock_engine::release::Status;
+use interlock_engine::text::{MAX_MESSAGE_BYTES, into_printable};
 
 /// The longest list of rules, in bytes.
 const MAX_LIST_BYTES: usize = 1024;
@@ -94,10 +94,11 @@ fn rule(finding: &DecisionFinding) -> String {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::decision::fixtures::finding;
+    use interlock_engine::rule::{Mode, RuleId};
+    use interlock_engine::violation::ViolationKind as Kind;
+
     use super::*;
-    use crate::engine::decision::tests::finding;
-    use crate::engine::rule::{Mode, RuleId};
-    use crate::engine::violation::ViolationKind as Kind;
 
     #[test]
     fn a_rule_is_told_with_its_mode_and_what_is_special_about_it() {

@@ -1,5 +1,7 @@
 //! Metrics of decisions, and of the sinks that receive them later.
 
+use interlock_engine::decision::Decision;
+use interlock_engine::outcome::Verdict;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -7,11 +9,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::engine::decision::{Decision, TransitionKind};
-use crate::engine::outcome::Verdict;
-use crate::engine::review::Operation;
-use crate::engine::rule::{Mode, RuleId};
-use crate::engine::violation::ViolationKind as Kind;
 use crate::serve::openmetrics;
 
 /// Bounds of the decode histogram, in seconds: an ordinary record takes a fraction of a millisecond, the largest possible
@@ -130,18 +127,19 @@ impl ReportMetrics {
         if decision.dry_run || decision.repeated {
             return;
         }
-        let (operation, verdict) = (decision.operation, decision.verdict());
+        let (operation, verdict) = (decision.operation.as_str(), decision.verdict().as_str());
         self.decisions.get_or_create(&DecisionLabels { operation, verdict }).inc();
         if let Some(transition) = &decision.transition {
-            self.transitions.get_or_create(&TransitionLabels { transition: transition.kind, verdict }).inc();
+            self.transitions.get_or_create(&TransitionLabels { transition: transition.kind.as_str(), verdict }).inc();
         }
         for finding in &decision.findings {
-            let (rule, mode, verdict) = (finding.rule, finding.mode, finding.verdict());
+            let (rule, mode) = (finding.rule.as_str(), finding.mode.as_str());
+            let verdict = finding.verdict().as_str();
             self.findings.get_or_create(&FindingLabels { rule, mode, verdict }).inc();
             if finding.is_undecided() {
-                self.undecided.get_or_create(&UndecidedLabels { reason: finding.kind }).inc();
+                self.undecided.get_or_create(&UndecidedLabels { reason: finding.kind.as_str() }).inc();
             }
-            if verdict == Verdict::Overridden {
+            if finding.verdict() == Verdict::Overridden {
                 self.overrides_used.get_or_create(&RuleLabels { rule }).inc();
             }
         }
@@ -176,31 +174,31 @@ impl Default for ReportMetrics {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DecisionLabels {
-    operation: Operation,
-    verdict: Verdict,
+    operation: &'static str,
+    verdict: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TransitionLabels {
-    transition: TransitionKind,
-    verdict: Verdict,
+    transition: &'static str,
+    verdict: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FindingLabels {
-    rule: RuleId,
-    mode: Mode,
-    verdict: Verdict,
+    rule: &'static str,
+    mode: &'static str,
+    verdict: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct UndecidedLabels {
-    reason: Kind,
+    reason: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RuleLabels {
-    rule: RuleId,
+    rule: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -214,7 +212,6 @@ struct WriteLabels {
     write: Write,
 }
 
-openmetrics::as_str!(Operation, RuleId, Mode, Verdict, Kind, TransitionKind);
 openmetrics::named!(Sink { Events => "events", Reports => "reports" });
 openmetrics::named!(Write { Created => "created", Updated => "updated", Deleted => "deleted", Failed => "failed" });
 
@@ -222,9 +219,12 @@ openmetrics::named!(Write { Created => "created", Updated => "updated", Deleted 
 mod tests {
     use std::time::Duration;
 
+    use interlock_engine::decision::DecisionFinding;
+    use interlock_engine::decision::fixtures::{decision, finding};
+    use interlock_engine::rule::{Mode, RuleId};
+    use interlock_engine::violation::ViolationKind as Kind;
+
     use super::*;
-    use crate::engine::decision::DecisionFinding;
-    use crate::engine::decision::tests::{decision, finding};
 
     fn counted(decisions: &[Decision]) -> String {
         let metrics = ReportMetrics::new();

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use interlock_engine::policy::Policies;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
 use kube::{Client, Error};
 use tokio::time::Instant;
 
-use crate::engine::policy::Policies;
 use crate::log_limit::LogLimit;
 use crate::world::kubernetes::api_error::reason;
 
@@ -102,10 +102,10 @@ impl NamespaceLabels {
 mod tests {
     use std::path::Path;
 
+    use interlock_engine::policy::Policy;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::engine::policy::Policy;
     use crate::world::kubernetes::fake;
 
     fn policies(list: &str) -> Arc<Policies> {

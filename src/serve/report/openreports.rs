@@ -19,6 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use interlock_engine::decision::ObjectReference;
+use interlock_engine::evidence::{Answer, Freshness, Knowledge, Query};
+use interlock_engine::release::{ReleaseRef, Storage};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::Api;
@@ -29,9 +32,6 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::metrics::{ReportMetrics, Sink, Write};
 use super::namespace_labels::NamespaceLabels;
-use crate::engine::decision::ObjectReference;
-use crate::engine::evidence::{Answer, Freshness, Knowledge, Query};
-use crate::engine::release::{ReleaseRef, Storage};
 use crate::log_limit::LogLimit;
 use crate::serve::ownership::MANAGED_BY;
 use crate::world::World;

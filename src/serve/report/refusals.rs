@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
+use interlock_engine::decision::Decision;
 use jiff::Timestamp;
-
-use crate::engine::decision::Decision;
 
 /// How many refusals are kept. Each takes at most some 10 KiB, usually half a KiB.
 const KEPT: usize = 50;
@@ -66,9 +65,10 @@ impl Refusal {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::decision::fixtures::{decision, finding};
+    use interlock_engine::rule::{Mode, RuleId};
+
     use super::*;
-    use crate::engine::decision::tests::{decision, finding};
-    use crate::engine::rule::{Mode, RuleId};
 
     #[test]
     fn the_newest_refusals_are_kept_and_nothing_else() {

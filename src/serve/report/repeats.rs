@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::decision::Decision;
+use interlock_engine::decision::Decision;
 
 /// How long an equal finding counts as a repeat, from the first one on: longer than the API server's retries take, and short
 /// enough that a client which keeps trying is counted again and again.
@@ -75,10 +75,11 @@ impl RecentFindings {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::decision::fixtures::{decision, finding};
+    use interlock_engine::review::Operation;
+    use interlock_engine::rule::{Mode, RuleId};
+
     use super::*;
-    use crate::engine::decision::tests::{decision, finding};
-    use crate::engine::review::Operation;
-    use crate::engine::rule::{Mode, RuleId};
 
     #[test]
     fn what_is_found_again_in_a_moment_is_one_finding() {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use interlock_engine::evidence::Query;
+use interlock_engine::policy::NamespaceLabels;
 use tracing::Instrument;
 
 use super::sending::TARGET;
-use crate::engine::evidence::Query;
-use crate::engine::policy::NamespaceLabels;
 use crate::world::{AnswerFuture, Payer, World};
 
 /// Opens a span for each query, below the span of the review.

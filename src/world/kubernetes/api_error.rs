@@ -1,9 +1,8 @@
 //! Errors of the Kubernetes API: what they mean, and how they are reported.
 
+use interlock_engine::json::redacted;
 use kube::Error;
 use kube::runtime::watcher;
-
-use crate::engine::json::redacted;
 
 use super::intake::IntakeError;
 

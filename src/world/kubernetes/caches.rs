@@ -2,6 +2,12 @@
 
 use std::sync::Arc;
 
+use interlock_engine::answers::locate::{self, ReleaseQuery};
+use interlock_engine::answers::read;
+use interlock_engine::evidence::{Located, ScaledRef};
+use interlock_engine::managed::Marks;
+use interlock_engine::policy::{Freeze, NamespaceLabels};
+use interlock_engine::release::{ReleaseRef, Storage};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ReplicationController, Secret};
 use kube::{Api, Resource};
@@ -17,14 +23,9 @@ use super::reach::Reach;
 use super::release_overrides::ReleaseOverrides;
 use super::scalable::ScalableMarks;
 use super::watch::{Feed, Mirror, follow};
-use crate::engine::evidence::{Located, ScaledRef};
-use crate::engine::managed::Marks;
-use crate::engine::policy::{Freeze, NamespaceLabels};
-use crate::engine::release::{ReleaseRef, Storage};
 use crate::readiness::{Gate, Readiness};
-use crate::world::locate::{self, ReleaseQuery};
 use crate::world::metadata_only::resource_of;
-use crate::world::{InFlight, NewestRecord, read};
+use crate::world::{InFlight, NewestRecord};
 
 /// The label selector of objects that a Helm release manages.
 const HELM_SELECTOR: &str = "app.kubernetes.io/managed-by=Helm";

@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use interlock_engine::release::{Entry, Storage};
 use tokio::sync::Notify;
-
-use crate::engine::release::{Entry, Storage};
 
 /// The most records that wait to be processed. Above it the oldest one is dropped. A replica that does not lead keeps them
 /// too, because it may become the leader.
@@ -69,9 +68,9 @@ impl DeletedPendingRecords {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
+    use interlock_engine::release::Status;
 
     use super::*;
-    use crate::engine::release::Status;
 
     fn deleted(revision: u64) -> DeletedPendingRecord {
         let record = Entry::of_web(revision, Status::PendingUpgrade);

@@ -3,6 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use interlock_engine::answers::read::freeze_of;
+use interlock_engine::freeze_resource;
+use interlock_engine::freezes::MAX_OF_NAMESPACE;
+use interlock_engine::policy::Freeze;
+use interlock_engine::release_override::GROUP;
 use kube::Client;
 use kube::api::ListParams;
 use serde_json::value::RawValue;
@@ -14,13 +19,8 @@ use super::intake::{IntakeClient, Projected};
 use super::own_objects::OwnKind;
 use super::reach::Reach;
 use super::watch::Feed;
-use crate::engine::freeze_resource;
-use crate::engine::freezes::MAX_OF_NAMESPACE;
-use crate::engine::policy::Freeze;
-use crate::engine::release_override::GROUP;
 use crate::log_limit::OF_CLIENTS;
 use crate::readiness::Gate;
-use crate::world::read::freeze_of;
 
 const FREEZES: CustomKind =
     CustomKind { group: GROUP, kind: freeze_resource::KIND, definition: freeze_resource::DEFINITION };
@@ -141,10 +141,10 @@ fn place_of(object: &Projected) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::release_override::CREATED_BY;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::engine::release_override::CREATED_BY;
     use crate::world::kubernetes::definition::Definition;
 
     fn stored(namespace: &str, name: &str) -> Value {

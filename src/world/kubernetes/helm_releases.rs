@@ -3,6 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use interlock_engine::evidence::Knowledge;
+use interlock_engine::flux::{
+    self, CandidateSearch, DriftSpec, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus,
+};
+use interlock_engine::managed::Origin;
+use interlock_engine::object::{OwnedMetadata, PROTECTED};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::task::JoinSet;
 
@@ -12,10 +18,6 @@ use super::namespaced_name::NamespacedName;
 use super::reach::Reach;
 use super::reader::Unavailable;
 use super::watch::Feed;
-use crate::engine::evidence::Knowledge;
-use crate::engine::flux::{self, CandidateSearch, DriftSpec, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus};
-use crate::engine::managed::Origin;
-use crate::engine::object::{OwnedMetadata, PROTECTED};
 use crate::log_limit::OF_CLIENTS;
 use crate::readiness::Gate;
 

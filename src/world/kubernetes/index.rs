@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use interlock_engine::answers::locate::{self, ReleaseQuery};
+use interlock_engine::answers::read;
+use interlock_engine::release::stamps::{KEYS, STARTED, TARGET_NAMESPACE};
+use interlock_engine::release::{Entry, ReleaseRef, Revision, Stamps, Status, Storage};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::deleted_pending::{DeletedPendingRecord, DeletedPendingRecords};
 use super::watch::Feed;
-use crate::engine::release::stamps::{KEYS, STARTED, TARGET_NAMESPACE};
-use crate::engine::release::{Entry, ReleaseRef, Revision, Stamps, Status, Storage};
 use crate::world::InFlight;
-use crate::world::locate::{self, ReleaseQuery};
-use crate::world::read;
 
 /// The most releases of one namespace that are named for objects in another one.
 const MAX_STAMPED: usize = 100;

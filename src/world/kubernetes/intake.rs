@@ -27,11 +27,11 @@ use serde_json::value::RawValue;
 
 use body::IntakeBody;
 pub use body::IntakeError;
+use interlock_engine::json::redacted;
 pub use metrics::IntakeMetrics;
-use projector::Projector;
 
 use crate::budget::Budget;
-use crate::engine::json::redacted;
+use projector::Projector;
 
 /// A client whose answers come through the intake. What the world reads, it reads by this type.
 #[derive(Clone)]

@@ -1,9 +1,10 @@
 //! The cluster for a short command: live reads, and HelmReleases from one list.
 
+use interlock_engine::answers::read;
+use interlock_engine::evidence::{Answer, Query};
+use interlock_engine::flux::{CandidateSearch, Driver};
+
 use super::Cluster;
-use crate::engine::evidence::{Answer, Query};
-use crate::engine::flux::{CandidateSearch, Driver};
-use crate::world::read;
 use crate::world::{AnswerFuture, Payer, World};
 
 /// A cluster without watches, and its HelmReleases.

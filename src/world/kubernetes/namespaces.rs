@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
+use interlock_engine::policy::{Labels, NamespaceLabels};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::api::{Api, ListParams};
 
 use super::watch::Feed;
-use crate::engine::policy::{Labels, NamespaceLabels};
 use crate::log_limit::OF_CLIENTS;
 
 /// The longest labels of a Namespace that are kept, in bytes. All are held in memory, and a Namespace may have a megabyte.

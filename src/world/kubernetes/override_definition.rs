@@ -1,12 +1,11 @@
 #![allow(unreachable_pub, reason = "the derive puts a copy of the type into a function")]
 
+use interlock_engine::rule::RuleId;
+use interlock_engine::rules;
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use serde::{Deserialize, Serialize};
-
-use crate::engine::rule::RuleId;
-use crate::engine::rules;
 
 /// Break-glass: opens named rules for one release, for a limited time and with a reason. Create it in the namespace of the
 /// release's records (`helm list` shows it), or, for a ClusterExtension, in the namespace that the policy names.

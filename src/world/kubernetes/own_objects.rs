@@ -1,11 +1,11 @@
 //! Objects of Interlock's own kinds, read from the API server: ReleaseOverrides and Freezes.
 
+use interlock_engine::release_override::{GROUP, VERSION};
 use kube::Client;
 use kube::api::{Api, ApiResource, GroupVersionKind, ListParams, ObjectMeta, Preconditions};
 
 use super::custom::PAGE_SIZE;
 use super::intake::Projected;
-use crate::engine::release_override::{GROUP, VERSION};
 
 /// One of Interlock's own kinds.
 #[derive(Debug, Clone, Copy)]

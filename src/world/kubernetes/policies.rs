@@ -1,10 +1,9 @@
 //! The policies of an installation, as its ConfigMaps hold them.
 
+use interlock_engine::policy_files::PolicyFiles;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
 use kube::{Client, Error};
-
-use crate::engine::policy_files::PolicyFiles;
 
 /// The ConfigMap with the policy of the cluster, and the optional one with policies of namespaces.
 pub(crate) const CLUSTER_POLICY: &str = "interlock-policies";

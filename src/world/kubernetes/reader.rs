@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http::Request;
+use interlock_engine::evidence::ScaledRef;
+use interlock_engine::object::{MAX_NAME_LENGTH, ObjectKey, is_dns_subdomain};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::core::DynamicResourceScope;
@@ -16,8 +18,6 @@ use super::api_error::{is_missing_object, is_not_found, reason};
 use super::intake::IntakeClient;
 use super::kinds::Kinds;
 use super::reach::Reach;
-use crate::engine::evidence::ScaledRef;
-use crate::engine::object::{MAX_NAME_LENGTH, ObjectKey, is_dns_subdomain};
 use crate::world::metadata_only::resource_of;
 
 /// Why a query has no answer.

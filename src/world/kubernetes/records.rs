@@ -3,6 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use interlock_engine::answers::payload::{self, OpenedPayload};
+use interlock_engine::answers::{self, ObjectVersion, ReadDocument};
+use interlock_engine::effort::Effort;
+use interlock_engine::evidence::{Knowledge, RecordRef};
+use interlock_engine::json::redacted;
+use interlock_engine::release::manifest::DocumentKey;
+use interlock_engine::release::record::{DecodeError, Payload, chart_at_start, extra_chunks, truncated};
+use interlock_engine::release::{Record, Storage, Stored};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DynamicObject};
@@ -12,17 +20,9 @@ use super::Cluster;
 use super::api_error::{is_not_found, reason};
 use super::reader::{Unavailable, valid_name};
 use crate::budget::Flow;
-use crate::engine::effort::Effort;
-use crate::engine::evidence::{Knowledge, RecordRef};
-use crate::engine::json::redacted;
-use crate::engine::release::manifest::DocumentKey;
-use crate::engine::release::record::{DecodeError, Payload, chart_at_start, extra_chunks, truncated};
-use crate::engine::release::{Record, Storage, Stored};
 use crate::world::Payer;
-use crate::world::documents::ReadDocument;
-use crate::world::manifests::{self, ManifestError, RecordVersion};
+use crate::world::manifests::ManifestError;
 use crate::world::metadata_only::resource_of;
-use crate::world::payload::{self, OpenedPayload};
 
 /// How often an index that changes is read.
 const READS_OF_AN_INDEX: usize = 3;
@@ -45,7 +45,7 @@ impl Cluster {
         object: &DocumentKey,
         payer: Payer<'_>,
     ) -> Result<ReadDocument, ManifestError> {
-        let state = RecordVersion::new(&record.uid, &record.resource_version);
+        let state = ObjectVersion::new(&record.uid, &record.resource_version);
         if let Some(found) = state.as_ref().and_then(|state| self.documents.get(state, object)) {
             return Ok(Ok(found));
         }
@@ -67,7 +67,7 @@ impl Cluster {
         storage: Storage,
         namespace: &str,
         object: &str,
-        state: Option<&RecordVersion>,
+        state: Option<&ObjectVersion>,
         payer: Payer<'_>,
     ) -> Result<Arc<str>, ManifestError> {
         let text = self
@@ -76,9 +76,9 @@ impl Cluster {
             .map_err(ManifestError::Unavailable)?
             .ok_or(ManifestError::Absent)?;
         if state.is_some_and(|state| !state.matches(&text)) {
-            return Err(ManifestError::Unavailable(manifests::changed(namespace, object)));
+            return Err(ManifestError::Unavailable(answers::changed(namespace, object)));
         }
-        let read = |body: Vec<u8>| manifests::manifest(&body, payer.effort);
+        let read = |body: Vec<u8>| answers::manifest(&body, payer.effort);
         let manifest = self.decoded(storage, namespace, object, text, payer, read).await;
         manifest.map_err(ManifestError::Unavailable)
     }

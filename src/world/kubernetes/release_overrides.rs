@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use interlock_engine::answers::read::override_of;
+use interlock_engine::release_override::{self, Override, OverrideSpec};
 use kube::Client;
 use kube::api::ListParams;
 use tokio::task::JoinSet;
@@ -13,9 +15,7 @@ use super::namespaced_name::NamespacedName;
 use super::own_objects::OwnKind;
 use super::reach::Reach;
 use super::watch::Feed;
-use crate::engine::release_override::{self, Override, OverrideSpec};
 use crate::readiness::Gate;
-use crate::world::read::override_of;
 
 const RELEASE_OVERRIDES: CustomKind = CustomKind {
     group: release_override::GROUP,
@@ -140,10 +140,10 @@ impl Feed<Projected> for OverridesByName {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::release_override::CREATED_BY;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::engine::release_override::CREATED_BY;
     use crate::world::kubernetes::definition::Definition;
 
     fn object(name: &str, release: &str, rule: &str) -> Projected {

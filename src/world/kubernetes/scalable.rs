@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use interlock_engine::answers::read;
+use interlock_engine::managed::Marks;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::namespaced_name::NamespacedName;
 use super::watch::Feed;
-use crate::engine::managed::Marks;
-use crate::world::read;
 
 /// The marks of objects of one kind; objects without marks are left out.
 #[derive(Debug, Default)]
@@ -38,10 +38,10 @@ impl Feed for ScalableMarks {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::managed::Owner;
     use serde_json::json;
 
     use super::*;
-    use crate::engine::managed::Owner;
 
     fn object(annotations: serde_json::Value) -> ObjectMeta {
         let labels = json!({"app.kubernetes.io/managed-by": "Helm"});

@@ -14,16 +14,16 @@ use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
+use interlock_engine::effort::Effort;
+use interlock_engine::evidence::RecordRef;
+use interlock_engine::managed::{Origin, Owner};
+use interlock_engine::release::manifest::DocumentKey;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
 
 use super::*;
 use crate::budget::{Flow, Holdings, Peer};
-use crate::engine::effort::Effort;
-use crate::engine::evidence::RecordRef;
-use crate::engine::managed::{Origin, Owner};
-use crate::engine::release::manifest::DocumentKey;
 
 /// Objects by path; a path with a list of objects is a collection.
 #[derive(Clone, Default)]

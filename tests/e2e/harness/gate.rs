@@ -10,9 +10,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
+use interlock_engine::reply::allow_with_patch;
+use interlock_engine::review::Review;
 use jiff::Timestamp;
-use release_interlock::engine::reply::allow_with_patch;
-use release_interlock::engine::review::Review;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{

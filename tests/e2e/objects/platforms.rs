@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use release_interlock::engine::facts::{Actor, ActorKind};
+use interlock_engine::facts::{Actor, ActorKind};
 use serde_json::json;
 
 use crate::harness::chart::Chart;
@@ -99,5 +99,5 @@ fn every_account_of_the_controller_manager_is_known() {
     assert!(users.len() > 30, "expected the accounts of all controllers: {users:?}");
     let is_unknown = |user: &&String| Actor::named(user, &[]).kind != ActorKind::ControlPlane;
     let unknown: Vec<_> = users.iter().filter(is_unknown).collect();
-    assert!(unknown.is_empty(), "add to src/engine/facts/actor/control_plane.rs: {unknown:?}");
+    assert!(unknown.is_empty(), "add to crates/engine/src/facts/actor/control_plane.rs: {unknown:?}");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use release_interlock::engine::policy_files::schema;
+use interlock_engine::policy_files::schema;
 use serde_json::{Map, Value, json};
 
 use super::WRITE;

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use ::http::{Method, StatusCode};
 use axum::Router;
 use bytes::Bytes;
+use interlock_engine::policy::Policy;
+use interlock_engine::release::record::INFLATE_LIMIT;
 use release_interlock::budget::Budget;
-use release_interlock::engine::policy::Policy;
-use release_interlock::engine::release::record::INFLATE_LIMIT;
 use release_interlock::judge::Judge;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{Limits, admission};
@@ -20,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::harness::client::{Answer, request, send};
 use crate::harness::fixtures::creation;
+use ::http::{Method, StatusCode};
 
 pub(crate) struct Desk {
     router: Router,

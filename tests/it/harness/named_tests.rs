@@ -17,10 +17,11 @@ pub(crate) fn tests(cell: &str) -> Vec<(String, String)> {
     names.map(|(file, name)| (file.to_owned(), name.to_owned())).collect()
 }
 
-/// Whether a file has a test of this name. Files outside `src/` are in `tests/`.
+/// Whether a file has a test of this name. Files outside `src/` and `crates/` are in `tests/`.
 pub(crate) fn exists(file: &str, name: &str) -> bool {
     let root = repository("");
-    let file = if file.starts_with("src/") { root.join(file) } else { root.join("tests").join(file) };
+    let is_source = file.starts_with("src/") || file.starts_with("crates/");
+    let file = if is_source { root.join(file) } else { root.join("tests").join(file) };
     fs::read_to_string(file).is_ok_and(|source| {
         source
             .match_indices(&format!("fn {name}("))

@@ -3,36 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::house::{Arrow, House, Module};
-use super::{ENGINE, FLOORS};
 
 /// Every arrow that does not point down, with the reason.
 pub(super) fn upward(house: &House) -> Vec<String> {
     let wrong = house.arrows().into_iter().filter_map(|arrow| {
-        let reason = objection(&arrow.from, &arrow.to)?;
-        Some(format!("{}: {reason}", arrow.description()))
+        let reason = objection(house, &arrow.from[0], &arrow.to[0])?;
+        Some(format!("{}: {reason}", arrow.description(house)))
     });
     wrong.collect()
 }
 
-fn objection(from: &Module, to: &Module) -> Option<String> {
-    let floor = |module: &Module| FLOORS.iter().position(|rooms| rooms.contains(&module[0].as_str()));
-    let (low, high) = (floor(from), floor(to));
-    match (low, high) {
-        (None, _) => Some(format!("{} is on no floor of the table", from[0])),
-        (_, None) => Some(format!("{} is on no floor of the table", to[0])),
-        (Some(0), Some(0)) if from[0] != to[0] => Some("the ground imports nothing of ours".to_owned()),
-        (Some(low), Some(high)) if low < high => Some(format!("{} stands below {}", from[0], to[0])),
-        _ if from[0] == "engine" && to[0] == "engine" => against_order(from.get(1)?, to.get(1)?),
-        _ => None,
-    }
-}
-
-fn against_order(from: &str, to: &str) -> Option<String> {
-    let place = |room: &str| ENGINE.iter().position(|known| *known == room);
-    match (place(from), place(to)) {
-        (None, _) => Some(format!("{from} has no place in the order of engine/")),
-        (_, None) => Some(format!("{to} has no place in the order of engine/")),
-        (Some(before), Some(after)) if before < after => Some(format!("in engine/, {from} stands before {to}")),
+fn objection(house: &House, from: &str, to: &str) -> Option<String> {
+    let floor = |room: &str| house.floors.iter().position(|rooms| rooms.contains(&room));
+    match (floor(from), floor(to)) {
+        (None, _) => Some(format!("{from} is on no floor of the table")),
+        (_, None) => Some(format!("{to} is on no floor of the table")),
+        (Some(0), Some(0)) if from != to => Some("the ground imports nothing of ours".to_owned()),
+        (Some(low), Some(high)) if low < high => Some(format!("{from} stands below {to}")),
         _ => None,
     }
 }
@@ -60,26 +47,26 @@ pub(super) fn circles(house: &House) -> Vec<String> {
         let circle: Vec<_> = reached.keys().copied().filter(|other| is_in_circle(module, other)).collect();
         circles.insert(circle);
     }
-    circles.iter().filter_map(|circle| forbidden(circle, &arrows)).collect()
+    circles.iter().filter_map(|circle| forbidden(house, circle, &arrows)).collect()
 }
 
 fn next<'a>(arrows: &'a BTreeSet<Arrow>, from: &'a Module) -> impl Iterator<Item = &'a Module> {
     arrows.iter().filter(move |arrow| arrow.from == *from).map(|arrow| &arrow.to)
 }
 
-fn forbidden(circle: &[&Module], arrows: &BTreeSet<Arrow>) -> Option<String> {
-    let rooms: BTreeSet<_> = circle.iter().map(|module| room(module)).collect();
+fn forbidden(house: &House, circle: &[&Module], arrows: &BTreeSet<Arrow>) -> Option<String> {
+    let rooms: BTreeSet<_> = circle.iter().map(|module| room(house, module)).collect();
     let head = match (rooms.len(), circle.len()) {
         (0, _) | (1, ..3) => return None,
         (1, files) => format!("a circle of {files} files in {}:", rooms.first()?),
         _ => "a circle across rooms:".to_owned(),
     };
     let inside = arrows.iter().filter(|arrow| circle.contains(&&arrow.from) && circle.contains(&&arrow.to));
-    Some(inside.fold(head, |text, arrow| format!("{text}\n  {}", arrow.description())))
+    Some(inside.fold(head, |text, arrow| format!("{text}\n  {}", arrow.description(house))))
 }
 
-/// A room is a folder of a floor: `engine/facts`, `serve/https`, `cli`.
-fn room(module: &Module) -> String {
-    let depth = if module[0] == "cli" { 1 } else { 2 };
+/// A room is a folder of the crate, and in a floor of the program one below: `facts`, `serve/https`, `cli`.
+fn room(house: &House, module: &Module) -> String {
+    let depth = if module[0] == "cli" || house.root == "crates/engine/src" { 1 } else { 2 };
     module[..module.len().min(depth)].join("/")
 }

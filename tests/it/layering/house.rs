@@ -1,4 +1,4 @@
-//! The files of `src/`, and the arrows between them.
+//! The files of a crate, and the arrows between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,42 +19,54 @@ pub(super) struct Arrow {
 
 impl Arrow {
     /// `src/judge.rs:3 imports serve/https`.
-    pub(super) fn description(&self) -> String {
-        format!("src/{}.rs:{} imports {}", self.from.join("/"), self.line, self.to.join("/"))
+    pub(super) fn description(&self, house: &House) -> String {
+        format!("{}/{}.rs:{} imports {}", house.root, self.from.join("/"), self.line, self.to.join("/"))
     }
 }
 
-/// Every file by its module, tests left out.
-pub(super) struct House(BTreeMap<Module, Contents>);
+/// The sources of a crate.
+pub(super) struct House {
+    /// The folder of the sources, in the repository.
+    pub(super) root: &'static str,
+    /// The rooms of each floor, from the ground up.
+    pub(super) floors: &'static [&'static [&'static str]],
+    /// Every file by its module, tests left out.
+    modules: BTreeMap<Module, Contents>,
+}
 
 impl House {
-    pub(super) fn of(files: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub(super) fn of(
+        root: &'static str,
+        floors: &'static [&'static [&'static str]],
+        files: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
         let modules = files.into_iter().filter_map(|(path, text)| {
             let module: Module = path.strip_suffix(".rs")?.split('/').map(str::to_owned).collect();
             let is_room = module != ["lib"] && module != ["main"] && !module.iter().any(|name| name == "tests");
             is_room.then(|| (module, Contents::of(&text)))
         });
-        Self(modules.collect())
+        Self { root, floors, modules: modules.collect() }
     }
 
-    pub(super) fn of_the_project() -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    /// The crate whose sources are in this folder of the repository.
+    pub(super) fn read(root: &'static str, floors: &'static [&'static [&'static str]]) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
         let mut files = Vec::new();
-        read(&root, &root, &mut files);
-        Self::of(files)
+        read(&folder, &folder, &mut files);
+        Self::of(root, floors, files)
     }
 
     pub(super) fn files(&self) -> usize {
-        self.0.len()
+        self.modules.len()
     }
 
     pub(super) fn contents(&self) -> impl Iterator<Item = (&Module, &Contents)> {
-        self.0.iter()
+        self.modules.iter()
     }
 
     /// Every arrow, once a pair of files and line.
     pub(super) fn arrows(&self) -> BTreeSet<Arrow> {
-        let arrows = self.0.iter().flat_map(|(from, contents)| {
+        let arrows = self.modules.iter().flat_map(|(from, contents)| {
             contents.imports.iter().filter_map(move |import| {
                 let to = self.definition(&self.absolute(from, &import.path)?, 0)?;
                 // A parent that shows what its children define is their face; any other name that is handed on is imported.
@@ -66,9 +78,10 @@ impl House {
     }
 
     pub(super) fn undocumented(&self) -> Vec<String> {
-        let lines = self.0.iter().flat_map(|(module, contents)| {
-            let line =
-                |line: &usize| format!("src/{}.rs:{line}: a public item without a doc comment", module.join("/"));
+        let lines = self.modules.iter().flat_map(|(module, contents)| {
+            let line = |line: &usize| {
+                format!("{}/{}.rs:{line}: a public item without a doc comment", self.root, module.join("/"))
+            };
             contents.undocumented.iter().map(line)
         });
         lines.collect()
@@ -83,7 +96,7 @@ impl House {
             "super" => module[..module.len() - 1].to_vec(),
             _ => {
                 let child: Module = module.iter().chain([first]).cloned().collect();
-                return self.0.contains_key(&child).then(|| [&child, rest].concat());
+                return self.modules.contains_key(&child).then(|| [&child, rest].concat());
             }
         };
         let above = rest.iter().take_while(|segment| *segment == "super").count();
@@ -94,10 +107,10 @@ impl House {
 
     /// The file that defines a path, through any file that hands its name on.
     fn definition(&self, path: &[String], depth: usize) -> Option<Module> {
-        let length = (1..=path.len()).rev().find(|&length| self.0.contains_key(&path[..length]))?;
+        let length = (1..=path.len()).rev().find(|&length| self.modules.contains_key(&path[..length]))?;
         let module = path[..length].to_vec();
         let handed_on = path.get(length).and_then(|name| {
-            let imports = self.0[&module].imports.iter().filter(|import| import.is_use);
+            let imports = self.modules[&module].imports.iter().filter(|import| import.is_use);
             imports
                 .filter(|import| import.name == *name)
                 .find_map(|import: &Import| self.absolute(&module, &import.path))

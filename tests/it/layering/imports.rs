@@ -23,10 +23,6 @@ pub(super) struct Contents {
     pub(super) imports: Vec<Import>,
     /// Lines of public items without documentation.
     pub(super) undocumented: Vec<usize>,
-    /// Lines with `async` or `.await`.
-    pub(super) asynchronous: Vec<usize>,
-    /// Macros by name.
-    pub(super) macros: Vec<(usize, String)>,
 }
 
 impl Contents {
@@ -81,7 +77,7 @@ impl Contents {
                 }
                 TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
                 TokenTree::Group(group) => {
-                    // `pub(in crate::engine)` names no dependency.
+                    // `pub(in crate::world)` names no dependency.
                     let is_visibility = path == ["pub"];
                     self.named(line, std::mem::take(&mut path));
                     colons = 0;
@@ -140,22 +136,7 @@ impl<'ast> Visit<'ast> for Contents {
         visit::visit_impl_item_fn(self, item);
     }
 
-    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
-        self.asynchronous.extend(signature.asyncness.map(|token| token.span.start().line));
-        visit::visit_signature(self, signature);
-    }
-
-    fn visit_expr_await(&mut self, expression: &'ast syn::ExprAwait) {
-        self.asynchronous.push(expression.await_token.span.start().line);
-        visit::visit_expr_await(self, expression);
-    }
-
-    fn visit_expr_async(&mut self, expression: &'ast syn::ExprAsync) {
-        self.asynchronous.push(expression.async_token.span.start().line);
-        visit::visit_expr_async(self, expression);
-    }
-
-    /// `pub(in crate::engine)` names no dependency.
+    /// `pub(in crate::world)` names no dependency.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast Path) {
@@ -165,8 +146,6 @@ impl<'ast> Visit<'ast> for Contents {
     }
 
     fn visit_macro(&mut self, invocation: &'ast syn::Macro) {
-        let name = invocation.path.segments.last().unwrap();
-        self.macros.push((name.ident.span().start().line, name.ident.to_string()));
         self.tokens(invocation.tokens.clone());
         visit::visit_macro(self, invocation);
     }
@@ -176,8 +155,10 @@ fn segments(path: &Punctuated<PathSegment, Token![::]>) -> Vec<String> {
     path.iter().map(|segment| segment.ident.to_string()).collect()
 }
 
+/// Whether this is left out of the program: `cfg(test)`, or `cfg(any(test, ...))`.
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Ident>().is_ok_and(|name| name == "test")
+        let condition = attribute.parse_args::<TokenStream>().unwrap_or_default().to_string();
+        attribute.path().is_ident("cfg") && (condition == "test" || condition.starts_with("any (test ,"))
     })
 }

@@ -4,7 +4,7 @@
 //! back to the revision before, or uninstalled if it is the first one. Each attempt counts, refused ones too, until the
 //! release is deployed again; at the limit it does nothing more.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use super::helm::{Helm, Way};
 use super::sdk::{Action, INSTALLS, UPGRADES, actions, sdk};

@@ -5,7 +5,7 @@
 //! is no revision to roll back to, it marks the record failed; then it upgrades. It corrects drift by a rollback to the newest
 //! revision. If that fails, it deletes the failed record, and writes the copy of the newest one that it read before.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use super::helm::{Helm, Way, delete, update};
 use super::sdk::{INSTALLS, UPGRADES, actions, sdk};

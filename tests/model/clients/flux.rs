@@ -4,7 +4,7 @@
 //! API server. It writes the status of the HelmRelease only after an action has ended, so a killed action is not in it, and
 //! what it finds then is not what it left: it forgets its history and upgrades.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use super::helm::{Helm, Way};
 use super::sdk::{Action, INSTALLS, REPLACES, UPGRADES, actions, sdk};

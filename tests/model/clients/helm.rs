@@ -3,7 +3,7 @@
 //! Sources: `pkg/action/{install,upgrade,rollback,uninstall,release_testing}.go` and `pkg/storage/storage.go` of helm 3.22 and 4.3, and
 //! the traffic of both that was recorded on a real API server.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use crate::client::{Act, Client, Goal, Operation, Reaction, View, Write};
 use crate::cluster::{Body, Chart, Driver, Record, Revision, Words};

@@ -4,7 +4,7 @@
 //! that is superseded, marks it failed first. It then upgrades, or, after an install or a rollback, and with the failure
 //! policy `reinstall`, uninstalls and installs. An error ends the Job; the next one starts over.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use super::helm::{Helm, Way, update};
 use super::sdk::{INSTALLS, UPGRADES, actions, sdk};

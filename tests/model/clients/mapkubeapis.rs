@@ -4,7 +4,7 @@
 //! newest record, whatever its status, and creates its copy with mapped APIs as deployed. It looks at no pending record, and
 //! an error ends it.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use super::helm::update;
 use crate::client::{Act, Client, Operation, View, Write};

@@ -5,7 +5,7 @@
 //! failed. The order in which an upgrade supersedes and promotes, and in which a purge deletes records, is not fixed; here it
 //! is Helm's.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use super::helm::{delete, update};
 use crate::client::{Act, Client, Goal, Operation, Reaction, View, Write};

@@ -4,7 +4,7 @@
 //! was recorded on a real API server. OLM never rolls back and never uninstalls. Over a pending record it does nothing at
 //! all: a person deletes the index, and OLM goes on from what is left. The chunks of a record are not modelled.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use super::helm::delete;
 use super::sdk::{Action, INSTALLS, UPGRADES, actions, sdk};

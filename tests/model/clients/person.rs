@@ -1,6 +1,6 @@
 //! A person with kubectl and plugins of helm: single writes, of any status to any record.
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use crate::client::{Act, Client, Operation, View, Write};
 use crate::cluster::{Body, Driver, Words};

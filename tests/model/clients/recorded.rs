@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 use flate2::bufread::MultiGzDecoder;
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 use serde_json::Value;
 
 use super::crossplane::Crossplane;

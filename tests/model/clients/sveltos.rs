@@ -4,7 +4,7 @@
 //! says that the name is in use, and after any error of an upgrade looks at the newest record: one that is pending or being
 //! uninstalled it recovers. (In pull mode it writes no record.)
 
-use release_interlock::engine::release::Status;
+use interlock_engine::release::Status;
 
 use super::helm::{Helm, Way, delete};
 use super::sdk::{Action, INSTALLS, REPLACES, UPGRADES, actions, sdk};

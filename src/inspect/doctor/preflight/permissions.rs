@@ -1,11 +1,11 @@
 //! Whether the user may create what an installation consists of.
 
 use futures_util::{StreamExt, stream};
+use interlock_engine::severity::Severity::High;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::Client;
 use kube::api::{Api, PostParams};
 
-use crate::engine::severity::Severity::High;
 use crate::inspect::doctor::diagnosis::Diagnosis;
 use crate::world::kubernetes::api_error::reason;
 

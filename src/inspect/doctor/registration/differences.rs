@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use interlock_engine::severity::Severity::{self, High, Low, Medium};
 use serde_json::Value;
 
-use crate::engine::severity::Severity::{self, High, Low, Medium};
 use crate::inspect::doctor::diagnosis::DiagnosisState;
 use crate::inspect::doctor::selector::{Label, matches};
 

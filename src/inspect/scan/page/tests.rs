@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
+use interlock_engine::release::ReleaseRef;
+use interlock_engine::text::MAX_MESSAGE_BYTES;
+
 use super::*;
-use crate::engine::release::ReleaseRef;
-use crate::engine::text::MAX_MESSAGE_BYTES;
 use crate::inspect::scan::FindingKind;
 
 fn finding(check: FindingKind, namespace: &str, name: &str, message: &str) -> Finding {

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use http::Request;
+use interlock_engine::text::printable;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
@@ -11,7 +12,6 @@ use kube::Client;
 use kube::api::{Api, PostParams};
 use serde_json::Value;
 
-use crate::engine::text::printable;
 use crate::inspect::arrival::Half;
 use crate::serve::ownership::FIELD_MANAGER;
 use crate::serve::report::events::CONTROLLER;

@@ -1,11 +1,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::Method;
+use interlock_engine::release_override::{NONCE, arrival};
 use serde_json::json;
 use tokio::time::timeout;
 
 use super::*;
-use crate::engine::release_override::{NONCE, arrival};
 use crate::inspect::arrival::OPEN_UNTIL_CALLED;
 use crate::serve::openmetrics;
 use crate::world::kubernetes::fake;

@@ -3,11 +3,11 @@
 use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex};
 
+use interlock_engine::release::stamps::CHART;
+use interlock_engine::release::{History, Stamps, Status, Storage};
 use serde_json::Value;
 
 use super::*;
-use crate::engine::release::stamps::CHART;
-use crate::engine::release::{History, Stamps, Status, Storage};
 use crate::world::kubernetes::fake;
 use crate::world::{AnswerFuture, Payer};
 

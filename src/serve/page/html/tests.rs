@@ -1,5 +1,6 @@
+use interlock_engine::release_override::OverrideSpec;
+
 use super::*;
-use crate::engine::release_override::OverrideSpec;
 use crate::inspect::diagnosis::ReleaseOwner;
 
 const NOW: &str = "2026-11-21T10:00:00Z";

@@ -1,14 +1,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use interlock_engine::policy::{Creation, Policy};
+use interlock_engine::policy_files::{FreezeName, LoadedPolicies, PolicyFiles};
+use interlock_engine::release::{Entry, ReleaseRef, Status, Storage};
+use interlock_engine::release_override::OverrideSpec;
+use interlock_engine::rule::RuleId;
 use jiff::SignedDuration;
 
 use super::*;
-use crate::engine::policy::{Creation, Policy};
-use crate::engine::policy_files::{FreezeName, LoadedPolicies, PolicyFiles};
-use crate::engine::release::{Entry, ReleaseRef, Status, Storage};
-use crate::engine::release_override::OverrideSpec;
-use crate::engine::rule::RuleId;
 use crate::world::{AnswerFuture, Payer, World};
 use Status::{Deployed, PendingUpgrade, Superseded};
 

@@ -1,5 +1,5 @@
 //! The Event of a series. It contains no data of the object, because more people can read Events than Secrets. Its texts come from a
-//! [`Decision`](crate::engine::decision::Decision), so they are printable and bounded.
+//! [`Decision`](interlock_engine::decision::Decision), so they are printable and bounded.
 //!
 //! It lies in the namespace of the release's records, because the leader trusts it only there: anybody with the right to
 //! write Events in a namespace can write one. It regards the object that was changed, so that `kubectl describe` shows it
@@ -7,6 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use interlock_engine::decision;
+use interlock_engine::outcome::Verdict;
+use interlock_engine::review::Operation;
+use interlock_engine::rule::RuleId;
+use interlock_engine::text::into_printable;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -14,11 +19,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use super::annotation::{self, CONTROLLER};
 use super::series::OpenSeries;
 use super::series_key::SeriesKey;
-use crate::engine::decision;
-use crate::engine::outcome::Verdict;
-use crate::engine::review::Operation;
-use crate::engine::rule::RuleId;
-use crate::engine::text::into_printable;
 use crate::serve::ownership::own_and;
 use crate::world::NewestRecord;
 
@@ -177,13 +177,13 @@ fn camel(rule: RuleId) -> String {
 mod tests {
     use std::time::Instant;
 
+    use interlock_engine::decision::fixtures::{decision, finding};
+    use interlock_engine::release::{Entry, ReleaseRef, Status, Storage};
+    use interlock_engine::rule::Mode;
+    use interlock_engine::violation::Frozen;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::engine::decision::tests::{decision, finding};
-    use crate::engine::release::{Entry, ReleaseRef, Status, Storage};
-    use crate::engine::rule::Mode;
-    use crate::engine::violation::Frozen;
     use crate::serve::report::events::series::SeriesTable;
 
     fn key(mode: Mode) -> SeriesKey {

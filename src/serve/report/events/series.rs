@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use interlock_engine::decision::ObjectReference;
 use jiff::Timestamp;
 
 use super::limit::{Rate, TokenBucket, TokenBuckets};
 use super::series_key::SeriesKey;
-use crate::engine::decision::ObjectReference;
 
 /// A series ends this long after its last finding, as in Kubernetes' own recorders.
 const IDLE_AFTER: Duration = Duration::from_secs(6 * 60);
@@ -125,9 +125,10 @@ impl OpenSeries {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::decision::fixtures::{decision, finding};
+    use interlock_engine::rule::{Mode, RuleId};
+
     use super::*;
-    use crate::engine::decision::tests::{decision, finding};
-    use crate::engine::rule::{Mode, RuleId};
 
     fn key(actor: &str, name: &str) -> SeriesKey {
         let decision = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);

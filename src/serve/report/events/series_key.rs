@@ -2,12 +2,12 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::engine::decision::{Decision, DecisionFinding, ObjectReference};
-use crate::engine::outcome::Verdict;
-use crate::engine::release::ReleaseRef;
-use crate::engine::review::Operation;
-use crate::engine::rule::{Mode, RuleId};
-use crate::engine::violation::Frozen;
+use interlock_engine::decision::{Decision, DecisionFinding, ObjectReference};
+use interlock_engine::outcome::Verdict;
+use interlock_engine::release::ReleaseRef;
+use interlock_engine::review::Operation;
+use interlock_engine::rule::{Mode, RuleId};
+use interlock_engine::violation::Frozen;
 
 /// A user's operation on an object, as a rule judged it. Equal keys are one series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

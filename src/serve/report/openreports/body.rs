@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use interlock_engine::decision::ObjectReference;
+use interlock_engine::release::{ReleaseName, ReleaseRef};
+use interlock_engine::severity::Severity;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::entry::{ReportEntry, ReportOutcome};
-use crate::engine::decision::ObjectReference;
-use crate::engine::release::{ReleaseName, ReleaseRef};
-use crate::engine::severity::Severity;
 
 /// The hash of the written content.
 pub(super) const CONTENT: &str = "interlock.dev/content";

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use interlock_engine::decision::ObjectReference;
+use interlock_engine::outcome::Verdict;
+use interlock_engine::release::ReleaseRef;
+use interlock_engine::rule::Mode;
+use interlock_engine::rules;
+use interlock_engine::severity::Severity;
+use interlock_engine::text::{into_printable, is_printable};
 use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 
-use crate::engine::decision::ObjectReference;
-use crate::engine::outcome::Verdict;
-use crate::engine::release::ReleaseRef;
-use crate::engine::rule::Mode;
-use crate::engine::rules;
-use crate::engine::severity::Severity;
-use crate::engine::text::{into_printable, is_printable};
 use crate::serve::report::events::{CLUSTER_SCOPED_NAMESPACE, CONTROLLER, annotation};
 
 /// The longest message, in bytes.

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use interlock_engine::decision::ObjectReference;
+use interlock_engine::release::ReleaseRef;
 use jiff::{SignedDuration, Timestamp};
 
 use super::body::{FoundBy, ReportBody};
 use super::entry::{EntryKey, ObservedEvent, ReportEntry};
 use super::writer::StoredReport;
-use crate::engine::decision::ObjectReference;
-use crate::engine::release::ReleaseRef;
 
 /// How many entries a release has. Above it the oldest one is dropped.
 const MAX_RELEASE_ENTRIES: usize = 50;
@@ -306,8 +306,9 @@ fn forget_oldest<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, limit: usize, age:
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::severity::Severity;
+
     use super::*;
-    use crate::engine::severity::Severity;
     use crate::serve::report::openreports::entry::tests::{event, second, with};
 
     const NOW: i64 = 1_000;

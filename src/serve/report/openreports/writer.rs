@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use interlock_engine::release::ReleaseRef;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
 use super::body::{self, CONTENT, EVENTS, RELEASE, ReportBody, SOURCE};
-use crate::engine::release::ReleaseRef;
 use crate::serve::ownership::{FIELD_MANAGER, MANAGED_BY, own_and};
 use crate::world::kubernetes::Reach;
 

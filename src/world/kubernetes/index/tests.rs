@@ -2,11 +2,11 @@
 
 use std::mem::size_of;
 
+use interlock_engine::answers::locate::OriginRecords;
+use interlock_engine::evidence::Located;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::engine::evidence::Located;
-use crate::world::locate::OriginRecords;
 
 /// The metadata of a record as Helm writes it.
 fn record(namespace: &str, release: &str, revision: u64, status: &str) -> Value {

@@ -2,15 +2,15 @@
 
 use http::Request;
 use http::header::ACCEPT;
+use interlock_engine::evidence::WERF_LEASES;
+use interlock_engine::freeze_resource;
+use interlock_engine::object::PROTECTED;
+use interlock_engine::olm;
+use interlock_engine::release::stamps;
+use interlock_engine::release_override::{self, CREATED_BY, VOID};
+use interlock_engine::sveltos;
 
 use super::projector::Keep;
-use crate::engine::freeze_resource;
-use crate::engine::object::PROTECTED;
-use crate::engine::olm;
-use crate::engine::release::stamps;
-use crate::engine::release_override::{self, CREATED_BY, VOID};
-use crate::engine::sveltos;
-use crate::world::WERF_LEASES;
 
 /// The most that is kept of an object in a list or a watch, in bytes. An ordinary HelmRelease keeps one or two KiB.
 const MAX_LISTED_BYTES: usize = 32 << 10;

@@ -1,0 +1,195 @@
+//! Finds the records that may be those of the release that an object belongs to. Every world looks in the same places; the rules say
+//! whose records count.
+
+use crate::evidence::Located;
+use crate::object::account_namespace;
+use crate::release::{Entry, History, Storage};
+
+/// The release that an object belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct ReleaseQuery<'q> {
+    pub name: &'q str,
+    /// The namespace that its objects go to. Its records are there too, unless Flux or OLM keep them elsewhere.
+    pub target_namespace: &'q str,
+    /// Where its records may be for the HelmRelease that the object names.
+    pub origin: Option<OriginRecords<'q>>,
+}
+
+/// The records of the HelmRelease that the labels of an object name.
+#[derive(Debug, Clone, Copy)]
+pub struct OriginRecords<'q> {
+    /// The namespace of the HelmRelease.
+    pub origin: &'q str,
+    /// The namespace of the records, by the status of the HelmRelease. It says where to look, and proves nothing.
+    pub records: &'q str,
+}
+
+/// The records of one name in one namespace and storage.
+#[derive(Debug)]
+pub struct RecordSet {
+    pub storage: Storage,
+    pub namespace: String,
+    /// In no particular order.
+    pub entries: Vec<Entry>,
+}
+
+impl RecordSet {
+    /// Groups the records of one name by storage and namespace.
+    pub fn gather(records: impl IntoIterator<Item = (Storage, String, Entry)>) -> Vec<Self> {
+        let mut record_sets: Vec<Self> = Vec::new();
+        for (storage, namespace, entry) in records {
+            match record_sets
+                .iter_mut()
+                .find(|record_set| record_set.storage == storage && record_set.namespace == namespace)
+            {
+                Some(record_set) => record_set.entries.push(entry),
+                None => record_sets.push(Self { storage, namespace, entries: vec![entry] }),
+            }
+        }
+        record_sets
+    }
+}
+
+impl<'q> ReleaseQuery<'q> {
+    /// The namespaces in which records may be without a stamp.
+    pub fn namespaces(self) -> impl Iterator<Item = &'q str> {
+        let elsewhere = self.origin.map(|it| it.records).filter(|namespace| *namespace != self.target_namespace);
+        [self.target_namespace].into_iter().chain(elsewhere)
+    }
+
+    /// The sets that may be those of the release, without the records whose stamp names another namespace: those in these namespaces,
+    /// and those elsewhere with a stamp of the namespace of its objects.
+    pub fn candidates(self, record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<Located> {
+        let candidates = record_sets.into_iter().filter_map(|record_set| {
+            let RecordSet { storage, namespace, mut entries } = record_set;
+            let near = self.namespaces().any(|near| near == namespace);
+            let stamped = entries.iter().any(|entry| target(entry) == Some(self.target_namespace));
+            // Records without a stamp are older than Interlock, or have lost their stamp.
+            entries.retain(|entry| target(entry).is_none_or(|target| target == self.target_namespace));
+            let is_candidate = (near || stamped) && !entries.is_empty();
+            is_candidate.then(|| {
+                let history = History::new(entries);
+                let of_origin = self.origin.filter(|it| it.records == namespace && storage == Storage::Secret);
+                let held_for_origin = of_origin.is_some_and(|it| it.is_held(&history));
+                Located { storage, namespace, history, held_for_origin }
+            })
+        });
+        candidates.collect()
+    }
+}
+
+impl OriginRecords<'_> {
+    /// Whether an account of the namespace of the HelmRelease holds the newest record, as Flux impersonates it.
+    fn is_held(self, history: &History) -> bool {
+        let holder = history.newest().and_then(|newest| newest.stamps.holder());
+        holder.and_then(account_namespace) == Some(self.origin)
+    }
+}
+
+impl RecordSet {
+    /// Whether any of these records is stamped for objects in a namespace.
+    pub fn is_stamped_for(&self, target_namespace: &str) -> bool {
+        self.entries.iter().any(|entry| target(entry) == Some(target_namespace))
+    }
+
+    /// The records of a release in a namespace that is asked about.
+    pub fn located(self) -> Located {
+        let Self { storage, namespace, entries } = self;
+        Located { storage, namespace, history: History::new(entries), held_for_origin: false }
+    }
+}
+
+/// What may be the records of a ClusterExtension among those of its name: those of OLM.
+pub fn candidates_for_extension(record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<Located> {
+    let ours = record_sets.into_iter().filter(|record_set| record_set.storage == Storage::OlmIndex);
+    ours.map(RecordSet::located).collect()
+}
+
+/// The namespace of the objects of a record's release, where the record has that stamp.
+fn target(entry: &Entry) -> Option<&str> {
+    entry.stamps.target_namespace()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::stamps::{HOLDER, TARGET_NAMESPACE};
+    use crate::release::{Revision, Stamps, Status};
+
+    const ORIGIN: OriginRecords<'static> = OriginRecords { origin: "tenants", records: "flux" };
+    const QUERY: ReleaseQuery<'static> = ReleaseQuery { name: "web", target_namespace: "shop", origin: Some(ORIGIN) };
+
+    fn record(revision: u64, stamp: Option<&str>) -> Entry {
+        Entry {
+            stamps: Stamps::of(|key| (key == TARGET_NAMESPACE).then(|| stamp.map(str::to_owned)).flatten()),
+            ..Entry::of_web(revision, Status::Deployed)
+        }
+    }
+
+    fn record_set(storage: Storage, namespace: &str, entries: Vec<Entry>) -> RecordSet {
+        RecordSet { storage, namespace: namespace.to_owned(), entries }
+    }
+
+    fn found(record_sets: Vec<RecordSet>) -> Vec<(Storage, String, bool)> {
+        let found = QUERY.candidates(record_sets).into_iter();
+        found.map(|located| (located.storage, located.namespace, located.held_for_origin)).collect()
+    }
+
+    #[test]
+    fn records_are_candidates_at_home_where_flux_reports_them_and_with_a_stamp() {
+        let record_sets = vec![
+            record_set(Storage::Secret, "shop", vec![record(9, None)]),
+            record_set(Storage::ConfigMap, "shop", vec![record(1, Some("shop"))]),
+            record_set(Storage::Secret, "flux", vec![record(8, None)]),
+            record_set(Storage::OlmIndex, "olm", vec![record(7, Some("shop"))]),
+            record_set(Storage::Secret, "other", vec![record(1, None)]),
+        ];
+        let named = |storage, namespace: &str, held| (storage, namespace.to_owned(), held);
+        assert_eq!(
+            found(record_sets),
+            [
+                named(Storage::Secret, "shop", false),
+                named(Storage::ConfigMap, "shop", false),
+                named(Storage::Secret, "flux", false),
+                named(Storage::OlmIndex, "olm", false),
+            ]
+        );
+    }
+
+    #[test]
+    fn records_of_the_name_that_belong_elsewhere_are_none() {
+        assert_eq!(found(vec![record_set(Storage::Secret, "shop", vec![record(1, Some("elsewhere"))])]), []);
+        assert_eq!(found(vec![record_set(Storage::Secret, "flux", Vec::new())]), []);
+    }
+
+    #[test]
+    fn records_without_a_stamp_belong_to_the_stamped_ones_beside_them() {
+        let entries = vec![record(1, None), record(2, Some("shop")), record(3, Some("elsewhere"))];
+        let located = QUERY.candidates([record_set(Storage::Secret, "olm", entries)]);
+        assert_eq!(located[0].history.newest().unwrap().revision, Revision(2));
+        assert_eq!(located[0].history.below(Revision(2)).count(), 1);
+    }
+
+    #[test]
+    fn a_namespace_is_asked_once() {
+        assert_eq!(QUERY.namespaces().collect::<Vec<_>>(), ["shop", "flux"]);
+        let same = ReleaseQuery { origin: Some(OriginRecords { records: "shop", ..ORIGIN }), ..QUERY };
+        assert_eq!(same.namespaces().collect::<Vec<_>>(), ["shop"]);
+    }
+
+    #[test]
+    fn only_an_account_beside_the_helm_release_of_an_object_holds_records_for_it() {
+        for (storage, namespace, holder, held) in [
+            (Storage::Secret, "flux", "system:serviceaccount:tenants:deployer", true),
+            (Storage::Secret, "flux", "system:serviceaccount:flux:deployer", false),
+            (Storage::Secret, "flux", "alice", false),
+            (Storage::ConfigMap, "flux", "system:serviceaccount:tenants:deployer", false),
+            (Storage::Secret, "shop", "system:serviceaccount:tenants:deployer", false),
+        ] {
+            let stamps = Stamps::of(|key| (key == HOLDER).then(|| holder.to_owned()));
+            let entries = vec![Entry { stamps, ..Entry::of_web(1, Status::Deployed) }];
+            let found = found(vec![record_set(storage, namespace, entries)]);
+            assert_eq!(found, [(storage, namespace.to_owned(), held)], "{holder}");
+        }
+    }
+}

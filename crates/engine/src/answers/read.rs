@@ -1,0 +1,148 @@
+//! Converts API objects to what rules know of them. Shared by all worlds.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::evidence::Knowledge;
+use crate::flux::{CandidateSearch, Driver};
+use crate::json::redacted;
+use crate::managed::Marks;
+use crate::object::{ObjectKey, PROTECTED, protects};
+use crate::policy::{Creation, Freeze};
+use crate::policy_files::FreezeName;
+use crate::release::{Entry, Stamps, Storage};
+use crate::release_override::{CREATED_BY, Override, OverrideSpec, VOID};
+use crate::sveltos::{self, Bundle, BundleRef};
+use crate::text::printable_name;
+
+/// The label selector of records, of every release and storage.
+pub const RECORD_SELECTOR: &str = "owner in (helm,operator-controller)";
+
+/// A record by the metadata of its object, a `Secret` or `ConfigMap`: its storage, the name of its release, and its entry.
+/// `None` for an object that a client of that storage would not list as a record.
+pub fn record<'m>(kind: &str, metadata: &'m ObjectMeta) -> Option<(Storage, &'m str, Entry)> {
+    let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    let storage = match (kind, label("owner")?) {
+        ("Secret", "helm") => Storage::Secret,
+        ("ConfigMap", "helm") => Storage::ConfigMap,
+        // The Secrets with the further chunks of a record are of another type.
+        ("Secret", "operator-controller") if label("type") == Some("index") => Storage::OlmIndex,
+        _ => return None,
+    };
+    Some((storage, label("name")?, entry(metadata)?))
+}
+
+/// What labels and annotations say about who manages an object.
+pub fn marks(metadata: &ObjectMeta) -> Option<Marks> {
+    let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str);
+    Marks::of(label, annotation)
+}
+
+/// A record by its metadata; `None` if the labels are not those of a record. Helm would not list it either.
+pub fn entry(metadata: &ObjectMeta) -> Option<Entry> {
+    let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key));
+    let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
+    Some(Entry {
+        name: metadata.name.clone()?,
+        uid: metadata.uid.clone().unwrap_or_default(),
+        resource_version: metadata.resource_version.clone().unwrap_or_default(),
+        revision: label("version")?.parse().ok()?,
+        status: label("status")?.parse().ok()?,
+        created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+        stamps: Stamps::of(annotation),
+    })
+}
+
+/// What rules know of a namespace.
+pub fn namespace(metadata: &ObjectMeta) -> Knowledge {
+    let annotation = metadata.annotations.as_ref().and_then(|all| all.get(PROTECTED));
+    Knowledge::Namespace {
+        terminating: metadata.deletion_timestamp.is_some(),
+        protected: protects(annotation.map(String::as_str)),
+    }
+}
+
+impl ObjectKey {
+    /// The key of a ConfigurationBundle.
+    pub fn of_bundle(BundleRef { namespace, name }: &BundleRef) -> Self {
+        Self::new(sveltos::LIB_GROUP, sveltos::CONFIGURATION_BUNDLE, namespace, name)
+    }
+}
+
+/// A ConfigurationBundle from its JSON text.
+pub fn bundle(BundleRef { namespace, name }: &BundleRef, text: &str) -> Result<Bundle, String> {
+    Bundle::read(text)
+        .map_err(|error| format!("ConfigurationBundle {namespace}/{name} cannot be parsed ({})", redacted(&error)))
+}
+
+/// An override from its JSON text; `None` if it has another shape, as one of a later version may have.
+pub fn release_override(text: &str) -> Option<Override> {
+    #[derive(Deserialize)]
+    struct Stored {
+        metadata: ObjectMeta,
+        spec: OverrideSpec,
+    }
+    let Stored { metadata, spec } = serde_json::from_str(text).ok()?;
+    override_of(&metadata, spec)
+}
+
+/// An override from its parts; `None` if it has no name.
+pub fn override_of(metadata: &ObjectMeta, spec: OverrideSpec) -> Option<Override> {
+    let annotation = |key| metadata.annotations.as_ref().and_then(|annotations| annotations.get(key));
+    Some(Override {
+        namespace: metadata.namespace.clone()?,
+        name: metadata.name.clone()?,
+        created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+        created_by: annotation(CREATED_BY).cloned(),
+        is_void: annotation(VOID).is_some(),
+        spec,
+    })
+}
+
+/// A Freeze from its parts.
+///
+/// # Errors
+/// Why it stops nothing.
+pub fn freeze_of(metadata: &ObjectMeta, spec: Option<&str>) -> Result<Freeze, String> {
+    let (Some(namespace), Some(name)) = (&metadata.namespace, &metadata.name) else {
+        return Err("it has no name".to_owned());
+    };
+    let at = metadata.creation_timestamp.as_ref().map(|time| time.0).ok_or("it has no creation time")?;
+    let freeze = Freeze::of_spec(FreezeName { namespace, name }, spec.unwrap_or_default());
+    let freeze = freeze.map_err(|why| why.to_string())?;
+    let by = metadata.annotations.as_ref().and_then(|annotations| annotations.get(CREATED_BY));
+    Ok(freeze.created(Creation { by: by.map(|user| printable_name(user)), at }))
+}
+
+/// A Freeze from its JSON text; `None` if it stops nothing.
+pub fn stored_freeze(text: &str) -> Option<Freeze> {
+    #[derive(Deserialize)]
+    struct Stored<'a> {
+        metadata: ObjectMeta,
+        #[serde(borrow)]
+        spec: &'a RawValue,
+    }
+    let Stored { metadata, spec } = serde_json::from_str(text).ok()?;
+    freeze_of(&metadata, Some(spec.get())).ok()
+}
+
+/// The HelmReleases among all that may be behind a release.
+pub fn candidates(search: CandidateSearch<'_>, all: &[Driver]) -> Knowledge {
+    match search.among(all.iter()) {
+        Ok(found) => Knowledge::HelmReleases(oldest_first(found.into_iter().cloned())),
+        Err(too_many) => Knowledge::HelmReleasesOverLimit(too_many.to_string()),
+    }
+}
+
+/// HelmReleases in the order of their creation, those of the same second by name.
+pub fn oldest_first(drivers: impl IntoIterator<Item = Driver>) -> Vec<Driver> {
+    let mut drivers: Vec<_> = drivers.into_iter().collect();
+    drivers.sort_by(|one, other| {
+        let rank = |driver: &'_ Driver| (driver.created.is_none(), driver.created);
+        let name = |driver: &Driver| (driver.namespace.clone(), driver.name.clone());
+        rank(one).cmp(&rank(other)).then_with(|| name(one).cmp(&name(other)))
+    });
+    drivers
+}

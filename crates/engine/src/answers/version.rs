@@ -1,0 +1,69 @@
+//! The versions of records: a version never changes, so what was read of it stays true.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::effort::Effort;
+use crate::release::{DecodeError, Record};
+
+/// One version of a record, which never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ObjectVersion {
+    pub uid: String,
+    pub resource_version: String,
+}
+
+impl ObjectVersion {
+    /// The version by uid and resourceVersion; `None` if either is unknown.
+    pub fn new(uid: &str, resource_version: &str) -> Option<Self> {
+        let known = !uid.is_empty() && !resource_version.is_empty();
+        known.then(|| Self { uid: uid.to_owned(), resource_version: resource_version.to_owned() })
+    }
+
+    /// Whether the JSON text of an object is this version of it.
+    pub fn matches(&self, object: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Object {
+            metadata: Version,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Version {
+            uid: String,
+            resource_version: String,
+        }
+        let read = serde_json::from_str::<Object>(object).map(|object| object.metadata);
+        read.is_ok_and(|version| version.uid == self.uid && version.resource_version == self.resource_version)
+    }
+}
+
+/// The manifest in the JSON body of a record.
+///
+/// # Errors
+/// When the body cannot be parsed, or the review has no steps left for it.
+pub fn manifest(body: &[u8], effort: &Effort) -> Result<Arc<str>, DecodeError> {
+    Record::read(body, effort).map(|record| record.manifest().into())
+}
+
+/// The reason for a version that is no longer the current one.
+pub fn changed(namespace: &str, object: &str) -> String {
+    format!("the record {namespace}/{object} changed during the review")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_told_by_uid_and_resource_version() {
+        let object = r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"7"},"data":{}}"#;
+        let state = |version: usize| ObjectVersion { uid: "u".to_owned(), resource_version: version.to_string() };
+        assert!(state(7).matches(object));
+        assert!(!state(8).matches(object));
+        assert!(!state(7).matches(&object.replace(r#""u""#, r#""other""#)));
+        assert!(!state(7).matches("{}"));
+        assert_eq!(ObjectVersion::new("u", "7"), Some(state(7)));
+        assert_eq!((ObjectVersion::new("", "7"), ObjectVersion::new("u", "")), (None, None));
+    }
+}

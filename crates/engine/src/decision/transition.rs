@@ -1,0 +1,350 @@
+//! The transition that a write of a record makes, or would have made: who moved which release from what to what, and when.
+//!
+//! Everything in it is known by the time of the decision. No body is decoded for it, and nothing is asked for it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+
+use super::{Decision, Groups};
+use crate::evidence::Evidence;
+use crate::facts::{Facts, RecordChange, RecordSide, RecordWrite};
+use crate::outcome::Verdict;
+use crate::policy::{Policy, frozen_by};
+use crate::release::{ReleaseRef, Revision, Status};
+use crate::rule::Mode;
+use crate::text::{into_printable, printable_name};
+
+/// The longest list of groups in JSON, in bytes.
+const MAX_GROUPS_BYTES: usize = 1024;
+
+/// The longest name of a chart with its version, in bytes: those of stamps have at most 120 characters.
+const MAX_CHART_BYTES: usize = 512;
+
+/// The transition of a record. Every text is printable and bounded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transition {
+    pub kind: TransitionKind,
+    /// The API server's clock at the review.
+    pub time: Timestamp,
+    /// The groups of the user, as far as they fit into 1 KiB.
+    pub groups: Groups,
+    /// `Secret` or `ConfigMap`: a release of one name can have records in both.
+    pub storage: &'static str,
+    pub revision: Option<Revision>,
+    /// `None` if the record is created.
+    pub from: Option<Status>,
+    /// `None` if the record is deleted.
+    pub to: Option<Status>,
+    /// `name-version` of the chart, if a rule read the body or the record is stamped with it.
+    pub chart: Option<String>,
+    /// From the start of the operation to its end, in seconds; only of an end.
+    pub seconds: Option<u64>,
+    /// The user who started the operation of the record, from its stamp.
+    pub holder: Option<String>,
+    /// The freeze that was in force over the release when an operation started, even if an override or an exemption
+    /// let it start.
+    pub freeze: Option<String>,
+}
+
+/// What happens to a release. The names are public: metrics, the log and `interlock changes` have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TransitionKind {
+    /// An operation starts.
+    Install,
+    /// An operation starts.
+    Upgrade,
+    /// An operation starts.
+    Rollback,
+    /// An operation starts.
+    Uninstall,
+    /// A later revision has replaced this one.
+    Superseded,
+    /// The revision is live.
+    Deployed,
+    /// The operation failed, or somebody unlocked its record.
+    Failed,
+    /// The release is gone.
+    Uninstalled,
+    /// The record of a live revision, or of a pending operation, was deleted.
+    Deleted,
+}
+
+/// A text that names no transition.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected install, upgrade, rollback, uninstall, superseded, deployed, failed, uninstalled or deleted")]
+pub struct BadTransition;
+
+impl TransitionKind {
+    /// Every kind, in the order in which an operation goes through them.
+    pub const ALL: [Self; 9] = [
+        Self::Install,
+        Self::Upgrade,
+        Self::Rollback,
+        Self::Uninstall,
+        Self::Superseded,
+        Self::Deployed,
+        Self::Failed,
+        Self::Uninstalled,
+        Self::Deleted,
+    ];
+
+    /// The kind of a change of status; `None` if it is none of the release. Pruning deletes records at rest.
+    #[must_use]
+    pub fn of(from: Option<Status>, to: Option<Status>) -> Option<Self> {
+        match (from, to) {
+            _ if from == to => None,
+            (_, Some(to)) => Self::towards(to),
+            (Some(Status::Uninstalling), None) => Some(Self::Uninstalled),
+            (Some(from), None) => (from.is_pending() || from == Status::Deployed).then_some(Self::Deleted),
+            (None, None) => None,
+        }
+    }
+
+    /// The kind of a change to a status; `None` for the status that no client stores.
+    fn towards(status: Status) -> Option<Self> {
+        match status {
+            Status::PendingInstall => Some(Self::Install),
+            Status::PendingUpgrade => Some(Self::Upgrade),
+            Status::PendingRollback => Some(Self::Rollback),
+            Status::Uninstalling => Some(Self::Uninstall),
+            Status::Superseded => Some(Self::Superseded),
+            Status::Deployed => Some(Self::Deployed),
+            Status::Failed => Some(Self::Failed),
+            Status::Uninstalled => Some(Self::Uninstalled),
+            Status::Unknown => None,
+        }
+    }
+
+    /// Whether an operation starts.
+    #[must_use]
+    pub fn is_start(self) -> bool {
+        matches!(self, Self::Install | Self::Upgrade | Self::Rollback | Self::Uninstall)
+    }
+
+    /// As the log, metrics and `interlock changes` name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Install => "install",
+            Self::Upgrade => "upgrade",
+            Self::Rollback => "rollback",
+            Self::Uninstall => "uninstall",
+            Self::Superseded => "superseded",
+            Self::Deployed => "deployed",
+            Self::Failed => "failed",
+            Self::Uninstalled => "uninstalled",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+impl fmt::Display for TransitionKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+impl FromStr for TransitionKind {
+    type Err = BadTransition;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(BadTransition)
+    }
+}
+
+impl Transition {
+    /// The transition of a request that is no dry run; `None` if it writes no record, or leaves its status as it is.
+    #[must_use]
+    pub fn of(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Option<Self> {
+        let (target, change) = facts.record()?;
+        let (before, after) = match change {
+            RecordChange::Created(after) => (None, Some(after)),
+            RecordChange::Updated { before, after, .. } => (Some(before), Some(after)),
+            RecordChange::Deleted(before) => (Some(before), None),
+        };
+        let (from, to) = (before.and_then(RecordSide::status), after.and_then(RecordSide::status));
+        // Somebody who goes on with the uninstall of another starts one.
+        let starts = change.write().is_some_and(|write: RecordWrite<'_>| write.starts(facts.actor));
+        let kind = match (starts, after, to) {
+            (true, _, Some(to)) => TransitionKind::towards(to),
+            // Nobody knows what a record without a known status becomes.
+            (_, Some(_), None) => None,
+            _ => TransitionKind::of(from, to),
+        }?;
+        let side = if starts { after } else { before.or(after) }?;
+        let of_objects = side.target_namespace();
+        let release = ReleaseRef::new(target.storage.home(&target.namespace, of_objects.as_deref()), &target.release);
+        let created = side.stored.metadata.creation_timestamp;
+        let started = || side.stamps().operation_started(from, created).or(side.stamps().started());
+        let ends = !starts && from.is_some_and(Status::is_in_flight);
+        let seconds = || started().and_then(|start| u64::try_from(now.duration_since(start).as_secs()).ok());
+        let groups = facts.actor.groups.iter().map(AsRef::as_ref);
+        Some(Self {
+            kind,
+            time: now,
+            groups: Groups::of(groups, MAX_GROUPS_BYTES),
+            storage: target.storage.kind(),
+            revision: target.revision,
+            from,
+            to,
+            chart: chart(after.or(before)).map(|chart| into_printable(chart, MAX_CHART_BYTES)),
+            seconds: ends.then(seconds).flatten(),
+            holder: side.stamps().holder().map(printable_name),
+            freeze: starts.then(|| frozen_by(policy.all_freezes(evidence.freezes()), &release, now)).flatten(),
+        })
+    }
+}
+
+/// The chart, as far as it is known without decoding anything.
+fn chart(side: Option<&RecordSide<'_>>) -> Option<String> {
+    let side = side?;
+    side.record().and_then(|record| record.chart()).or_else(|| side.stamps().chart().map(str::to_owned))
+}
+
+/// What became of a transition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TransitionOutcome {
+    Allowed,
+    /// Allowed, and the user was warned by a rule.
+    Warned,
+    Refused,
+}
+
+impl TransitionOutcome {
+    /// Every outcome.
+    pub const ALL: [Self; 3] = [Self::Allowed, Self::Warned, Self::Refused];
+
+    /// The outcome of a decision.
+    #[must_use]
+    pub fn of(decision: &Decision) -> Self {
+        let warns = |verdict| matches!(verdict, Verdict::Warned | Verdict::Undecided);
+        let mut shown = decision.findings.iter().filter(|finding| finding.mode != Mode::Audit);
+        match decision.allowed {
+            false => Self::Refused,
+            true if shown.any(|finding| warns(finding.verdict())) => Self::Warned,
+            true => Self::Allowed,
+        }
+    }
+
+    /// As the log and `interlock changes` name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Warned => "warned",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::effort::Effort;
+    use crate::facts::RequestObjects;
+    use crate::policy::Policies;
+    use crate::policy_files::PolicyFiles;
+    use crate::release::stamps::{CHART, HOLDER};
+    use crate::review::Review;
+
+    /// The shipped policy with a freeze that alice is exempt from.
+    fn policies() -> Policies {
+        let freeze = "freezes: [{name: sale, reason: r, timeZone: UTC, from: 2026-11-21T10:00, to: 2026-11-21T12:00, \
+                      exempt: {users: [alice]}}]";
+        let text = format!("{}{freeze}\n", include_str!("../../../../policies/cluster.yaml"));
+        let mut files = PolicyFiles::default();
+        files.set_cluster("cluster.yaml".into(), text);
+        Policies::of_files(&files).unwrap()
+    }
+
+    /// A record that was created at 9:00 on the day of the freeze.
+    fn record(status: &str, annotations: Value) -> Value {
+        let body = json!({"name": "web", "version": 4, "namespace": "shop", "info": {"status": status},
+            "chart": {"metadata": {"name": "demo", "version": "1.2.0"}}});
+        json!({
+            "type": "helm.sh/release.v1", "data": {"release": STANDARD.encode(STANDARD.encode(body.to_string()))},
+            "metadata": {
+                "name": "sh.helm.release.v1.web.v4", "namespace": "shop", "creationTimestamp": "2026-11-21T09:00:00Z",
+                "labels": {"owner": "helm", "name": "web", "version": "4", "status": status}, "annotations": annotations,
+            },
+        })
+    }
+
+    /// The transition at 10:30 on that day.
+    fn transition(user: &str, old: Option<Value>, new: Option<Value>) -> Option<Transition> {
+        let operation = match (&old, &new) {
+            (None, _) => "CREATE",
+            (_, None) => "DELETE",
+            _ => "UPDATE",
+        };
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "u", "operation": operation, "object": new, "oldObject": old, "name": "sh.helm.release.v1.web.v4",
+            "namespace": "shop", "kind": {"group": "", "version": "v1", "kind": "Secret"},
+            "resource": {"group": "", "version": "v1", "resource": "secrets"},
+            "userInfo": {"username": user, "groups": ["devs", "a\u{1b}b"]},
+        }});
+        let body = review.to_string();
+        let request = Review::parse(body.as_bytes()).unwrap().request;
+        let (objects, effort) = (RequestObjects::read(&request).unwrap(), Effort::of_review());
+        let bodies = objects.payloads(request.operation).inflate(&effort);
+        let facts = Facts::of(&request, &objects, &bodies, &effort);
+        Transition::of(&facts, policies().of("shop"), &Evidence::default(), "2026-11-21T10:30:00Z".parse().unwrap())
+    }
+
+    #[test]
+    fn a_start_names_its_freeze_and_an_end_its_holder_and_duration() {
+        let stamped = |user: &str| json!({HOLDER: user, CHART: "demo-1.2.0"});
+        for user in ["alice", "bob"] {
+            let start = transition(user, None, Some(record("pending-upgrade", stamped(user)))).unwrap();
+            assert_eq!((start.kind, start.revision), (TransitionKind::Upgrade, Some(Revision(4))));
+            assert_eq!((start.from, start.to), (None, Some(Status::PendingUpgrade)));
+            assert_eq!((start.holder.as_deref(), start.chart.as_deref()), (Some(user), Some("demo-1.2.0")));
+            assert_eq!((start.freeze.as_deref(), start.seconds), (Some("sale"), None), "exempt or not");
+            assert_eq!(start.storage, "Secret");
+            assert_eq!(start.groups.names(), ["devs", "a\u{fffd}b"]);
+        }
+        let (pending, deployed) = (record("pending-upgrade", stamped("alice")), record("deployed", stamped("alice")));
+        let end = transition("flux", Some(pending.clone()), Some(deployed.clone())).unwrap();
+        assert_eq!((end.kind, end.from), (TransitionKind::Deployed, Some(Status::PendingUpgrade)));
+        assert_eq!((end.holder.as_deref(), end.seconds, end.freeze), (Some("alice"), Some(5_400), None));
+        // A deployed revision ends no operation.
+        let replaced = transition("bob", Some(deployed.clone()), Some(record("superseded", stamped("alice")))).unwrap();
+        assert_eq!((replaced.kind, replaced.seconds), (TransitionKind::Superseded, None));
+        let uninstall =
+            transition("bob", Some(deployed.clone()), Some(record("uninstalling", stamped("bob")))).unwrap();
+        let wanted = (TransitionKind::Uninstall, Some("bob".to_owned()), Some("sale".to_owned()));
+        assert_eq!((uninstall.kind, uninstall.holder, uninstall.freeze), wanted);
+        assert_eq!(transition("bob", Some(deployed.clone()), Some(deployed)), None, "a hook writes it again");
+        let deleted = transition("bob", Some(pending), None).unwrap();
+        assert_eq!((deleted.kind, deleted.to), (TransitionKind::Deleted, None));
+    }
+
+    #[test]
+    fn every_change_of_status_has_a_kind_and_pruning_has_none() {
+        use Status::{Deployed, Failed, PendingInstall, Superseded, Uninstalled, Uninstalling};
+        for (from, to, wanted) in [
+            (None, Some(PendingInstall), Some(TransitionKind::Install)),
+            (Some(PendingInstall), Some(Failed), Some(TransitionKind::Failed)),
+            (Some(Deployed), Some(Uninstalling), Some(TransitionKind::Uninstall)),
+            (Some(Uninstalling), None, Some(TransitionKind::Uninstalled)),
+            (Some(Uninstalling), Some(Uninstalled), Some(TransitionKind::Uninstalled)),
+            (Some(Deployed), None, Some(TransitionKind::Deleted)),
+            (Some(Superseded), None, None),
+            (Some(Failed), None, None),
+            (Some(Deployed), Some(Deployed), None),
+            (None, None, None),
+        ] {
+            assert_eq!(TransitionKind::of(from, to), wanted, "{from:?} {to:?}");
+        }
+        for kind in TransitionKind::ALL {
+            assert_eq!(kind.as_str().parse(), Ok(kind));
+        }
+        assert_eq!("deploy".parse::<TransitionKind>(), Err(BadTransition));
+    }
+}

@@ -1,0 +1,236 @@
+//! The objects in which people and controllers declare releases, and the changes to them.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::flux::{self, HelmRelease, InstalledRelease};
+use crate::json::{RawObject, first_at, redacted};
+use crate::object::Metadata;
+use crate::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
+use crate::release::ReleaseRef;
+use crate::review::{Operation, Request};
+use crate::sveltos::{self, Commit, ConfigurationGroup, Requestor};
+
+/// The subresources through which the metadata of a Namespace can be written.
+const KEEPS_NO_METADATA: [&str; 2] = ["status", "finalize"];
+
+/// A write of an object that declares releases.
+#[derive(Debug)]
+pub enum Declaration<'r> {
+    /// OLM's ClusterExtension.
+    ClusterExtension(Box<DeclarationWrite<'r, ClusterExtension<'r>>>),
+    /// One revision of an extension.
+    ClusterObjectSet(Box<DeclarationWrite<'r, ClusterObjectSet<'r>>>),
+    /// The HelmRelease, and the name of its release: that of the new side if the sides differ.
+    HelmRelease(Box<DeclarationWrite<'r, HelmRelease>>, String),
+    /// A commit of bundles and what it is called, never its DELETE. Sveltos deletes it after each rollout, in teardowns and
+    /// to recover from a second one, and the agent removes nothing because of it.
+    ConfigurationGroup(Box<DeclarationWrite<'r, ConfigurationGroup<'r>>>, Commit),
+    /// A Namespace, never its CREATE: with it goes whatever is released into it.
+    Namespace(Box<DeclarationWrite<'r, Namespace<'r>>>),
+    /// The object cannot be parsed: a later version may have another shape.
+    Unparsed {
+        kind: &'r str,
+        /// Empty for cluster-scoped objects.
+        namespace: &'r str,
+        name: &'r str,
+        why: String,
+    },
+}
+
+/// A Namespace, as far as rules read it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Namespace<'a> {
+    #[serde(borrow)]
+    pub metadata: Metadata<'a>,
+}
+
+/// An object before and after a request.
+#[derive(Debug)]
+pub struct DeclarationWrite<'r, T> {
+    pub kind: &'r str,
+    /// Empty for cluster-scoped objects.
+    pub namespace: &'r str,
+    pub name: String,
+    /// `None` on CREATE.
+    pub before: Option<T>,
+    /// `None` on DELETE.
+    pub after: Option<T>,
+    /// Whether `spec` is the same on both sides, byte by byte. The API server encodes equal values the same way.
+    pub same_spec: bool,
+}
+
+impl<T> DeclarationWrite<'_, T> {
+    /// The object as it would be stored, or as it was before the deletion.
+    #[must_use]
+    pub fn latest(&self) -> Option<&T> {
+        self.after.as_ref().or(self.before.as_ref())
+    }
+}
+
+impl<'r> Declaration<'r> {
+    /// Reads the object of a request; `None` if it declares nothing.
+    pub(super) fn read(request: &'r Request<'r>) -> Option<Self> {
+        let is_namespace = request.kind.group.is_empty() && request.kind.kind == "Namespace";
+        // Of custom resources these keep the metadata.
+        if request.sub_resource().is_some_and(|sub| !(is_namespace && KEEPS_NO_METADATA.contains(&sub))) {
+            return None;
+        }
+        let read = match (request.kind.group.as_ref(), request.kind.kind.as_ref()) {
+            (olm::GROUP, olm::CLUSTER_EXTENSION) => written(request).map(Box::new).map(Self::ClusterExtension),
+            (olm::GROUP, kind) if olm::OBJECT_SET_KINDS.contains(&kind) => {
+                written(request).map(Box::new).map(Self::ClusterObjectSet)
+            }
+            (flux::GROUP, flux::HELM_RELEASE) => written(request).map(Self::helm_release),
+            (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) if request.operation == Operation::Delete => {
+                return None;
+            }
+            (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) => written(request).map(Self::configuration_group),
+            ("", "Namespace") if request.operation != Operation::Create => {
+                written(request).map(Box::new).map(Self::Namespace)
+            }
+            _ => return None,
+        };
+        let unread = |error: serde_json::Error| Self::Unparsed {
+            kind: &request.kind.kind,
+            namespace: request.namespace_of_object(),
+            name: request.name().unwrap_or_default(),
+            why: redacted(&error),
+        };
+        Some(read.unwrap_or_else(unread))
+    }
+
+    fn helm_release(written: DeclarationWrite<'r, HelmRelease>) -> Self {
+        let release = written.latest().map(|side| side.release().name);
+        Self::HelmRelease(Box::new(written), release.unwrap_or_default())
+    }
+
+    fn configuration_group(written: DeclarationWrite<'r, ConfigurationGroup<'r>>) -> Self {
+        let nothing = ConfigurationGroup::default();
+        let group = written.latest().unwrap_or(&nothing);
+        let commit = Requestor::of(group, written.before.as_ref()).commit(written.namespace, &written.name);
+        Self::ConfigurationGroup(Box::new(written), commit)
+    }
+}
+
+impl Declaration<'_> {
+    /// The kind of the object.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::ClusterExtension(written) => written.kind,
+            Self::ClusterObjectSet(written) => written.kind,
+            Self::HelmRelease(written, _) => written.kind,
+            Self::ConfigurationGroup(written, _) => written.kind,
+            Self::Namespace(written) => written.kind,
+            Self::Unparsed { kind, .. } => kind,
+        }
+    }
+
+    /// The namespace of the object; empty for cluster-scoped objects.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        match self {
+            Self::ClusterExtension(written) => written.namespace,
+            Self::ClusterObjectSet(written) => written.namespace,
+            Self::HelmRelease(written, _) => written.namespace,
+            Self::ConfigurationGroup(written, _) => written.namespace,
+            Self::Namespace(written) => written.namespace,
+            Self::Unparsed { namespace, .. } => namespace,
+        }
+    }
+
+    /// The name of the object.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::ClusterExtension(written) => &written.name,
+            Self::ClusterObjectSet(written) => &written.name,
+            Self::HelmRelease(written, _) => &written.name,
+            Self::ConfigurationGroup(written, _) => &written.name,
+            Self::Namespace(written) => &written.name,
+            Self::Unparsed { name, .. } => name,
+        }
+    }
+
+    /// Whether the object was annotated as protected, and is deleted or keeps no such annotation.
+    #[must_use]
+    pub fn loses_protection(&self) -> bool {
+        fn loses<T>(written: &DeclarationWrite<'_, T>, is_protected: impl Fn(&T) -> bool) -> bool {
+            written.before.as_ref().is_some_and(&is_protected) && !written.after.as_ref().is_some_and(&is_protected)
+        }
+        match self {
+            Self::ClusterExtension(written) => loses(written, |side| side.metadata.is_protected()),
+            Self::HelmRelease(written, _) => loses(written, |side| side.metadata.is_protected()),
+            Self::Namespace(written) => loses(written, |side| side.metadata.is_protected()),
+            Self::ClusterObjectSet(_) | Self::ConfigurationGroup(..) | Self::Unparsed { .. } => false,
+        }
+    }
+
+    /// The name of the release that the object stands for, if the rules know it.
+    #[must_use]
+    pub fn release(&self) -> Option<&str> {
+        match self {
+            Self::ClusterExtension(written) => Some(&written.name),
+            Self::ClusterObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME_LABEL),
+            Self::HelmRelease(_, release) => Some(release),
+            Self::ConfigurationGroup(_, commit) => Some(&commit.name),
+            Self::Namespace(_) => None,
+            Self::Unparsed { name, .. } => Some(name),
+        }
+    }
+
+    /// The release, with the namespace of its records. If that is not known, with the namespace of the object.
+    #[must_use]
+    pub fn release_ref(&self) -> Option<ReleaseRef> {
+        match self {
+            Self::HelmRelease(written, _) => Some(written.latest()?.release()),
+            other => Some(ReleaseRef::new(other.namespace(), other.release()?)),
+        }
+    }
+
+    /// Another release that the object concerns. The stored object stands for it: the installed release of a HelmRelease, the
+    /// release of an object set. Or the object may be meant for it: the ClusterSummary of the profile and cluster that a
+    /// ConfigurationGroup names, whatever ClusterSummary it names.
+    #[must_use]
+    pub fn former_release(&self) -> Option<ReleaseRef> {
+        match self {
+            Self::HelmRelease(written, _) => written.before.as_ref()?.installed().map(InstalledRelease::release),
+            Self::ClusterObjectSet(written) => {
+                Some(ReleaseRef::new(written.namespace, written.before.as_ref()?.metadata.label(OWNER_NAME_LABEL)?))
+            }
+            Self::ConfigurationGroup(written, _) => {
+                let requestor = Requestor::of(written.after.as_ref()?, written.before.as_ref());
+                let expected = requestor.expected_summary()?;
+                Some(requestor.commit_of_summary(written.namespace, &expected).release(written.namespace))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<DeclarationWrite<'r, T>, serde_json::Error> {
+    let spec = |object: RawObject<'r>| -> Result<_, serde_json::Error> {
+        let spec: Option<Option<&RawValue>> = first_at(object.get(), &["spec"])?;
+        Ok(spec.flatten().map(RawValue::get))
+    };
+    let (old, new) = (request.old_object, request.object);
+    let same_spec = match (old, new) {
+        (Some(old), Some(new)) => spec(old)? == spec(new)?,
+        _ => false,
+    };
+    let read = |object: RawObject<'r>| serde_json::from_str::<T>(object.get());
+    let name = match (request.name(), new.or(old)) {
+        (None, Some(object)) => first_at(object.get(), &["metadata", "name"])?.unwrap_or_default(),
+        (name, _) => name.unwrap_or_default().to_owned(),
+    };
+    Ok(DeclarationWrite {
+        kind: &request.kind.kind,
+        namespace: request.namespace_of_object(),
+        name,
+        before: old.map(read).transpose()?,
+        after: new.map(read).transpose()?,
+        same_spec,
+    })
+}

@@ -1,0 +1,183 @@
+//! The part of a HelmRelease that is kept in memory: which release it drives, and how.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{DriftDetection, DriftSpec, HelmRelease, InstalledRelease, KubeConfig};
+use crate::json::first_at;
+use crate::object::account_namespace;
+use crate::release::ReleaseRef;
+
+/// A HelmRelease, as far as others need to know it. It takes some 400 bytes, so that all HelmReleases of a cluster fit
+/// into memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    pub namespace: String,
+    pub name: String,
+    /// The server's clock at creation.
+    pub created: Option<Timestamp>,
+    /// Whether the HelmRelease is being deleted: Flux then uninstalls the release.
+    pub being_deleted: bool,
+    /// Whether Flux ignores the HelmRelease.
+    pub suspended: bool,
+    /// Whether it is annotated as protected.
+    pub protected: bool,
+    /// The cluster of the release in `spec`; `None` for this cluster.
+    pub kube_config: Option<KubeConfig>,
+    /// The longest time that Flux may wait without writing a record.
+    pub longest_timeout: SignedDuration,
+    /// What Flux leaves as it is when it corrects drift. Only [`Self::read`] reads it: it can be large.
+    pub drift_detection: DriftDetection,
+    account: Option<String>,
+    wanted: ReleaseRef,
+    installed: Option<ReleaseRef>,
+    /// The namespace of the objects of the installed release; empty if none is installed.
+    installed_into: String,
+}
+
+impl From<&HelmRelease> for Driver {
+    fn from(read: &HelmRelease) -> Self {
+        let installed = read.installed().map(InstalledRelease::release);
+        Self {
+            namespace: read.metadata.namespace.clone(),
+            name: read.metadata.name.clone(),
+            created: read.metadata.creation_timestamp,
+            being_deleted: read.metadata.deletion_timestamp.is_some(),
+            suspended: read.spec.suspend,
+            protected: read.metadata.is_protected(),
+            kube_config: read.spec.kube_config.clone(),
+            longest_timeout: read.longest_timeout(),
+            drift_detection: DriftDetection::default(),
+            account: read.account(),
+            wanted: read.release(),
+            installed,
+            installed_into: read.installed().map(|it| it.snapshot.namespace.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+impl Driver {
+    /// A HelmRelease from its JSON text, with what Flux leaves as it is.
+    ///
+    /// # Errors
+    /// The text is not a HelmRelease, or its fields have another shape.
+    pub fn read(text: &str) -> Result<Self, serde_json::Error> {
+        let read: HelmRelease = serde_json::from_str(text)?;
+        let drift: Option<Option<DriftSpec>> = first_at(text, &["spec"])?;
+        let DriftSpec { drift_detection } = drift.flatten().unwrap_or_default();
+        Ok(Self { drift_detection, ..Self::from(&read) })
+    }
+
+    /// Whether Flux writes the records of a release for it, now or later: the release in `spec`, and the installed
+    /// release. They differ until the old one is uninstalled.
+    #[must_use]
+    pub fn drives(&self, namespace: &str, release: &str) -> bool {
+        let wanted = self.wanted.namespace == namespace && self.wanted.name == release;
+        wanted || self.has_installed(namespace, release)
+    }
+
+    /// Whether Flux reports the release as installed. Nobody can cause this by naming a release in `spec`.
+    #[must_use]
+    pub fn has_installed(&self, namespace: &str, release: &str) -> bool {
+        self.installed.as_ref().is_some_and(|installed| installed.namespace == namespace && installed.name == release)
+    }
+
+    /// Whether `spec` names the release. If not, it may still be installed.
+    #[must_use]
+    pub fn wants(&self, release: &ReleaseRef) -> bool {
+        self.wanted == *release
+    }
+
+    /// The driven releases: the one in `spec`, and the installed one if that is another.
+    pub fn driven(&self) -> impl Iterator<Item = &ReleaseRef> {
+        let other = self.installed.as_ref().filter(|installed| **installed != self.wanted);
+        [&self.wanted].into_iter().chain(other)
+    }
+
+    /// The namespace of the records, if Flux reports a release with this name and namespace of its objects as installed in this
+    /// cluster.
+    #[must_use]
+    pub fn records_of(&self, release: &str, target_namespace: &str) -> Option<&str> {
+        let installed = self.installed.as_ref().filter(|installed| installed.name == release);
+        let here = self.kube_config.is_none() && self.installed_into == target_namespace;
+        installed.filter(|_| here).map(|installed| installed.namespace.as_str())
+    }
+
+    /// The release that Flux reports as installed.
+    #[must_use]
+    pub fn installed(&self) -> Option<&ReleaseRef> {
+        self.installed.as_ref()
+    }
+
+    /// Whether its release is on the same cluster as that of another HelmRelease: both on this cluster, or both with
+    /// the same configuration from the same namespace.
+    #[must_use]
+    pub fn shares_cluster(&self, other: &HelmRelease) -> bool {
+        self.reaches(other.spec.kube_config.as_ref(), &other.metadata.namespace)
+    }
+
+    /// Like [`Self::shares_cluster`], for two kept HelmReleases.
+    #[must_use]
+    pub fn shares_cluster_with(&self, other: &Self) -> bool {
+        self.reaches(other.kube_config.as_ref(), &other.namespace)
+    }
+
+    fn reaches(&self, kube_config: Option<&KubeConfig>, namespace: &str) -> bool {
+        self.kube_config.as_ref() == kube_config && (self.kube_config.is_none() || self.namespace == namespace)
+    }
+
+    /// Whether Flux impersonates this user for it.
+    #[must_use]
+    pub fn is_account(&self, user: &str) -> bool {
+        self.account.as_deref() == Some(user)
+    }
+
+    /// Whether Flux may have impersonated this user for it. Impersonated accounts are in the namespace of the
+    /// HelmRelease.
+    #[must_use]
+    pub fn may_have_been_account(&self, user: &str) -> bool {
+        account_namespace(user) == Some(&self.namespace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn driver(spec: Value, status: Value) -> Driver {
+        let metadata = json!({"name": "web", "namespace": "shop"});
+        let read = serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status}));
+        Driver::from(&read.unwrap())
+    }
+
+    #[test]
+    fn a_release_is_driven_until_it_is_uninstalled() {
+        let status = json!({"storageNamespace": "shop", "history": [{"name": "web", "status": "deployed"}]});
+        let moved = driver(json!({"releaseName": "site", "storageNamespace": "records"}), status);
+        assert!(moved.drives("shop", "web") && moved.drives("records", "site"));
+        assert!(!moved.drives("shop", "site") && !moved.drives("records", "web"));
+    }
+
+    #[test]
+    fn records_are_where_flux_has_installed_the_release_and_not_where_a_spec_wants_them() {
+        let spec = json!({"storageNamespace": "shop", "targetNamespace": "shop", "releaseName": "web"});
+        assert_eq!(driver(spec.clone(), json!({"storageNamespace": "shop"})).records_of("web", "shop"), None);
+        let history = json!([{"name": "web", "namespace": "shop", "status": "deployed"}]);
+        let installed = driver(spec, json!({"storageNamespace": "old", "history": history}));
+        assert_eq!(installed.records_of("web", "shop"), Some("old"));
+        assert_eq!((installed.records_of("web", "bar"), installed.records_of("api", "shop")), (None, None));
+    }
+
+    #[test]
+    fn accounts_are_in_the_namespace_of_the_helm_release() {
+        let own = driver(json!({}), json!({}));
+        let tenant = driver(json!({"serviceAccountName": "deployer"}), json!({}));
+        let user = "system:serviceaccount:shop:deployer";
+        assert!(tenant.is_account(user) && !own.is_account(user) && !own.is_account(""));
+        assert!(own.may_have_been_account(user));
+        for other in ["system:serviceaccount:bar:deployer", "system:serviceaccount:shop", "shop:deployer", ""] {
+            assert!(!tenant.is_account(other) && !tenant.may_have_been_account(other), "{other}");
+        }
+    }
+}

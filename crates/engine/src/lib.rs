@@ -1,0 +1,50 @@
+//! The engine of Interlock: what a request says, which rules judge it, and what becomes of it. Pure: the same arguments give the same
+//! result, and time is an argument. A rule that needs to know something of the cluster asks, and is called again with the answer.
+//!
+//! A room imports only what stands before it in this list, which a test compares with the imports.
+//!
+//! ```text
+//! effort text json/ yaml/ object severity         what a review may cost; text that is shown; JSON and places in it; YAML as Go reads
+//!                                                 it; metadata and keys of objects; how much a finding matters
+//! olm/ release/ flux/ managed/ sveltos/           what others write: Helm's records, marks of ownership, declared fields, typed views
+//! review/ rule release_override freeze_resource   the request; what a rule is; Interlock's own resources
+//! facts/                                          what the request says by itself
+//! policy/ evidence                                which rules are in force, and how; queries and their answers
+//! violation stamp/ rules/                         what is wrong; who holds an operation; one rule a file
+//! outcome/ overrides/ decide/                     violations under modes; what opens a rule; the decision over all rules
+//! policy_files/                                   from the text of policies to a policy, with the place of every error
+//! answers/ memory/                                what stored objects say in answer to a query; a world in memory
+//! freezes decision/ reply                         which Freezes may be stored; the account of a review; the answer to it
+//! ```
+
+pub mod answers;
+pub mod decide;
+pub mod decision;
+pub mod effort;
+pub mod evidence;
+pub mod facts;
+pub mod flux;
+pub mod freeze_resource;
+pub mod freezes;
+pub use flux::pattern;
+pub mod json;
+pub mod managed;
+pub mod memory;
+pub mod object;
+pub mod olm;
+pub mod outcome;
+pub mod overrides;
+pub mod policy;
+pub mod policy_files;
+pub mod release;
+pub mod release_override;
+pub mod reply;
+pub mod review;
+pub mod rule;
+pub mod rules;
+pub mod severity;
+pub mod stamp;
+pub mod sveltos;
+pub mod text;
+pub mod violation;
+pub mod yaml;

@@ -1,0 +1,21 @@
+//! Objects that somebody manages: the owner, the declared fields, and whether a write touches these.
+
+mod declared;
+mod delta;
+mod document;
+mod fields;
+mod list_items;
+mod ownership;
+mod schema;
+mod semantics;
+mod touched;
+
+pub use declared::{Declared, ItemKey};
+pub use delta::{ChangedValue, Delta, DifferingItem, Exceptions, delta, delta_except};
+pub use document::{declared_by, is_custom_resource};
+pub use fields::ManagedFields;
+pub use ownership::{MANAGED_BY_LABEL, Mark, Marks, Origin, Owner, may_be_marked};
+pub use touched::{Ignored, drifted, touched};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! The items of two lists that declared keys name, found by hash: lists of thousands of items are not searched for each key.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use serde_json::Value;
+
+use super::declared::{Declared, ItemKey};
+use super::semantics;
+use crate::effort::{Effort, OverBudget};
+use crate::json::cursor::{self, Member};
+
+/// The steps to find the key of an item, and to look it up.
+const KEY_STEPS: u64 = 800;
+
+/// An item of a list. `members` is empty unless it is an object.
+pub(super) struct ListItem<'a> {
+    pub(super) index: usize,
+    pub(super) value: &'a str,
+    members: Vec<Member<'a>>,
+}
+
+impl<'a> ListItem<'a> {
+    pub(super) fn new(index: usize, value: &'a str) -> Self {
+        Self { index, value, members: cursor::members(value).unwrap_or_default() }
+    }
+}
+
+/// An item before and after.
+pub(super) type Pair<'i, 'a> = (Option<&'i ListItem<'a>>, Option<&'i ListItem<'a>>);
+
+/// The items of each key, before and after. The items of a key that is declared several times are handed out in order, and the
+/// last of these keys gets the rest.
+///
+/// # Errors
+/// It is more work than the review has left.
+pub(super) fn matched<'i, 'a>(
+    keys: &[(ItemKey, Declared<'_>)],
+    [before, after]: [&'i [ListItem<'a>]; 2],
+    effort: &Effort,
+) -> Result<Vec<Vec<Pair<'i, 'a>>>, OverBudget> {
+    let mut shapes: HashMap<KeyShape<'_>, KeyedItems<'i, 'a>> = HashMap::new();
+    let mut keyed = Vec::with_capacity(keys.len());
+    effort.take(keys.len() as u64 * KEY_STEPS)?;
+    for (key, _) in keys {
+        let shape = KeyShape::of(key);
+        if !shapes.contains_key(&shape) {
+            // Usually one shape serves the whole list.
+            effort.take((before.len() + after.len()) as u64 * KEY_STEPS)?;
+            shapes.insert(
+                shape.clone(),
+                KeyedItems { before: shape.index(before), after: shape.index(after), keys: HashMap::new() },
+            );
+        }
+        let identity = KeyShape::identity(key);
+        if let Some(items) = shapes.get_mut(&shape) {
+            *items.keys.entry(identity.clone()).or_default() += 1;
+        }
+        keyed.push((shape, identity));
+    }
+    Ok(keyed
+        .into_iter()
+        .map(|(shape, identity)| shapes.get_mut(&shape).map(|items| items.take(&identity)).unwrap_or_default())
+        .collect())
+}
+
+/// Whether a key is declared several times: its items can be told apart only by their order among all of them.
+pub(super) fn has_repeated_keys(keys: &[(ItemKey, Declared<'_>)]) -> bool {
+    let mut seen = HashSet::with_capacity(keys.len());
+    !keys.iter().all(|(key, _)| seen.insert((KeyShape::of(key), KeyShape::identity(key))))
+}
+
+/// What identifies the items of a list: the names of some members, the value, or the index.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum KeyShape<'k> {
+    Members(Vec<&'k str>),
+    Value,
+    Index,
+}
+
+/// The items of a list by key.
+type ItemsByKey<'i, 'a> = HashMap<Vec<String>, VecDeque<&'i ListItem<'a>>>;
+
+/// The items of both lists by keys of one shape.
+struct KeyedItems<'i, 'a> {
+    before: ItemsByKey<'i, 'a>,
+    after: ItemsByKey<'i, 'a>,
+    /// How many times each key is still declared.
+    keys: HashMap<Vec<String>, usize>,
+}
+
+impl<'i, 'a> KeyedItems<'i, 'a> {
+    fn take(&mut self, identity: &[String]) -> Vec<Pair<'i, 'a>> {
+        let left = self.keys.get_mut(identity).map_or(0, |left| {
+            *left = left.saturating_sub(1);
+            *left
+        });
+        let mut next = || {
+            let pop = |items: &mut ItemsByKey<'i, 'a>| items.get_mut(identity).and_then(VecDeque::pop_front);
+            Some((pop(&mut self.before), pop(&mut self.after))).filter(|(old, new)| old.is_some() || new.is_some())
+        };
+        if left > 0 { next().into_iter().collect() } else { std::iter::from_fn(next).collect() }
+    }
+}
+
+impl<'k> KeyShape<'k> {
+    fn of(key: &'k ItemKey) -> Self {
+        match key {
+            ItemKey::Members(members) => Self::Members(members.iter().map(|(name, _)| name.as_str()).collect()),
+            ItemKey::Value(_) => Self::Value,
+            ItemKey::Index(_) => Self::Index,
+        }
+    }
+
+    fn identity(key: &ItemKey) -> Vec<String> {
+        match key {
+            ItemKey::Members(members) => members.iter().map(|(_, value)| semantics::identity(value)).collect(),
+            ItemKey::Value(value) => vec![semantics::identity(value)],
+            ItemKey::Index(index) => vec![index.to_string()],
+        }
+    }
+
+    fn index<'i, 'a>(&self, items: &'i [ListItem<'a>]) -> ItemsByKey<'i, 'a> {
+        let mut by_key = ItemsByKey::new();
+        for item in items {
+            if let Some(key) = self.key_of(item) {
+                by_key.entry(key).or_default().push_back(item);
+            }
+        }
+        by_key
+    }
+
+    /// The key of an item; `None` if it lacks a member.
+    fn key_of(&self, item: &ListItem<'_>) -> Option<Vec<String>> {
+        let identity = |text: &str| serde_json::from_str::<Value>(text).ok().map(|value| semantics::identity(&value));
+        match self {
+            Self::Index => Some(vec![item.index.to_string()]),
+            Self::Value => Some(vec![identity(item.value)?]),
+            Self::Members(names) => {
+                let member = |name: &&str| match item.members.iter().find(|(key, _)| key == name) {
+                    Some((_, text)) => identity(text),
+                    None => semantics::default_of(name).map(str::to_owned),
+                };
+                names.iter().map(member).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn matching_costs_the_same_for_each_key_and_each_item() {
+        let key = |name: &str| (ItemKey::Members(vec![("name".to_owned(), json!(name))]), Declared::nothing());
+        let keys = [key("a"), key("b"), key("c")];
+        let items: Vec<_> = (0..5).map(|index| ListItem::new(index, r#"{"name":"a"}"#)).collect();
+        let effort = Effort::of(1_000_000);
+        assert!(matched(&keys, [&items[..2], &items], &effort).is_ok());
+        assert_eq!(1_000_000 - effort.left(), (3 + 2 + 5) * KEY_STEPS);
+        assert!(matched(&keys, [&items, &items], &Effort::of(KEY_STEPS)).is_err());
+    }
+}

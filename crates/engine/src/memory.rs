@@ -1,0 +1,322 @@
+//! Objects in memory, and their answers to queries: for the standalone server, which records what it admits, for replay, and for tests.
+
+mod admitted;
+mod apply;
+mod record;
+mod store;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::answers::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
+use crate::answers::{WorkloadSpec, WorkloadStatus, read, rollout};
+use crate::effort::Effort;
+use crate::evidence::{Answer, Knowledge, Located, Query, ScaledRef, WERF_LEASES, Workload, can_be_asked_for};
+use crate::flux::{self, CandidateSearch, Driver, HelmRelease};
+use crate::freeze_resource;
+use crate::json::RawObject;
+use crate::managed::{Marks, Origin};
+use crate::object::ObjectKey;
+use crate::policy::{Freeze, NamespaceLabels};
+use crate::release::Storage;
+use crate::release::manifest::WorkloadRef;
+use crate::release_override::{self, Override};
+use crate::review::Request;
+use crate::sveltos::{Bundle, BundleRef};
+pub use admitted::AdmittedWrite;
+use admitted::NotedWrites;
+use apply::Change;
+pub use record::FoundRecord;
+use store::ObjectStore;
+
+/// Bodies of admitted writes that wait to be applied, in bytes: two of the largest. Whoever adds more applies them.
+const MAX_NOTED_BYTES: usize = 16 << 20;
+
+/// Objects as JSON text. Above a limit the oldest objects are dropped.
+#[derive(Debug)]
+pub struct Objects {
+    stored: Mutex<ObjectStore>,
+    noted: NotedWrites,
+}
+
+/// What is found for a query.
+#[derive(Debug)]
+pub enum Found<'q> {
+    Answer(Answer),
+    /// A record that has to be inflated first.
+    Record(FoundRecord<'q>),
+}
+
+#[derive(Deserialize)]
+struct MetadataOnly {
+    metadata: ObjectMeta,
+}
+
+#[derive(Deserialize)]
+struct WorkloadObject {
+    metadata: ObjectMeta,
+    spec: WorkloadSpec,
+    status: Option<WorkloadStatus>,
+}
+
+impl Objects {
+    /// No objects yet, of at most `limit` bytes with their names.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { stored: Mutex::new(ObjectStore::new(limit)), noted: NotedWrites::default() }
+    }
+
+    /// Stores an object as JSON text, replacing the object with the same key. Not if its names are longer than an API server
+    /// accepts.
+    pub fn put(&self, key: ObjectKey, object: String) {
+        self.lock().put(key, object);
+    }
+
+    /// Removes an object.
+    pub fn remove(&self, key: &ObjectKey) {
+        self.lock().discard(key);
+    }
+
+    /// Removes an object, named by its apiVersion, kind, namespace and name.
+    ///
+    /// # Errors
+    /// When one of these cannot be parsed.
+    pub fn remove_object(&self, object: RawObject<'_>) -> Result<(), serde_json::Error> {
+        self.remove(&ObjectKey::of_object(object)?);
+        Ok(())
+    }
+
+    /// Applies an admitted request as an API server does. A dry run and most subresources change nothing.
+    pub fn apply(&self, request: &Request<'_>) {
+        if let Some(change) = Change::of(request) {
+            self.lock().apply(change);
+        }
+    }
+
+    /// Notes an admitted write. From now on, every answer takes it into account. Returns whether somebody should call
+    /// [`Self::settle`], because nobody does so for an earlier write.
+    pub fn admit(&self, write: AdmittedWrite) -> bool {
+        let is_only = self.noted.add(write);
+        if self.noted.bytes() > MAX_NOTED_BYTES {
+            self.settle();
+            return false;
+        }
+        is_only
+    }
+
+    /// Applies the admitted writes.
+    pub fn settle(&self) {
+        drop(self.lock());
+    }
+
+    /// The bytes of the admitted writes that are not applied yet.
+    #[must_use]
+    pub fn unsettled_bytes(&self) -> usize {
+        self.noted.bytes()
+    }
+
+    /// The JSON text of an object.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<String> {
+        self.lock().get(key).map(str::to_owned)
+    }
+
+    /// Whether there is any object of a kind.
+    #[must_use]
+    pub fn holds(&self, group: &str, kind: &str) -> bool {
+        self.lock().of_kind(group, kind).next().is_some()
+    }
+
+    /// How many objects were dropped over the limit.
+    #[must_use]
+    pub fn forgotten(&self) -> usize {
+        self.lock().forgotten()
+    }
+
+    /// A copy, which changes independently.
+    #[must_use]
+    pub fn branch(&self) -> Self {
+        Self { stored: Mutex::new(self.lock().clone()), noted: NotedWrites::default() }
+    }
+
+    /// Answers a query.
+    #[must_use]
+    pub fn answer(&self, query: &Query, effort: &Effort) -> Answer {
+        match self.look_up(query) {
+            Found::Answer(answer) => answer,
+            Found::Record(record) => record.read(effort),
+        }
+    }
+
+    /// Looks up a query, without inflating a record.
+    #[must_use]
+    pub fn look_up<'q>(&self, query: &'q Query) -> Found<'q> {
+        debug_assert!(
+            matches!(query, Query::Parent { .. })
+                || query.kinds().iter().all(|(group, kind)| can_be_asked_for(group, kind)),
+            "a server would not have kept the objects for {query:?}"
+        );
+        let known = match query {
+            Query::Body { storage, namespace, object } => return self.body(*storage, namespace, object),
+            Query::Document { record, object } => return self.document(record, object),
+            Query::History { storage, namespace, release } => {
+                Some(Knowledge::History(self.lock().history(*storage, namespace, release)))
+            }
+            Query::Release { name, target_namespace, origin, .. } => {
+                Some(Knowledge::Release(self.located(name, target_namespace, origin.as_ref())))
+            }
+            Query::Extension { name, .. } => {
+                Some(Knowledge::Release(locate::candidates_for_extension(self.record_sets(name))))
+            }
+            Query::Parent { object, .. } => self.parent(object).map(Knowledge::Parent),
+            Query::HelmReleases { namespace, release, account } => {
+                let search = CandidateSearch { namespace, release, account: account.as_deref() };
+                Some(read::candidates(search, &self.helm_releases(|_| true)))
+            }
+            Query::HelmReleasesIn { namespace } => {
+                Some(Knowledge::HelmReleases(self.helm_releases(|driver| driver.namespace == *namespace)))
+            }
+            Query::Overrides { namespace, release, .. } => {
+                let found = self.overrides(|it| it.namespace == *namespace && it.spec.release == *release);
+                Some(Knowledge::Overrides(found))
+            }
+            Query::Freezes => Some(Knowledge::Freezes(self.freezes(|_| true))),
+            Query::FreezesIn { namespace } => {
+                Some(Knowledge::Freezes(self.freezes(|freeze| freeze.home.as_deref() == Some(namespace))))
+            }
+            Query::Workloads(named) => {
+                Some(Knowledge::Workloads(named.iter().map(|reference| self.workload(reference)).collect()))
+            }
+            Query::Leases { namespace } => self.leases(namespace),
+            Query::Object(key) => self.get(key).map(Knowledge::Object),
+            Query::Bundles(named) => {
+                Some(Knowledge::Bundles(named.iter().map(|reference| self.bundle(reference)).collect()))
+            }
+            Query::Namespace { name } => self.namespace(name),
+            Query::ReleasesIn { namespace } => Some(Knowledge::Releases(self.releases_in(namespace))),
+        };
+        Found::Answer(known.map_or(Answer::Absent, Answer::Known))
+    }
+
+    /// What may be the records of the release that an object belongs to.
+    fn located(&self, name: &str, target_namespace: &str, origin: Option<&Origin>) -> Vec<Located> {
+        let records = origin.and_then(|origin| self.records_of(origin, name, target_namespace));
+        let origin = origin.zip(records.as_deref());
+        let origin = origin.map(|(origin, records)| OriginRecords { origin: &origin.namespace, records });
+        ReleaseQuery { name, target_namespace, origin }.candidates(self.record_sets(name))
+    }
+
+    fn leases(&self, namespace: &str) -> Option<Knowledge> {
+        let leases: ConfigMap = self.read(&ObjectKey::new("", "ConfigMap", namespace, WERF_LEASES))?;
+        Some(Knowledge::Leases(leases.metadata.annotations.unwrap_or_default()))
+    }
+
+    fn namespace(&self, name: &str) -> Option<Knowledge> {
+        let namespace: Namespace = self.read(&ObjectKey::new("", "Namespace", "", name))?;
+        Some(read::namespace(&namespace.metadata))
+    }
+
+    fn workload(&self, WorkloadRef { kind, namespace, name }: &WorkloadRef) -> Option<Workload> {
+        let key = ObjectKey::new("apps", kind.as_str(), namespace, name);
+        let WorkloadObject { metadata, spec, status } = self.read(&key)?;
+        Some(rollout(*kind, metadata.generation, spec, status))
+    }
+
+    fn bundle(&self, reference: &BundleRef) -> Result<Option<Bundle>, String> {
+        let text = self.get(&ObjectKey::of_bundle(reference));
+        text.map(|text| read::bundle(reference, &text)).transpose()
+    }
+
+    /// The names of all releases.
+    #[must_use]
+    pub fn releases(&self) -> Vec<String> {
+        self.lock().names()
+    }
+
+    /// The records of all releases of a name.
+    #[must_use]
+    pub fn record_sets(&self, release: &str) -> Vec<RecordSet> {
+        self.lock().record_sets(release)
+    }
+
+    /// The releases whose records are in a namespace, and those with a record elsewhere that is stamped for objects in it.
+    fn releases_in(&self, namespace: &str) -> Vec<(String, Located)> {
+        let releases = self.releases().into_iter().flat_map(|name| {
+            self.record_sets(&name).into_iter().filter_map(move |set| {
+                let counts = set.namespace == namespace || set.is_stamped_for(namespace);
+                counts.then(|| (name.clone(), set.located()))
+            })
+        });
+        releases.collect()
+    }
+
+    /// The HelmReleases that are wanted, the oldest first.
+    #[must_use]
+    pub fn helm_releases(&self, is_wanted: impl Fn(&Driver) -> bool) -> Vec<Driver> {
+        let objects = self.lock();
+        let of_flux = objects.of_kind(flux::GROUP, flux::HELM_RELEASE);
+        let read = of_flux.filter_map(|text| Driver::read(text).ok());
+        read::oldest_first(read.filter(is_wanted))
+    }
+
+    /// The ReleaseOverrides that are wanted.
+    #[must_use]
+    pub fn overrides(&self, is_wanted: impl Fn(&Override) -> bool) -> Vec<Override> {
+        let objects = self.lock();
+        let of_kind = objects.of_kind(release_override::GROUP, release_override::KIND);
+        of_kind.filter_map(read::release_override).filter(is_wanted).collect()
+    }
+
+    /// The Freezes that are wanted.
+    #[must_use]
+    pub fn freezes(&self, is_wanted: impl Fn(&Freeze) -> bool) -> Arc<[Freeze]> {
+        let objects = self.lock();
+        let of_kind = objects.of_kind(release_override::GROUP, freeze_resource::KIND);
+        of_kind.filter_map(read::stored_freeze).filter(is_wanted).collect()
+    }
+
+    /// The labels of Namespaces.
+    #[must_use]
+    pub fn namespace_labels(&self) -> NamespaceLabels {
+        let objects = self.lock();
+        let namespaces = objects.of_kind("", "Namespace");
+        let metadata = namespaces.filter_map(|text| Some(serde_json::from_str::<MetadataOnly>(text).ok()?.metadata));
+        metadata.filter_map(|it| Some((it.name?, Arc::new(it.labels.unwrap_or_default())))).collect()
+    }
+
+    /// The namespace in which Flux has installed a release for a HelmRelease.
+    fn records_of(&self, origin: &Origin, release: &str, target_namespace: &str) -> Option<String> {
+        let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &origin.namespace, &origin.name);
+        let read = self.read::<HelmRelease>(&key)?;
+        Driver::from(&read).records_of(release, target_namespace).map(str::to_owned)
+    }
+
+    fn parent(&self, object: &ScaledRef) -> Option<Marks> {
+        let found: MetadataOnly =
+            self.read(&ObjectKey::new(&object.group, &object.kind, &object.namespace, &object.name))?;
+        read::marks(&found.metadata)
+    }
+
+    fn record(&self, storage: Storage, namespace: &str, name: &str) -> Option<String> {
+        self.get(&ObjectKey::new("", storage.kind(), namespace, name))
+    }
+
+    fn read<T: DeserializeOwned>(&self, key: &ObjectKey) -> Option<T> {
+        serde_json::from_str(&self.get(key)?).ok()
+    }
+
+    /// The objects, with every admitted write applied.
+    fn lock(&self) -> MutexGuard<'_, ObjectStore> {
+        // A panic elsewhere cannot leave the maps inconsistent.
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        self.noted.apply_to(&mut stored);
+        stored
+    }
+}
+
+#[cfg(test)]
+mod tests;

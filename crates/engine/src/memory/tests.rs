@@ -1,0 +1,143 @@
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+
+use super::*;
+use crate::evidence::Freshness;
+use crate::evidence::RecordRef;
+use crate::managed::Owner;
+use crate::release::manifest::DocumentKey;
+
+fn answer(objects: &Objects, query: &Query) -> Answer {
+    objects.answer(query, &Effort::of_review())
+}
+
+/// The query for an object in the manifest of a version of a record.
+fn document(name: &str, resource_version: &str) -> Query {
+    let [kind, group, namespace] = ["A", "", "shop"].map(str::to_owned);
+    let object = DocumentKey {
+        kind,
+        group,
+        name: "a".to_owned(),
+        namespace: namespace.clone(),
+        default_namespace: namespace.clone(),
+    };
+    let record = RecordRef {
+        storage: Storage::Secret,
+        namespace,
+        name: name.to_owned(),
+        uid: "u".to_owned(),
+        resource_version: resource_version.to_owned(),
+    };
+    Query::Document { record, object }
+}
+
+/// Puts a record in: of Helm in Secrets, or of OLM.
+fn put_record(objects: &Objects, storage: Storage, namespace: &str, revision: u64, target_namespace: Option<&str>) {
+    let manifest = format!("apiVersion: v1\nkind: A\nmetadata:\n  name: a\nrevision: {revision}\n");
+    put_manifest(objects, storage, namespace, revision, target_namespace, &manifest);
+}
+
+fn put_manifest(
+    objects: &Objects,
+    storage: Storage,
+    namespace: &str,
+    revision: u64,
+    target_namespace: Option<&str>,
+    manifest: &str,
+) {
+    let body = json!({
+        "name": "web", "version": revision, "namespace": "shop", "info": {"status": "deployed"}, "manifest": manifest,
+    });
+    let encoded = STANDARD.encode(body.to_string());
+    let data = match storage {
+        Storage::Secret => json!({"release": STANDARD.encode(encoded)}),
+        Storage::ConfigMap => json!({"release": encoded}),
+        Storage::OlmIndex => json!({"chunk": encoded}),
+    };
+    let name = format!("sh.helm.release.v1.web.v{revision}");
+    let object = json!({
+        "metadata": {
+            "name": name, "namespace": namespace, "uid": "u", "resourceVersion": "7",
+            "labels": {
+                "owner": storage.owner(), "type": "index", "name": "web", "version": revision.to_string(),
+                "status": "deployed",
+            },
+            "annotations": target_namespace.map(|target| json!({"interlock.dev/target-namespace": target})),
+        },
+        "data": data,
+    });
+    objects.put(ObjectKey::new("", storage.kind(), namespace, &name), object.to_string());
+}
+
+fn located(objects: &Objects, origin: Option<&str>) -> Vec<(Storage, String, u64)> {
+    let query = Query::Release {
+        name: "web".to_owned(),
+        target_namespace: "shop".to_owned(),
+        origin: origin.map(|namespace| Origin { namespace: namespace.to_owned(), name: "web".to_owned() }),
+        freshness: Freshness::Live,
+    };
+    match answer(objects, &query) {
+        Answer::Known(Knowledge::Release(found)) => found
+            .into_iter()
+            .map(|it| (it.storage, it.namespace, it.history.newest().map_or(0, |newest| newest.revision.0)))
+            .collect(),
+        answer => panic!("{answer:?}"),
+    }
+}
+
+#[test]
+fn a_release_is_sought_in_every_storage_at_home_where_flux_installed_it_and_by_its_stamp() {
+    let objects = Objects::new(1 << 20);
+    assert_eq!(located(&objects, None), []);
+    put_record(&objects, Storage::ConfigMap, "shop", 1, None);
+    put_record(&objects, Storage::Secret, "flux", 2, None);
+    let home = || (Storage::ConfigMap, "shop".to_owned(), 1);
+    assert_eq!(located(&objects, Some("flux")), [home()]);
+    let status = json!({"storageNamespace": "flux", "history": [
+        {"name": "web", "namespace": "shop", "status": "deployed"}]});
+    let helm_release = json!({"metadata": {"name": "web", "namespace": "flux"}, "spec": {}, "status": status});
+    objects.put(ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, "flux", "web"), helm_release.to_string());
+    put_record(&objects, Storage::OlmIndex, "olm", 3, Some("shop"));
+    let stamped = || (Storage::OlmIndex, "olm".to_owned(), 3);
+    assert_eq!(located(&objects, None), [home(), stamped()]);
+    let installed = (Storage::Secret, "flux".to_owned(), 2);
+    let mut all = located(&objects, Some("flux"));
+    all.sort_by(|one, other| one.1.cmp(&other.1));
+    assert_eq!(all, [installed, stamped(), home()]);
+}
+
+#[test]
+fn the_document_is_that_of_the_state_that_was_asked_for() {
+    let objects = Objects::new(1 << 20);
+    put_record(&objects, Storage::Secret, "shop", 3, None);
+    let ask = |name: &str, resource_version: &str| answer(&objects, &document(name, resource_version));
+    let document = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "revision": 3});
+    let known = Answer::Known(Knowledge::Document(Ok(Some(document.into()))));
+    assert_eq!(ask("sh.helm.release.v1.web.v3", "7"), known);
+    assert_eq!(ask("sh.helm.release.v1.web.v3", ""), known);
+    assert_eq!(ask("sh.helm.release.v1.web.v4", "7"), Answer::Absent);
+    assert!(matches!(ask("sh.helm.release.v1.web.v3", "8"), Answer::Unavailable(_)));
+}
+
+#[test]
+fn the_marks_of_a_scaled_object_are_those_of_the_stored_one() {
+    let objects = Objects::new(1 << 20);
+    let object = ScaledRef {
+        group: "apps".to_owned(),
+        version: "v1".to_owned(),
+        resource: "deployments".to_owned(),
+        kind: "Deployment".to_owned(),
+        namespace: "shop".to_owned(),
+        name: "web".to_owned(),
+    };
+    let query = Query::Parent { object, freshness: Freshness::Cached };
+    assert_eq!(answer(&objects, &query), Answer::Absent);
+    let deployment = json!({"metadata": {
+        "name": "web", "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"},
+    }});
+    objects.put(ObjectKey::new("apps", "Deployment", "shop", "web"), deployment.to_string());
+    let Answer::Known(Knowledge::Parent(marks)) = answer(&objects, &query) else { panic!("expected marks") };
+    assert!(matches!(marks.owner, Owner::Release { name, .. } if name == "web"));
+}

@@ -1,0 +1,135 @@
+//! The annotations for the audit log of the API server, for a review in which something was found. The API server prefixes each key
+//! with the name of the webhook and a slash, so a key must not contain one:
+//!
+//! | key | value |
+//! |---|---|
+//! | `verdict` | `denied`, `overridden`, `would-deny`, `warned` or `undecided`: the most severe of the findings |
+//! | `rule` | the rules, for example `manual-edit,foreign-edit-in-transition` |
+//! | `mode` | their modes in the same order, for example `audit,enforce` |
+//! | `undecided` | why a rule could not be evaluated, in the same order as `rule`; absent if every rule was |
+//! | `release` | namespace and name of the release, if one is known |
+//! | `override` | the overrides that opened the rules, for example `shop/web-x7k2p` |
+//! | `ticket` | the tickets that these overrides name, for example `OPS-1234` |
+//! | `fields` | JSON pointers to the fields concerned, at most 20 in 1 KiB |
+//!
+//! The texts of the violations are printable already; the pointers become so here.
+
+use std::collections::BTreeSet;
+
+use super::weighed::WeighedViolation;
+use crate::release::ReleaseRef;
+use crate::violation::MAX_POINTERS;
+
+/// The longest value, in bytes. An audit event is one line of a log, and a chart may declare thousands of fields.
+const MAX_VALUE_BYTES: usize = 1024;
+
+/// The annotations of a review; none if nothing was found.
+pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, String)> {
+    let Some(verdict) = judged.iter().map(WeighedViolation::verdict).max() else {
+        return Vec::new();
+    };
+    let list = |of: fn(&WeighedViolation) -> &'static str| joined(judged.iter().map(of));
+    let release = judged.iter().find_map(|judged| judged.violation.release.as_ref()).map(ReleaseRef::to_string);
+    let fields = joined(judged.iter().flat_map(|judged| judged.violation.shown_pointers()).take(MAX_POINTERS));
+    let undecided = judged.iter().any(|judged| judged.violation.kind.is_undecided());
+    let reliefs = || judged.iter().filter_map(|judged| judged.violation.overridden.as_ref());
+    let overrides: BTreeSet<_> = reliefs().map(|relief| relief.name.as_str()).collect();
+    let overrides = joined(overrides.into_iter());
+    let tickets: BTreeSet<_> = reliefs().filter_map(|relief| relief.ticket.as_deref()).collect();
+    let tickets = joined(tickets.into_iter());
+    let found = [
+        ("verdict", Some(verdict.as_str().to_owned())),
+        ("rule", Some(list(|judged| judged.violation.rule.as_str()))),
+        ("mode", Some(list(|judged| judged.mode.as_str()))),
+        ("undecided", undecided.then(|| list(|judged| judged.violation.kind.as_str()))),
+        ("release", release),
+        ("override", Some(overrides).filter(|overrides| !overrides.is_empty())),
+        ("ticket", Some(tickets).filter(|tickets| !tickets.is_empty())),
+        ("fields", Some(fields).filter(|fields| !fields.is_empty())),
+    ];
+    found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+/// Joins as many of the values as fit, with commas.
+fn joined(values: impl Iterator<Item = impl AsRef<str>>) -> String {
+    let mut text = String::new();
+    for value in values {
+        let value = value.as_ref();
+        let comma = if text.is_empty() { "" } else { "," };
+        if text.len() + comma.len() + value.len() > MAX_VALUE_BYTES {
+            break;
+        }
+        text.push_str(comma);
+        text.push_str(value);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::{Mode, RuleId};
+    use crate::violation::{Violation, ViolationKind};
+
+    fn judged(rule: RuleId, mode: Mode, kind: ViolationKind, pointers: Vec<String>) -> WeighedViolation {
+        let release = Some(ReleaseRef::new("shop", "web"));
+        let violation = Violation {
+            rule,
+            kind,
+            sentence: "It is so.".into(),
+            way_out: "Do this.".into(),
+            pointers,
+            release,
+            overridden: None,
+            frozen: None,
+        };
+        WeighedViolation { violation, mode, refuses: mode == Mode::Enforce && kind == ViolationKind::Refused }
+    }
+
+    #[test]
+    fn every_key_has_its_value_and_no_slash() {
+        let found = annotations(&[
+            judged(RuleId::known("manual-edit"), Mode::Audit, ViolationKind::Refused, vec!["/spec/replicas".into()]),
+            judged(RuleId::known("retry-strategy"), Mode::Enforce, ViolationKind::Late, Vec::new()),
+        ]);
+        let expected = [
+            ("verdict", "would-deny"),
+            ("rule", "manual-edit,retry-strategy"),
+            ("mode", "audit,enforce"),
+            ("undecided", "refused,late"),
+            ("release", "shop/web"),
+            ("fields", "/spec/replicas"),
+        ];
+        assert_eq!(found, expected.map(|(key, value)| (key, value.to_owned())));
+        assert!(found.iter().all(|(key, _)| !key.contains('/')));
+        assert_eq!(annotations(&[]), []);
+    }
+
+    #[test]
+    fn the_most_severe_finding_is_the_verdict() {
+        let refused = |mode| judged(RuleId::known("manual-edit"), mode, ViolationKind::Refused, Vec::new());
+        let verdict = |all: &[WeighedViolation]| annotations(all)[0].1.clone();
+        assert_eq!(verdict(&[refused(Mode::Warn), refused(Mode::Enforce), refused(Mode::Audit)]), "denied");
+        assert_eq!(verdict(&[refused(Mode::Warn), refused(Mode::Audit)]), "would-deny");
+        assert_eq!(verdict(&[refused(Mode::Warn)]), "warned");
+        assert_eq!(
+            verdict(&[judged(RuleId::known("manual-edit"), Mode::Warn, ViolationKind::Unclear, Vec::new())]),
+            "undecided"
+        );
+    }
+
+    #[test]
+    fn many_and_long_fields_are_cut_between_two_of_them() {
+        let fields = |count: usize, length: usize| {
+            let pointers = vec!["/".repeat(length); count];
+            let found =
+                annotations(&[judged(RuleId::known("manual-edit"), Mode::Audit, ViolationKind::Refused, pointers)]);
+            found.into_iter().find(|(key, _)| *key == "fields").map(|(_, value)| value).unwrap_or_default()
+        };
+        assert_eq!(fields(50, 3).split(',').count(), MAX_POINTERS);
+        assert!(fields(50, 300).len() <= MAX_VALUE_BYTES);
+        // Five of them and four commas fill the value.
+        assert_eq!((fields(5, 204).len(), fields(6, 204).len()), (MAX_VALUE_BYTES, MAX_VALUE_BYTES));
+        assert!(fields(50, 300).split(',').all(|field| field.len() == 300));
+    }
+}

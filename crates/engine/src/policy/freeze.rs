@@ -1,0 +1,249 @@
+//! Freezes: when no operation may start.
+
+mod limited;
+mod window;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+pub use limited::{LimitedFreeze, TeamFreezeSettings};
+pub use window::{DayWindow, Interval, Window};
+
+use super::Globs;
+use super::globs::matches;
+use super::namespaces::NamespaceCondition;
+use crate::facts::Actor;
+use crate::release::ReleaseRef;
+
+/// A freeze. What starts in it is refused; what has started before goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Freeze {
+    pub name: String,
+    /// Why. The refusal says it.
+    pub reason: String,
+    /// What it concerns, in the words of the policy: `every release`, `releases web, api-* in namespaces prod-*`.
+    pub scope: String,
+    /// Whom it does not concern, in the words of the policy: `users bob, groups on-call`; `None` for nobody.
+    pub exemption: Option<String>,
+    /// The namespace whose policy sets it, or in which it is stored. It concerns the releases of this namespace alone. `None` if the
+    /// cluster policy sets it.
+    pub home: Option<String>,
+    /// Of a Freeze that is stored in the cluster; `None` if a policy sets it.
+    pub creation: Option<Creation>,
+    pub(crate) window: Window,
+    pub(crate) effect: FreezeEffect,
+    /// The zone that its times are in, and in which they are shown.
+    pub(crate) zone: TimeZone,
+    /// Names of releases; `None` for every release.
+    pub(crate) releases: Option<Globs>,
+    /// Namespaces of releases.
+    pub(crate) namespaces: NamespaceCondition,
+    /// Users that it does not concern.
+    pub(crate) exempt_users: Globs,
+    /// Groups whose users it does not concern.
+    pub(crate) exempt_groups: Globs,
+}
+
+/// Who created a Freeze that is stored in the cluster, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Creation {
+    /// As stamped, printable; `None` if it was not stamped.
+    pub by: Option<String>,
+    /// By the clock of the API server.
+    pub at: Timestamp,
+}
+
+/// Whether operations start inside of the window or outside of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FreezeEffect {
+    /// No operation starts in the window.
+    Deny,
+    /// Operations start in the window only.
+    AllowOnly,
+}
+
+/// A freeze at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FreezeState {
+    /// No operation starts; until then, or for good.
+    InForce(Option<Timestamp>),
+    /// Operations start; until then, or for good.
+    Open(Option<Timestamp>),
+}
+
+impl Freeze {
+    /// Whether it concerns a release, by its home ([`Storage::home`](crate::release::Storage::home)) and its name.
+    #[must_use]
+    pub fn concerns(&self, release: &ReleaseRef) -> bool {
+        self.concerns_namespace(&release.namespace) && matches(self.releases.as_ref(), Some(&release.name))
+    }
+
+    /// Whether it concerns some release of a namespace.
+    #[must_use]
+    pub fn concerns_namespace(&self, namespace: &str) -> bool {
+        self.home.as_ref().is_none_or(|home| home == namespace) && self.namespaces.holds(namespace)
+    }
+
+    /// Whether it does not concern a user.
+    #[must_use]
+    pub fn exempts(&self, actor: Actor<'_>) -> bool {
+        self.exempt_users.contains(actor.name) || actor.groups.iter().any(|group| self.exempt_groups.contains(group))
+    }
+
+    /// The end of a freeze that ends for good by itself; `None` if it comes every week, or is in force outside of its window.
+    pub(crate) fn own_end(&self) -> Option<Timestamp> {
+        match (&self.window, self.effect) {
+            (Window::Range(span), FreezeEffect::Deny) => Some(span.end),
+            _ => None,
+        }
+    }
+
+    /// Whether its window comes every week.
+    pub(crate) fn is_weekly(&self) -> bool {
+        matches!(self.window, Window::Weekly(_))
+    }
+
+    /// Whether its window overlaps with that of another freeze, ever.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        self.window.meets(&self.zone, &other.window, &other.zone)
+    }
+
+    /// Whether its window always contains that of another freeze.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        self.window.covers(&self.zone, &other.window, &other.zone)
+    }
+
+    /// Whether it is in force at a moment, and until when that stays so, if nothing else ends it.
+    #[must_use]
+    pub(super) fn at(&self, now: Timestamp) -> FreezeState {
+        let (current, next) = self.window.around(now, &self.zone);
+        let (end, begin) = (current.map(|span| span.end), next.map(|span| span.start));
+        match (self.effect, end) {
+            (FreezeEffect::Deny, Some(end)) => FreezeState::InForce(Some(end)),
+            (FreezeEffect::Deny, None) => FreezeState::Open(begin),
+            (FreezeEffect::AllowOnly, Some(end)) => FreezeState::Open(Some(end)),
+            (FreezeEffect::AllowOnly, None) => FreezeState::InForce(begin),
+        }
+    }
+
+    /// The freeze as it is stored in the cluster.
+    #[must_use]
+    pub fn created(self, creation: Creation) -> Self {
+        Self { creation: Some(creation), ..self }
+    }
+
+    /// Who created it, if it is stored in the cluster.
+    #[must_use]
+    pub fn creator(&self) -> Option<&str> {
+        self.creation.as_ref().map(|creation| creation.by.as_deref().unwrap_or(UNKNOWN_USER))
+    }
+
+    /// What refusals call it: `the freeze sale`, or `the freeze stop-x7k2p, created by alice,`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let creator = self.creator().map(|user| format!(", created by {user},")).unwrap_or_default();
+        format!("the freeze {}{creator}", self.name)
+    }
+
+    /// A moment in the words of the freeze: `2027-01-02 06:00 Europe/Berlin`.
+    #[must_use]
+    pub fn shown(&self, moment: Timestamp) -> String {
+        let zoned = moment.to_zoned(self.zone.clone());
+        format!("{} {}", zoned.strftime("%Y-%m-%d %H:%M"), self.zone.iana_name().unwrap_or("UTC"))
+    }
+
+    /// `until 2027-01-02 06:00 Europe/Berlin`, or `for good`.
+    #[must_use]
+    pub fn shown_until(&self, until: Option<Timestamp>) -> String {
+        until.map_or_else(|| "for good".to_owned(), |until| format!("until {}", self.shown(until)))
+    }
+}
+
+/// The freeze that is in force over a release.
+#[derive(Debug, Clone, Copy)]
+pub struct ActiveFreeze<'f> {
+    pub freeze: &'f Freeze,
+    /// When this freeze ends by itself; `None` for good.
+    ends: Option<Timestamp>,
+    /// Until when no operation starts, because of this freeze and of those that follow it without a pause; `None` for good.
+    pub until: Option<Timestamp>,
+}
+
+impl ActiveFreeze<'_> {
+    /// `the freeze year-end is in force until 2027-01-02 06:00 Europe/Berlin (no changes over the holidays)`, and if another one begins
+    /// where it ends, `, and others follow until 2027-01-04 00:00 Europe/Berlin`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let (title, reason) = (self.freeze.title(), &self.freeze.reason);
+        let ends = self.freeze.shown_until(self.ends);
+        let others = match self.until {
+            until if until == self.ends => String::new(),
+            until => format!(", and others follow {}", self.freeze.shown_until(until)),
+        };
+        format!("{title} is in force {ends} ({reason}){others}")
+    }
+}
+
+/// How many freezes in a row are followed to the moment at which operations start again. More are in force for good: windows of every
+/// week that leave no pause together would be followed for ever.
+const MAX_IN_A_ROW: usize = 64;
+
+/// A creator whose stamp was lost in an outage.
+const UNKNOWN_USER: &str = "an unknown user";
+
+/// The freeze that keeps an actor from starting an operation of a release, and until when. Of several the one that lasts longest.
+#[must_use]
+pub fn in_force<'f>(
+    freezes: impl Iterator<Item = LimitedFreeze<'f>>,
+    release: &ReleaseRef,
+    actor: Actor<'_>,
+    now: Timestamp,
+) -> Option<ActiveFreeze<'f>> {
+    let concerned: Vec<_> = concerned(freezes, release).filter(|it| !it.freeze.exempts(actor)).collect();
+    let (freeze, ends) = longest(concerned.iter().copied(), now)?;
+    Some(ActiveFreeze { freeze, ends, until: end_of_row(&concerned, ends) })
+}
+
+/// The name of the freeze that is in force over a release, exempt users or not. Of several the one that lasts longest.
+#[must_use]
+pub fn frozen_by<'f>(
+    freezes: impl Iterator<Item = LimitedFreeze<'f>>,
+    release: &ReleaseRef,
+    now: Timestamp,
+) -> Option<String> {
+    longest(concerned(freezes, release), now).map(|(freeze, _)| freeze.name.clone())
+}
+
+fn concerned<'f>(
+    freezes: impl Iterator<Item = LimitedFreeze<'f>>,
+    release: &ReleaseRef,
+) -> impl Iterator<Item = LimitedFreeze<'f>> {
+    freezes.filter(|it| it.freeze.concerns(release))
+}
+
+/// Of the freezes in force at a moment the one that lasts longest, and its end.
+fn longest<'f>(
+    freezes: impl Iterator<Item = LimitedFreeze<'f>>,
+    now: Timestamp,
+) -> Option<(&'f Freeze, Option<Timestamp>)> {
+    let in_force = freezes.filter_map(|it| match it.at(now) {
+        FreezeState::InForce(until) => Some((it.freeze, until)),
+        FreezeState::Open(_) => None,
+    });
+    in_force.max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX))
+}
+
+/// The moment from which none of the freezes is in force, if one of them is until a given moment; `None` for good.
+fn end_of_row(freezes: &[LimitedFreeze<'_>], first: Option<Timestamp>) -> Option<Timestamp> {
+    let mut end = first?;
+    for _ in 0..MAX_IN_A_ROW {
+        match longest(freezes.iter().copied(), end) {
+            None => return Some(end),
+            Some((_, next)) => end = next?,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+//! Conditions on namespaces: on their names, and on the labels of the Namespace.
+//!
+//! Labels change while the policy files stay the same. So a selector carries the set of the namespaces that it selects, and
+//! [`Policies::knowing`](super::Policies::knowing) finds it again when labels change. Rules look into the set.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use super::globs::{Globs, matches};
+
+/// The labels of a Namespace.
+pub type Labels = BTreeMap<String, String>;
+
+/// The labels of every Namespace, by its name.
+pub type NamespaceLabels = BTreeMap<String, Arc<Labels>>;
+
+/// A label selector of Kubernetes: an object must meet every requirement.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LabelSelector(pub(crate) Vec<LabelRequirement>);
+
+/// A requirement of a label selector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelRequirement {
+    pub(crate) key: String,
+    pub(crate) operator: LabelOperator,
+    /// Of `In` and `NotIn`.
+    pub(crate) values: Vec<String>,
+}
+
+/// How a requirement compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabelOperator {
+    In,
+    /// Also objects without the label, as in Kubernetes.
+    NotIn,
+    Exists,
+    DoesNotExist,
+}
+
+impl LabelSelector {
+    /// Whether an object with these labels is selected.
+    #[must_use]
+    pub fn selects(&self, labels: &Labels) -> bool {
+        self.0.iter().all(|LabelRequirement { key, operator, values }| {
+            let value = labels.get(key);
+            match operator {
+                LabelOperator::In => value.is_some_and(|value| values.contains(value)),
+                LabelOperator::NotIn => value.is_none_or(|value| !values.contains(value)),
+                LabelOperator::Exists => value.is_some(),
+                LabelOperator::DoesNotExist => value.is_none(),
+            }
+        })
+    }
+}
+
+/// As kubectl writes it: `env=prod,tier in (a,b),!temporary`.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, LabelRequirement { key, operator, values }) in self.0.iter().enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            let listed = values.join(",");
+            match operator {
+                LabelOperator::In if values.len() == 1 => write!(out, "{comma}{key}={listed}")?,
+                LabelOperator::In => write!(out, "{comma}{key} in ({listed})")?,
+                LabelOperator::NotIn if values.len() == 1 => write!(out, "{comma}{key}!={listed}")?,
+                LabelOperator::NotIn => write!(out, "{comma}{key} notin ({listed})")?,
+                LabelOperator::Exists => write!(out, "{comma}{key}")?,
+                LabelOperator::DoesNotExist => write!(out, "{comma}!{key}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A condition on a namespace. What is not set holds for every namespace, and for objects without one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamespaceCondition {
+    names: Option<Globs>,
+    selected: Option<Selected>,
+    /// Namespaces that it never holds for.
+    except: Arc<BTreeSet<String>>,
+}
+
+/// A selector, and the namespaces that it selects as far as their labels are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Selected {
+    by: LabelSelector,
+    namespaces: Arc<BTreeSet<String>>,
+}
+
+impl NamespaceCondition {
+    /// Both conditions must hold. No labels are known yet.
+    #[must_use]
+    pub fn new(names: Option<Globs>, by: Option<LabelSelector>) -> Self {
+        let selected = by.map(|by| Selected { by, namespaces: Arc::default() });
+        Self { names, selected, except: Arc::default() }
+    }
+
+    /// The same, without some namespaces.
+    #[must_use]
+    pub(crate) fn except(self, except: Arc<BTreeSet<String>>) -> Self {
+        Self { except, ..self }
+    }
+
+    /// Whether it holds for a namespace; empty for objects without one, which no selector selects.
+    #[must_use]
+    pub fn holds(&self, namespace: &str) -> bool {
+        matches(self.names.as_ref(), Some(namespace))
+            && self.selected.as_ref().is_none_or(|selected| selected.namespaces.contains(namespace))
+            && !self.except.contains(namespace)
+    }
+
+    /// Whether it depends on labels.
+    #[must_use]
+    pub(super) fn uses_labels(&self) -> bool {
+        self.selected.is_some()
+    }
+
+    /// Finds the namespaces that its selector selects.
+    pub(crate) fn know(&mut self, labels: &NamespaceLabels) {
+        if let Some(Selected { by, namespaces }) = &mut self.selected {
+            let found = labels.iter().filter(|(_, labels)| by.selects(labels));
+            *namespaces = Arc::new(found.map(|(namespace, _)| namespace.clone()).collect());
+        }
+    }
+}
+
+/// Something of the policies of namespaces: of files for one namespace, and of files that several share.
+#[derive(Debug, Clone)]
+pub struct ByNamespace<T> {
+    pub(crate) own: BTreeMap<String, T>,
+    /// The first one whose condition holds counts.
+    pub(crate) shared: Vec<(NamespaceCondition, T)>,
+}
+
+impl<T> Default for ByNamespace<T> {
+    fn default() -> Self {
+        Self { own: BTreeMap::new(), shared: Vec::new() }
+    }
+}
+
+impl<T> ByNamespace<T> {
+    /// What counts for a namespace.
+    #[must_use]
+    pub fn get(&self, namespace: &str) -> Option<&T> {
+        let shared = || self.shared.iter().find(|(namespaces, _)| namespaces.holds(namespace)).map(|(_, value)| value);
+        self.own.get(namespace).or_else(shared)
+    }
+
+    /// All of them.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.own.values().chain(self.shared.iter().map(|(_, value)| value))
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.own.values_mut().chain(self.shared.iter_mut().map(|(_, value)| value))
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.shared.is_empty()
+    }
+
+    /// The same namespaces with something that is made of what they have; without those for which it is nothing.
+    pub(super) fn filter_map<'t, U>(&'t self, of: impl Fn(&'t T) -> Option<U>) -> ByNamespace<U> {
+        let own = self.own.iter().filter_map(|(namespace, value)| Some((namespace.clone(), of(value)?)));
+        let shared = self.shared.iter().filter_map(|(namespaces, value)| Some((namespaces.clone(), of(value)?)));
+        ByNamespace { own: own.collect(), shared: shared.collect() }
+    }
+
+    pub(super) fn use_labels(&self) -> bool {
+        self.shared.iter().any(|(namespaces, _)| namespaces.uses_labels())
+    }
+
+    pub(super) fn know(&mut self, labels: &NamespaceLabels) {
+        self.shared.iter_mut().for_each(|(namespaces, _)| namespaces.know(labels));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(all: &[(&str, &str)]) -> Labels {
+        all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn requirement(key: &str, operator: LabelOperator, values: &[&str]) -> LabelRequirement {
+        LabelRequirement { key: key.to_owned(), operator, values: values.iter().map(|it| (*it).to_owned()).collect() }
+    }
+
+    #[test]
+    fn a_selector_selects_and_is_written_as_in_kubernetes() {
+        use LabelOperator::{DoesNotExist, Exists, In, NotIn};
+        let prod = labels(&[("env", "prod"), ("team", "a")]);
+        for (operator, key, values, wanted, text) in [
+            (In, "env", &["prod"][..], true, "env=prod"),
+            (In, "env", &["dev", "prod"], true, "env in (dev,prod)"),
+            (In, "zone", &["a"], false, "zone=a"),
+            (NotIn, "env", &["prod"], false, "env!=prod"),
+            (NotIn, "env", &["dev", "test"], true, "env notin (dev,test)"),
+            (NotIn, "zone", &["a"], true, "zone!=a"),
+            (Exists, "team", &[], true, "team"),
+            (Exists, "zone", &[], false, "zone"),
+            (DoesNotExist, "team", &[], false, "!team"),
+            (DoesNotExist, "zone", &[], true, "!zone"),
+        ] {
+            let selector = LabelSelector(vec![requirement(key, operator, values)]);
+            assert_eq!((selector.selects(&prod), selector.to_string().as_str()), (wanted, text));
+        }
+        let both = LabelSelector(vec![requirement("env", In, &["prod"]), requirement("team", DoesNotExist, &[])]);
+        assert!(!both.selects(&prod) && both.selects(&labels(&[("env", "prod")])));
+        assert_eq!(both.to_string(), "env=prod,!team");
+    }
+
+    #[test]
+    fn a_condition_holds_by_name_and_by_labels_as_far_as_these_are_known() {
+        let by = LabelSelector(vec![requirement("env", LabelOperator::In, &["prod"])]);
+        let mut condition = NamespaceCondition::new(Some(Globs::new(["shop-*"]).unwrap()), Some(by));
+        assert!(!condition.holds("shop-a"), "its labels are not known");
+        let env = |value: &str| Arc::new(labels(&[("env", value)]));
+        let mut known = NamespaceLabels::from([
+            ("shop-a".to_owned(), env("prod")),
+            ("shop-b".to_owned(), env("dev")),
+            ("bank".to_owned(), env("prod")),
+        ]);
+        condition.know(&known);
+        assert!(condition.holds("shop-a"));
+        assert!(!condition.holds("shop-b") && !condition.holds("bank") && !condition.holds(""));
+        known.insert("shop-a".to_owned(), env("dev"));
+        condition.know(&known);
+        assert!(!condition.holds("shop-a"));
+        assert!(NamespaceCondition::default().holds("") && !NamespaceCondition::default().uses_labels());
+    }
+
+    #[test]
+    fn the_own_one_counts_before_the_first_shared_one() {
+        let named = |glob| NamespaceCondition::new(Some(Globs::new([glob]).unwrap()), None);
+        let all = ByNamespace {
+            own: BTreeMap::from([("shop".to_owned(), 1)]),
+            shared: vec![(named("shop*"), 2), (named("*"), 3)],
+        };
+        assert_eq!([all.get("shop"), all.get("shop-a"), all.get("bank")], [Some(&1), Some(&2), Some(&3)]);
+        assert_eq!(all.values().sum::<i32>(), 6);
+    }
+}

@@ -1,0 +1,53 @@
+//! The releases that nobody takes away.
+
+use std::sync::Arc;
+
+use super::globs::{Globs, matches};
+use super::namespaces::{ByNamespace, NamespaceCondition};
+use crate::release::ReleaseRef;
+
+/// The releases that the policies name as protected. Every policy knows those of all namespaces: an object of a release may be in
+/// another namespace, or in none.
+#[derive(Debug, Clone, Default)]
+pub struct Protected {
+    /// What the cluster policy names.
+    pub(crate) by_cluster: Option<ProtectedReleases>,
+    /// What the policy of a namespace adds: names of its own releases.
+    pub(crate) here: Option<Globs>,
+    /// What the policies of all namespaces add.
+    pub(crate) by_namespace: Arc<ByNamespace<Globs>>,
+}
+
+/// Releases by their names and their namespaces. What is not set matches any.
+#[derive(Debug, Clone, Default)]
+pub struct ProtectedReleases {
+    pub releases: Option<Globs>,
+    pub namespaces: NamespaceCondition,
+}
+
+impl Protected {
+    /// Whether a release is protected. Its namespace is that of its records.
+    #[must_use]
+    pub fn covers(&self, release: &ReleaseRef) -> bool {
+        let ReleaseRef { namespace, name } = release;
+        let by_cluster = self
+            .by_cluster
+            .as_ref()
+            .is_some_and(|named| matches(named.releases.as_ref(), Some(name)) && named.namespaces.holds(namespace));
+        by_cluster || self.by_namespace.get(namespace).is_some_and(|named| named.contains(name))
+    }
+
+    /// Whether a release may be protected, of which only the name is known, or nothing.
+    #[must_use]
+    pub fn may_cover(&self, release: Option<&str>) -> bool {
+        let Some(name) = release else { return !self.names_nothing() };
+        let by_cluster = self.by_cluster.as_ref().is_some_and(|named| matches(named.releases.as_ref(), Some(name)));
+        by_cluster || self.by_namespace.values().any(|named| named.contains(name))
+    }
+
+    /// Whether no policy names any release.
+    #[must_use]
+    pub fn names_nothing(&self) -> bool {
+        self.by_cluster.is_none() && self.by_namespace.is_empty()
+    }
+}

@@ -1,0 +1,240 @@
+//! The settings of rules in a policy.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::reason_pattern::ReasonPattern;
+use super::scope::{Scope, When};
+use crate::release::ReleaseRef;
+use crate::rule::{Mode, RuleId};
+
+/// The default namespace of an installation.
+pub const DEFAULT_NAMESPACE: &str = "interlock-system";
+
+/// What happens if an enforced rule cannot be evaluated; a later variant is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OnUndecided {
+    /// Admit, with a warning.
+    Allow,
+    /// Refuse, with the reason.
+    Deny,
+}
+
+/// How a rule is applied to which requests.
+#[derive(Debug, Clone)]
+pub struct Modes {
+    /// The mode if no case matches.
+    pub mode: Mode,
+    /// Modes for some requests. The first condition that matches counts.
+    pub cases: Vec<(When, Mode)>,
+}
+
+impl Modes {
+    /// How the rule is applied to a request.
+    #[must_use]
+    pub fn of(&self, scope: &Scope<'_>) -> Mode {
+        let case = self.cases.iter().find(|(when, _)| when.holds(scope));
+        case.map_or(self.mode, |(_, mode)| *mode)
+    }
+}
+
+/// The settings that every rule has.
+#[derive(Debug, Clone)]
+pub struct RuleSettings {
+    /// The modes of the cluster, or of the namespace that the rule is delegated to.
+    pub modes: Modes,
+    /// Modes that a namespace adds; the stricter of the two counts.
+    pub tightened: Option<Modes>,
+    /// `None`: the default of the rule.
+    pub on_undecided: Option<OnUndecided>,
+}
+
+impl RuleSettings {
+    /// The settings of a rule that a policy does not mention.
+    #[must_use]
+    pub fn shipped(rule: RuleId) -> Self {
+        let modes = Modes { mode: rule.specification().mode, cases: Vec::new() };
+        Self { modes, tightened: None, on_undecided: None }
+    }
+
+    /// How the rule is applied to a request.
+    #[must_use]
+    pub fn mode(&self, scope: &Scope<'_>) -> Mode {
+        let mode = self.modes.of(scope);
+        self.tightened.as_ref().map_or(mode, |tightened| tightened.of(scope).max(mode))
+    }
+}
+
+/// The settings of `pending-recovery`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecoverySettings {
+    /// An operation older than this, by the clock of the API server, counts as stuck.
+    pub stale_after: SignedDuration,
+    /// The longest that the timeouts of a HelmRelease may extend that.
+    pub max_patience: SignedDuration,
+    pub rollback: AllowRollback,
+    /// Refuses every rollback over an operation in flight, and rollbacks by people over a failed revision.
+    pub roll_forward_only: bool,
+}
+
+impl RecoverySettings {
+    /// Whether an operation that started then is stale. An operation without a known start is not.
+    #[must_use]
+    pub fn is_stale(&self, started: Option<Timestamp>, now: Timestamp) -> bool {
+        started.is_some_and(|started| now.duration_since(started) >= self.stale_after)
+    }
+
+    /// How old an operation must be to count as stuck, if its client may be silent for these timeouts.
+    #[must_use]
+    pub fn patience(&self, timeouts: impl Iterator<Item = SignedDuration>) -> SignedDuration {
+        let longest = timeouts.max().unwrap_or_default().min(self.max_patience);
+        longest.max(self.stale_after)
+    }
+
+    /// Whether no rollback is ever admitted over an operation in flight.
+    #[must_use]
+    pub fn closes_rollback(&self) -> bool {
+        self.roll_forward_only || self.rollback == AllowRollback::Never
+    }
+}
+
+impl Default for RecoverySettings {
+    fn default() -> Self {
+        Self {
+            // Three times helm's default timeout, which is per hook and per wait and is stored nowhere.
+            stale_after: SignedDuration::from_mins(15),
+            // A timeout has no upper limit. Whoever writes a longer one waits this long.
+            max_patience: SignedDuration::from_hours(6),
+            rollback: AllowRollback::WhenStale,
+            roll_forward_only: false,
+        }
+    }
+}
+
+/// When a rollback may start over an operation in flight; a later variant is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AllowRollback {
+    /// At any time, as Helm allows it.
+    Always,
+    /// Once the operation is stale.
+    WhenStale,
+    /// Never.
+    Never,
+}
+
+/// Who may start operations; a later variant is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StartedBy {
+    /// Every user who may write records.
+    Anybody,
+    /// Only managers, and the account that a HelmRelease names for its release.
+    Managers,
+}
+
+/// Exceptions from the rules over objects that people declare in HelmReleases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FluxExceptions {
+    /// Whether the fields that `spec.driftDetection.ignore` of a HelmRelease names may be edited.
+    pub honour_drift_ignore: bool,
+    pub when_suspended: WhenSuspended,
+}
+
+impl Default for FluxExceptions {
+    fn default() -> Self {
+        Self { honour_drift_ignore: true, when_suspended: WhenSuspended::Enforce }
+    }
+}
+
+/// What happens to edits by hand while the HelmRelease of a release is suspended; a later variant is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhenSuspended {
+    /// They are admitted with a warning.
+    Warn,
+    /// The rules apply as always.
+    Enforce,
+}
+
+/// The settings of `dropped-bundles`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DroppedBundlesSettings {
+    /// If a release is left out and no chart is reported as failed.
+    pub unexplained: OnUnexplained,
+    /// If what is left out was never delivered, so that nothing can be removed.
+    pub first_install: OnFirstInstall,
+}
+
+impl Default for DroppedBundlesSettings {
+    fn default() -> Self {
+        Self { unexplained: OnUnexplained::Deny, first_install: OnFirstInstall::Allow }
+    }
+}
+
+/// What happens to a commit that leaves out a release without a known reason; a later variant is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OnUnexplained {
+    /// The rule is undecided: the commit is admitted with a warning, unless `onUndecided` refuses it.
+    Warn,
+    /// It is refused.
+    Deny,
+}
+
+/// What happens to an incomplete first install; a later variant is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OnFirstInstall {
+    /// It is admitted.
+    Allow,
+    /// It is refused.
+    Deny,
+}
+
+/// What ReleaseOverrides may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverrideSettings {
+    pub allowed: bool,
+    pub max_duration: SignedDuration,
+    /// Whether the creator of an override may not use it.
+    pub second_person: bool,
+    /// The namespace of overrides for cluster-scoped releases.
+    pub namespace: String,
+    /// What the reason of a new override must match: the pattern of the cluster and that of the namespace. Not checked at a use, so
+    /// that a new pattern closes no override that is open.
+    pub reason_patterns: Vec<ReasonPattern>,
+    /// How long after its end an override is kept. Of the cluster alone.
+    pub retain_expired: SignedDuration,
+}
+
+impl OverrideSettings {
+    /// The release with the namespace that holds its overrides.
+    #[must_use]
+    pub fn home_of(&self, release: &ReleaseRef) -> ReleaseRef {
+        let namespace = if release.namespace.is_empty() { &self.namespace } else { &release.namespace };
+        ReleaseRef::new(namespace, &release.name)
+    }
+
+    /// The stricter of both settings.
+    #[must_use]
+    pub fn stricter(&self, other: &Self) -> Self {
+        Self {
+            allowed: self.allowed && other.allowed,
+            max_duration: self.max_duration.min(other.max_duration),
+            second_person: self.second_person || other.second_person,
+            namespace: self.namespace.clone(),
+            reason_patterns: other.reason_patterns.clone(),
+            retain_expired: self.retain_expired,
+        }
+    }
+}
+
+impl Default for OverrideSettings {
+    fn default() -> Self {
+        Self {
+            allowed: true,
+            // About the length of an incident. Longer overrides would replace the normal way of working.
+            max_duration: SignedDuration::from_hours(4),
+            second_person: false,
+            namespace: DEFAULT_NAMESPACE.to_owned(),
+            reason_patterns: Vec::new(),
+            // A quarter: as long as people ask who opened what.
+            retain_expired: SignedDuration::from_hours(90 * 24),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Policy files: from YAML texts to policies, with the location of every problem.
+
+mod changed;
+mod checks;
+mod cluster;
+mod excerpt;
+mod file;
+mod files;
+mod freezes;
+mod identity;
+mod in_force;
+mod loaded;
+mod migrate;
+mod namespace;
+mod problem;
+mod reasons;
+mod show;
+mod stored_freeze;
+
+use std::path::Path;
+
+use jiff::SignedDuration;
+
+pub use changed::ChangedMeaning;
+pub use checks::{impossible_group, impossible_kind, impossible_user};
+pub use excerpt::{ExcerptStyle, excerpts};
+pub use file::{nearest_to, schema};
+pub use files::bad_file_name;
+pub use files::{NAMESPACES_DIR, PolicyFiles};
+pub use identity::{HeldBy, Identity, PipelineIdentity, identity};
+pub use in_force::{
+    FreezeInForce, InForce, RuleInForce, SettingDoc, SettingInForce, SettingOrigin, in_force, settings_of,
+};
+pub use loaded::LoadedPolicies;
+pub use migrate::MigrationError;
+pub use problem::{Location, PolicyError, Problem};
+pub use show::{WholePolicy, WholeSetting};
+pub use stored_freeze::{BadFreeze, FreezeName};
+
+use super::policy::Policy;
+use file::{PolicyKind, Spelled};
+use problem::{Problems, SourceFile};
+
+/// A duration as policies spell it.
+#[must_use]
+pub(crate) fn spelled(duration: SignedDuration) -> String {
+    duration.spelled()
+}
+
+impl Policy {
+    /// Checks the text of a cluster policy; `source` names it in errors.
+    ///
+    /// # Errors
+    /// Every problem in the file, with its location.
+    pub fn parse(text: &str, source: &Path) -> Result<Self, PolicyError> {
+        let source = SourceFile { path: source.to_owned(), text: text.to_owned() };
+        let mut problems = Problems::of(&source);
+        let file = file::read(&source, PolicyKind::Cluster, &mut problems);
+        checks::check(&file, None, &mut problems);
+        if problems.is_empty() {
+            Ok(cluster::policy(&file))
+        } else {
+            Err(PolicyError { problems: problems.into_lists().0 })
+        }
+    }
+
+    /// The shipped policy, for a start without policy files.
+    ///
+    /// # Errors
+    /// Never in a build whose tests passed: a test parses it.
+    pub fn shipped() -> Result<Self, PolicyError> {
+        Self::parse(include_str!("../../../policies/cluster.yaml"), Path::new("policies/cluster.yaml"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

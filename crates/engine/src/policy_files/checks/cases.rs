@@ -1,0 +1,275 @@
+//! Whether the cases of a rule can apply, and change anything.
+
+use super::domain::Domain;
+use super::language::Language;
+use super::names::{Names, language};
+use crate::object::SERVICE_ACCOUNT_PREFIX;
+use crate::olm::CLUSTER_EXTENSION;
+use crate::policy::Globs;
+use crate::policy_files::file::{AtLeastOne, CaseFile, GlobList, PolicyFile, RuleFile, Spanned, WhenFile};
+use crate::policy_files::problem::Span;
+use crate::release::Storage;
+use crate::rule::{Mode, Requests, RuleId};
+use crate::rules::{Judged, judges_records};
+use crate::sveltos::CONFIGURATION_GROUP;
+
+/// How many cases of a rule are compared with each other.
+const MAX_COMPARED_CASES: usize = 100;
+
+type List<'f> = (Domain, &'f Spanned<AtLeastOne<GlobList>>);
+
+/// A case that can apply.
+struct Case {
+    /// Of its condition.
+    at: Span,
+    mode: Option<Mode>,
+    /// The lists that do not match every request, with what they match. A request must match all of them.
+    limits: Vec<(Domain, Option<Language>)>,
+    /// What the lists say of the names of users, whichever way. A user must be in all of them.
+    users: Vec<Language>,
+}
+
+/// The file whose cases are checked.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'f> {
+    pub(super) file: &'f PolicyFile,
+    /// The namespace of the policy.
+    pub(super) home: Option<&'f str>,
+    /// Whether the file has no error so far.
+    pub(super) is_read: bool,
+}
+
+/// Checks the cases of a rule.
+pub(super) fn check(rule: RuleId, file: &RuleFile, context: Context<'_>, names: &mut Names<'_, '_>) {
+    let files = || file.cases.iter().flat_map(|cases| &cases.value);
+    // A file that namespaces share may have cases for some of them.
+    let only = context.home.filter(|_| !context.file.is_shared());
+    let dead = files().filter(|case| !can_apply(rule, case, only, names)).count();
+    if dead > 0 || !context.is_read {
+        return;
+    }
+    let cases: Vec<_> = files().filter_map(|case| read(rule, case, context, names)).collect();
+    report_hidden(&cases, names);
+    let shipped = || context.home.is_none().then(|| rule.specification().mode);
+    let otherwise = file.mode.as_ref().map(|at| at.value).or_else(shipped);
+    report_idle(rule, &cases, otherwise, names);
+}
+
+/// Warns of cases whose requests have the mode anyway: by one later case, or by the mode of the rule.
+fn report_idle(rule: RuleId, cases: &[Case], otherwise: Option<Mode>, names: &mut Names<'_, '_>) {
+    for (index, case) in cases.iter().enumerate().take(MAX_COMPARED_CASES) {
+        let Some(mode) = case.mode else { continue };
+        let mut later = cases[index + 1..].iter().take(MAX_COMPARED_CASES).filter(|other| case.meets(other));
+        let anyway = loop {
+            match later.next() {
+                None if otherwise == Some(mode) => break Some(rule.to_string()),
+                Some(other) if other.mode != case.mode => break None,
+                Some(other) if other.hides(case) => break Some(names.problems.case_at(other.at)),
+                None => break None,
+                Some(_) => {}
+            }
+        };
+        if let Some(anyway) = anyway {
+            let message = format!("the case changes nothing, because {anyway} has the mode {} anyway", mode.as_str());
+            names.problems.warn(case.at, message);
+        }
+    }
+}
+
+/// The lists of a condition.
+fn lists(rule: RuleId, when: &WhenFile) -> impl Iterator<Item = List<'_>> {
+    let WhenFile {
+        users, groups, service_accounts, pipelines, namespaces, releases, kinds, operations, owners, ..
+    } = when;
+    let (kind, owner) = match Judged::by(rule) {
+        Judged::Records => (Domain::RecordKind, Domain::Owner),
+        Judged::Objects => (Domain::Kind, Domain::Owner),
+        Judged::Declarations => (Domain::Kind, Domain::Nothing),
+    };
+    let all = [
+        (Domain::User, users),
+        (Domain::Group, groups),
+        (Domain::ServiceAccount, service_accounts),
+        (Domain::Pipeline, pipelines),
+        (Domain::Namespace, namespaces),
+        (Domain::Release, releases),
+        (kind, kinds),
+        (Domain::Operation, operations),
+        (owner, owners),
+    ];
+    all.into_iter().filter_map(|(domain, list)| Some((domain, list.as_ref()?)))
+}
+
+/// Reports a case that no request can meet.
+fn can_apply(rule: RuleId, case: &CaseFile, home: Option<&str>, names: &mut Names<'_, '_>) -> bool {
+    let Some(when) = &case.when else { return true };
+    let never = "so the case never applies";
+    let mut can = true;
+    for (domain, list) in lists(rule, &when.value) {
+        can &= names.list(&list.value.0, domain, never);
+    }
+    if !can {
+        return false;
+    }
+    let WhenFile { users, service_accounts, namespaces, kinds, owners, .. } = &when.value;
+    if let (Some(list), Some(home)) = (namespaces, home) {
+        let globs = &list.value.0.compiled;
+        // A cluster-scoped object has none.
+        if !globs.contains(home) && !globs.contains("") {
+            names.problems.at(list.span, format!("this policy applies to namespace {home} only, {never}"));
+            can = false;
+        }
+    }
+    if let (Some(users), Some(accounts)) = (users, service_accounts)
+        && let (Some(accounts), Some(among)) = (account_users(&accounts.value.0), of(&users.value.0))
+        && !accounts.meets(&among)
+    {
+        let message = "no user is among `users` and among `serviceAccounts`";
+        names.problems.at(users.span, format!("{message}, {never}; move one of them to a case of its own"));
+        can = false;
+    }
+    if let (Some(owners), Some(kinds)) = (owners, kinds) {
+        let (listed, kinds) = (&owners.value.0.compiled, &kinds.value.0.compiled);
+        let stored = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex];
+        if !stored.iter().any(|storage| listed.contains(storage.owner()) && kinds.contains(storage.kind())) {
+            names.problems.at(owners.span, format!("no record of these owners is of these `kinds`, {never}"));
+            can = false;
+        }
+    }
+    can && can_be_of(rule, &when.value, names)
+}
+
+/// Warns of a condition on a field that the requests of the rule do not have, or that has another value in all of them.
+fn can_be_of(rule: RuleId, when: &WhenFile, names: &mut Names<'_, '_>) -> bool {
+    let Requests { operations, kinds } = rule.specification().requests;
+    let operations = operations.iter().map(|operation| operation.as_str());
+    let mut can = true;
+    let mut warn = |list: &Spanned<AtLeastOne<GlobList>>, what: String| {
+        names.problems.warn(list.span, format!("{what}, so the case never applies"));
+        can = false;
+    };
+    if let Some(list) = when.operations.as_ref().filter(|list| !matches_one(list, operations.clone())) {
+        let only = operations.collect::<Vec<_>>().join(" and ");
+        warn(list, format!("{rule} finds nothing but in requests with the operation {only}"));
+    }
+    if let Some(list) =
+        when.kinds.as_ref().filter(|list| !kinds.is_empty() && !matches_one(list, kinds.iter().copied()))
+    {
+        warn(list, format!("{rule} judges objects of the kind {}", kinds.join(" or ")));
+    }
+    if let Some(list) = when.owners.as_ref().filter(|_| !judges_records(rule)) {
+        warn(list, format!("only records have owners, and {rule} judges other objects"));
+    }
+    if let Some(list) =
+        when.releases.as_ref().filter(|list| kinds.contains(&CONFIGURATION_GROUP) && !may_be_commit(list))
+    {
+        warn(list, format!("{rule} judges commits of Sveltos, whose names end in .helm or .resources"));
+    }
+    let is_elsewhere = |list: &&Spanned<AtLeastOne<GlobList>>| {
+        kinds.contains(&CLUSTER_EXTENSION) && !matches_one(list, [""].into_iter())
+    };
+    if let Some(list) = when.namespaces.as_ref().filter(is_elsewhere) {
+        warn(
+            list,
+            format!("{rule} judges objects without a namespace; match them by `releases`, or by the namespace ''"),
+        );
+    }
+    can
+}
+
+fn matches_one<'v>(list: &Spanned<AtLeastOne<GlobList>>, mut values: impl Iterator<Item = &'v str>) -> bool {
+    values.any(|value| list.value.0.compiled.contains(value))
+}
+
+/// Whether a glob of a list can match what a commit of Sveltos is called.
+fn may_be_commit(list: &Spanned<AtLeastOne<GlobList>>) -> bool {
+    of(&list.value.0).zip(Domain::Commit.language()).is_none_or(|(globs, commits)| globs.meets(commits))
+}
+
+/// Reads a case, and warns of conditions that hold for every request.
+fn read(rule: RuleId, case: &CaseFile, context: Context<'_>, names: &mut Names<'_, '_>) -> Option<Case> {
+    let when = case.when.as_ref()?;
+    let mut limits = Vec::new();
+    let mut full = Vec::new();
+    for (domain, list) in lists(rule, &when.value) {
+        let globs = of(&list.value.0);
+        if domain.is_always_given() && globs.as_ref().zip(domain.language()).is_some_and(|(all, of)| all.covers(of)) {
+            full.push(list);
+        } else {
+            limits.push((domain, globs));
+        }
+    }
+    // Whose labels these are is not in the file.
+    if when.value.namespace_selector.is_some() {
+        limits.push((Domain::Namespace, None));
+    }
+    if limits.is_empty() {
+        let message = "the condition holds for every request, so `mode` and later cases have no effect; name the requests, or set \
+                       `mode` instead";
+        names.problems.warn(when.key, message);
+    } else {
+        for list in full {
+            names.problems.warn(list.span, "the list matches every request; remove the key");
+        }
+    }
+    let mode = case.mode.as_ref().map(|at| at.value);
+    Some(Case { at: when.key, mode, limits, users: users_of(&when.value, context.file) })
+}
+
+/// What a condition says of the names of users; nothing where that is not known.
+fn users_of(when: &WhenFile, file: &PolicyFile) -> Vec<Language> {
+    let users = when.users.as_ref().and_then(|list| of(&list.value.0));
+    let accounts = when.service_accounts.as_ref().and_then(|list| account_users(&list.value.0));
+    let sessions = when.pipelines.as_ref().and_then(|list| session_users(&list.value.0.compiled, file));
+    [users, accounts, sessions].into_iter().flatten().collect()
+}
+
+fn account_users(list: &GlobList) -> Option<Language> {
+    let accounts: Vec<_> = list.globs.iter().map(|(_, glob)| format!("{SERVICE_ACCOUNT_PREFIX}{glob}")).collect();
+    language(accounts.iter().map(String::as_str))
+}
+
+/// The users of the pipelines of these names; `None` if a pipeline goes by groups alone, or if none is listed.
+fn session_users(named: &Globs, file: &PolicyFile) -> Option<Language> {
+    let listed = file.pipelines.iter().flat_map(|pipelines| &pipelines.value);
+    let meant = listed.filter(|pipeline| pipeline.name.as_ref().is_some_and(|name| named.contains(&name.value.0)));
+    let users: Option<Vec<_>> = meant.map(|pipeline| pipeline.users.as_ref()).collect();
+    let users = users.filter(|users| !users.is_empty())?;
+    language(users.iter().flat_map(|list| &list.value.0.globs).map(|(_, glob)| glob.as_str()))
+}
+
+fn of(list: &GlobList) -> Option<Language> {
+    language(list.globs.iter().map(|(_, glob)| glob.as_str()))
+}
+
+/// Warns of cases whose requests all meet the condition of one earlier case.
+fn report_hidden(cases: &[Case], names: &mut Names<'_, '_>) {
+    for (index, case) in cases.iter().enumerate().take(MAX_COMPARED_CASES) {
+        if let Some(first) = cases[..index].iter().find(|earlier| earlier.hides(case)) {
+            let first = names.problems.case_at(first.at);
+            let message = format!("the case never applies, because {first} matches all its requests");
+            names.problems.warn(case.at, message);
+        }
+    }
+}
+
+impl Case {
+    /// Whether some request may meet the conditions of both.
+    fn meets(&self, other: &Self) -> bool {
+        let users = self.users.iter().all(|ours| other.users.iter().all(|theirs| ours.meets(theirs)));
+        let one_valued = self.limits.iter().filter(|(domain, _)| domain.is_always_given());
+        users
+            && one_valued.filter_map(|(domain, ours)| Some((domain, ours.as_ref()?))).all(|(domain, ours)| {
+                let theirs = other.limits.iter().find(|(other, _)| other == domain).and_then(|(_, list)| list.as_ref());
+                theirs.is_none_or(|theirs| ours.meets(theirs))
+            })
+    }
+
+    /// Whether every request that meets the condition of another case meets this one too.
+    fn hides(&self, other: &Self) -> bool {
+        self.limits.iter().all(|(domain, ours)| {
+            let theirs = other.limits.iter().find(|(other, _)| other == domain).and_then(|(_, list)| list.as_ref());
+            ours.as_ref().zip(theirs).is_some_and(|(ours, theirs)| ours.covers(theirs))
+        })
+    }
+}

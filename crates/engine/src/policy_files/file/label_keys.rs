@@ -1,0 +1,169 @@
+//! The values of keys: keys and values of labels.
+
+use serde_json::{Value, json};
+
+use super::read::{FromNode, entries};
+use super::tree::Node;
+use super::values::{items, word};
+use crate::managed::MANAGED_BY_LABEL;
+use crate::policy_files::problem::Problems;
+
+/// How many labels are copied. An alert or a ticket is routed by one or two.
+const MAX_KEYS: usize = 8;
+
+/// The longest name of a label, without its prefix, and the longest prefix, in bytes.
+const MAX_NAME_BYTES: usize = 63;
+const MAX_PREFIX_BYTES: usize = 253;
+
+/// Keys of labels to copy, each once.
+#[derive(Debug, Clone, Default)]
+pub(in crate::policy_files) struct LabelKeys(pub(in crate::policy_files) Vec<String>);
+
+impl FromNode for LabelKeys {
+    fn schema() -> Value {
+        json!({"type": "array", "maxItems": MAX_KEYS, "items": {"type": "string", "pattern": KEY}})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let items = items(node, problems)?;
+        if items.len() > MAX_KEYS {
+            problems.at(node.span, format!("{} labels are listed, and at most {MAX_KEYS} are copied", items.len()));
+        }
+        let mut keys: Vec<String> = Vec::new();
+        for item in items {
+            let Some(key) = word(item, problems) else { continue };
+            if !is_label_key(key) {
+                let message = format!("`{key}` is not the key of a label like team or example.com/team");
+                problems.at(item.span, message);
+            } else if key == MANAGED_BY_LABEL {
+                problems.at(
+                    item.span,
+                    format!("Interlock sets the label `{MANAGED_BY_LABEL}` itself; remove it from the list"),
+                );
+            } else if keys.iter().any(|known| known == key) {
+                problems.at(item.span, format!("the label `{key}` is listed twice; remove one"));
+            } else {
+                keys.push(key.to_owned());
+            }
+        }
+        Some(Self(keys))
+    }
+}
+
+/// The pattern of a key, for the schema.
+const KEY: &str = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
+
+/// The key of a label.
+#[derive(Debug, Clone)]
+pub(in crate::policy_files) struct LabelKey(pub(in crate::policy_files) String);
+
+impl FromNode for LabelKey {
+    fn schema() -> Value {
+        json!({"type": "string", "pattern": KEY})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let key = word(node, problems)?;
+        if !is_label_key(key) {
+            problems.at(node.span, format!("`{key}` is not the key of a label like team or example.com/team"));
+            return None;
+        }
+        Some(Self(key.to_owned()))
+    }
+}
+
+/// Labels with their values.
+#[derive(Debug, Clone, Default)]
+pub(in crate::policy_files) struct LabelMap(pub(in crate::policy_files) Vec<(String, String)>);
+
+impl FromNode for LabelMap {
+    fn schema() -> Value {
+        json!({"type": "object"})
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+        let mut labels = Vec::new();
+        for entry in entries(node, problems)? {
+            if !is_label_key(&entry.key) {
+                let message = format!("`{}` is not the key of a label like team or example.com/team", entry.key);
+                problems.at(entry.at, message);
+            }
+            labels.extend(word(&entry.value, problems).map(|value| (entry.key.clone(), value.to_owned())));
+        }
+        Some(Self(labels))
+    }
+}
+
+/// Whether the API server accepts a key: a name, with or without a DNS subdomain before it.
+fn is_label_key(key: &str) -> bool {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let is_enclosed = |text: &str, inside: fn(u8) -> bool| {
+        let bytes = text.as_bytes();
+        let ends = [bytes.first(), bytes.last()];
+        ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric)) && bytes.iter().copied().all(inside)
+    };
+    let is_part =
+        |part: &str| is_enclosed(part, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    name.len() <= MAX_NAME_BYTES
+        && is_enclosed(name, |byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && prefix.is_none_or(|prefix| prefix.len() <= MAX_PREFIX_BYTES && prefix.split('.').all(is_part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy_files::{LoadedPolicies, PolicyFiles};
+
+    fn loaded(list: &str) -> LoadedPolicies {
+        let mut files = PolicyFiles::default();
+        let text = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nreportLabels: {list}\n");
+        files.set_cluster("c".into(), text);
+        LoadedPolicies::of(&files)
+    }
+
+    #[test]
+    fn keys_are_those_that_the_api_server_accepts() {
+        let (longest, longer) = ("a".repeat(63), "a".repeat(64));
+        for key in ["team", "Team_1.x", "example.com/team", "a-b.c/x", "a", &longest] {
+            assert!(is_label_key(key), "{key}");
+        }
+        let prefix = format!("{}/team", "a.".repeat(127) + "a");
+        for key in [
+            "",
+            "-team",
+            "team-",
+            "my team",
+            "Example.com/team",
+            "/team",
+            "example.com/",
+            "a/b/c",
+            "a..b/c",
+            "tëam",
+            &longer,
+            &prefix,
+        ] {
+            assert!(!is_label_key(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_meant_is_an_error() {
+        let told = |list: &str| loaded(list).problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(told("[team, example.com/route]"), Vec::<String>::new());
+        for (list, wanted) in [
+            ("[my team]", "c:3:16: `my team` is not the key of a label like team or example.com/team"),
+            (
+                "[team, app.kubernetes.io/managed-by]",
+                "c:3:22: Interlock sets the label `app.kubernetes.io/managed-by` itself",
+            ),
+            ("[team, team]", "c:3:22: the label `team` is listed twice"),
+            ("[a, b, c, d, e, f, g, h, i]", "9 labels are listed, and at most 8 are copied"),
+            ("team", "expected a list, got `team`"),
+        ] {
+            let told = told(list);
+            assert!(told.len() == 1 && told[0].contains(wanted), "{list}: {told:?}");
+        }
+        let policies = loaded("[team, example.com/route]").into_policies().unwrap();
+        assert_eq!(policies.of("shop").report_labels, ["team", "example.com/route"]);
+    }
+}

@@ -1,0 +1,258 @@
+//! The freezes of a file: what is wrong with their windows, and what they are.
+
+use jiff::Timestamp;
+
+use super::cluster::{places, selector, value};
+use super::file::{AtLeastOne, FreezeFile, GlobList, LabelSelectorFile, Moment, PolicyFile, Spanned};
+use super::problem::{Problems, Span};
+use crate::policy::{DayWindow, Freeze, FreezeEffect, FreezeState, Interval, LimitedFreeze, Window};
+
+const MINUTES_A_DAY: u16 = 1_440;
+
+/// The freezes of a file without problems; of the policy of a namespace, over this namespace.
+pub(super) fn of_file(file: &PolicyFile, home: Option<&str>) -> impl Iterator<Item = Freeze> {
+    located(file, home).map(|(_, freeze)| freeze)
+}
+
+/// The freezes of a file that several namespaces share. [`Policies`](crate::policy::Policies) knows over which.
+pub(super) fn of_shared(file: &PolicyFile) -> impl Iterator<Item = Freeze> {
+    let said = said(file.namespaces.as_ref(), file.namespace_selector.as_ref()).unwrap_or_default();
+    of_file(file, None).map(move |freeze| Freeze { scope: format!("{}{said}", freeze.scope), ..freeze })
+}
+
+/// The same, each with the place of its name.
+pub(super) fn located(file: &PolicyFile, home: Option<&str>) -> impl Iterator<Item = (Span, Freeze)> {
+    let all = file.freezes.iter().flat_map(|freezes| &freezes.value);
+    all.filter_map(move |file| Some((file.name.as_ref()?.span, freeze(file, home)?)))
+}
+
+fn freeze(file: &FreezeFile, home: Option<&str>) -> Option<Freeze> {
+    let exempt = file.exempt.as_ref().map(|exempt| &exempt.value);
+    let users = exempt.and_then(|exempt| exempt.users.as_ref());
+    let groups = exempt.and_then(|exempt| exempt.groups.as_ref());
+    let compiled = |list: &Spanned<AtLeastOne<GlobList>>| list.value.0.compiled.clone();
+    Some(Freeze {
+        name: value(file.name.as_ref())?,
+        reason: value(file.reason.as_ref())?,
+        scope: scope(file, home),
+        exemption: exemption(users.map(|at| &at.value), groups.map(|at| &at.value)),
+        home: home.map(str::to_owned),
+        creation: None,
+        window: window(file).ok()??,
+        effect: value(file.effect.as_ref()).unwrap_or(FreezeEffect::Deny),
+        zone: file.time_zone.as_ref()?.value.0.clone(),
+        releases: file.releases.as_ref().map(compiled),
+        namespaces: places(file.namespaces.as_ref(), file.namespace_selector.as_ref()),
+        exempt_users: users.map(|at| at.value.compiled.clone()).unwrap_or_default(),
+        exempt_groups: groups.map(|at| at.value.compiled.clone()).unwrap_or_default(),
+    })
+}
+
+/// What a freeze concerns, in words.
+fn scope(file: &FreezeFile, home: Option<&str>) -> String {
+    let releases = file.releases.as_ref();
+    let releases = releases.map_or("every release".to_owned(), |list| format!("releases {}", listed(&list.value.0)));
+    let namespaces = home.map(|namespace| format!(" in namespace {namespace}"));
+    let namespaces = namespaces.or_else(|| said(file.namespaces.as_ref(), file.namespace_selector.as_ref()));
+    format!("{releases}{}", namespaces.unwrap_or_default())
+}
+
+/// A condition on namespaces, in words: ` in namespaces a, b with the labels env=prod`; `None` for every namespace.
+pub(super) fn said(
+    names: Option<&Spanned<AtLeastOne<GlobList>>>,
+    by: Option<&Spanned<LabelSelectorFile>>,
+) -> Option<String> {
+    let by = by.map(|by| format!(" with the labels {}", selector(&by.value)));
+    match names {
+        Some(names) => Some(format!(" in namespaces {}{}", listed(&names.value.0), by.unwrap_or_default())),
+        None => by.map(|by| format!(" in namespaces{by}")),
+    }
+}
+
+/// Whom a freeze does not concern, in words.
+fn exemption(users: Option<&GlobList>, groups: Option<&GlobList>) -> Option<String> {
+    let named = |what: &str, list: Option<&GlobList>| {
+        list.filter(|list| !list.globs.is_empty()).map(|list| format!("{what} {}", listed(list)))
+    };
+    let all: Vec<_> = [named("users", users), named("groups", groups)].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
+fn listed(list: &GlobList) -> String {
+    let globs: Vec<_> = list.globs.iter().map(|(_, glob)| glob.as_str()).collect();
+    globs.join(", ")
+}
+
+/// Reports what is wrong with the freezes of a file, each by itself and two together.
+pub(super) fn check(file: &PolicyFile, problems: &mut Problems<'_>) {
+    let all = file.freezes.as_ref().map(|freezes| freezes.value.as_slice()).unwrap_or_default();
+    for (place, one) in all.iter().enumerate() {
+        if let Err((span, message)) = window(one) {
+            problems.at(span, message);
+        }
+        for earlier in &all[..place] {
+            check_pair(earlier, one, problems);
+        }
+    }
+}
+
+/// Two freezes of the same name, or over the same releases.
+fn check_pair(earlier: &FreezeFile, one: &FreezeFile, problems: &mut Problems<'_>) {
+    let (Some(name), Some(known)) = (&one.name, &earlier.name) else { return };
+    if name.value == known.value {
+        problems.at(name.span, format!("two freezes are called `{}`; messages name them", name.value));
+    }
+    let Some(relation) = relation(earlier, one) else { return };
+    let (Some(earlier), Some(one)) = (freeze(earlier, None), freeze(one, None)) else { return };
+    let denied = match (earlier.effect, one.effect) {
+        (FreezeEffect::Deny, FreezeEffect::AllowOnly) => Some((&earlier, &one)),
+        (FreezeEffect::AllowOnly, FreezeEffect::Deny) => Some((&one, &earlier)),
+        _ => None,
+    };
+    if let Some((deny, only)) = denied.filter(|(deny, only)| deny.covers(only)) {
+        let message = format!(
+            "`{}` denies the whole window of `{}`; of the releases that both concern, only exempt users could ever start an operation",
+            deny.name, only.name
+        );
+        problems.warn(name.span, message);
+    }
+    if relation != Scopes::Same {
+        if one.effect == FreezeEffect::AllowOnly && earlier.effect == FreezeEffect::AllowOnly && !one.meets(&earlier) {
+            let message = format!(
+                "the windows of `{}` and `{}` never overlap; of the releases that both concern, nothing could ever start",
+                known.value, name.value
+            );
+            problems.warn(name.span, message);
+        }
+        return;
+    }
+    match (earlier.effect, one.effect) {
+        // A holiday may fall on a weekend.
+        (FreezeEffect::Deny, FreezeEffect::Deny) if one.is_weekly() == earlier.is_weekly() && one.meets(&earlier) => {
+            let message =
+                format!("the freezes `{}` and `{}` overlap; the one that ends later counts", known.value, name.value);
+            problems.warn(name.span, message);
+        }
+        (FreezeEffect::AllowOnly, FreezeEffect::AllowOnly) if !one.meets(&earlier) => {
+            let message = format!(
+                "nothing could ever start: the windows of `{}` and `{}` never overlap, and operations start only in both",
+                known.value, name.value
+            );
+            problems.at(name.span, message);
+        }
+        _ => {}
+    }
+}
+
+/// What two freezes concern, compared by the text of their lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scopes {
+    Same,
+    /// Some releases are in both.
+    Overlapping,
+}
+
+/// How the scopes of two freezes are related; `None` if it is not certain that a release is in both.
+fn relation(earlier: &FreezeFile, one: &FreezeFile) -> Option<Scopes> {
+    let text = |list: &Option<Spanned<AtLeastOne<GlobList>>>| list.as_ref().map(|at| at.text.clone());
+    let lists = [(&earlier.releases, &one.releases), (&earlier.namespaces, &one.namespaces)];
+    let texts = lists.map(|(earlier, one)| (text(earlier), text(one)));
+    let selectors = [earlier, one].map(|file| file.namespace_selector.as_ref().map(|at| at.text.clone()));
+    let are_selected_alike = selectors[0] == selectors[1];
+    if are_selected_alike && texts.iter().all(|(earlier, one)| earlier == one) {
+        return Some(Scopes::Same);
+    }
+    // Whether a namespace has both labels is not in the files.
+    if !are_selected_alike && selectors.iter().all(Option::is_some) {
+        return None;
+    }
+    let overlap = lists.iter().all(|(earlier, one)| match (earlier, one) {
+        (Some(earlier), Some(one)) => have_a_name_in_common(&earlier.value.0, &one.value.0),
+        _ => true,
+    });
+    overlap.then_some(Scopes::Overlapping)
+}
+
+/// Whether a name that one of two lists spells out is in the other.
+fn have_a_name_in_common(one: &GlobList, other: &GlobList) -> bool {
+    let is_in = |names: &GlobList, list: &GlobList| names.globs.iter().any(|(_, name)| list.compiled.contains(name));
+    is_in(one, other) || is_in(other, one)
+}
+
+/// Reports the freezes of a file that will never change anything again.
+pub(super) fn report_past(file: &PolicyFile, home: Option<&str>, now: Timestamp, problems: &mut Problems<'_>) {
+    for (span, freeze) in located(file, home) {
+        let message = match LimitedFreeze::of_policy(&freeze).at(now) {
+            FreezeState::Open(None) => "the freeze is over, and its window does not come again; remove it",
+            FreezeState::InForce(None) => {
+                "its window is over, so that no operation starts ever again; remove the freeze"
+            }
+            FreezeState::Open(Some(_)) | FreezeState::InForce(Some(_)) => continue,
+        };
+        problems.warn(span, message);
+    }
+}
+
+/// The window of a freeze; `None` if a part of it is wrong, which has been reported.
+fn window(file: &FreezeFile) -> Result<Option<Window>, (Span, String)> {
+    let (Some(name), Some(zone)) = (&file.name, &file.time_zone) else { return Ok(None) };
+    let Some(weekdays) = &file.weekdays else {
+        let (Some(from), Some(to)) = (&file.from, &file.to) else {
+            let message = "a freeze needs `from` and `to` as dates, or `weekdays`";
+            return Err((name.span, message.to_owned()));
+        };
+        let (from_date, to_date) = (dated(from)?, dated(to)?);
+        let range = Interval::between(from_date, to_date, &zone.value.0).map(Window::Range);
+        return range.map(Some).ok_or_else(|| {
+            (to.span, format!("the window is empty: it ends at {}, and begins at {}", to.text, from.text))
+        });
+    };
+    let days = weekdays.value.0.clone();
+    if let Some((_, twice)) = days.iter().enumerate().find(|(place, day)| days[..*place].contains(day)) {
+        return Err((weekdays.span, format!("{twice:?} is listed twice").to_lowercase()));
+    }
+    let from = file.from.as_ref().map(of_day).transpose()?.unwrap_or(0);
+    let to = file.to.as_ref().map(of_day).transpose()?.unwrap_or(MINUTES_A_DAY);
+    match (&file.from, &file.to) {
+        (Some(at), _) if from == MINUTES_A_DAY => {
+            return Err((
+                at.span,
+                "a window that begins at 24:00 begins at 00:00 of the next day; list that day".to_owned(),
+            ));
+        }
+        (Some(_), Some(at)) if from == to => {
+            let message = "the window begins and ends at the same time; leave out `from` and `to` for whole days";
+            return Err((at.span, message.to_owned()));
+        }
+        _ => {}
+    }
+    // Midnight at the end of a day is 24:00 of it.
+    let to = if to == 0 { MINUTES_A_DAY } else { to };
+    let window = DayWindow { days, from, to };
+    if window.is_always() {
+        return Err((weekdays.span, "the window has no pause; leave out a day, or set `from` and `to`".to_owned()));
+    }
+    Ok(Some(Window::Weekly(window)))
+}
+
+fn dated(at: &Spanned<Moment>) -> Result<jiff::civil::DateTime, (Span, String)> {
+    match at.value {
+        Moment::Dated(time) => Ok(time),
+        Moment::OfDay(_) => {
+            let message = "a time of the day needs `weekdays`; without them, set a date such as 2026-12-20T17:00";
+            Err((at.span, message.to_owned()))
+        }
+    }
+}
+
+fn of_day(at: &Spanned<Moment>) -> Result<u16, (Span, String)> {
+    match at.value {
+        Moment::OfDay(minute) => Ok(minute),
+        Moment::Dated(_) => {
+            Err((at.span, format!("`{}` is a date; beside `weekdays`, set a time of the day such as 17:00", at.text)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! What a user counts as, and which lines of the policy say so, for `interlock explain --user`.
+
+use std::borrow::Cow;
+
+use super::cluster::accounts;
+use super::file::{AtLeastOne, GlobList, PipelineFile, Spanned};
+use super::files::PolicyFiles;
+use super::in_force::{PolicyFileView, SettingInForce};
+use super::loaded::ParsedFiles;
+use super::problem::PolicyError;
+use crate::facts::{Actor, ActorKind, SharedHolder};
+use crate::policy::Globs;
+
+/// What a user counts as.
+#[derive(Debug)]
+pub struct Identity {
+    pub kind: ActorKind,
+    /// The pipeline that the user is a session of.
+    pub pipeline: Option<PipelineIdentity>,
+    /// The entries of the policy's lists that match the user, with their lists.
+    pub entries: Vec<SettingInForce>,
+}
+
+/// A session of a pipeline.
+#[derive(Debug)]
+pub struct PipelineIdentity {
+    pub name: String,
+    /// Who holds the operations that the session starts: the user, the pipeline, or the group of this name.
+    pub holder: HeldBy,
+}
+
+/// Who holds the operations of a session.
+#[derive(Debug, PartialEq, Eq)]
+pub enum HeldBy {
+    User,
+    Pipeline,
+    Group(String),
+}
+
+/// What a user in these groups counts as by the cluster policy.
+///
+/// # Errors
+/// Every problem in the file of the cluster.
+pub fn identity(files: &PolicyFiles, user: &str, groups: &[String]) -> Result<Identity, PolicyError> {
+    let ParsedFiles { cluster, reading, .. } = ParsedFiles::read(files);
+    let Some((source, file)) = &cluster else {
+        return Err(PolicyError { problems: reading.problems });
+    };
+    let problems: Vec<_> = reading.problems.into_iter().filter(|problem| problem.file == source.path).collect();
+    if !problems.is_empty() {
+        return Err(PolicyError { problems });
+    }
+    let groups: Vec<_> = groups.iter().map(|group| Cow::Borrowed(group.as_str())).collect();
+    let accounts = accounts(file);
+    let unlisted = Actor::named(user, &groups);
+    let actor = accounts.recognise(unlisted);
+    let view = PolicyFileView { source, file };
+    let is_listed = actor.kind == ActorKind::Platform && unlisted.kind != ActorKind::Platform;
+    let platform = file.platform.as_ref().filter(|_| is_listed);
+    let lists = [
+        ("platform", platform),
+        ("managers", file.managers.as_ref()),
+        ("tools", file.tools.as_ref()),
+        ("controllers", file.controllers.as_ref()),
+    ];
+    let mut entries: Vec<_> =
+        lists.into_iter().filter_map(|(name, list)| first(view, name, &list?.value, &[user])).collect();
+    let session = actor.session;
+    let mut pipelines = file.pipelines.iter().flat_map(|pipelines| &pipelines.value);
+    let named = |pipeline: &&PipelineFile| {
+        pipeline.name.as_ref().map(|name| name.value.0.as_str()) == session.map(|session| session.pipeline)
+    };
+    if let Some(pipeline) = session.and_then(|_| pipelines.find(named)) {
+        let groups: Vec<_> = groups.iter().map(AsRef::as_ref).collect();
+        entries.extend(matched(view, "pipelines.users", pipeline.users.as_ref(), &[user]));
+        entries.extend(matched(view, "pipelines.groups", pipeline.groups.as_ref(), &groups));
+    }
+    let pipeline = session.map(|session| PipelineIdentity {
+        name: session.pipeline.to_owned(),
+        holder: match session.holder {
+            SharedHolder::Session => HeldBy::User,
+            SharedHolder::Pipeline => HeldBy::Pipeline,
+            SharedHolder::Group(group) => HeldBy::Group(group.to_owned()),
+        },
+    });
+    Ok(Identity { kind: actor.kind, pipeline, entries })
+}
+
+fn matched(
+    view: PolicyFileView<'_>,
+    name: &'static str,
+    list: Option<&Spanned<AtLeastOne<GlobList>>>,
+    values: &[&str],
+) -> Option<SettingInForce> {
+    first(view, name, &list?.value.0, values)
+}
+
+/// The first entry of a list that matches one of these values.
+fn first(view: PolicyFileView<'_>, name: &'static str, list: &GlobList, values: &[&str]) -> Option<SettingInForce> {
+    let matches = |glob: &str| Globs::new([glob]).is_ok_and(|globs| values.iter().any(|value| globs.contains(value)));
+    let (span, glob) = list.globs.iter().find(|(_, glob)| matches(glob))?;
+    Some(SettingInForce { name, value: glob.clone(), origin: view.origin(*span) })
+}

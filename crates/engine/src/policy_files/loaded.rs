@@ -1,0 +1,131 @@
+//! Loads policies: the cluster policy, and the policies of namespaces over it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::checks::check;
+use super::cluster;
+use super::file::{PolicyFile, PolicyKind, read};
+use super::files::PolicyFiles;
+use super::freezes;
+use super::namespace::{self, refuse_cluster_only_keys};
+use super::problem::{PolicyError, Problem, Problems, SourceFile};
+use crate::policy::Policies;
+
+/// The policies of a set of files, and the problems in these files.
+#[derive(Debug)]
+pub struct LoadedPolicies {
+    /// The policies that can be in force: a namespace with a wrong file gets the cluster policy. `None` if the cluster policy is
+    /// wrong, or if a file could not be read.
+    pub policies: Option<Policies>,
+    pub problems: Vec<Problem>,
+    /// Settings that are valid, and probably not what was meant.
+    pub warnings: Vec<Problem>,
+}
+
+/// The parsed files, which know the location of each setting.
+pub(super) struct ParsedFiles<'f> {
+    pub(super) cluster: Option<(&'f SourceFile, PolicyFile)>,
+    pub(super) namespaces: BTreeMap<&'f str, (&'f SourceFile, PolicyFile)>,
+    pub(super) reading: LoadedPolicies,
+}
+
+impl LoadedPolicies {
+    /// Parses and checks files.
+    #[must_use]
+    pub fn of(files: &PolicyFiles) -> Self {
+        ParsedFiles::read(files).reading
+    }
+
+    /// The policies, if the files have no problem.
+    ///
+    /// # Errors
+    /// Every problem in the files.
+    pub fn into_policies(self) -> Result<Policies, PolicyError> {
+        match self {
+            Self { policies: Some(policies), problems, .. } if problems.is_empty() => Ok(policies),
+            Self { problems, .. } => Err(PolicyError { problems }),
+        }
+    }
+}
+
+impl<'f> ParsedFiles<'f> {
+    pub(super) fn read(files: &'f PolicyFiles) -> Self {
+        let mut problems: Vec<_> = files.unread.iter().chain(&files.wrong).cloned().collect();
+        let (mut policies, mut warnings) = (None, Vec::new());
+        let mut report = |found: Problems<'_>| {
+            let (errors, doubts) = found.into_lists();
+            problems.extend(errors);
+            warnings.extend(doubts);
+        };
+        let cluster = files.cluster.as_ref().map(|source| {
+            let mut found = Problems::of(source);
+            let file = read(source, PolicyKind::Cluster, &mut found);
+            check(&file, None, &mut found);
+            if found.is_empty() {
+                policies = Some(Policies::from(cluster::policy(&file)));
+            }
+            report(found);
+            (source, file)
+        });
+        let delegated = cluster.as_ref().and_then(|(_, file)| file.delegate.as_ref());
+        let delegated = delegated.map(|at| at.value.as_slice()).unwrap_or_default();
+        let mut namespaces = BTreeMap::new();
+        for (name, source) in &files.namespaces {
+            let mut found = Problems::of(source);
+            let file = read(source, PolicyKind::Namespace, &mut found);
+            refuse_cluster_only_keys(&file, &mut found);
+            check(&file, Some(name), &mut found);
+            // Without a correct cluster policy nothing can be compared with it.
+            if let Some(policies) = &mut policies {
+                let policy = namespace::policy(&policies.cluster, delegated, (name, &file), &mut found);
+                if found.is_empty() && file.is_shared() {
+                    let served = cluster::places(file.namespaces.as_ref(), file.namespace_selector.as_ref());
+                    policies.namespaces.shared.push((served, Arc::new(policy)));
+                } else if found.is_empty() {
+                    policies.namespaces.own.insert(name.clone(), Arc::new(policy));
+                }
+            }
+            report(found);
+            namespaces.insert(name.as_str(), (source, file));
+        }
+        policies.iter_mut().for_each(Policies::complete);
+        policies.iter_mut().for_each(|policies| policies.digest = files.digest());
+        // A file that cannot be read may be unchanged: a temporary failure must not loosen the policy of a namespace.
+        let policies = policies.filter(|_| files.unread.is_empty());
+        Self { cluster, namespaces, reading: LoadedPolicies { policies, problems, warnings } }
+    }
+}
+
+impl PolicyFiles {
+    /// The freezes that will never change anything again.
+    #[must_use]
+    pub fn past_freezes(&self, now: Timestamp) -> Vec<Problem> {
+        let ParsedFiles { cluster, namespaces, .. } = ParsedFiles::read(self);
+        let cluster = cluster.iter().map(|(source, file)| (*source, file, None));
+        let namespaces = namespaces.iter().map(|(name, (source, file))| (*source, file, Some(*name)));
+        let past = cluster.chain(namespaces).flat_map(|(source, file, home)| {
+            let mut problems = Problems::of(source);
+            freezes::report_past(file, home, now, &mut problems);
+            problems.into_lists().1
+        });
+        past.collect()
+    }
+}
+
+impl Policies {
+    /// The policies of files that are already read.
+    ///
+    /// # Errors
+    /// Every problem in the files.
+    pub fn of_files(files: &PolicyFiles) -> Result<Self, PolicyError> {
+        LoadedPolicies::of(files).into_policies()
+    }
+}
+
+#[cfg(test)]
+mod selector_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,18 @@
+//! Helm's model of a release: names, revisions, statuses and transitions, records and their storage.
+
+pub(crate) mod history;
+pub(crate) mod interrupted;
+pub mod manifest;
+pub(crate) mod name;
+pub mod record;
+pub mod stamps;
+pub mod status;
+pub mod storage;
+
+pub use history::{Entry, History};
+pub use interrupted::InterruptedOperation;
+pub use name::{MAX_RELEASE_NAME_LENGTH, RecordName, ReleaseName, ReleaseRef, Revision};
+pub use record::{DecodeError, Record};
+pub use stamps::Stamps;
+pub use status::Status;
+pub use storage::{Storage, Stored};

@@ -1,0 +1,130 @@
+//! The hooks of a record.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::ControlFlow;
+
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::documents::position;
+use super::objects::each_object;
+use crate::effort::Effort;
+use crate::json::{GoStruct, null_is_default};
+
+/// The steps to parse a byte of the list of hooks.
+const HOOK_STEPS: u64 = 4;
+
+/// The most Jobs that hooks may have: each is looked up in the cluster. Charts have a handful.
+const MAX_JOBS: usize = 100;
+
+/// A Job of a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookJob {
+    pub namespace: String,
+    pub name: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", default)]
+struct Hook<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    name: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    kind: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    manifest: Cow<'a, str>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Hook<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(GoStruct(deserializer))
+    }
+}
+
+/// The hooks that are Jobs, and at most one more than there may be.
+#[derive(Default)]
+struct Jobs<'a>(Vec<Hook<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Jobs<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self::default())
+    }
+}
+
+impl<'de: 'a, 'a> Visitor<'de> for Jobs<'a> {
+    type Value = Self;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("hooks")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut hooks: A) -> Result<Self, A::Error> {
+        while let Some(hook) = hooks.next_element::<Hook<'de>>()? {
+            if hook.kind == "Job" && !hook.name.is_empty() && self.0.len() <= MAX_JOBS {
+                self.0.push(hook);
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// The Jobs among the hooks in the JSON of a record's `hooks`. `namespace` is that of hooks without one. A Job with a
+/// generated name is left out, because its name is not known.
+///
+/// # Errors
+/// The hooks cannot be parsed, or more than 100 of them are Jobs. The error contains the position, never the text there. Or it is more work than the review has
+/// left.
+pub fn hook_jobs(hooks: &str, namespace: &str, effort: &Effort) -> Result<Vec<HookJob>, String> {
+    effort.take_text(hooks, HOOK_STEPS)?;
+    let Jobs(jobs) = serde_json::from_str(hooks).map_err(|error| position(&error))?;
+    if jobs.len() > MAX_JOBS {
+        return Err(format!("more than {MAX_JOBS} are Jobs"));
+    }
+    let jobs = jobs.into_iter().map(|hook| {
+        let mut own = namespace.to_owned();
+        each_object(&hook.manifest, effort, |_| true, &mut |object| {
+            own = object.heading.names.namespace_or(namespace).to_owned();
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(HookJob { namespace: own, name: hook.name.into_owned() })
+    });
+    jobs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_found_among_the_hooks() {
+        let hooks = r#"[{"name":"migrate","kind":"Job","manifest":"kind: Job\nmetadata: {name: migrate}","weight":1},
+            {"name":"seed","kind":"Job","manifest":"metadata:\n  name: seed\n  namespace: db\n"},
+            {"name":"notes","kind":"ConfigMap","manifest":"x: ["},{"name":"","kind":"Job"}]"#;
+        let found: Vec<_> = hook_jobs(hooks, "shop", &Effort::of_review()).unwrap();
+        let found: Vec<_> = found.iter().map(|job| (job.namespace.as_str(), job.name.as_str())).collect();
+        assert_eq!(found, [("shop", "migrate"), ("db", "seed")]);
+        assert_eq!(hook_jobs("null", "shop", &Effort::of_review()), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn there_is_a_limit() {
+        let jobs = |count| format!("[{}{{}}]", r#"{"name":"a","kind":"Job"},"#.repeat(count));
+        let found = |count| hook_jobs(&jobs(count), "shop", &Effort::of_review()).map(|jobs| jobs.len());
+        assert_eq!(found(MAX_JOBS), Ok(MAX_JOBS));
+        assert_eq!(found(MAX_JOBS + 1), Err("more than 100 are Jobs".to_owned()));
+    }
+
+    #[test]
+    fn an_error_contains_no_text_of_the_hook() {
+        let secret = r#"[{"name":"a","kind":"Job","manifest":"password: hunter2\nmetadata: [\n"}]"#;
+        for broken in [secret, r#"{"hunter2":1}"#] {
+            let error = hook_jobs(broken, "shop", &Effort::of_review()).unwrap_err();
+            assert!(error.contains("line") && !error.contains("hunter2"), "{error}");
+        }
+    }
+}

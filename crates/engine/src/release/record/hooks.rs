@@ -1,0 +1,248 @@
+//! The hooks of a record, compared by what they would run.
+//!
+//! A hook runs with the rights of whoever uninstalls or tests the release, so a stored one must not change. What does change is
+//! the account of its last run. `helm test --filter` writes a record with the chosen hooks alone and writes the others back at
+//! its end, so hooks may be missing for a while.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::{Deserialize, de};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::Record;
+use crate::effort::Effort;
+use crate::json::{GoStruct, null_is_default};
+
+/// The steps to parse and hash a byte of the hooks.
+const HOOK_STEPS: u64 = 8;
+
+/// The most hooks that are compared. Charts have a handful.
+const MAX_HOOKS: usize = 10_000;
+
+/// The policies that Helm fills in where a hook has none.
+const DEFAULT_DELETE_POLICIES: &[u8] = br#"["before-hook-creation"]"#;
+
+/// The events of the hooks that `helm test` runs, as JSON.
+const TEST_EVENTS: [&str; 2] = [r#""test""#, r#""test-success""#];
+
+/// What one hook would run.
+type HookDigest = [u8; 32];
+
+/// The hooks of a record.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Hooks(BTreeMap<HookDigest, LastRun>);
+
+/// The account of the last run of a hook.
+#[derive(Debug, PartialEq, Eq)]
+struct LastRun {
+    is_test: bool,
+    digest: [u8; 32],
+}
+
+#[derive(Deserialize)]
+#[serde(remote = "Self")]
+struct Hook<'b> {
+    #[serde(borrow, default, deserialize_with = "null_is_default")]
+    name: Cow<'b, str>,
+    #[serde(borrow, default, deserialize_with = "null_is_default")]
+    kind: Cow<'b, str>,
+    #[serde(borrow, default, deserialize_with = "null_is_default")]
+    path: Cow<'b, str>,
+    #[serde(borrow, default, deserialize_with = "null_is_default")]
+    manifest: Cow<'b, str>,
+    // These stay text: a list may have millions of items.
+    #[serde(borrow, default)]
+    events: Option<&'b RawValue>,
+    #[serde(default)]
+    weight: i64,
+    #[serde(borrow, default)]
+    delete_policies: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    last_run: Option<&'b RawValue>,
+}
+
+impl<'de: 'b, 'b> Deserialize<'de> for Hook<'b> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(GoStruct(deserializer))
+    }
+}
+
+impl Hook<'_> {
+    fn digest(&self) -> HookDigest {
+        let mut digest = Sha256::new();
+        let mut add = |text: &[u8]| {
+            digest.update((text.len() as u64).to_le_bytes());
+            digest.update(text);
+        };
+        [&self.name, &self.kind, &self.path, &self.manifest].into_iter().for_each(|text| add(text.as_bytes()));
+        add(self.weight.to_string().as_bytes());
+        add(&compact(self.events));
+        add(match compact(self.delete_policies).as_slice() {
+            b"" | b"null" | b"[]" => DEFAULT_DELETE_POLICIES,
+            policies => policies,
+        });
+        digest.finalize().into()
+    }
+}
+
+/// A list of words without blanks.
+fn compact(list: Option<&RawValue>) -> Vec<u8> {
+    list.map_or("", RawValue::get).bytes().filter(|byte| !byte.is_ascii_whitespace()).collect()
+}
+
+impl<'de> Deserialize<'de> for Hooks {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Hooks;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("hooks")
+            }
+
+            fn visit_unit<E: de::Error>(self) -> Result<Hooks, E> {
+                Ok(Hooks(BTreeMap::new()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Hooks, A::Error> {
+                let mut hooks = BTreeMap::new();
+                while let Some(hook) = list.next_element::<Hook<'de>>()? {
+                    if hooks.len() == MAX_HOOKS {
+                        return Err(A::Error::custom("too many hooks"));
+                    }
+                    let events = hook.events.map_or("", RawValue::get);
+                    let is_test = TEST_EVENTS.iter().any(|event| events.contains(event));
+                    let digest = Sha256::digest(hook.last_run.map_or("", RawValue::get)).into();
+                    hooks.insert(hook.digest(), LastRun { is_test, digest });
+                }
+                Ok(Hooks(hooks))
+            }
+        }
+        deserializer.deserialize_any(List)
+    }
+}
+
+impl Hooks {
+    /// A digest of what all of them would run, as text.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        self.0.keys().for_each(|hook| digest.update(hook));
+        digest.finalize().iter().take(16).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+    }
+
+    /// Whether these are the hooks of a filtered test among some others: some of them and no other, one of which runs.
+    #[must_use]
+    pub fn are_tested_among(&self, all: &Self) -> bool {
+        let runs = |(hook, run): (&HookDigest, &LastRun)| {
+            run.is_test && all.0.get(hook).is_some_and(|before| before.digest != run.digest)
+        };
+        self.0.keys().all(|hook| all.0.contains_key(hook)) && self.0.iter().any(runs)
+    }
+
+    /// Whether both would run the same.
+    #[must_use]
+    pub fn run_the_same(&self, other: &Self) -> bool {
+        self.0.keys().eq(other.0.keys())
+    }
+}
+
+impl Record<'_> {
+    /// The hooks; `None` if they cannot be parsed, are more than 10,000, or take more work than the review has left.
+    #[must_use]
+    pub fn hooks(&self, effort: &Effort) -> Option<Hooks> {
+        let text = self.hooks.map_or("null", RawValue::get);
+        effort.take_text(text, HOOK_STEPS).ok()?;
+        serde_json::from_str(text).ok()
+    }
+
+    /// Whether the hooks are the same text as those of another record.
+    #[must_use]
+    pub fn has_hooks_like(&self, other: &Record<'_>) -> bool {
+        self.hooks.map(RawValue::get) == other.hooks.map(RawValue::get)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hook(name: &str, event: &str, manifest: &str, more: &str) -> String {
+        format!(r#"{{"name":"{name}","kind":"Job","path":"t","manifest":"{manifest}","events":["{event}"]{more}}}"#)
+    }
+
+    fn hooks(list: &[String]) -> String {
+        format!("[{}]", list.join(","))
+    }
+
+    fn read(text: &str) -> Hooks {
+        serde_json::from_str(text).unwrap()
+    }
+
+    const RAN: &str = r#","last_run":{"phase":"Running"}"#;
+
+    #[test]
+    fn a_run_an_order_and_what_helm_fills_in_are_no_difference() {
+        let (one, two) = (hook("a", "test", "x", ""), hook("b", "pre-delete", "y", ""));
+        let filled = hook("b", "pre-delete", "y", r#","delete_policies":[ "before-hook-creation" ],"weight":0"#);
+        let (before, after) = (hooks(&[one, two]), hooks(&[filled, hook("a", "test", "x", RAN)]));
+        assert!(read(&before).run_the_same(&read(&after)));
+        assert_eq!(read(&before).digest(), read(&after).digest());
+        assert!(read("null").run_the_same(&read("[]")));
+    }
+
+    #[test]
+    fn what_a_hook_runs_when_and_where_is() {
+        let before = hooks(&[hook("a", "test", "x", "")]);
+        for other in [
+            hook("a", "test", "evil", ""),
+            hook("a", "pre-delete", "x", ""),
+            hook("c", "test", "x", ""),
+            hook("a", "test", "x", r#","weight":-5"#),
+            hook("a", "test", "x", r#","delete_policies":["hook-succeeded"]"#),
+        ] {
+            let after = hooks(&[other]);
+            assert!(!read(&before).run_the_same(&read(&after)), "{after}");
+            assert_ne!(read(&before).digest(), read(&after).digest());
+        }
+    }
+
+    /// Go takes each of these keys for a known one, and the next `helm uninstall` would run what it says.
+    #[test]
+    fn hooks_with_keys_that_only_go_knows_are_not_read() {
+        let stored = hooks(&[hook("a", "test", "x", r#","later":1"#)]);
+        assert!(serde_json::from_str::<Hooks>(&stored).is_ok());
+        for key in ["Manifest", "MANIFEST", "manife\\u017ft", "manifeſt", "Events", "Kind", "\u{212a}ind", "manifest"]
+        {
+            let odd = hooks(&[hook("a", "test", "x", &format!(r#","{key}":"evil""#))]);
+            assert!(serde_json::from_str::<Hooks>(&odd).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_filtered_test_has_a_running_hook_and_no_strange_one() {
+        let (test, delete) = (hook("a", "test", "x", ""), hook("b", "pre-delete", "y", ""));
+        let running = hook("a", "test", "x", RAN);
+        let all = hooks(&[test.clone(), delete.clone()]);
+        for (left, filtered) in [
+            (vec![running.clone()], true),
+            (vec![test], false),
+            (vec![hook("b", "pre-delete", "y", RAN)], false),
+            (vec![running, hook("c", "test", "z", "")], false),
+            (vec![], false),
+        ] {
+            let left = hooks(&left);
+            assert_eq!(read(&left).are_tested_among(&read(&all)), filtered, "{left}");
+        }
+    }
+
+    #[test]
+    fn too_many_hooks_are_not_compared() {
+        let many: Vec<_> = (0..=MAX_HOOKS).map(|name| hook(&name.to_string(), "test", "x", "")).collect();
+        assert!(serde_json::from_str::<Hooks>(&hooks(&many)).is_err());
+    }
+}

@@ -1,0 +1,269 @@
+//! Decodes the text in `data` to the JSON of the record. Every size is bounded.
+
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::bufread::GzDecoder;
+
+use crate::effort::{Effort, OverBudget};
+use crate::json::redacted;
+use crate::release::storage::{RecordData, Storage};
+
+/// The longest JSON of a record that is read, in bytes. The gzip of a record has at most about 768 KiB, because a
+/// Secret holds 1 MiB. It commonly inflates to 5 to 10 times that; a hostile writer can reach any size. A review has two
+/// records, and both fit into its budget of work.
+pub const INFLATE_LIMIT: usize = 32 * 1024 * 1024;
+
+/// The steps to inflate a byte.
+const INFLATE_STEPS: u64 = 2;
+
+/// The most extra chunks of a record. OLM writes at most 11.
+const MAX_EXTRA_CHUNKS: usize = 16;
+
+/// The first bytes of gzip with deflate, which Helm checks too.
+const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
+
+/// Why the body of a record cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// No `data.release` (`data.chunk` with OLM).
+    #[error("the object has no payload")]
+    Missing,
+    /// One of the base64 layers is damaged.
+    #[error("the payload is not base64: {0}")]
+    Base64(String),
+    /// The gzip is truncated or damaged.
+    #[error("the payload is not a complete gzip member: {0}")]
+    Gzip(String),
+    /// Data follows the gzip member. Readers disagree about its meaning.
+    #[error("{0} bytes follow the gzip member")]
+    Trailing(usize),
+    /// The JSON is larger than [`INFLATE_LIMIT`].
+    #[error("the payload claims to inflate to more than {} MiB", INFLATE_LIMIT / 1024 / 1024)]
+    TooLarge,
+    /// The JSON, or a field of its head, cannot be parsed.
+    #[error("the payload is not the JSON of a release: {0}")]
+    Json(String),
+    /// Other Secrets hold further chunks, which are written after this one.
+    #[error("the payload continues in other Secrets")]
+    Chunked,
+    /// The review has no steps left for it.
+    #[error("the payload cannot be read: {0}")]
+    OverBudget(#[from] OverBudget),
+    /// Some of the Secrets with further chunks do not exist.
+    #[error("{}", missing(.0))]
+    MissingParts(Vec<String>),
+}
+
+/// A payload without its base64 layers: gzip, or JSON.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Payload(Vec<u8>);
+
+impl Payload {
+    /// Removes the base64 layers: two for a Helm Secret, one for a ConfigMap, one for OLM's Secret.
+    ///
+    /// # Errors
+    /// [`DecodeError::Missing`], [`DecodeError::Base64`], or [`DecodeError::Chunked`] for a record in several Secrets.
+    pub fn decode(storage: Storage, data: &RecordData<'_>) -> Result<Self, DecodeError> {
+        let text = match storage {
+            Storage::Secret | Storage::ConfigMap => data.release.as_deref(),
+            Storage::OlmIndex => data.chunk.as_deref(),
+        };
+        let outer = decode_base64(text.ok_or(DecodeError::Missing)?.as_bytes())?;
+        match storage {
+            Storage::Secret => Ok(Self(decode_base64(&outer)?)),
+            Storage::ConfigMap => Ok(Self(outer)),
+            Storage::OlmIndex if extra_chunks(data)?.is_empty() => Ok(Self(outer)),
+            Storage::OlmIndex => Err(DecodeError::Chunked),
+        }
+    }
+
+    /// Joins the chunks of a record of OLM, given as the text of each Secret's `data.chunk`.
+    ///
+    /// # Errors
+    /// [`DecodeError::Base64`].
+    pub fn join<'t>(chunks: impl Iterator<Item = &'t str>) -> Result<Self, DecodeError> {
+        let mut whole = Vec::new();
+        for chunk in chunks {
+            whole.append(&mut decode_base64(chunk.as_bytes())?);
+        }
+        Ok(Self(whole))
+    }
+
+    /// The most memory that the body of the record takes, in bytes: the JSON, and the texts that are read out of it. The caller
+    /// reserves it first.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        2 * self.inflated_size()
+    }
+
+    /// The most bytes of JSON that [`Self::inflate`] returns.
+    #[must_use]
+    pub fn inflated_size(&self) -> usize {
+        self.claimed_size().unwrap_or(self.0.len()).min(INFLATE_LIMIT)
+    }
+
+    /// The JSON of the record.
+    ///
+    /// The gzip trailer states the length, which may be wrong. A member that inflates to more than the stated length is
+    /// damaged and abandoned there, so that the reservation of [`Self::inflated_size`] is kept.
+    ///
+    /// # Errors
+    /// [`DecodeError::Gzip`], [`DecodeError::Trailing`], [`DecodeError::TooLarge`], or [`DecodeError::OverBudget`].
+    pub fn inflate(&self, effort: &Effort) -> Result<Vec<u8>, DecodeError> {
+        let Some(claimed) = self.claimed_size() else {
+            return if self.0.len() <= INFLATE_LIMIT { Ok(self.0.clone()) } else { Err(DecodeError::TooLarge) };
+        };
+        if claimed > INFLATE_LIMIT {
+            return Err(DecodeError::TooLarge);
+        }
+        effort.take(claimed as u64 * INFLATE_STEPS)?;
+        let mut json = Vec::with_capacity(claimed + 1);
+        let mut member = GzDecoder::new(self.0.as_slice());
+        let read = (&mut member).take(claimed as u64 + 1).read_to_end(&mut json);
+        read.map_err(|error| DecodeError::Gzip(error.to_string()))?;
+        if json.len() > claimed {
+            return Err(DecodeError::Gzip(format!("it inflates to more than the {claimed} bytes that it claims")));
+        }
+        match member.into_inner().len() {
+            0 => Ok(json),
+            trailing => Err(DecodeError::Trailing(trailing)),
+        }
+    }
+
+    /// ISIZE, the last four bytes of gzip; `None` if the payload is not gzip.
+    fn claimed_size(&self) -> Option<usize> {
+        let tail = self.0.last_chunk::<4>().copied().unwrap_or_default();
+        self.0.starts_with(&GZIP_MAGIC).then_some(u32::from_le_bytes(tail) as usize)
+    }
+}
+
+/// The names of the Secrets with the further chunks of an OLM record.
+///
+/// # Errors
+/// [`DecodeError::Base64`] or [`DecodeError::Json`].
+pub fn extra_chunks(data: &RecordData<'_>) -> Result<Vec<String>, DecodeError> {
+    let Some(text) = data.extra_chunks.as_deref() else {
+        return Ok(Vec::new());
+    };
+    let names: Vec<String> = serde_json::from_slice(&decode_base64(text.as_bytes())?)
+        .map_err(|error| DecodeError::Json(redacted(&error)))?;
+    if names.len() > MAX_EXTRA_CHUNKS { Err(DecodeError::TooLarge) } else { Ok(names) }
+}
+
+/// `its part web-1 is missing`.
+fn missing(parts: &[String]) -> String {
+    match parts {
+        [part] => format!("its part {part} is missing"),
+        parts => format!("its parts {} are missing", parts.join(", ")),
+    }
+}
+
+fn decode_base64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    STANDARD.decode(text).map_err(|error| DecodeError::Base64(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn decode(storage: Storage, text: String) -> Result<Vec<u8>, DecodeError> {
+        let data = match storage {
+            Storage::OlmIndex => RecordData { chunk: Some(Cow::Owned(text)), ..RecordData::default() },
+            _ => RecordData { release: Some(Cow::Owned(text)), ..RecordData::default() },
+        };
+        Payload::decode(storage, &data)?.inflate(&Effort::of_review())
+    }
+
+    fn twice(bytes: &[u8]) -> String {
+        STANDARD.encode(STANDARD.encode(bytes))
+    }
+
+    #[test]
+    fn each_storage_has_its_own_layers() {
+        let member = gzip(b"{}");
+        assert_eq!(decode(Storage::Secret, twice(&member)).unwrap(), b"{}");
+        assert_eq!(decode(Storage::ConfigMap, STANDARD.encode(&member)).unwrap(), b"{}");
+        assert_eq!(decode(Storage::OlmIndex, STANDARD.encode(&member)).unwrap(), b"{}");
+        assert_eq!(Payload::decode(Storage::Secret, &RecordData::default()), Err(DecodeError::Missing));
+    }
+
+    #[test]
+    fn plain_json_without_gzip_is_accepted_as_helm_does() {
+        assert_eq!(decode(Storage::Secret, twice(b"{\"name\":1}")).unwrap(), b"{\"name\":1}");
+    }
+
+    #[test]
+    fn data_after_the_gzip_member_is_refused() {
+        let mut two = gzip(b"{}");
+        two.extend(gzip(b"{}"));
+        assert!(matches!(decode(Storage::Secret, twice(&two)), Err(DecodeError::Trailing(_))));
+    }
+
+    #[test]
+    fn a_bomb_that_states_its_size_is_refused_before_it_is_inflated() {
+        let bomb = gzip(&vec![b' '; INFLATE_LIMIT + 1]);
+        assert!(bomb.len() < 100_000);
+        assert_eq!(decode(Storage::Secret, twice(&bomb)), Err(DecodeError::TooLarge));
+    }
+
+    #[test]
+    fn a_bomb_that_lies_about_its_size_stops_at_the_stated_size() {
+        let mut bomb = gzip(&vec![b' '; 1024 * 1024]);
+        let at = bomb.len() - 4;
+        bomb[at..].copy_from_slice(&10_u32.to_le_bytes());
+        assert!(matches!(decode(Storage::Secret, twice(&bomb)), Err(DecodeError::Gzip(_))));
+    }
+
+    #[test]
+    fn truncated_gzip_is_refused_wherever_it_ends() {
+        let member = gzip(br#"{"name":"web"}"#);
+        for end in 3..member.len() {
+            assert!(decode(Storage::Secret, twice(&member[..end])).is_err(), "{end} of {} bytes", member.len());
+        }
+    }
+
+    #[test]
+    fn a_record_in_several_secrets_is_not_a_broken_one() {
+        let names = STANDARD.encode(r#"["a-1"]"#);
+        let data = RecordData { chunk: Some("AAAA".into()), extra_chunks: Some(names.into()), ..RecordData::default() };
+        assert_eq!(Payload::decode(Storage::OlmIndex, &data), Err(DecodeError::Chunked));
+        assert_eq!(Payload::join(["AQI=", "Aw=="].into_iter()), Ok(Payload(vec![1, 2, 3])));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_decoding_panic_or_exceed_its_reservation(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+            let mut dressed = GZIP_MAGIC.to_vec();
+            dressed.extend(&bytes);
+            for payload in [bytes, dressed] {
+                let data = RecordData { release: Some(Cow::Owned(twice(&payload))), ..RecordData::default() };
+                let opened = Payload::decode(Storage::Secret, &data).unwrap();
+                let granted = opened.inflated_size();
+                if let Ok(json) = opened.inflate(&Effort::of_review()) {
+                    prop_assert!(json.len() <= granted);
+                    let _ = crate::release::Record::read(&json, &Effort::of_review());
+                }
+            }
+        }
+
+        #[test]
+        fn decoding_returns_what_was_encoded(bytes in proptest::collection::vec(any::<u8>(), 0..4000)) {
+            prop_assert_eq!(decode(Storage::Secret, twice(&gzip(&bytes))).unwrap(), bytes);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The object that a record is stored in: Helm's Secret and ConfigMap, OLM's index Secret.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use crate::json::{RawObject, null_is_default};
+use crate::object::Metadata;
+use crate::release::RecordName;
+
+/// The type of Helm's record Secrets.
+pub const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
+/// The type of the Secret in which OLM's operator-controller stores a record, or its first chunk.
+pub const OLM_INDEX_TYPE: &str = "operatorframework.io/index.v1";
+/// The type of the Secrets with the other chunks of such a record.
+pub(crate) const OLM_CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
+
+/// The value of OLM's label `type` on the Secret that a record is listed by.
+pub(crate) const INDEX_LABEL: &str = "index";
+/// The value of that label on the Secrets with the other chunks.
+const CHUNK_LABEL: &str = "chunk";
+
+/// The length of the hash at the end of a chunk's name, and its letters: a 64-bit hash in base 32.
+const CHUNK_HASH_LENGTH: usize = 13;
+const CHUNK_HASH_LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz123456";
+
+/// The labels by which OLM's driver finds records and their chunks: which record a Secret belongs to, and as what.
+pub(crate) const OLM_KEY_LABEL: &str = "key";
+pub(crate) const OLM_TYPE_LABEL: &str = "type";
+
+/// The storage of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Storage {
+    /// Helm's default driver.
+    Secret,
+    /// `HELM_DRIVER=configmap`.
+    ConfigMap,
+    /// OLM's operator-controller, which splits large records into chunk Secrets.
+    OlmIndex,
+}
+
+impl Storage {
+    /// The value of the label `owner` that the client puts on every record and lists records by.
+    #[must_use]
+    pub fn owner(self) -> &'static str {
+        match self {
+            Self::Secret | Self::ConfigMap => "helm",
+            Self::OlmIndex => "operator-controller",
+        }
+    }
+
+    /// The kind of the objects in this storage.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Secret | Self::OlmIndex => "Secret",
+            Self::ConfigMap => "ConfigMap",
+        }
+    }
+
+    /// The label selector for all records of a release.
+    #[must_use]
+    pub fn selector(self, release: &str) -> String {
+        let index = if self == Self::OlmIndex { ",type=index" } else { "" };
+        format!("owner={},name={release}{index}", self.owner())
+    }
+
+    /// The namespace that a release counts as in: that of its records. OLM keeps the records of all extensions in one namespace, so an
+    /// extension counts as in that of its objects, if it is known.
+    #[must_use]
+    pub fn home<'n>(self, of_records: &'n str, of_objects: Option<&'n str>) -> &'n str {
+        of_objects.filter(|_| self == Self::OlmIndex).unwrap_or(of_records)
+    }
+
+    /// Helm's other storage, whose records of the same name may manage the same objects.
+    #[must_use]
+    pub fn sibling(self) -> Option<Self> {
+        match self {
+            Self::Secret => Some(Self::ConfigMap),
+            Self::ConfigMap => Some(Self::Secret),
+            Self::OlmIndex => None,
+        }
+    }
+}
+
+/// A Secret or ConfigMap, with only the fields that can make it a record.
+#[derive(Debug, Deserialize)]
+pub struct Stored<'a> {
+    #[serde(borrow)]
+    pub metadata: Metadata<'a>,
+    /// The type of a Secret; absent for a ConfigMap.
+    #[serde(borrow, default, rename = "type")]
+    pub secret_type: Option<Cow<'a, str>>,
+    /// Whether the API server refuses every later change of the payload.
+    #[serde(default)]
+    pub immutable: Option<bool>,
+    /// The payload, still encoded.
+    #[serde(borrow, default, deserialize_with = "null_is_default")]
+    pub data: RecordData<'a>,
+}
+
+/// The keys of `data` that contain a record.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RecordData<'a> {
+    /// Helm's payload.
+    #[serde(borrow)]
+    pub release: Option<Cow<'a, str>>,
+    /// OLM's payload, or its first chunk.
+    #[serde(borrow)]
+    pub chunk: Option<Cow<'a, str>>,
+    /// The names of the Secrets with OLM's other chunks: a JSON array in base64.
+    #[serde(borrow)]
+    pub extra_chunks: Option<Cow<'a, str>>,
+}
+
+impl<'a> Stored<'a> {
+    /// Parses an object of a review.
+    ///
+    /// # Errors
+    /// The JSON is not a Secret or ConfigMap.
+    pub fn read(object: RawObject<'a>) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(object.get())
+    }
+
+    /// The records that may list this Secret as one of their chunks, by its name and by its label `key`; none if it is no chunk.
+    ///
+    /// OLM reads a chunk by the name in the list, whatever its type and labels, and deletes chunks by their labels.
+    #[must_use]
+    pub fn indexes_of_part(&self) -> Vec<RecordName> {
+        let metadata = &self.metadata;
+        let is_hash = |hash: &str| {
+            hash.len() == CHUNK_HASH_LENGTH && hash.bytes().all(|letter| CHUNK_HASH_LETTERS.contains(&letter))
+        };
+        let by_name = metadata.name.rsplit_once('-').filter(|(_, hash)| is_hash(hash)).map(|(index, _)| index);
+        let labelled = metadata.label("owner") == Some(Storage::OlmIndex.owner())
+            && metadata.label(OLM_TYPE_LABEL) == Some(CHUNK_LABEL);
+        let is_chunk = self.secret_type.as_deref() == Some(OLM_CHUNK_TYPE) || labelled;
+        let by_label = metadata.label(OLM_KEY_LABEL).filter(|_| is_chunk);
+        let mut found: Vec<_> = by_name.into_iter().chain(by_label).filter_map(|name| name.parse().ok()).collect();
+        found.dedup();
+        found
+    }
+
+    /// The storage of this record; `None` if the object is not a record.
+    ///
+    /// What a client would read is a record: Helm lists by the labels `owner` and `name` and decodes the key `release`, whatever the
+    /// name and the type of the object. A Secret of Helm's type stays a record when somebody removes its labels.
+    #[must_use]
+    pub fn storage(&self, kind: &str) -> Option<Storage> {
+        let owner = self.metadata.label("owner").unwrap_or_default();
+        let names_release = self.metadata.label("name").is_some() || self.data.release.is_some();
+        let of_helm = owner == Storage::Secret.owner() && names_release;
+        let of_olm = owner == Storage::OlmIndex.owner() && self.metadata.label(OLM_TYPE_LABEL) == Some(INDEX_LABEL);
+        match (kind, self.secret_type.as_deref()) {
+            ("Secret", Some(HELM_SECRET_TYPE)) => Some(Storage::Secret),
+            ("Secret", Some(OLM_INDEX_TYPE)) => Some(Storage::OlmIndex),
+            ("Secret", _) if of_olm => Some(Storage::OlmIndex),
+            ("Secret", _) if of_helm => Some(Storage::Secret),
+            ("ConfigMap", _) if of_helm => Some(Storage::ConfigMap),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A Secret or ConfigMap of this type and name, with labels and data.
+    fn object(kind_of_secret: &str, name: &str, labels: Value, data: Value) -> Box<RawValue> {
+        let mut object = json!({"metadata": {"name": name, "namespace": "shop", "labels": labels}, "data": data});
+        if !kind_of_secret.is_empty() {
+            object["type"] = kind_of_secret.into();
+        }
+        serde_json::value::to_raw_value(&object).unwrap()
+    }
+
+    #[test]
+    fn records_are_selected_by_the_labels_of_their_client() {
+        assert_eq!(Storage::Secret.selector("web"), "owner=helm,name=web");
+        assert_eq!(Storage::ConfigMap.selector("web"), "owner=helm,name=web");
+        assert_eq!(Storage::OlmIndex.selector("web"), "owner=operator-controller,name=web,type=index");
+    }
+
+    #[test]
+    fn a_part_of_a_record_is_found_by_its_name_or_by_its_labels() {
+        const INDEX: &str = "sh.helm.release.v1.web.v2";
+        let parts = |kind: &str, name: &str, labels: Value| {
+            let object = object(kind, name, labels, json!({}));
+            let found = Stored::read(object.as_ref().into()).unwrap().indexes_of_part();
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let label = |owner: &str, kind: &str| json!({"owner": owner, "type": kind, "key": INDEX});
+        let (ours, none): (_, [&str; 0]) = ([INDEX], []);
+        assert_eq!(parts("Opaque", &format!("{INDEX}-abcdefghijk16"), json!({})), ours);
+        // No hash of OLM: too short, too long, another letter.
+        for suffix in ["abcdefghijk1", "abcdefghijk161", "abcdefghijk10", "ABCDEFGHIJK16", ""] {
+            assert_eq!(parts("Opaque", &format!("{INDEX}-{suffix}"), json!({})), none, "{suffix}");
+        }
+        assert_eq!(parts(OLM_CHUNK_TYPE, "x", json!({"key": INDEX})), ours);
+        assert_eq!(parts("Opaque", "x", label("operator-controller", "chunk")), ours);
+        assert_eq!(parts("Opaque", "x", label("operator-controller", "index")), none);
+        assert_eq!(parts("Opaque", "x", label("helm", "chunk")), none);
+        assert_eq!(parts("Opaque", "x", json!({"key": INDEX})), none);
+        assert_eq!(parts(OLM_CHUNK_TYPE, &format!("{INDEX}-abcdefghijk16"), json!({"key": INDEX})), ours);
+    }
+
+    #[test]
+    fn what_a_client_would_list_is_a_record() {
+        let (secret, config_map, index) = (Some(Storage::Secret), Some(Storage::ConfigMap), Some(Storage::OlmIndex));
+        let release = || json!({"release": "x"});
+        for (kind, kind_of_secret, labels, data, wanted) in [
+            ("Secret", HELM_SECRET_TYPE, json!({}), json!({}), secret),
+            ("Secret", "Opaque", json!({"owner": "helm", "name": "web"}), json!({}), secret),
+            ("Secret", "Opaque", json!({"owner": "helm"}), release(), secret),
+            ("Secret", "Opaque", json!({"owner": "helm"}), json!({}), None),
+            ("Secret", "Opaque", json!({"name": "web"}), release(), None),
+            ("ConfigMap", "", json!({"owner": "helm", "name": "web"}), release(), config_map),
+            ("ConfigMap", "", json!({"owner": "alice", "name": "web"}), release(), None),
+            ("ConfigMap", "", json!({"owner": "operator-controller", "type": "index"}), json!({}), None),
+            ("Secret", OLM_INDEX_TYPE, json!({}), json!({}), index),
+            ("Secret", "Opaque", json!({"owner": "operator-controller", "type": "index"}), json!({}), index),
+            ("Secret", "Opaque", json!({"owner": "operator-controller", "type": "chunk"}), json!({}), None),
+            ("Secret", "Opaque", json!({"owner": "alice", "type": "index"}), json!({}), None),
+        ] {
+            let object = object(kind_of_secret, "x", labels, data);
+            assert_eq!(Stored::read(object.as_ref().into()).unwrap().storage(kind), wanted, "{kind} {object}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Parses a review in one pass: serde reads what is small, and the objects are only delimited.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::request::{BadReview, Request, Review, is_uid};
+use crate::json::cursor::{Cursor, Member, unquoted};
+use crate::json::{RawObject, Text, redacted};
+use crate::text::printable;
+
+/// The most that an error quotes of what the caller sent, in bytes.
+const EXCERPT_BYTES: usize = 80;
+
+impl<'a> Review<'a> {
+    /// Parses a review.
+    ///
+    /// # Errors
+    /// The problem with the body. No body causes a panic.
+    pub fn parse(body: &'a [u8]) -> Result<Self, BadReview> {
+        let text = std::str::from_utf8(body).map_err(|error| BadReview::Malformed(error.to_string()))?;
+        let Envelope { heading, request } = Envelope::of(text).ok_or_else(|| malformed(text))?;
+        let of_type = |name| Ok(heading.read::<Option<Text<'_>>>(name)?.map(|text| text.0).unwrap_or_default());
+        check_kind(&of_type("apiVersion")?, &of_type("kind")?)?;
+        let request = Request::of(&request.ok_or(BadReview::NoRequest)?)?;
+        if !is_uid(&request.uid) {
+            return Err(BadReview::BadUid);
+        }
+        Ok(Self { request })
+    }
+}
+
+/// The members that a review is read for. A hostile one has any number of others.
+const HEADING: [&str; 2] = ["apiVersion", "kind"];
+const REQUEST_MEMBERS: [&str; 11] = [
+    "uid",
+    "kind",
+    "resource",
+    "subResource",
+    "name",
+    "namespace",
+    "operation",
+    "userInfo",
+    "object",
+    "oldObject",
+    "dryRun",
+];
+
+/// Some members of an object, as text.
+struct Members<'a> {
+    /// Where the object is in the review, for errors.
+    path: &'static str,
+    wanted: &'static [&'static str],
+    found: Vec<Member<'a>>,
+    twice: Option<Cow<'a, str>>,
+}
+
+/// The members of a review, apart from its request.
+struct Envelope<'a> {
+    heading: Members<'a>,
+    request: Option<Members<'a>>,
+}
+
+impl<'a> Envelope<'a> {
+    /// `None` if the text is not one JSON object.
+    fn of(text: &'a str) -> Option<Self> {
+        let (mut heading, mut request) = (Members::new("", &HEADING), None);
+        let mut cursor = Cursor::new(text);
+        cursor.expect_byte(b'{')?;
+        while let Some(name) = cursor.next_name()? {
+            if name == r#""request""# && request.is_none() && cursor.peek()? == b'{' {
+                request = Some(Members::of_request(&mut cursor)?);
+            } else {
+                heading.add(name, cursor.skip_value()?)?;
+            }
+        }
+        cursor.peek().is_none().then_some(Self { heading, request })
+    }
+}
+
+impl<'a> Request<'a> {
+    fn of(members: &Members<'a>) -> Result<Self, BadReview> {
+        let text = |name| Ok(members.read::<Option<Text<'a>>>(name)?.map(|text| text.0));
+        Ok(Self {
+            uid: text("uid")?.ok_or_else(|| members.missing("uid"))?,
+            kind: members.required("kind")?,
+            resource: members.required("resource")?,
+            sub_resource: text("subResource")?,
+            name: text("name")?,
+            namespace: text("namespace")?,
+            operation: members.required("operation")?,
+            user_info: members.required("userInfo")?,
+            object: members.object("object")?,
+            old_object: members.object("oldObject")?,
+            dry_run: members.read("dryRun")?,
+        })
+    }
+}
+
+impl<'a> Members<'a> {
+    fn new(path: &'static str, wanted: &'static [&'static str]) -> Self {
+        Self { path, wanted, found: Vec::with_capacity(wanted.len()), twice: None }
+    }
+
+    fn of_request(cursor: &mut Cursor<'a>) -> Option<Self> {
+        let mut members = Self::new("request.", &REQUEST_MEMBERS);
+        cursor.expect_byte(b'{')?;
+        while let Some(name) = cursor.next_name()? {
+            members.add(name, cursor.skip_value()?)?;
+        }
+        Some(members)
+    }
+
+    /// Keeps a member if it is wanted. `None` if its name cannot be read.
+    fn add(&mut self, name: &'a str, value: &'a str) -> Option<()> {
+        let name = unquoted(name)?;
+        if self.found.iter().any(|(known, _)| *known == name) {
+            self.twice.get_or_insert(name);
+        } else if self.wanted.contains(&name.as_ref()) {
+            self.found.push((name, value));
+        }
+        Some(())
+    }
+
+    fn text(&self, name: &str) -> Result<Option<&'a str>, BadReview> {
+        match &self.twice {
+            Some(twice) => Err(BadReview::Malformed(format!("{}{twice} is there twice", self.path))),
+            None => Ok(self.found.iter().find(|(known, _)| known == name).map(|(_, value)| *value)),
+        }
+    }
+
+    /// Nothing, or a null, is the default.
+    fn read<T: Deserialize<'a> + Default>(&self, name: &str) -> Result<T, BadReview> {
+        self.text(name)?.map_or_else(|| Ok(T::default()), |text| self.parsed(name, text))
+    }
+
+    fn required<T: Deserialize<'a>>(&self, name: &str) -> Result<T, BadReview> {
+        let text = self.text(name)?.ok_or_else(|| self.missing(name))?;
+        self.parsed(name, text)
+    }
+
+    fn object(&self, name: &str) -> Result<Option<RawObject<'a>>, BadReview> {
+        Ok(self.text(name)?.filter(|text| *text != "null").map(RawObject::delimited))
+    }
+
+    fn parsed<T: Deserialize<'a>>(&self, name: &str, text: &'a str) -> Result<T, BadReview> {
+        let wrong = |error| BadReview::Malformed(format!("{}{name}: {}", self.path, redacted(&error)));
+        serde_json::from_str(text).map_err(wrong)
+    }
+
+    fn missing(&self, name: &str) -> BadReview {
+        BadReview::Malformed(format!("{}{name} is missing", self.path))
+    }
+}
+
+fn check_kind(api_version: &str, kind: &str) -> Result<(), BadReview> {
+    if api_version == "admission.k8s.io/v1" && kind == "AdmissionReview" {
+        return Ok(());
+    }
+    let excerpt = |text| printable(text, EXCERPT_BYTES).into_owned();
+    Err(BadReview::WrongKind { api_version: excerpt(api_version), kind: excerpt(kind) })
+}
+
+/// What is wrong with a text, as serde says it.
+fn malformed(text: &str) -> BadReview {
+    let read = serde_json::from_str::<IgnoredAny>(text);
+    BadReview::Malformed(read.map_or_else(|error| redacted(&error), |_| "it is not a JSON object".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn review(request: &str) -> String {
+        format!(r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{request}}}"#)
+    }
+
+    const REQUEST: &str = r#"{"uid":"u","kind":{"version":"v1","kind":"Secret"},"resource":{"version":"v1","resource":"secrets"},
+        "operation":"CREATE","userInfo":{},"object":{"a":"}\""}}"#;
+
+    #[test]
+    fn errors_name_the_field() {
+        assert_eq!(Review::parse(review(REQUEST).as_bytes()).unwrap().request.object.unwrap().get(), r#"{"a":"}\""}"#);
+        for (from, to, told) in [
+            (r#""uid":"u","#, "", "request.uid is missing"),
+            (r#""uid":"u""#, r#""uid":null"#, "request.uid is missing"),
+            (r#""userInfo":{},"#, "", "request.userInfo is missing"),
+            (r#""userInfo":{}"#, r#""userInfo":7"#, "request.userInfo: "),
+            (r#""CREATE""#, r#""PATCH""#, "request.operation: "),
+            (r#""uid":"u""#, r#""uid":"u","dryRun":"no""#, "request.dryRun: "),
+            (r#""userInfo":{}"#, r#""userInfo":{},"object":{}"#, "request.object is there twice"),
+        ] {
+            let error = Review::parse(review(&REQUEST.replacen(from, to, 1)).as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(told), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_one_whole_object_in_unicode() {
+        let whole = review(REQUEST);
+        for (body, told) in [
+            (format!("{whole}{{}}").into_bytes(), "trailing characters"),
+            (whole.as_bytes()[1..].to_vec(), "trailing characters"),
+            (b"[]".to_vec(), "not a JSON object"),
+            (b"\"\xff\"".to_vec(), "invalid utf-8"),
+            (Vec::new(), "EOF"),
+        ] {
+            let error = Review::parse(&body).unwrap_err().to_string();
+            assert!(error.contains(told), "{told}: {error}");
+        }
+    }
+
+    #[test]
+    fn any_number_of_other_members_takes_no_memory() {
+        let many = r#""x":0,"#.repeat(1 << 16);
+        let body = review(&REQUEST.replacen('{', &format!("{{{many}"), 1));
+        let Envelope { heading, request } = Envelope::of(&body).unwrap();
+        let request = request.unwrap();
+        assert_eq!((heading.found.len(), request.found.len()), (2, 6));
+        assert_eq!((heading.found.capacity(), request.found.capacity()), (HEADING.len(), REQUEST_MEMBERS.len()));
+    }
+}

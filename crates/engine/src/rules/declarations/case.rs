@@ -1,0 +1,135 @@
+//! One request that writes an object which declares releases.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::evidence::{Evidence, Knowledge, Query};
+use crate::facts::{Declaration, DeclarationWrite, Facts};
+use crate::flux::{self, HelmRelease};
+use crate::json::redacted;
+use crate::object::ObjectKey;
+use crate::olm::{self, ClusterExtension, ClusterObjectSet};
+use crate::policy::Policy;
+use crate::release::{History, ReleaseRef, Storage};
+use crate::rules::undecided::{Undecided, lookup, lookup_object};
+use crate::sveltos::{self, Bundle, BundleRef, ConfigurationGroup};
+
+/// The steps to parse a byte of an object.
+const READ_STEPS: u64 = 4;
+
+/// The steps to compare two items of two lists.
+const PAIR_STEPS: u64 = 10;
+
+/// One request about a declaration.
+pub(crate) struct DeclarationCase<'a> {
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) declaration: &'a Declaration<'a>,
+    pub(crate) policy: &'a Policy,
+    pub(crate) evidence: &'a Evidence,
+    pub(crate) now: Timestamp,
+}
+
+impl<'a> DeclarationCase<'a> {
+    /// The write of a ClusterExtension; `None` for other requests.
+    pub(crate) fn extension(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterExtension<'a>>>, Undecided> {
+        match self.declaration {
+            Declaration::ClusterExtension(written) => Ok(Some(written)),
+            other => unless_unread(other, &[olm::CLUSTER_EXTENSION]),
+        }
+    }
+
+    /// The write of a ClusterObjectSet.
+    pub(crate) fn object_set(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterObjectSet<'a>>>, Undecided> {
+        match self.declaration {
+            Declaration::ClusterObjectSet(written) => Ok(Some(written)),
+            other => unless_unread(other, &olm::OBJECT_SET_KINDS),
+        }
+    }
+
+    /// The write of a HelmRelease.
+    pub(crate) fn helm_release(&self) -> Result<Option<&'a DeclarationWrite<'a, HelmRelease>>, Undecided> {
+        match self.declaration {
+            Declaration::HelmRelease(written, _) => Ok(Some(written)),
+            other => unless_unread(other, &[flux::HELM_RELEASE]),
+        }
+    }
+
+    /// The write of a ConfigurationGroup.
+    pub(crate) fn group(&self) -> Result<Option<&'a DeclarationWrite<'a, ConfigurationGroup<'a>>>, Undecided> {
+        match self.declaration {
+            Declaration::ConfigurationGroup(written, _) => Ok(Some(written)),
+            other => unless_unread(other, &[sveltos::CONFIGURATION_GROUP]),
+        }
+    }
+
+    /// `ClusterExtension argocd`, `the Helm commit of ClusterSummary civ/shop-sveltos-prod`.
+    pub(crate) fn subject(&self) -> String {
+        let declaration = self.declaration;
+        if let Declaration::ConfigurationGroup(_, commit) = declaration {
+            return commit.to_string();
+        }
+        let scope = if declaration.namespace().is_empty() { "" } else { "/" };
+        format!("{} {}{scope}{}", declaration.kind(), declaration.namespace(), declaration.name())
+    }
+
+    /// A parsed object; `None` if it does not exist.
+    pub(crate) fn read<T: Deserialize<'a>>(&self, key: ObjectKey) -> Result<Option<T>, Undecided> {
+        let subject = format!("{} {}", key.kind, key.name);
+        let Some(text) = lookup_object(self.evidence, key)? else {
+            return Ok(None);
+        };
+        self.facts.effort.take_text(text, READ_STEPS)?;
+        serde_json::from_str(text)
+            .map(Some)
+            .map_err(|error| unread(&format!("{subject} cannot be parsed ({})", redacted(&error))))
+    }
+
+    /// Pays for comparing every item of one list with every item of another.
+    pub(crate) fn pay_for_pairs(&self, one: usize, other: usize) -> Result<(), Undecided> {
+        Ok(self.facts.effort.take((one as u64).saturating_mul(other as u64).saturating_mul(PAIR_STEPS))?)
+    }
+
+    /// The records that Flux keeps of a release.
+    pub(crate) fn history(&self, release: &ReleaseRef) -> Result<&'a History, Undecided> {
+        self.history_in(Storage::Secret, release)
+    }
+
+    /// The records of a release in one storage.
+    pub(crate) fn history_in(&self, storage: Storage, release: &ReleaseRef) -> Result<&'a History, Undecided> {
+        let ReleaseRef { namespace, name } = release.clone();
+        match lookup(self.evidence, Query::History { storage, namespace, release: name })? {
+            Some(Knowledge::History(history)) => Ok(history),
+            _ => Err(Undecided::Unavailable("the records of the release could not be read".to_owned())),
+        }
+    }
+
+    /// The bundles of these names, in the same order; `None` for one that does not exist.
+    pub(crate) fn bundles(&self, named: &[BundleRef]) -> Result<&'a [Option<Bundle>], Undecided> {
+        if named.is_empty() {
+            return Ok(&[]);
+        }
+        match lookup(self.evidence, Query::Bundles(named.to_vec()))? {
+            Some(Knowledge::Bundles(Ok(bundles))) => Ok(bundles),
+            Some(Knowledge::Bundles(Err(why))) => Err(unread(why)),
+            _ => Err(Undecided::Unavailable("the bundles of the group could not be read".to_owned())),
+        }
+    }
+}
+
+/// An object of an unknown shape.
+pub(crate) fn unread(why: &str) -> Undecided {
+    Undecided::Unclear {
+        why: why.to_owned(),
+        way_out: "Its API version may be newer than this Interlock. Update Interlock, or switch the rule off.",
+    }
+}
+
+/// Undecided if the request is about one of these kinds and its object cannot be parsed; `None` otherwise.
+fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Undecided> {
+    match declaration {
+        Declaration::Unparsed { kind, why, .. } if kinds.contains(kind) => {
+            Err(unread(&format!("it cannot be parsed ({why})")))
+        }
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,16 @@
+//! The rules over the objects of releases.
+
+pub(super) mod case;
+pub(super) mod declared_fields;
+pub mod exceptions;
+pub(super) mod foreign_edit_in_transition;
+pub(super) mod holding;
+pub(super) mod manual_delete;
+pub(super) mod manual_edit;
+pub(super) mod manual_scale;
+
+use super::check::Rule;
+
+/// In the order in which they are evaluated and reported.
+pub(super) static RULES: &[&Rule] =
+    &[&foreign_edit_in_transition::RULE, &manual_edit::RULE, &manual_delete::RULE, &manual_scale::RULE];

@@ -1,0 +1,431 @@
+//! One request that writes, deletes or scales an object, and its conflict with the owner of the object.
+
+use std::cell::OnceCell;
+
+use jiff::Timestamp;
+
+use super::declared_fields::{Declaration, LostFields};
+use super::holding::{Holding, declaring_record, holding};
+use crate::evidence::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
+use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
+use crate::json::FieldPath;
+use crate::managed::{Marks, Origin, Owner};
+use crate::policy::{Policy, ScalableResource};
+use crate::release::{Entry, History, ReleaseRef, Status, Storage};
+use crate::rules::flux_release::FluxRelease;
+use crate::rules::home::{records_of_extension, records_of_release};
+use crate::rules::undecided::{Undecided, is_migrated, lookup};
+use crate::rules::wording::{self, OwnerWords};
+
+/// One request about an object.
+pub(crate) struct ObjectCase<'a> {
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) write: &'a ManagedWrite<'a>,
+    pub(crate) policy: &'a Policy,
+    pub(crate) evidence: &'a Evidence,
+    pub(crate) now: Timestamp,
+    /// Computed once: several rules need it, and it is their most expensive part.
+    conflict: OnceCell<Result<Option<OwnershipConflict>, Undecided>>,
+}
+
+/// What a request is judged as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JudgedAs {
+    /// A write of its own. Operations and managers do what they need for their work.
+    Write,
+    /// A part of an uninstall, where none may start: a deletion has the rights of an uninstall that has begun, and of no other operation.
+    Uninstall,
+}
+
+/// The conflict of a request with the owner of an object.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnershipConflict {
+    /// `release shop/web (revision 7, deployed)`.
+    pub(crate) owner: String,
+    /// What declares the fields: the chart or the profile.
+    pub(crate) declarer: &'static str,
+    /// What a change must be made through, in the owner's terms: a command of helm, or the object that declares the release.
+    pub(crate) through: String,
+    /// The release. A profile is represented by its name and the namespace of the object.
+    pub(crate) release: ReleaseRef,
+    /// The declared fields that would change; empty if the object is deleted.
+    pub(crate) fields: Vec<FieldPath>,
+    /// Whether the operation of another user is in flight.
+    pub(crate) in_flight: bool,
+    /// The record that declares them; `None` for a profile.
+    pub(crate) declaring: Option<DeclaringRelease>,
+    /// An exception of the HelmRelease that excepts nothing, because it cannot be used.
+    pub(crate) unusable_exception: Option<String>,
+    /// Why nobody can read what the chart declares of the object, so that all of it counts as declared.
+    pub(crate) unreadable: Option<String>,
+}
+
+/// The record that says what a release declares, and of which objects.
+#[derive(Debug, Clone)]
+pub(crate) struct DeclaringRelease {
+    pub(crate) record: RecordRef,
+    /// The namespace of the objects.
+    pub(crate) target_namespace: String,
+    /// The user who holds the newest record; `None` if unknown.
+    pub(crate) holder: Option<String>,
+    pub(crate) marks: Marks,
+}
+
+impl<'a> ObjectCase<'a> {
+    pub(crate) fn new(
+        facts: &'a Facts<'a>,
+        write: &'a ManagedWrite<'a>,
+        policy: &'a Policy,
+        evidence: &'a Evidence,
+        now: Timestamp,
+    ) -> Self {
+        Self { facts, write, policy, evidence, now, conflict: OnceCell::new() }
+    }
+
+    /// The conflict of the request; `None` if there is none.
+    pub(crate) fn conflict(&self) -> Result<Option<&OwnershipConflict>, Undecided> {
+        self.conflict
+            .get_or_init(|| self.find_conflict(JudgedAs::Write))
+            .as_ref()
+            .map(Option::as_ref)
+            .map_err(Undecided::clone)
+    }
+
+    /// The conflict of a deletion that may belong to an uninstall which may not start: also of a manager, and of the holder of an
+    /// upgrade.
+    pub(crate) fn conflict_of_uninstall(&self) -> Result<Option<OwnershipConflict>, Undecided> {
+        if self.deletes() { self.find_conflict(JudgedAs::Uninstall) } else { Ok(None) }
+    }
+
+    /// What a check finds, by caches first, then by the API server: a cache may say that there is nothing, and only the API server that
+    /// there is something.
+    pub(crate) fn confirmed<T>(
+        &self,
+        check: impl Fn(Freshness) -> Result<Option<T>, Undecided>,
+    ) -> Result<Option<T>, Undecided> {
+        // If the API server was queried, the caches have already shown something.
+        if !self.evidence.is_live() {
+            match check(Freshness::Cached) {
+                Ok(None) => return Ok(None),
+                Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
+                Ok(Some(_)) | Err(_) => {}
+            }
+        }
+        check(Freshness::Live)
+    }
+
+    fn find_conflict(&self, judged_as: JudgedAs) -> Result<Option<OwnershipConflict>, Undecided> {
+        if self.is_exempt() || self.write.being_deleted || self.changes_nothing() {
+            return Ok(None);
+        }
+        self.confirmed(|freshness| self.conflict_by(freshness, judged_as))
+    }
+
+    /// `Deployment shop/web`.
+    pub(crate) fn subject(&self) -> String {
+        let ManagedWrite { namespace, name, .. } = self.write;
+        let kind = self.kind();
+        let scope = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        format!("{kind} {scope}{name}")
+    }
+
+    /// The kind of the object; for a Scale the kind of the scaled object.
+    pub(crate) fn kind(&self) -> &'a str {
+        self.scalable_resource().map_or(self.write.kind, |scalable| &scalable.kind)
+    }
+
+    /// Whether the user writes objects of releases as part of its work.
+    fn is_exempt(&self) -> bool {
+        let actor = self.facts.actor;
+        matches!(actor.kind, ActorKind::ControlPlane | ActorKind::Platform | ActorKind::Node)
+            || (self.by_manager() && !self.deletes())
+            || self.policy.controllers.contains(actor.name)
+    }
+
+    fn by_manager(&self) -> bool {
+        self.policy.managers.contains(self.facts.actor.name)
+    }
+
+    fn deletes(&self) -> bool {
+        matches!(self.write.change, ObjectChange::Deleted { .. })
+    }
+
+    fn changes_nothing(&self) -> bool {
+        match &self.write.change {
+            ObjectChange::Edited { sides, .. } => sides.delta.is_none() && !sides.clears_managed_fields(),
+            ObjectChange::Deleted { .. } => false,
+            ObjectChange::Scaled { old, new, .. } => old == new,
+        }
+    }
+
+    fn conflict_by(&self, freshness: Freshness, judged_as: JudgedAs) -> Result<Option<OwnershipConflict>, Undecided> {
+        let Some(marks) = self.marks(freshness)? else {
+            return Ok(None);
+        };
+        match &marks.owner {
+            Owner::Release { name, target_namespace, .. } => {
+                self.conflict_with_release(marks, (name, target_namespace), freshness, judged_as)
+            }
+            Owner::Profile { .. } if self.by_manager() => Ok(None),
+            Owner::Profile { kind, name } => {
+                require_consistent(marks)?;
+                Ok(self.changed_managed_fields(marks).map(|fields| OwnershipConflict {
+                    owner: format!("the Sveltos {kind} {name}"),
+                    declarer: "the profile",
+                    through: format!("the Sveltos {kind} {name}"),
+                    release: ReleaseRef::new(&self.write.namespace, name),
+                    fields,
+                    in_flight: false,
+                    declaring: None,
+                    unusable_exception: None,
+                    unreadable: None,
+                }))
+            }
+        }
+    }
+
+    /// Whether the actor is Flux at work on the release: under an account of it, or, over somebody's operation, under one that may go on
+    /// with that operation.
+    fn is_flux_at_work(&self, release: FluxRelease<'_>, over_operation: bool) -> Result<bool, Undecided> {
+        let (evidence, policy, actor) = (self.evidence, self.policy, self.facts.actor);
+        if over_operation {
+            return release.is_flux_handover(evidence, policy, actor);
+        }
+        release.is_flux_account(evidence, policy, actor)
+    }
+
+    /// The conflict with a release.
+    fn conflict_with_release(
+        &self,
+        marks: &Marks,
+        (name, target_namespace): (&str, &str),
+        freshness: Freshness,
+        judged_as: JudgedAs,
+    ) -> Result<Option<OwnershipConflict>, Undecided> {
+        let Some(located) = self.records_of(&marks.owner, freshness)? else {
+            return Ok(None);
+        };
+        let Located { storage, namespace, history, .. } = located;
+        let holder = history.newest().and_then(|newest| newest.stamps.holder());
+        let flux_release = FluxRelease { storage: *storage, namespace, release: name, holder };
+        let is_stale = |entry: &Entry| flux_release.is_stale(self.evidence, self.policy, entry.started(), self.now);
+        let holding = holding(history, self.facts.actor, self.policy, self.now, is_stale)?;
+        let entry = match holding {
+            Holding::Gone => return Ok(None),
+            Holding::Actor => match history.newest() {
+                Some(newest) if judged_as == JudgedAs::Uninstall && !may_uninstall(history, freshness) => newest,
+                _ => return Ok(None),
+            },
+            Holding::Other(entry) | Holding::Nobody(entry) | Holding::Unknown(entry) => entry,
+        };
+        // Controllers delete objects of a release at any time. But an uninstall whose record write is refused goes on with its deletions.
+        let uninstalls_over = self.deletes() && matches!(holding, Holding::Other(_));
+        let of_manager = holder.is_some_and(|holder| self.policy.managers.contains(holder));
+        let may_pass = judged_as == JudgedAs::Write && self.by_manager() && (of_manager || !uninstalls_over);
+        if may_pass || self.is_taken_over(freshness)? {
+            return Ok(None);
+        }
+        let Some(record) = declaring(located) else {
+            return Ok(None);
+        };
+        let lost = require_consistent(marks)
+            .and_then(|()| self.changed_declared_fields(marks, record.clone(), target_namespace.to_owned()));
+        // Flux works for a tenant outside of operations too: it corrects drift, runs tests, applies definitions. Checked last, so
+        // that requests without a conflict need no query.
+        let may_go_on = matches!(lost, Ok(None) | Err(Undecided::Ask(_)));
+        if judged_as == JudgedAs::Write && !may_go_on && self.is_flux_at_work(flux_release, uninstalls_over)? {
+            return Ok(None);
+        }
+        let Some(LostFields { fields, unreadable }) = lost? else {
+            return Ok(None);
+        };
+        // The Helm records of an extension that has migrated are out of date.
+        if *storage == Storage::OlmIndex && is_migrated(self.evidence, name)? {
+            return Ok(None);
+        }
+        if matches!(holding, Holding::Unknown(_)) {
+            return Err(of_unknown_holder(entry));
+        }
+        let release = ReleaseRef::new(namespace, name);
+        Ok(Some(OwnershipConflict {
+            owner: format!("release {release} ({})", self.state(entry)),
+            declarer: "the chart",
+            through: declared_by(&marks.owner, *storage, &release),
+            release,
+            fields,
+            in_flight: matches!(holding, Holding::Other(_)),
+            declaring: Some(DeclaringRelease {
+                record,
+                target_namespace: target_namespace.to_owned(),
+                holder: holder.map(str::to_owned),
+                marks: marks.clone(),
+            }),
+            unusable_exception: None,
+            unreadable,
+        }))
+    }
+
+    /// Whether the request transfers the object to another release that declares it, during an operation of that release:
+    /// `helm --take-ownership`.
+    fn is_taken_over(&self, freshness: Freshness) -> Result<bool, Undecided> {
+        let ObjectChange::Edited { marks, marks_after: Some(after), .. } = &self.write.change else {
+            return Ok(false);
+        };
+        if after.owner == marks.owner || after.contradiction.is_some() {
+            return Ok(false);
+        }
+        let Owner::Release { target_namespace, .. } = &after.owner else {
+            return Ok(false);
+        };
+        let Some(located) = self.records_of(&after.owner, freshness)? else {
+            return Ok(false);
+        };
+        // The age of the operation does not matter to its holder.
+        let is_stale = |_: &Entry| Ok(false);
+        let holding = holding(&located.history, self.facts.actor, self.policy, self.now, is_stale)?;
+        if holding != Holding::Actor {
+            return Ok(false);
+        }
+        // Otherwise the object would belong to a release that neither upgrades nor deletes it.
+        let Some(record) = declaring(located) else {
+            return Ok(false);
+        };
+        Ok(matches!(self.declaration(record, target_namespace.clone())?, Declaration::Document(_)))
+    }
+
+    fn marks(&self, freshness: Freshness) -> Result<Option<&Marks>, Undecided> {
+        match &self.write.change {
+            ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks } => Ok(Some(marks)),
+            ObjectChange::Scaled { resource, .. } => {
+                let Some(scalable) = self.scalable_resource() else {
+                    return Ok(None);
+                };
+                let version = self.write.api_version.rsplit('/').next().unwrap_or_default();
+                let object = ScaledRef {
+                    group: self.write.group().to_owned(),
+                    version: version.to_owned(),
+                    resource: (*resource).to_owned(),
+                    kind: scalable.kind.clone(),
+                    namespace: self.write.namespace.clone(),
+                    name: self.write.name.clone(),
+                };
+                match lookup(self.evidence, Query::Parent { object, freshness })? {
+                    Some(Knowledge::Parent(marks)) => Ok(Some(marks)),
+                    _ => Ok(None),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn scalable_resource(&self) -> Option<&'a ScalableResource> {
+        let ObjectChange::Scaled { resource, .. } = &self.write.change else {
+            return None;
+        };
+        self.policy.scalable_resource(self.write.group(), resource)
+    }
+
+    /// The records of an owner; `None` if there are none, and for a profile, which has none.
+    pub(crate) fn records_of(&self, owner: &Owner, freshness: Freshness) -> Result<Option<&'a Located>, Undecided> {
+        let Owner::Release { name, target_namespace, origin, of_extension } = owner else {
+            return Ok(None);
+        };
+        let query = Query::Release {
+            name: name.clone(),
+            target_namespace: target_namespace.clone(),
+            origin: origin.clone(),
+            freshness,
+        };
+        let of_release = match lookup(self.evidence, query)? {
+            Some(Knowledge::Release(found)) => records_of_release(found, target_namespace, self.policy),
+            _ => None,
+        };
+        if of_release.is_some_and(|located| located.history.is_live()) || !of_extension {
+            return Ok(of_release);
+        }
+        // A label can name any extension, so what the release's namespace says comes first.
+        let of_extension = match lookup(self.evidence, Query::Extension { name: name.clone(), freshness })? {
+            Some(Knowledge::Release(found)) => records_of_extension(found, self.policy),
+            _ => None,
+        };
+        Ok(of_extension.or(of_release))
+    }
+
+    /// `revision 7, deployed`, or the operation in flight with its holder.
+    fn state(&self, entry: &Entry) -> String {
+        if entry.status.is_in_flight() {
+            return wording::state(entry.status, entry.revision, entry.stamps.holder(), entry.started(), self.now);
+        }
+        format!("revision {}, {}", entry.revision, entry.status)
+    }
+}
+
+/// Whether whoever holds the operation of the newest record may delete what the release declares: it is an uninstall, or the clean-up
+/// of what was never deployed. Neither an upgrade nor its clean-up deletes what the release declares.
+fn may_uninstall(history: &History, freshness: Freshness) -> bool {
+    let has_begun = history.newest().is_some_and(|newest| newest.status == Status::Uninstalling);
+    // Caches leave superseded records out.
+    has_begun || (freshness == Freshness::Live && !history.was_deployed())
+}
+
+/// What declares a release, in its owner's terms.
+fn declared_by(owner: &Owner, storage: Storage, release: &ReleaseRef) -> String {
+    match owner {
+        _ if storage == Storage::OlmIndex => format!("ClusterExtension {}", release.name),
+        Owner::Release { origin: Some(Origin { namespace, name }), .. } => format!("HelmRelease {namespace}/{name}"),
+        _ => OwnerWords { storage, namespace: &release.namespace, release: &release.name }.upgrade(),
+    }
+}
+
+/// The record that says what a release declares.
+pub(crate) fn declaring(located: &Located) -> Option<RecordRef> {
+    let record = declaring_record(&located.history)?;
+    Some(RecordRef {
+        storage: located.storage,
+        namespace: located.namespace.clone(),
+        name: record.name.clone(),
+        uid: record.uid.clone(),
+        resource_version: record.resource_version.clone(),
+    })
+}
+
+/// Undecided if the marks contradict each other: then the owner is not certain.
+fn require_consistent(marks: &Marks) -> Result<(), Undecided> {
+    match marks.contradiction {
+        None => Ok(()),
+        Some(mark) => Err(Undecided::Unclear {
+            why: format!("its {mark} is missing or contradicts its other ownership marks"),
+            way_out: "Correct it, or remove the other marks too.",
+        }),
+    }
+}
+
+/// What an object is undecided for whose release somebody holds, nobody knows who.
+fn of_unknown_holder(entry: &Entry) -> Undecided {
+    let status = entry.status;
+    Undecided::Unclear {
+        why: format!("its release is {status}, and the user who holds it is not known"),
+        way_out: "Wait until the operation ends.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conflict_names_what_declares_the_release() {
+        let owner = |origin: Option<Origin>| Owner::Release {
+            name: "web".to_owned(),
+            target_namespace: "shop".to_owned(),
+            origin,
+            of_extension: false,
+        };
+        let flux = || owner(Some(Origin { namespace: "apps".to_owned(), name: "web".to_owned() }));
+        let release = ReleaseRef::new("shop", "web");
+        let named = |owner: &Owner, storage| declared_by(owner, storage, &release);
+        assert_eq!(named(&owner(None), Storage::Secret), "`helm upgrade web CHART -n shop`");
+        assert_eq!(named(&flux(), Storage::Secret), "HelmRelease apps/web");
+        assert_eq!(named(&flux(), Storage::OlmIndex), "ClusterExtension web");
+        assert_eq!(named(&owner(None), Storage::OlmIndex), "ClusterExtension web");
+    }
+}

@@ -1,0 +1,203 @@
+//! The declared fields of an object that a request changes.
+
+use serde_json::Value;
+
+use super::case::ObjectCase;
+use crate::evidence::{Knowledge, Query, RecordRef};
+use crate::facts::{EditedObject, ManagedWrite, ObjectChange};
+use crate::json::FieldPath;
+use crate::managed::{Declared, Delta, Marks, declared_by, is_custom_resource, touched};
+use crate::policy::{ScalableResource, ignored_fields};
+use crate::release::manifest::DocumentKey;
+use crate::rules::undecided::{Undecided, lookup};
+
+/// The fields that people may edit nevertheless.
+type Excepted<'e> = &'e dyn Fn(&FieldPath) -> bool;
+
+/// The most fields that are named of an object whose document nobody can read.
+const MAX_FIELDS: usize = 100;
+
+/// What a record declares of an object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Declaration<'d> {
+    /// Its manifest has no document of the object.
+    Nothing,
+    Document(&'d Value),
+    /// Nobody can read the document, for this reason. A chart opens nothing by that: all of the object counts as declared.
+    Unreadable(&'d str),
+}
+
+/// What a request takes from a release.
+#[derive(Debug)]
+pub(crate) struct LostFields {
+    /// Empty if the object is deleted.
+    pub(crate) fields: Vec<FieldPath>,
+    /// Why nobody can read the document of the object, if that is why.
+    pub(crate) unreadable: Option<String>,
+}
+
+impl ObjectCase<'_> {
+    /// The declared fields that change, none of them if the object is deleted. `None` if no declared field changes, and if the object
+    /// is not in the manifest: then the release no longer declares it.
+    pub(crate) fn changed_declared_fields(
+        &self,
+        marks: &Marks,
+        record: RecordRef,
+        default_namespace: String,
+    ) -> Result<Option<LostFields>, Undecided> {
+        let readable = |fields| LostFields { fields, unreadable: None };
+        match (&self.write.change, self.declaration(record, default_namespace)) {
+            (_, Err(Undecided::Ask(query))) => Err(Undecided::Ask(query)),
+            (_, Ok(Declaration::Nothing)) => Ok(None),
+            (_, Ok(Declaration::Document(document))) => {
+                Ok(self.changed_in_manifest(marks, document, &|_| false).map(readable))
+            }
+            (_, Ok(Declaration::Unreadable(why))) => {
+                Ok(self.changed_at_all().map(|fields| LostFields { fields, unreadable: Some(why.to_owned()) }))
+            }
+            // managedFields show a part: the fields that the release owns, it has declared.
+            (ObjectChange::Edited { sides, .. }, Err(unavailable)) => {
+                match lost(self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false)) {
+                    None => Err(unavailable),
+                    fields => Ok(fields.map(readable)),
+                }
+            }
+            (ObjectChange::Deleted { .. } | ObjectChange::Scaled { .. }, Err(unavailable)) => Err(unavailable),
+        }
+    }
+
+    /// The fields that change, declared or not; none of them if the object is deleted. `None` if no field changes.
+    fn changed_at_all(&self) -> Option<Vec<FieldPath>> {
+        let ManagedWrite { kind, namespace, name, .. } = self.write;
+        match &self.write.change {
+            ObjectChange::Deleted { .. } => Some(Vec::new()),
+            ObjectChange::Edited { sides, .. } => {
+                let is_ignored = ignored_fields(&self.policy.ignore, kind, namespace, name);
+                let changed = sides.delta.iter().flat_map(Delta::changed_values).map(|changed| changed.path);
+                let counts = |field: &FieldPath| {
+                    let pointer = field.pointer();
+                    !is_ignored(&pointer) && pointer.first().is_none_or(|first| first.decoded() != "status")
+                };
+                let mut fields: Vec<_> = changed.filter(counts).take(MAX_FIELDS).collect();
+                if sides.clears_managed_fields() {
+                    fields.push(FieldPath::of(["metadata", "managedFields"]));
+                }
+                lost(fields)
+            }
+            ObjectChange::Scaled { .. } => {
+                let field = self.scalable_resource().map(replicas_field);
+                field.map(|field| vec![field])
+            }
+        }
+    }
+
+    /// The fields that change beside the excepted ones, by the document of the object; none of them if the object is deleted. `None`
+    /// if no such field changes.
+    pub(super) fn changed_in_manifest(
+        &self,
+        marks: &Marks,
+        document: &Value,
+        is_excepted: Excepted<'_>,
+    ) -> Option<Vec<FieldPath>> {
+        match &self.write.change {
+            ObjectChange::Deleted { .. } => Some(Vec::new()),
+            ObjectChange::Edited { sides, .. } => lost(self.changed_in_document(marks, document, sides, is_excepted)),
+            ObjectChange::Scaled { new, .. } => {
+                let scaled = self.scalable_resource().and_then(|scalable| scaled_field(scalable, document, *new));
+                scaled.filter(|field| !is_excepted(field)).map(|field| vec![field])
+            }
+        }
+    }
+
+    /// What a record declares of the object. `default_namespace` is that of documents without one.
+    pub(crate) fn declaration(
+        &self,
+        record: RecordRef,
+        default_namespace: String,
+    ) -> Result<Declaration<'_>, Undecided> {
+        let object = DocumentKey {
+            group: self.write.group().to_owned(),
+            kind: self.kind().to_owned(),
+            namespace: self.write.namespace.clone(),
+            name: self.write.name.clone(),
+            default_namespace,
+        };
+        match lookup(self.evidence, Query::Document { record, object })? {
+            Some(Knowledge::Document(Ok(None))) => Ok(Declaration::Nothing),
+            Some(Knowledge::Document(Ok(Some(document)))) => Ok(Declaration::Document(document)),
+            Some(Knowledge::Document(Err(why))) => Ok(Declaration::Unreadable(why)),
+            _ => Err(Undecided::Unavailable("its record was deleted in the meantime".to_owned())),
+        }
+    }
+
+    /// The declared fields that change, by the document in the manifest. A document of another API version may name fields
+    /// differently; then managedFields are used too, for fields that it does not have.
+    fn changed_in_document(
+        &self,
+        marks: &Marks,
+        document: &Value,
+        sides: &EditedObject<'_>,
+        is_excepted: Excepted<'_>,
+    ) -> Vec<FieldPath> {
+        let account = || sides.managed_fields(self.facts.effort).of(&self.write.api_version, |_| true);
+        let written = if is_custom_resource(document) { account() } else { Declared::nothing() };
+        let same_version = document.get("apiVersion").and_then(Value::as_str) == Some(self.write.api_version.as_str());
+        let owned = (!same_version).then(|| self.owned_fields(marks, sides).outside(document));
+        self.changed_among(marks, sides, [declared_by(document, &written)].into_iter().chain(owned), is_excepted)
+    }
+
+    /// The fields that the owner wrote last, by managedFields.
+    fn owned_fields(&self, marks: &Marks, sides: &EditedObject<'_>) -> Declared<'static> {
+        sides.managed_fields(self.facts.effort).of(&self.write.api_version, |manager| marks.is_manager(manager))
+    }
+
+    /// The fields that are declared, changed and not ignored. The marks count as declared, and so do managedFields if they are
+    /// cleared.
+    fn changed_among<'d>(
+        &self,
+        marks: &Marks,
+        sides: &EditedObject<'_>,
+        declared: impl IntoIterator<Item = Declared<'d>>,
+        is_excepted: Excepted<'_>,
+    ) -> Vec<FieldPath> {
+        let ManagedWrite { kind, namespace, name, .. } = self.write;
+        let mut fields = Vec::new();
+        if let Some(delta) = &sides.delta {
+            let declared: Vec<_> = declared.into_iter().chain(marks.declared()).collect();
+            let is_ignored = ignored_fields(&self.policy.ignore, kind, namespace, name);
+            let is_ignored = |field: &FieldPath| is_ignored(&field.pointer()) || is_excepted(field);
+            fields = touched(&declared, delta, &is_ignored, self.facts.effort);
+        }
+        if sides.clears_managed_fields() {
+            fields.push(FieldPath::of(["metadata", "managedFields"]));
+        }
+        fields
+    }
+
+    /// The changed fields of an owner without a manifest in this cluster, by managedFields alone.
+    pub(crate) fn changed_managed_fields(&self, marks: &Marks) -> Option<Vec<FieldPath>> {
+        match &self.write.change {
+            ObjectChange::Edited { sides, .. } => {
+                lost(self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false))
+            }
+            ObjectChange::Deleted { .. } => Some(Vec::new()),
+            ObjectChange::Scaled { .. } => None,
+        }
+    }
+}
+
+/// The fields of a conflict; `None` without any.
+fn lost(fields: Vec<FieldPath>) -> Option<Vec<FieldPath>> {
+    (!fields.is_empty()).then_some(fields)
+}
+
+/// The declared field that a scaling changes.
+fn scaled_field(scalable: &ScalableResource, document: &Value, new: i64) -> Option<FieldPath> {
+    let declared = scalable.replicas.resolve(document).ok().filter(|declared| !declared.is_null())?;
+    (declared.as_i64() != Some(new)).then(|| replicas_field(scalable))
+}
+
+fn replicas_field(scalable: &ScalableResource) -> FieldPath {
+    let tokens: Vec<_> = scalable.replicas.tokens().map(|token| token.decoded().into_owned()).collect();
+    FieldPath::of(tokens.iter().map(String::as_str))
+}

@@ -1,0 +1,201 @@
+//! Exceptions that people have declared in the HelmRelease behind a release: fields that Flux leaves as they are when it corrects
+//! drift, and objects whose HelmRelease is suspended.
+//!
+//! A HelmRelease counts only beside the records, or under the account that holds them, and if its status says that Flux has installed
+//! the release for it: its spec is written by tenants, who could name the release of another. Of several, all those count that Flux
+//! acts on. Without an answer there is no exception.
+//!
+//! An exception is about the content of an object. Its marks, its finalizers, its owners and `immutable` stay as they are: without
+//! these, the next write would be nobody's to refuse.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::case::{DeclaringRelease, ObjectCase, OwnershipConflict};
+use super::declared_fields::Declaration;
+use crate::effort::{Effort, OverBudget};
+use crate::flux::{DeclaredObject, Driver, IgnoredFields};
+use crate::json::FieldPath;
+use crate::managed::{Mark, Marks};
+use crate::object::group_of;
+use crate::policy::WhenSuspended;
+use crate::release::{ReleaseRef, Storage};
+use crate::rules::check::Refusal;
+use crate::rules::flux_release::helm_releases;
+use crate::rules::undecided::Undecided;
+
+impl ObjectCase<'_> {
+    /// The conflict without the fields that people have excepted; `None` if nothing is left of it.
+    pub(crate) fn beside_exceptions<'c>(
+        &self,
+        conflict: &'c OwnershipConflict,
+    ) -> Result<Option<Cow<'c, OwnershipConflict>>, Undecided> {
+        let whole = Ok(Some(Cow::Borrowed(conflict)));
+        let Some(declaring) = conflict.declaring.as_ref().filter(|_| self.policy.flux_exceptions.honour_drift_ignore)
+        else {
+            return whole;
+        };
+        let drivers = self.installing(declaring, conflict)?;
+        if drivers.is_empty() {
+            return whole;
+        }
+        let declaration = self.declaration(declaring.record.clone(), declaring.target_namespace.clone());
+        let Ok(Declaration::Document(document)) = declaration else {
+            return whole;
+        };
+        let object = (self.kind(), self.write.namespace.as_str(), self.write.name.as_str());
+        // The rules of a client must not make its edits undecided, which admits them.
+        let Ok(excepted) = ExceptedFields::of(&drivers, document, object, &declaring.marks, self.facts.effort) else {
+            return whole;
+        };
+        let fields = self.changed_in_manifest(&declaring.marks, document, &|field| excepted.contains(field));
+        let unusable_exception = unusable_exception(&drivers, &excepted.ignored);
+        Ok(fields.map(|fields| Cow::Owned(OwnershipConflict { fields, unusable_exception, ..conflict.clone() })))
+    }
+
+    /// The refusal, or a warning if the HelmRelease is suspended and the policy leaves its objects to people then.
+    pub(crate) fn unless_suspended(
+        &self,
+        conflict: &OwnershipConflict,
+        refusal: Refusal,
+    ) -> Result<Refusal, Undecided> {
+        let may_warn = self.policy.flux_exceptions.when_suspended == WhenSuspended::Warn;
+        let Some(declaring) = conflict.declaring.as_ref().filter(|_| may_warn) else {
+            return Ok(refusal);
+        };
+        let drivers = self.installing(declaring, conflict)?;
+        let is_suspended = !drivers.is_empty() && drivers.iter().all(|driver| driver.suspended);
+        let lasts = !conflict.fields.iter().all(|field| is_content(field, &declaring.marks));
+        Ok(if is_suspended && !lasts { refusal.into_advice() } else { refusal })
+    }
+
+    /// The HelmReleases for which Flux has installed the release of an object, and acts on it. If all are suspended, all of them.
+    fn installing(
+        &self,
+        declaring: &DeclaringRelease,
+        conflict: &OwnershipConflict,
+    ) -> Result<Vec<&Driver>, Undecided> {
+        let DeclaringRelease { record, target_namespace, holder, .. } = declaring;
+        let name = &conflict.release.name;
+        if record.storage != Storage::Secret {
+            return Ok(Vec::new());
+        }
+        let drivers = match helm_releases(self.evidence, &record.namespace, name, holder.as_deref()) {
+            Err(need @ Undecided::Ask(_)) => return Err(need),
+            drivers => drivers.unwrap_or_default(),
+        };
+        Ok(installing(drivers, &ReleaseRef::new(&record.namespace, name), target_namespace))
+    }
+}
+
+/// The HelmReleases among these for which Flux has installed a release with objects in this namespace, and acts on it. If all are
+/// suspended, all of them.
+pub fn installing<'d>(drivers: &'d [Driver], release: &ReleaseRef, target_namespace: &str) -> Vec<&'d Driver> {
+    let installing = |driver: &&Driver| driver.records_of(&release.name, target_namespace) == Some(&release.namespace);
+    let (suspended, acting): (Vec<_>, Vec<_>) = drivers.iter().filter(installing).partition(|driver| driver.suspended);
+    if acting.is_empty() { suspended } else { acting }
+}
+
+/// The fields of an object that Flux leaves as they are when it corrects drift.
+pub struct ExceptedFields<'e> {
+    ignored: Vec<IgnoredFields>,
+    marks: &'e Marks,
+}
+
+impl<'e> ExceptedFields<'e> {
+    /// Of an object with its kind, namespace and name, and its document in the manifest.
+    pub fn of(
+        drivers: &[&Driver],
+        document: &Value,
+        object: (&str, &str, &str),
+        marks: &'e Marks,
+        effort: &Effort,
+    ) -> Result<Self, OverBudget> {
+        let object = declared_object(document, object, marks);
+        let ignored = drivers.iter().map(|driver| driver.drift_detection.ignored(&object, effort));
+        Ok(Self { ignored: ignored.collect::<Result<_, _>>()?, marks })
+    }
+
+    /// Whether people may edit a field: it is content, and each of the HelmReleases, of which there are some, ignores it.
+    pub fn contains(&self, field: &FieldPath) -> bool {
+        !self.ignored.is_empty() && is_content(field, self.marks) && are_all_over(&self.ignored, field)
+    }
+}
+
+/// The object as Flux sees it in the manifest: with the marks that Helm adds.
+fn declared_object<'d>(
+    document: &'d Value,
+    (kind, namespace, name): (&'d str, &'d str, &'d str),
+    marks: &'d Marks,
+) -> DeclaredObject<'d> {
+    let api_version = document.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let text = |map: &'static str| {
+        let members = document.pointer(&format!("/metadata/{map}")).and_then(Value::as_object);
+        let declared = members.into_iter().flat_map(Map::iter);
+        let declared = declared.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
+        let marks = marks.each().into_iter().filter(move |mark| mark.map == map);
+        declared.chain(marks.filter_map(|Mark { key, value, .. }| Some((key, value?)))).collect::<BTreeMap<_, _>>()
+    };
+    DeclaredObject {
+        group: group_of(api_version),
+        version: api_version.rsplit('/').next().unwrap_or_default(),
+        kind,
+        namespace,
+        name,
+        labels: text("labels"),
+        annotations: text("annotations"),
+    }
+}
+
+/// Whether a field is content that Flux compares: everything outside of the metadata, the labels and the annotations, but for what
+/// binds the object.
+fn is_content(field: &FieldPath, marks: &Marks) -> bool {
+    let is_mark = || marks.each().iter().any(|mark| *field == FieldPath::of(["metadata", mark.map, mark.key]));
+    match field.fields().collect::<Vec<_>>()[..] {
+        [] | ["immutable"] => false,
+        ["metadata", "labels" | "annotations", _, ..] => !is_mark(),
+        ["metadata", ..] => false,
+        _ => true,
+    }
+}
+
+/// Whether each of several HelmReleases ignores a field, or one above it.
+fn are_all_over(ignored: &[IgnoredFields], field: &FieldPath) -> bool {
+    let field = field.pointer();
+    ignored.iter().all(|ignored| ignored.pointers.iter().any(|pointer| field.starts_with(pointer)))
+}
+
+/// `spec.driftDetection.ignore[0].target.name of HelmRelease shop/web`: the first exception that cannot be used.
+fn unusable_exception(drivers: &[&Driver], ignored: &[IgnoredFields]) -> Option<String> {
+    drivers.iter().zip(ignored).find_map(|(driver, ignored)| {
+        let field = ignored.unusable.as_ref()?;
+        Some(format!("{field} of HelmRelease {}/{}", driver.namespace, driver.name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_binds_an_object_is_no_content() {
+        let label = |key: &str| (key == "app.kubernetes.io/managed-by").then_some("Helm");
+        let annotation = |key: &str| key.starts_with("meta.helm.sh/").then_some("web");
+        let marks = Marks::of(label, annotation).unwrap();
+        let content = |fields: &[&str]| is_content(&FieldPath::of(fields.iter().copied()), &marks);
+        assert!(content(&["spec", "replicas"]) && content(&["data", "immutable"]));
+        assert!(content(&["metadata", "labels", "team"]) && content(&["metadata", "annotations", "note"]));
+        for bound in [
+            &[][..],
+            &["immutable"],
+            &["metadata", "finalizers"],
+            &["metadata", "labels"],
+            &["metadata", "labels", "app.kubernetes.io/managed-by"],
+            &["metadata", "annotations", "meta.helm.sh/release-name"],
+        ] {
+            assert!(!content(bound), "{bound:?}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Who holds a release, as seen by the user who sends a request.
+
+use jiff::Timestamp;
+
+use crate::facts::Actor;
+use crate::policy::Policy;
+use crate::release::{Entry, History, Status};
+use crate::rules::undecided::Undecided;
+
+/// Who holds a release: the actor of a request, another user, or nobody.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Holding<'h> {
+    /// The release does not exist or is uninstalled. Objects with its marks were kept and belong to nobody.
+    Gone,
+    /// The actor's own operation is in flight, or has just failed: a cancelled operation finishes what it has begun.
+    Actor,
+    /// Another user's operation is in flight on this record.
+    Other(&'h Entry),
+    /// An operation is in flight on this record, and its stamp was lost.
+    Unknown(&'h Entry),
+    /// No operation is in flight, or it is stuck. This is the newest record.
+    Nobody(&'h Entry),
+}
+
+/// Who holds the release with these records. `is_stale` says whether the operation of a record is stuck; it is called only if
+/// that makes a difference.
+pub(crate) fn holding<'h>(
+    history: &'h History,
+    actor: Actor<'_>,
+    policy: &Policy,
+    now: Timestamp,
+    is_stale: impl FnOnce(&Entry) -> Result<bool, Undecided>,
+) -> Result<Holding<'h>, Undecided> {
+    let Some(newest) = history.newest().filter(|newest| newest.status != Status::Uninstalled) else {
+        return Ok(Holding::Gone);
+    };
+    let holds = actor.holds(&newest.stamps);
+    if newest.status.is_in_flight() {
+        return Ok(match newest.stamps.holder() {
+            _ if holds => Holding::Actor,
+            // Only the lost stamp would say how old an uninstall is.
+            None if newest.status == Status::Uninstalling => Holding::Unknown(newest),
+            _ if is_stale(newest)? => Holding::Nobody(newest),
+            Some(_) => Holding::Other(newest),
+            None => Holding::Unknown(newest),
+        });
+    }
+    let recent = |failed: Timestamp| now.duration_since(failed) <= policy.grace_after_failure;
+    if holds && newest.status == Status::Failed && newest.stamps.ended().or(newest.created).is_some_and(recent) {
+        return Ok(Holding::Actor);
+    }
+    Ok(Holding::Nobody(newest))
+}
+
+/// The record whose manifest says what the release declares: the record in flight, the newest deployed one, or the newest.
+pub(crate) fn declaring_record(history: &History) -> Option<&Entry> {
+    let newest = history.newest();
+    newest.filter(|newest| newest.status.is_in_flight()).or(history.newest_deployed()).or(newest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::Stamps;
+    use crate::release::stamps::{ENDED, HOLDER};
+
+    const NOW: &str = "2026-11-21T10:00:00Z";
+
+    fn entry(revision: u64, status: Status, holder: &str, seconds_ago: i64) -> Entry {
+        let now: Timestamp = NOW.parse().unwrap();
+        let mut stamps = Stamps::default();
+        if !holder.is_empty() {
+            stamps.set(HOLDER, holder.to_owned());
+        }
+        let at = now.checked_sub(jiff::SignedDuration::from_secs(seconds_ago)).unwrap();
+        if !status.is_in_flight() {
+            stamps.set(ENDED, at.to_string());
+        }
+        Entry { created: Some(at), stamps, ..Entry::of_web(revision, status) }
+    }
+
+    fn holding_and_declaring(entries: &[Entry]) -> (&'static str, Option<u64>) {
+        let history = History::new(entries.to_vec());
+        let (policy, now) = (Policy::shipped().unwrap(), NOW.parse().unwrap());
+        let stale = |entry: &Entry| Ok(policy.recovery.is_stale(entry.started(), now));
+        let holding = match holding(&history, Actor::named("alice", &[]), &policy, now, stale).unwrap() {
+            Holding::Gone => "gone",
+            Holding::Actor => "actor",
+            Holding::Other(_) => "other",
+            Holding::Unknown(_) => "unknown",
+            Holding::Nobody(_) => "nobody",
+        };
+        (holding, declaring_record(&history).map(|entry| entry.revision.0))
+    }
+
+    #[test]
+    fn who_may_write_and_which_record_declares() {
+        use Status::{Deployed, Failed, PendingUpgrade, Superseded, Uninstalled, Uninstalling};
+        let deployed = || entry(1, Deployed, "alice", 9_000);
+        for (entries, wanted) in [
+            (vec![], ("gone", None)),
+            (vec![entry(2, Uninstalled, "alice", 5)], ("gone", Some(2))),
+            (vec![deployed()], ("nobody", Some(1))),
+            (vec![deployed(), entry(2, PendingUpgrade, "alice", 5)], ("actor", Some(2))),
+            (vec![deployed(), entry(2, PendingUpgrade, "alice", 5_000)], ("actor", Some(2))),
+            (vec![deployed(), entry(2, PendingUpgrade, "bob", 5)], ("other", Some(2))),
+            (vec![deployed(), entry(2, PendingUpgrade, "bob", 5_000)], ("nobody", Some(2))),
+            (vec![deployed(), entry(2, PendingUpgrade, "", 5)], ("unknown", Some(2))),
+            (vec![deployed(), entry(2, PendingUpgrade, "", 5_000)], ("nobody", Some(2))),
+            (vec![entry(1, Uninstalling, "bob", 5)], ("other", Some(1))),
+            // Only the lost stamp would say how old the uninstall is.
+            (vec![entry(1, Uninstalling, "", 5_000)], ("unknown", Some(1))),
+            (vec![deployed(), entry(2, Failed, "alice", 59)], ("actor", Some(1))),
+            (vec![deployed(), entry(2, Failed, "alice", 61)], ("nobody", Some(1))),
+            (vec![deployed(), entry(2, Failed, "bob", 5)], ("nobody", Some(1))),
+            (vec![entry(1, Superseded, "alice", 5), entry(2, Failed, "", 5)], ("nobody", Some(2))),
+        ] {
+            assert_eq!(holding_and_declaring(&entries), wanted, "{entries:?}");
+        }
+    }
+}

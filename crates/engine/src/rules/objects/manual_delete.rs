@@ -1,0 +1,43 @@
+//! The rule `manual-delete`.
+
+use super::case::{ObjectCase, OwnershipConflict};
+use super::manual_edit::everything;
+use crate::facts::ObjectChange;
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Checked, Refusal, Rule};
+
+/// The rule `manual-delete`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "manual-delete",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm, ReleaseOwner::Sveltos],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        requests: Requests { operations: &[Operation::Delete], kinds: &[] },
+        summary: "An object that a release declares is deleted through the release.",
+        why: "The release still says that it is deployed, and the next upgrade creates the object again, or fails without \
+              it.",
+        allowed: "`helm uninstall`; deleting an object that an uninstall kept, or that a newer revision no longer declares.",
+        refused: "`kubectl delete deployment` of a live release.",
+        way_out: "Remove it from the chart and upgrade, or uninstall the release.",
+        settings: &[],
+    },
+    checks: &[Check::Object(check)],
+};
+
+fn check(case: &ObjectCase<'_>) -> Checked {
+    if !matches!(case.write.change, ObjectChange::Deleted { .. }) {
+        return Ok(None);
+    }
+    let Some(conflict) = case.conflict()? else {
+        return Ok(None);
+    };
+    let OwnershipConflict { owner, declarer, through, release, unreadable, .. } = conflict;
+    let why = unreadable.as_deref().map(|why| format!(": {}", everything(why))).unwrap_or_default();
+    let sentence = format!("{} is managed by {owner}, and declared by {declarer}{why}.", case.subject());
+    let way_out = format!("Remove it through {through}, or ask for a ReleaseOverride.");
+    let refusal = Refusal::new(sentence, way_out).about(release.clone());
+    case.unless_suspended(conflict, refusal).map(Some)
+}

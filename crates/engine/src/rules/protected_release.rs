@@ -1,0 +1,39 @@
+//! The rule `protected-release`: one file for each kind of request that leads to the uninstall of a release.
+//!
+//! An uninstall starts with the update of a record, and goes on with deletions of objects. Helm only logs that the update was refused
+//! and goes on; it does not delete the records when a deletion is refused. So both are refused, whoever sends them: the accounts of
+//! pipelines and of managers uninstall by accident too. So are the writes that make a manager uninstall, and the deletion of the
+//! namespace. An upgrade deletes what its own revision no longer declares, and that passes.
+
+mod commits;
+mod declarations;
+mod objects;
+mod protection;
+mod records;
+
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Rule};
+
+/// The rule `protected-release`.
+pub(super) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "protected-release",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm, ReleaseOwner::Sveltos],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRemoval,
+        requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
+        summary: "Nobody uninstalls a release that the policy protects.",
+        why: "An uninstall by accident takes the data of a release with it, and no client asks twice.",
+        allowed: "Upgrades and rollbacks, what they delete because the new revision no longer declares it, and pruning of the \
+                  history; uninstalling what has never been deployed, as `helm install --atomic` does after a failure; deleting a \
+                  suspended HelmRelease, which leaves the release.",
+        refused: "`helm uninstall` of a release under `protected` in the policy, by a person, a pipeline or a manager; deleting its \
+                  HelmRelease, its ClusterExtension or its namespace; a commit of Sveltos without it; removing the annotation \
+                  interlock.dev/protected from these, except by managers and controllers of the policy.",
+        way_out: "Ask for a ReleaseOverride of protected-release, or take the release out of `protected` in the policy.",
+        settings: &[],
+    },
+    checks: &[Check::Record(records::check), Check::Object(objects::check), Check::Declaration(declarations::check)],
+};

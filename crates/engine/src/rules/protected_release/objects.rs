@@ -1,0 +1,115 @@
+//! The second door: the deletions of an uninstall, whatever account sends them, and edits that lead to the deletion of an object or
+//! hide whose it is.
+
+use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installed, refusal};
+use crate::evidence::{Freshness, Located};
+use crate::facts::{ActorKind, ObjectChange};
+use crate::managed::{Marks, Owner};
+use crate::release::{ReleaseRef, Storage};
+use crate::rules::check::Checked;
+use crate::rules::objects::case::{ObjectCase, declaring};
+use crate::rules::objects::declared_fields::Declaration;
+use crate::rules::undecided::{Undecided, is_migrated};
+
+/// How an object leaves its release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Departure {
+    Deletion,
+    /// Its marks change, or one of them is removed.
+    LostMarks,
+    /// A person adds an owner reference. The garbage collector deletes an object whose owners do not exist.
+    AddedOwner,
+}
+
+pub(super) fn check(case: &ObjectCase<'_>) -> Checked {
+    let actor = case.facts.actor;
+    let is_exempt =
+        matches!(actor.kind, ActorKind::Platform | ActorKind::Node) || case.policy.controllers.contains(actor.name);
+    let Some((departure, marks)) = departure(case).filter(|_| !is_exempt && !case.write.being_deleted) else {
+        return Ok(None);
+    };
+    let found = case.confirmed(|freshness| protected(case, marks, departure, freshness))?;
+    Ok(found.map(|(release, protection)| {
+        let belongs =
+            format!("{} belongs to release {release}, and {} protects it", case.subject(), protection.words());
+        match departure {
+            Departure::Deletion => refusal(case.policy, release, format!("{belongs}."), ""),
+            Departure::LostMarks => {
+                refusal(case.policy, release, format!("{belongs}: its ownership marks must stay."), "")
+            }
+            Departure::AddedOwner => {
+                let sentence = format!("{belongs}: with an owner reference the garbage collector may delete it.");
+                refusal(case.policy, release, sentence, "").at("/metadata/ownerReferences")
+            }
+        }
+    }))
+}
+
+fn departure<'c>(case: &'c ObjectCase<'_>) -> Option<(Departure, &'c Marks)> {
+    match &case.write.change {
+        ObjectChange::Deleted { marks } => Some((Departure::Deletion, marks)),
+        ObjectChange::Edited { marks, marks_after, .. } if loses_marks(marks, marks_after.as_deref()) => {
+            Some((Departure::LostMarks, marks))
+        }
+        // Operators adopt objects of releases.
+        ObjectChange::Edited { marks, sides, .. } if sides.adds_owner && case.facts.actor.kind == ActorKind::Person => {
+            Some((Departure::AddedOwner, marks))
+        }
+        ObjectChange::Edited { .. } | ObjectChange::Scaled { .. } => None,
+    }
+}
+
+/// Whether the marks after an edit name another release or none, or one of them is missing.
+fn loses_marks(before: &Marks, after: Option<&Marks>) -> bool {
+    let Owner::Release { name, target_namespace, .. } = &before.owner else {
+        return false;
+    };
+    let stays = |after: &Marks| match &after.owner {
+        Owner::Release { name: new, target_namespace: into, .. } => new == name && into == target_namespace,
+        Owner::Profile { .. } => false,
+    };
+    !after.is_some_and(|after| stays(after) && (after.contradiction.is_none() || before.contradiction.is_some()))
+}
+
+/// The protected release that declares the object, and what protects it. The document is looked at first: what an operation deletes
+/// because its revision no longer declares it is most of what is deleted.
+fn protected(
+    case: &ObjectCase<'_>,
+    marks: &Marks,
+    departure: Departure,
+    freshness: Freshness,
+) -> Result<Option<(ReleaseRef, Protection)>, Undecided> {
+    let Owner::Release { name, target_namespace, .. } = &marks.owner else {
+        return Ok(None);
+    };
+    let Some(located) = case.records_of(&marks.owner, freshness)? else {
+        return Ok(None);
+    };
+    let Located { storage, namespace, history, .. } = located;
+    let may_be_installed = match freshness {
+        Freshness::Cached => may_be_installed(history),
+        Freshness::Live => is_installed(history),
+    };
+    let Some(record) = declaring(located).filter(|_| may_be_installed) else {
+        return Ok(None);
+    };
+    match case.declaration(record, target_namespace.clone())? {
+        Declaration::Nothing => return Ok(None),
+        // A chart may declare owners.
+        Declaration::Document(document) if departure == Departure::AddedOwner => {
+            if document.pointer("/metadata/ownerReferences").is_some() {
+                return Ok(None);
+            }
+        }
+        Declaration::Document(_) | Declaration::Unreadable(_) => {}
+    }
+    let at_home = ReleaseAtHome::new(*storage, ReleaseRef::new(namespace, name), Some(target_namespace));
+    let Some(protection) = at_home.protection(case.policy, case.evidence)? else {
+        return Ok(None);
+    };
+    // The Helm records of an extension that has migrated are out of date.
+    if *storage == Storage::OlmIndex && is_migrated(case.evidence, name)? {
+        return Ok(None);
+    }
+    Ok(Some((at_home.release, protection)))
+}

@@ -1,0 +1,190 @@
+//! Which release a request concerns, whether it is installed, and what protects it. Every door asks these questions here.
+
+use crate::evidence::{Evidence, Located};
+use crate::object::PROTECTED;
+use crate::olm::{self, ClusterExtension};
+use crate::policy::Policy;
+use crate::release::stamps::TARGET_NAMESPACE;
+use crate::release::{History, ReleaseRef, Status, Storage};
+use crate::rules::check::Refusal;
+use crate::rules::flux_release::helm_releases;
+use crate::rules::undecided::{Undecided, extension, is_protected_namespace};
+
+/// What protects a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Protection {
+    Policy,
+    /// The annotation of this object.
+    Annotation(String),
+}
+
+impl Protection {
+    /// The subject of "protects".
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Policy => "the policy".to_owned(),
+            Self::Annotation(object) => format!("the annotation {PROTECTED} of {object}"),
+        }
+    }
+}
+
+/// A release with its home.
+#[derive(Debug, Clone)]
+pub(super) struct ReleaseAtHome {
+    pub(super) storage: Storage,
+    /// By the namespace of its records.
+    pub(super) release: ReleaseRef,
+    /// The namespace by which policies name it, and whose annotation protects it; see [`Storage::home`].
+    pub(super) home: String,
+}
+
+impl ReleaseAtHome {
+    pub(super) fn new(storage: Storage, release: ReleaseRef, target_namespace: Option<&str>) -> Self {
+        let home = storage.home(&release.namespace, target_namespace.filter(|target| !target.is_empty())).to_owned();
+        Self { storage, release, home }
+    }
+
+    /// The release of some records.
+    pub(super) fn of_records(located: &Located, name: &str) -> Self {
+        let target = located.history.newest().and_then(|newest| newest.stamps.get(TARGET_NAMESPACE));
+        Self::new(located.storage, ReleaseRef::new(&located.namespace, name), target)
+    }
+
+    /// What protects the release: the policy, the annotation of the HelmRelease or ClusterExtension that declares it, or that of its
+    /// home.
+    pub(super) fn protection(&self, policy: &Policy, evidence: &Evidence) -> Result<Option<Protection>, Undecided> {
+        if self.is_covered(policy) {
+            return Ok(Some(Protection::Policy));
+        }
+        match self.annotated_declaration(evidence)? {
+            Some(declaration) => Ok(Some(Protection::Annotation(declaration))),
+            None => self.protection_of_home(evidence),
+        }
+    }
+
+    /// The same where the request shows the declaration: its name, and whether it is annotated.
+    pub(super) fn protection_declared_by(
+        &self,
+        (declaration, is_annotated): (String, bool),
+        policy: &Policy,
+        evidence: &Evidence,
+    ) -> Result<Option<Protection>, Undecided> {
+        match () {
+            () if self.is_covered(policy) => Ok(Some(Protection::Policy)),
+            () if is_annotated => Ok(Some(Protection::Annotation(declaration))),
+            () => self.protection_of_home(evidence),
+        }
+    }
+
+    /// Whether the policy names the release.
+    pub(super) fn is_covered(&self, policy: &Policy) -> bool {
+        policy.protected.covers(&ReleaseRef::new(&*self.home, &*self.release.name))
+    }
+
+    fn protection_of_home(&self, evidence: &Evidence) -> Result<Option<Protection>, Undecided> {
+        let is_protected = !self.home.is_empty() && is_protected_namespace(evidence, &self.home)?;
+        Ok(is_protected.then(|| Protection::Annotation(format!("Namespace {}", self.home))))
+    }
+
+    /// The annotated HelmRelease beside the records for which Flux has installed the release, or the annotated ClusterExtension.
+    fn annotated_declaration(&self, evidence: &Evidence) -> Result<Option<String>, Undecided> {
+        let ReleaseRef { namespace, name } = &self.release;
+        Ok(match self.storage {
+            Storage::Secret => {
+                let mut here = helm_releases(evidence, namespace, name, None)?
+                    .iter()
+                    .filter(|driver| driver.kube_config.is_none());
+                let annotated = here.find(|driver| driver.protected && driver.has_installed(namespace, name));
+                annotated.map(|driver| format!("HelmRelease {}/{}", driver.namespace, driver.name))
+            }
+            Storage::OlmIndex => {
+                let is_annotated = |it: &ClusterExtension<'_>| it.metadata.is_protected();
+                extension(evidence, name)?.filter(is_annotated).map(|_| format!("{} {name}", olm::CLUSTER_EXTENSION))
+            }
+            Storage::ConfigMap => None,
+        })
+    }
+}
+
+/// Whether there is something to protect: a revision was deployed in the current life of the release, and no uninstall that was
+/// admitted has begun.
+///
+/// The mutating half stamps an uninstall with its holder. One that began while the webhook was away has no stamp, or still those of
+/// the operation before, which has ended.
+pub(super) fn is_installed(history: &History) -> bool {
+    history.newest().is_some_and(|newest| match newest.status {
+        Status::Uninstalled => false,
+        Status::Uninstalling => newest.stamps.holder().is_none() || newest.stamps.ended().is_some(),
+        _ => history.was_deployed(),
+    })
+}
+
+/// Whether the release may be installed by records from a cache, which leaves out superseded ones.
+pub(super) fn may_be_installed(cached: &History) -> bool {
+    let may_rest_on_superseded =
+        |newest: Status| !matches!(newest, Status::Uninstalled | Status::Uninstalling | Status::PendingInstall);
+    is_installed(cached) || cached.newest().is_some_and(|newest| may_rest_on_superseded(newest.status))
+}
+
+/// The refusal, with the users who can open it.
+pub(super) fn refusal(policy: &Policy, release: ReleaseRef, sentence: String, other_way: &str) -> Refusal {
+    let home = policy.overrides.home_of(&release).namespace;
+    let way_out = format!(
+        "{other_way}If the release must go, ask somebody who may create ReleaseOverrides in namespace {home} for one of protected-release."
+    );
+    Refusal::new(sentence, way_out).about(release)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::stamps::{ENDED, HOLDER};
+    use crate::release::{Entry, Stamps};
+
+    fn history(statuses: &[Status]) -> History {
+        let newest = statuses.len() as u64;
+        History::new(statuses.iter().zip(0..).map(|(status, age)| Entry::of_web(newest - age, *status)).collect())
+    }
+
+    /// Newest first.
+    #[test]
+    fn a_release_is_installed_once_a_revision_of_its_life_was_deployed() {
+        use Status::{Deployed, Failed, PendingInstall, PendingUpgrade, Superseded, Uninstalled, Uninstalling};
+        for (statuses, installed) in [
+            (&[][..], false),
+            (&[Deployed], true),
+            (&[Failed], false),
+            (&[PendingInstall], false),
+            (&[PendingUpgrade, Deployed], true),
+            (&[Failed, Superseded], true),
+            (&[Uninstalled, Superseded], false),
+            // Nobody admitted this uninstall.
+            (&[Uninstalling], true),
+            // `upgrade --install --atomic` over a history that an uninstall kept.
+            (&[PendingInstall, Uninstalled, Superseded], false),
+            (&[Failed, Uninstalled, Superseded], false),
+            // Once it is deployed, Helm marks the life before it as superseded.
+            (&[Failed, Deployed, Superseded, Superseded], true),
+            (&[PendingInstall, Deployed], true),
+        ] {
+            assert_eq!(is_installed(&history(statuses)), installed, "{statuses:?}");
+        }
+    }
+
+    #[test]
+    fn an_uninstall_was_admitted_if_it_has_stamps_of_its_own() {
+        for (stamps, admitted) in [(&[][..], false), (&[HOLDER], true), (&[HOLDER, ENDED], false)] {
+            let stamps = Stamps::of(|key| stamps.contains(&key).then(|| "2026-11-21T10:00:00Z".to_owned()));
+            let history = History::new(vec![Entry { stamps, ..Entry::of_web(5, Status::Uninstalling) }]);
+            assert_eq!(is_installed(&history), !admitted, "{history:?}");
+        }
+    }
+
+    #[test]
+    fn a_cache_rules_out_what_cannot_rest_on_a_superseded_record() {
+        use Status::{Failed, PendingInstall, PendingRollback, Uninstalled};
+        for (status, may) in [(Failed, true), (PendingRollback, true), (PendingInstall, false), (Uninstalled, false)] {
+            assert_eq!(may_be_installed(&history(&[status])), may, "{status}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! One request that writes or deletes a record, with lookups for the rules.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::evidence::{Evidence, Knowledge, Query, Workload};
+use crate::facts::{Facts, RecordChange, Target};
+use crate::policy::Policy;
+use crate::release::manifest::WorkloadRef;
+use crate::release::{DecodeError, Entry, History, Record, RecordName, Status, Storage};
+use crate::rules::flux_release::FluxRelease;
+use crate::rules::undecided::{Undecided, lookup, namespace_of_extension};
+use crate::rules::wording::{self, OwnerWords};
+
+/// One request that writes or deletes a record.
+pub(crate) struct RecordCase<'a> {
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) target: &'a Target,
+    pub(crate) change: &'a RecordChange<'a>,
+    pub(crate) policy: &'a Policy,
+    pub(crate) evidence: &'a Evidence,
+    pub(crate) now: Timestamp,
+}
+
+impl<'a> RecordCase<'a> {
+    /// The records of the release; on an update or a deletion including the record itself.
+    pub(crate) fn history(&self) -> Result<&'a History, Undecided> {
+        self.history_in(self.target.storage)
+    }
+
+    /// The records of the release's name in one storage.
+    pub(crate) fn history_in(&self, storage: Storage) -> Result<&'a History, Undecided> {
+        let query =
+            Query::History { storage, namespace: self.target.namespace.clone(), release: self.target.release.clone() };
+        match self.lookup(query)? {
+            Some(Knowledge::History(history)) => Ok(history),
+            _ => Err(Undecided::Unavailable("the records of the release could not be read".to_owned())),
+        }
+    }
+
+    /// The namespace that the release counts as in. For an extension the stored record says it, or else the ClusterExtension, because a
+    /// record in several Secrets cannot be read in one of them.
+    pub(crate) fn home(&self) -> Result<String, Undecided> {
+        let Target { storage, namespace, release, .. } = self.target;
+        let stored = match self.change {
+            RecordChange::Created(side) | RecordChange::Deleted(side) | RecordChange::Updated { before: side, .. } => {
+                side
+            }
+        };
+        let of_objects = match stored.target_namespace() {
+            None if *storage == Storage::OlmIndex => namespace_of_extension(self.evidence, release)?,
+            known => known,
+        };
+        Ok(storage.home(namespace, of_objects.as_deref()).to_owned())
+    }
+
+    /// The JSON of the body of a record; `None` if the record does not exist.
+    pub(crate) fn body(&self, object: &str) -> Result<Option<&'a [u8]>, Undecided> {
+        match self.whole(object)? {
+            Some(Ok(json)) => Ok(Some(json)),
+            Some(Err(missing)) => Err(Undecided::Unavailable(format!("the record {object} cannot be read: {missing}"))),
+            None => Ok(None),
+        }
+    }
+
+    /// The JSON of the body of a record, or which of its parts are missing; `None` if the record does not exist.
+    pub(crate) fn whole(&self, object: &str) -> Result<Option<Result<&'a [u8], DecodeError>>, Undecided> {
+        let query = Query::Body {
+            storage: self.target.storage,
+            namespace: self.target.namespace.clone(),
+            object: object.to_owned(),
+        };
+        match self.lookup(query)? {
+            Some(Knowledge::Body(json)) => Ok(Some(Ok(json))),
+            Some(Knowledge::MissingParts(names)) => Ok(Some(Err(DecodeError::MissingParts(names.clone())))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The workloads of these names, in the same order; `None` for one that does not exist.
+    pub(crate) fn workloads(&self, named: &[WorkloadRef]) -> Result<&'a [Option<Workload>], Undecided> {
+        match self.lookup(Query::Workloads(named.to_vec()))? {
+            Some(Knowledge::Workloads(workloads)) => Ok(workloads),
+            _ => Err(Undecided::Unavailable("the workloads of the release could not be read".to_owned())),
+        }
+    }
+
+    /// The leases that nelm and werf hold in the namespace of the records.
+    pub(crate) fn leases(&self) -> Result<Option<&'a BTreeMap<String, String>>, Undecided> {
+        match self.lookup(Query::Leases { namespace: self.target.namespace.clone() })? {
+            Some(Knowledge::Leases(annotations)) => Ok(Some(annotations)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The newest record, if an operation is in flight on it by its label, and by its body if the body can be read. A user may have
+    /// edited only the label while the webhook was unavailable. Helm uses the body, so such an edit must not lock a release.
+    pub(crate) fn in_flight(&self) -> Result<Option<&'a Entry>, Undecided> {
+        let Some(newest) = self.history()?.newest().filter(|newest| newest.status.is_in_flight()) else {
+            return Ok(None);
+        };
+        let body = match self.body(&newest.name) {
+            Err(Undecided::Unavailable(_) | Undecided::Unclear { .. }) => None,
+            body => body?,
+        };
+        let status = body
+            .and_then(|json| Record::read(json, self.facts.effort).ok())
+            .map(|record| record.info.status.parse::<Status>());
+        let at_rest = matches!(status, Some(Ok(status)) if !status.is_in_flight());
+        Ok((!at_rest).then_some(newest))
+    }
+
+    /// Whether an operation is old enough to count as stuck. An operation without a known start is not.
+    pub(crate) fn is_stale(&self, started: Option<Timestamp>, holder: Option<&str>) -> Result<bool, Undecided> {
+        self.flux_release(holder).is_stale(self.evidence, self.policy, started, self.now)
+    }
+
+    /// How old an operation must be to count as stuck. HelmReleases are queried only if they can make a difference.
+    pub(crate) fn stale_after(
+        &self,
+        started: Option<Timestamp>,
+        holder: Option<&str>,
+    ) -> Result<SignedDuration, Undecided> {
+        self.flux_release(holder).stale_after(self.evidence, self.policy, started, self.now)
+    }
+
+    /// The release, for lookups of its HelmReleases.
+    pub(crate) fn flux_release<'h>(&self, holder: Option<&'h str>) -> FluxRelease<'h>
+    where
+        'a: 'h,
+    {
+        let target = self.target;
+        FluxRelease { storage: target.storage, namespace: &target.namespace, release: &target.release, holder }
+    }
+
+    /// Whether no client gave the object its name: then it is not the record that its labels say, and nothing is lost with it.
+    pub(crate) fn is_misnamed(&self) -> bool {
+        self.target.object.parse::<RecordName>().is_err()
+    }
+
+    /// `release shop/web`, and the revision where it is known.
+    pub(crate) fn subject(&self) -> String {
+        let revision = self.target.revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
+        format!("release {}/{}{revision}", self.target.namespace, self.target.release)
+    }
+
+    /// What the owner of the release calls things.
+    pub(crate) fn words(&self) -> OwnerWords<'a> {
+        let Target { storage, namespace, release, .. } = self.target;
+        OwnerWords { storage: *storage, namespace, release }
+    }
+
+    /// `pending-upgrade, revision 6, held by alice for 12 s`.
+    pub(crate) fn state(&self, entry: &Entry) -> String {
+        wording::state(entry.status, entry.revision, entry.stamps.holder(), entry.started(), self.now)
+    }
+
+    fn lookup(&self, query: Query) -> Result<Option<&'a Knowledge>, Undecided> {
+        lookup(self.evidence, query)
+    }
+}

@@ -1,0 +1,130 @@
+//! The rule `concurrent-operation`.
+//!
+//! Helm looks for a pending record only in `upgrade`, only in its own process, and only in the storage of its driver. A rollback over
+//! an operation in flight, and an uninstall over the record of one, are left to [`super::pending_recovery`], because they are also
+//! ways out of a dead one.
+//!
+//! nelm and werf ignore pending records on purpose and rely on a lease of their own: while they hold one that has not expired, they may
+//! create the record of another operation. An uninstall of theirs marks the newest record, as Helm's does.
+
+use super::case::RecordCase;
+use super::lease;
+use super::pending_recovery::go_on;
+use super::recovery::RecordCondition;
+use super::standing::InFlight;
+use crate::facts::{RecordSide, RecordWrite};
+use crate::release::status::Guard;
+use crate::release::{Entry, Status};
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::undecided::Undecided;
+use crate::rules::wording::{self, capitalized};
+
+/// The rule `concurrent-operation`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "concurrent-operation",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
+        summary: "No operation starts while another one holds the release.",
+        why: "Helm looks for a running operation only in `upgrade`, only in its own process, and only with its own driver. Two \
+              operations at once leave two records deployed.",
+        allowed: "An upgrade to revision 6 while revision 5 is deployed or failed, or while it is in an uninstall that died and \
+                  revision 4 is deployed.",
+        refused: "The same upgrade while revision 5 is pending-upgrade, however old it is, or in an uninstall that may still run.",
+        way_out: "Wait for the operation that holds the release, or recover from it if it is dead: see pending-recovery.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
+    let starts = case.change.write().filter(|write| write.starts(case.facts.actor) && is_guarded(case, write));
+    let Some(status) = starts.and_then(|write| write.after.status()) else {
+        return Ok(None);
+    };
+    if case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    match in_the_way(case, status)? {
+        Some(_) if status.is_pending() && lease::is_held(case)? => Ok(None),
+        Some(newest) => refusal(case, status, newest).map(Some),
+        None => under_the_other_driver(case, status),
+    }
+}
+
+/// Whether the table has a condition for the start of this operation. It has one for each.
+fn is_guarded(case: &RecordCase<'_>, write: &RecordWrite<'_>) -> bool {
+    let from = write.before.and_then(RecordSide::status);
+    case.policy.transitions.guard(from, write.after.status()) != Guard::Free
+}
+
+/// The record of the operation that a new one must wait for.
+fn in_the_way<'c>(case: &RecordCase<'c>, status: Status) -> Result<Option<&'c Entry>, Undecided> {
+    match status {
+        Status::PendingInstall => case.in_flight(),
+        Status::PendingUpgrade => Ok(match case.in_flight()? {
+            Some(newest) if newest.status == Status::Uninstalling && starts_below(case, newest)? => None,
+            newest => newest,
+        }),
+        // Helm uninstalls the newest record. What has come in between may be in flight.
+        Status::Uninstalling => Ok(case.in_flight()?.filter(|newest| newest.name != case.target.object)),
+        _ => Ok(None),
+    }
+}
+
+/// Whether an upgrade goes on from the revision that is still deployed below an uninstall, once somebody may go over that uninstall. Flux
+/// does so after it was killed in an uninstall that should remedy a failed upgrade, and has no other way: it does not uninstall again.
+fn starts_below(case: &RecordCase<'_>, uninstall: &Entry) -> Result<bool, Undecided> {
+    let mut below = case.history()?.below(uninstall.revision);
+    let operation = InFlight::of_entry(uninstall);
+    Ok(below.any(|entry| entry.status == Status::Deployed)
+        && (case.is_stuck(&operation)? || case.resumes(&operation)?))
+}
+
+fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refusal, Undecided> {
+    let operation = wording::operation(status);
+    let sentence =
+        format!("Cannot start the {operation} of {}: the release is {}.", case.subject(), case.state(newest));
+    let stale = match case.is_stuck(&InFlight::of_entry(newest)) {
+        // Only the way out depends on it.
+        Err(Undecided::Unavailable(_) | Undecided::Unclear { .. }) => false,
+        stale => stale?,
+    };
+    let way_out = if stale {
+        format!("That operation counts as stuck. {}.", capitalized(&go_on(case, newest, RecordCondition::Unknown)?))
+    } else {
+        let again = case.words().run_again(status);
+        format!("Wait until that operation ends. Then {again}, so that it starts from the new state of the release.")
+    };
+    Ok(Refusal::new(sentence, way_out))
+}
+
+/// The refusal of an operation over the same objects as an operation in flight whose records are in Helm's other storage.
+fn under_the_other_driver(case: &RecordCase<'_>, status: Status) -> Checked {
+    let Some(storage) = case.target.storage.sibling() else {
+        return Ok(None);
+    };
+    let Some(newest) = case.history_in(storage)?.newest().filter(|newest| newest.status.is_in_flight()) else {
+        return Ok(None);
+    };
+    let operation = InFlight::of_entry(newest);
+    if case.is_stuck(&operation)? || case.resumes(&operation)? || lease::is_held(case)? {
+        return Ok(None);
+    }
+    let sentence = format!(
+        "Cannot start the {} of {}: a release of this name, with its records in {}s, is {}.",
+        wording::operation(status),
+        case.subject(),
+        storage.kind(),
+        case.state(newest)
+    );
+    Ok(Some(Refusal::new(
+        sentence,
+        "Wait until that operation ends. Then use the driver of that release (HELM_DRIVER).",
+    )))
+}

@@ -1,0 +1,60 @@
+//! The rule `forged-stamp`.
+//!
+//! The mutating half overwrites the stamps that a client sends, so a wrong value arrives only while that half is out of service. A
+//! missing stamp was lost during such a time, and is never a reason to refuse.
+
+use super::case::RecordCase;
+use crate::facts::RecordSide;
+use crate::object::annotation_pointer;
+use crate::release::stamps::PIPELINE;
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::stamp;
+
+/// The rule `forged-stamp`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "forged-stamp",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
+        summary: "The holder stamps on a record are the ones that Interlock wrote.",
+        why: "The holder of an operation may end it and write the objects of its release. A stamp that the client chooses \
+              would open both.",
+        allowed: "A record without stamps, as helm writes it.",
+        refused: "The CREATE of a record that names another user as the holder, while the mutating half is out of service.",
+        way_out: "Do not set annotations of interlock.dev: only the webhook writes them.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
+    let Some(write) = case.change.write() else {
+        return Ok(None);
+    };
+    if write.before.is_none() && case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    let sent = write.after.stamps();
+    let expected = stamp::expected(case.facts, &write, case.now);
+    let before = write.before.map(RecordSide::stamps).unwrap_or_default();
+    let formerly = case.policy.accounts.formerly(case.facts.actor);
+    let formerly = formerly.as_ref().and_then(stamp::stamped_pipeline);
+    let Some((key, must)) = stamp::forged(&expected, &before, &sent, formerly.as_deref(), case.now) else {
+        return Ok(None);
+    };
+    let must = must.map_or("be absent".to_owned(), |value| format!("be {value:?}"));
+    let sentence = format!("The annotation {key} on the record of {} must {must}.", case.subject());
+    let way_out = match key {
+        // The stamping replica may have loaded a policy that this one has not.
+        PIPELINE => {
+            "Do not set it: only the webhook does. If the pipelines of the policy have just changed, try again in a minute."
+        }
+        _ => "Do not set annotations of interlock.dev: only the webhook writes them.",
+    };
+    Ok(Some(Refusal::new(sentence, way_out).at(annotation_pointer(key))))
+}

@@ -1,0 +1,151 @@
+//! The rule `freeze`.
+//!
+//! Judged where an operation starts, and never in the middle of one: what has started before a freeze goes on, and so does what remedies
+//! it. That is the rollback by the same user right after a failure (`helm upgrade --rollback-on-failure`), the rollback by a manager of
+//! what a manager has started, the uninstall in their place if no revision was ever deployed (`helm install --atomic`), and the rest of
+//! an uninstall.
+
+use jiff::Timestamp;
+
+use super::case::RecordCase;
+use super::standing::InFlight;
+use crate::evidence::{Evidence, Query};
+use crate::facts::{Actor, ObjectChange, RecordSide};
+use crate::policy::{ActiveFreeze, Freeze, Policy, in_force};
+use crate::release::{Entry, ReleaseRef, Status};
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::objects::case::ObjectCase;
+use crate::rules::undecided::{Undecided, lookup};
+use crate::rules::wording;
+
+/// The rule `freeze`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "freeze",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
+        summary: "No operation starts while a freeze of the policy, or a Freeze of the namespace, is in force.",
+        why: "A change before a weekend or during a sale is one that nobody is there to repair.",
+        allowed: "The end of an upgrade that started before the freeze, and its rollback if it fails; the uninstall of a first \
+                  install that failed; an upgrade by a user that the freeze exempts.",
+        refused: "`helm upgrade`, `helm rollback` and `helm uninstall` in a window that denies, or outside of the windows that \
+                  `allowOnly` names.",
+        way_out: "Wait until the freeze ends: the refusal says when, and `interlock wait NAMESPACE/RELEASE --until open` waits for it. \
+                  Flux, Sveltos and OLM try again by themselves. For an urgent fix, use a ReleaseOverride.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check), Check::Object(uninstalls)],
+};
+
+fn check(case: &RecordCase<'_>) -> Checked {
+    let actor = case.facts.actor;
+    let Some(write) = case.change.write().filter(|write| write.starts(actor)) else {
+        return Ok(None);
+    };
+    let stored = stored(case.evidence)?;
+    if !stops_something(case.policy, stored, actor, case.now) {
+        return Ok(None);
+    }
+    let release = ReleaseRef::new(&case.home()?, &case.target.release);
+    let Some(active) = in_force(case.policy.all_freezes(stored), &release, actor, case.now) else {
+        return Ok(None);
+    };
+    let status = write.after.status();
+    if goes_on(case, write.before, status)? {
+        return Ok(None);
+    }
+    let operation = status.map_or("operation", wording::operation);
+    let sentence = format!("Cannot start the {operation} of {}: {}.", case.subject(), active.sentence());
+    Ok(Some(Refusal::new(sentence, way_out(active)).in_freeze(active)))
+}
+
+/// Refuses the deletions of an uninstall that starts in a freeze. Helm only logs that the write of its record was refused, and goes on
+/// deleting; it stops when a deletion is refused.
+fn uninstalls(case: &ObjectCase<'_>) -> Checked {
+    let actor = case.facts.actor;
+    let deletes = matches!(case.write.change, ObjectChange::Deleted { .. });
+    if !deletes {
+        return Ok(None);
+    }
+    let stored = stored(case.evidence)?;
+    if !stops_something(case.policy, stored, actor, case.now) {
+        return Ok(None);
+    }
+    let Some(conflict) = case.conflict_of_uninstall()? else {
+        return Ok(None);
+    };
+    let ReleaseRef { namespace, name } = &conflict.release;
+    let home = conflict.declaring.as_ref().map_or(namespace.as_str(), |declaring| {
+        declaring.record.storage.home(namespace, Some(&declaring.target_namespace))
+    });
+    let active = in_force(case.policy.all_freezes(stored), &ReleaseRef::new(home, name), actor, case.now);
+    Ok(active.map(|active| {
+        let sentence = format!("{} is managed by {}: {}.", case.subject(), conflict.owner, active.sentence());
+        Refusal::new(sentence, way_out(active)).about(conflict.release.clone()).in_freeze(active)
+    }))
+}
+
+/// The Freezes that are stored in the cluster. What is not known of them stops nothing.
+fn stored(evidence: &Evidence) -> Result<&[Freeze], Undecided> {
+    match lookup(evidence, Query::Freezes) {
+        Err(Undecided::Ask(query)) => Err(Undecided::Ask(query)),
+        _ => Ok(evidence.freezes()),
+    }
+}
+
+/// Whether any freeze keeps the actor from starting an operation. Without one, nothing more needs to be read.
+fn stops_something(policy: &Policy, stored: &[Freeze], actor: Actor<'_>, now: Timestamp) -> bool {
+    policy.all_freezes(stored).any(|freeze| freeze.stops(actor, now))
+}
+
+/// Whether a start is part of an operation that has begun: its remedy, or the rest of an uninstall.
+fn goes_on(case: &RecordCase<'_>, before: Option<&RecordSide<'_>>, status: Option<Status>) -> Result<bool, Undecided> {
+    match (before, status) {
+        // An uninstall writes over the record of what it takes away. What was deployed before the failure is not to go with it.
+        (Some(before), _) => {
+            let has_begun = before.status() == Some(Status::Uninstalling);
+            let ended = before.stamps().ended().or(before.stored.metadata.creation_timestamp);
+            Ok((has_begun || !case.history()?.was_deployed())
+                && remedies(case, before.status(), &InFlight::of_side(before), ended)?)
+        }
+        (None, Some(Status::PendingRollback)) => case.history()?.newest().map_or(Ok(false), |newest: &Entry| {
+            remedies(case, Some(newest.status), &InFlight::of_entry(newest), newest.stamps.ended().or(newest.created))
+        }),
+        _ => Ok(false),
+    }
+}
+
+/// Whether the actor remedies or finishes an operation of its own.
+fn remedies<'c>(
+    case: &'c RecordCase<'_>,
+    status: Option<Status>,
+    operation: &'c InFlight,
+    ended: Option<Timestamp>,
+) -> Result<bool, Undecided> {
+    let actor = case.facts.actor.name;
+    match status {
+        Some(status) if status.is_in_flight() => case.may_end(operation),
+        Some(Status::Failed) => {
+            let managers = &case.policy.managers;
+            let by_managers =
+                managers.contains(actor) && operation.holder().is_some_and(|holder| managers.contains(holder));
+            let recent = |ended: Timestamp| case.now.duration_since(ended) <= case.policy.grace_after_failure;
+            Ok(by_managers || case.facts.actor.holds(operation.stamps()) && ended.is_some_and(recent))
+        }
+        _ => Ok(false),
+    }
+}
+
+fn way_out(active: ActiveFreeze<'_>) -> &'static str {
+    match active.until {
+        Some(_) => {
+            "Wait until the freeze ends; Flux, Sveltos and OLM try again by themselves. If a fix cannot wait, ask for a ReleaseOverride."
+        }
+        None => "Ask for a ReleaseOverride.",
+    }
+}

@@ -1,0 +1,156 @@
+//! The rule `illegal-transition`.
+//!
+//! `superseded` to `deployed` is the failure path of an upgrade that was overtaken by a rollback: refusing that write is harmless to
+//! helm and keeps one record deployed.
+
+use jiff::SignedDuration;
+
+use super::case::RecordCase;
+use super::lease;
+use super::pending_recovery::go_on;
+use super::recovery::RecordCondition;
+use super::standing::InFlight;
+use crate::facts::{RecordChange, RecordSide};
+use crate::release::status::Guard;
+use crate::release::{Entry, Status};
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::undecided::Undecided;
+
+/// How long after its promotion a cancelled install may still fail its record. Two threads of the same process race then, so this is
+/// a matter of milliseconds; the stamp has whole seconds.
+const CANCELLED_WITHIN: SignedDuration = SignedDuration::from_secs(10);
+
+/// The rule `illegal-transition`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "illegal-transition",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Update], kinds: &[] },
+        summary: "The status of a record changes only along transitions that some client makes.",
+        why: "When an upgrade was overtaken by a rollback, its failure path writes its old copy back: a superseded record \
+              becomes deployed again.",
+        allowed: "pending-upgrade to deployed on the newest record, once the revision before is superseded; failed to superseded; any \
+                  status to itself.",
+        refused: "superseded to deployed; pending-upgrade to deployed below a higher revision, or while the revision before is still \
+                  deployed.",
+        way_out: "See `helm history`. To change the release, start a new upgrade or rollback. With OLM, change the source of the \
+                  ClusterExtension.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
+    let RecordChange::Updated { before, after, .. } = case.change else {
+        return Ok(None);
+    };
+    let (Some(from), Some(to)) = (before.status(), after.status()) else {
+        return Ok(None);
+    };
+    let why = match case.policy.transitions.guard(Some(from), Some(to)) {
+        Guard::Unlock if to == Status::Deployed => {
+            let newest = newer(case)?.and_then(|newer| newer.first().copied());
+            if let Some(left) = left_deployed(case, from, before)?.filter(|_| newest.is_none()) {
+                return beside_another(case, from, left);
+            }
+            newest.map(|newest| format!("the release has a newer record ({})", case.state(newest)))
+        }
+        Guard::NewerRollback => {
+            let is_rollback = |entry: &&Entry| entry.status == Status::PendingRollback;
+            let unasked = newer(case)?.is_some_and(|newer| !newer.iter().any(is_rollback));
+            unasked.then(|| format!("no {} over this revision is pending", case.words().newer_operation()))
+        }
+        Guard::JustEnded => (!has_just_ended(case, before)).then(|| {
+            "only a cancelled install does this, as the same user and in the instant after it was deployed".to_owned()
+        }),
+        Guard::Resumption => not_resumed(case, before)?,
+        // helm does this to its own record after somebody else has failed it.
+        Guard::Never if (from, to) == (Status::Failed, Status::Deployed) => {
+            Some("its operation has ended meanwhile".to_owned())
+        }
+        Guard::Never => Some(format!("no {} client does this", case.words().name())),
+        Guard::Free | Guard::Unlock | Guard::NothingInFlight | Guard::MappedApis | Guard::Deletion => None,
+    };
+    let Some(why) = why else {
+        return Ok(None);
+    };
+    let sentence = format!("Cannot change the status of {} from {from} to {to}: {why}.", case.subject());
+    let way_out = format!("{} {}", case.words().look(), case.words().start_anew());
+    Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+}
+
+/// The revision that a promoted one replaces, if it is still deployed. Helm supersedes it first, and goes on when that write fails, as it
+/// does if the release was uninstalled and installed again since the operation read it.
+///
+/// An older record may stay deployed for good, after `helm install --replace` and with old clients, so for the holder, whose program writes
+/// in that order, only the newest record that was ever deployed counts. An install replaces nothing, and nelm, with its lease, writes in no
+/// particular order.
+fn left_deployed<'c>(
+    case: &RecordCase<'c>,
+    from: Status,
+    before: &RecordSide<'_>,
+) -> Result<Option<&'c Entry>, Undecided> {
+    let Some(revision) = case.target.revision.filter(|_| from != Status::PendingInstall) else {
+        return Ok(None);
+    };
+    let stamps = before.stamps();
+    let is_holders = stamps.holder().is_none() || case.facts.actor.holds(&stamps);
+    let counts = |entry: &&Entry| entry.status == Status::Deployed || is_holders && entry.status == Status::Superseded;
+    let left = case.history()?.below(revision).find(counts).filter(|counted| counted.status == Status::Deployed);
+    Ok(if left.is_some() && is_holders && lease::is_held(case)? { None } else { left })
+}
+
+/// The refusal of a promotion that would leave two records deployed.
+fn beside_another(case: &RecordCase<'_>, from: Status, left: &Entry) -> Checked {
+    let sentence = format!(
+        "Cannot change the status of {} from {from} to deployed: revision {} is still deployed.",
+        case.subject(),
+        left.revision
+    );
+    let history = case.history()?;
+    let promoted = history.iter().find(|entry| entry.name == case.target.object);
+    let way_out = match promoted {
+        None => case.words().look(),
+        Some(promoted) => {
+            let go_on = go_on(case, promoted, RecordCondition::Unknown)?;
+            format!("Once that operation counts as stuck, {go_on}.")
+        }
+    };
+    Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+}
+
+/// The records above the one that is written, newest first; `None` if its revision is not known.
+fn newer<'c>(case: &RecordCase<'c>) -> Result<Option<Vec<&'c Entry>>, Undecided> {
+    let Some(revision) = case.target.revision else {
+        return Ok(None);
+    };
+    Ok(Some(case.history()?.above(revision).collect()))
+}
+
+/// Whether the actor's own operation on this record has ended a moment ago.
+fn has_just_ended(case: &RecordCase<'_>, before: &RecordSide<'_>) -> bool {
+    let stamps = before.stamps();
+    let recent = |ended| case.now.duration_since(ended) <= CANCELLED_WITHIN;
+    case.facts.actor.holds(&stamps) && stamps.ended().is_some_and(recent)
+}
+
+/// Why a superseded record does not become the current one again; `None` if its own controller resumes it.
+fn not_resumed(case: &RecordCase<'_>, before: &RecordSide<'_>) -> Result<Option<String>, Undecided> {
+    let operation = InFlight::of_side(before);
+    // A record from before Interlock, or one that lost its stamp.
+    let unknown = operation.holder().is_none() && case.facts.actor.is_service_account();
+    if !unknown && !case.resumes(&operation)? {
+        return Ok(Some("only a controller that goes on with its own release does this".to_owned()));
+    }
+    let history = case.history()?;
+    if let Some(deployed) = history.newest_deployed() {
+        return Ok(Some(format!("revision {} is deployed", deployed.revision)));
+    }
+    let newer = history.newest().filter(|newest| newest.name != case.target.object);
+    Ok(newer.map(|newest| format!("the release has a newer record ({})", case.state(newest))))
+}

@@ -1,0 +1,253 @@
+//! The rule `pending-recovery`.
+//!
+//! Many writes end an operation: unlocking or promoting its record, uninstalling over it, marking it uninstalled, deleting its
+//! record, rolling back over it. Each asks the one question of [`super::standing`]. Flux unlocks the record of a live helm run within
+//! seconds; when the unlock is refused, Flux waits. Deleting a stuck pending record also takes the checks of the runbook, unless it
+//! is the actor's own. *Rollback* is open as the policy says.
+
+use jiff::tz::TimeZone;
+
+use super::case::RecordCase;
+use super::recovery::{RecordCondition, StuckOperation};
+use super::standing::InFlight;
+use super::{lease, runbook};
+use crate::facts::{RecordChange, RecordSide};
+use crate::policy::AllowRollback;
+use crate::release::status::{Guard, State};
+use crate::release::{Entry, Status};
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::undecided::Undecided;
+use crate::rules::wording::{self, capitalized};
+
+/// The rule `pending-recovery`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "pending-recovery",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
+        summary: "Nobody else ends an operation in flight before it counts as stuck.",
+        why: "An operation that looks stuck may still run. Unlocking, promoting or deleting its record, or rolling back or \
+              uninstalling over it, then leaves two records deployed, or a release without its objects.",
+        allowed: "A rollback over an upgrade that has been pending for longer than staleAfter; a controller that goes on with its \
+                  own operation after a restart; `helm uninstall` by a second person after the first one died.",
+        refused: "`helm rollback` or `helm uninstall` by bob over an upgrade that alice started 12 s ago; `kubectl delete secret` \
+                  of its record.",
+        way_out: "Wait until the operation ends, or until it is older than staleAfter by the clock of the API server.",
+        settings: &["staleAfter", "maxPatience", "rollback", "rollForwardOnly"],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
+    let guard = |from: State, to: State| case.policy.transitions.guard(from, to);
+    match case.change {
+        RecordChange::Created(side) if side.status() == Some(Status::PendingRollback) => {
+            if guard(None, side.status()) == Guard::NothingInFlight { rollback(case) } else { Ok(None) }
+        }
+        RecordChange::Updated { before, after, same_payload: false, .. }
+            if guard(before.status(), after.status()) == Guard::Unlock =>
+        {
+            end(case, before, Some(after))
+        }
+        RecordChange::Deleted(side) if guard(side.label_status(), None) == Guard::Unlock => {
+            let is_pending = side.label_status().is_some_and(Status::is_pending);
+            if is_pending { delete(case, side) } else { end(case, side, None) }
+        }
+        _ => Ok(None),
+    }
+}
+
+fn rollback(case: &RecordCase<'_>) -> Checked {
+    if case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    let recovery = &case.policy.recovery;
+    let Some(newest) = case.history()?.newest() else {
+        return Ok(None);
+    };
+    let refused = |why: &str, way_out: &str| {
+        let act = case.words().roll_back();
+        let sentence = format!("Cannot {act} {}: the release is {}{why}.", case.subject(), case.state(newest));
+        Ok(Some(Refusal::new(sentence, way_out)))
+    };
+    if newest.status == Status::Failed && recovery.roll_forward_only && case.facts.actor.is_person_on_records() {
+        let way_out = case.words().go_forward();
+        return refused(", and the policy allows only rolling forward (rollForwardOnly)", &way_out);
+    }
+    if !newest.status.is_in_flight() {
+        return Ok(None);
+    }
+    let operation = InFlight::of_entry(newest);
+    let way = if recovery.roll_forward_only { AllowRollback::Never } else { recovery.rollback };
+    let open = match way {
+        AllowRollback::Always => true,
+        AllowRollback::WhenStale => case.is_stuck(&operation)? || case.resumes(&operation)?,
+        AllowRollback::Never => false,
+    };
+    if open || case.in_flight()?.is_none() || lease::is_held(case)? {
+        return Ok(None);
+    }
+    let go_on = || go_on(case, newest, RecordCondition::Unknown);
+    let wait = |go_on: String| format!("Wait until the operation ends. Once it counts as stuck, {go_on}.");
+    match way {
+        _ if case.words().is_olm() => refused("", &wait(go_on()?)),
+        AllowRollback::Never => {
+            refused(", and the policy allows no rollback over an operation in flight", &wait(go_on()?))
+        }
+        AllowRollback::WhenStale | AllowRollback::Always => {
+            let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
+            let wait = format!(
+                "Wait until the operation ends. If it does not end, you can roll back {stale_after} after it started."
+            );
+            refused("", &wait)
+        }
+    }
+}
+
+/// What to do about a stuck operation, as `interlock status` says it.
+pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCondition) -> Result<String, Undecided> {
+    let release = case.flux_release(newest.stamps.holder());
+    let flux = match release.at_work(case.evidence, case.policy) {
+        Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
+        // The refusal stands without it.
+        Err(_) => None,
+        Ok(driver) => driver,
+    };
+    let (words, history, settings) = (case.words(), case.history()?, &case.policy.recovery);
+    let is_live_beside = history.newest_deployed().is_none() && is_live_beside(case)?;
+    let stuck = StuckOperation { words, history, newest, settings, condition, is_opened: false, is_live_beside, flux };
+    Ok(stuck.way_on().clause(&stuck))
+}
+
+/// Whether the release is live in Helm's other storage.
+fn is_live_beside(case: &RecordCase<'_>) -> Result<bool, Undecided> {
+    let Some(sibling) = case.target.storage.sibling() else { return Ok(false) };
+    match case.history_in(sibling) {
+        Err(Undecided::Ask(query)) => Err(Undecided::Ask(query)),
+        // The refusal stands without it.
+        Err(_) => Ok(false),
+        Ok(history) => Ok(history.is_live()),
+    }
+}
+
+/// The moment from which an operation counts as stuck, and what to do then.
+fn once_stuck(case: &RecordCase<'_>, newest: &Entry) -> Result<String, Undecided> {
+    let operation = InFlight::of_entry(newest);
+    let patience = case.stale_after(operation.started(), operation.holder())?;
+    let from = operation.started().and_then(|started| started.checked_add(patience).ok());
+    let from = from.map_or_else(
+        || "the operation counts as stuck".to_owned(),
+        |from| {
+            format!(
+                "{}, when the operation counts as stuck",
+                from.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC")
+            )
+        },
+    );
+    Ok(format!("Wait until {from}. Then {}.", go_on(case, newest, RecordCondition::Unknown)?))
+}
+
+/// Ends the operation of a record by another status, or by deletion.
+fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, after: Option<&RecordSide<'_>>) -> Checked {
+    let to = after.and_then(RecordSide::status);
+    let operation = InFlight::of_side(before);
+    if case.may_end(&operation)? {
+        return Ok(None);
+    }
+    let (Some(status), Some(revision)) = (before.status(), case.target.revision) else {
+        return Ok(None);
+    };
+    // A rollback over the record has ended its operation. It writes the record again if it fails, and pruning deletes it.
+    if to.is_none_or(|to| to == status) && case.history()?.above(revision).next().is_some() {
+        return Ok(None);
+    }
+    let (namespace, name, words) = (&case.target.namespace, &case.target.release, case.words());
+    let (verb, way) = match to {
+        // OLM does none of the others, and its records go by deletion.
+        Some(_) if words.is_olm() => ("change the record of", ""),
+        Some(Status::Failed) => ("unlock", "unlock the release"),
+        Some(Status::Deployed) => ("promote", "end it"),
+        Some(Status::Uninstalling | Status::Uninstalled) => ("uninstall", "uninstall the release"),
+        _ => ("delete the record of", "delete its record"),
+    };
+    let state = wording::state(status, revision, operation.holder(), operation.started(), case.now);
+    let sentence = format!(
+        "Cannot {verb} release {namespace}/{name}: the release is {state}, and that operation may still be running."
+    );
+    let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
+    let newest = case.history()?.newest();
+    let way_out = if let (true, Some(newest)) = (words.is_olm(), newest) {
+        once_stuck(case, newest)?
+    } else {
+        let unlocked = after.filter(|_| to == Some(Status::Failed));
+        let go_on = unlocked.map_or(Ok(String::new()), |unlocked| flux_goes_on(case, &operation, unlocked))?;
+        format!(
+            "Wait until the operation ends.{go_on} If it does not end, anyone can {way} {stale_after} after it started."
+        )
+    };
+    Ok(Some(Refusal::new(sentence, way_out)))
+}
+
+/// How to wake Flux, whose unlock is refused: it tries again at ever longer intervals, minutes after a long operation. Empty for
+/// others.
+fn flux_goes_on(case: &RecordCase<'_>, operation: &InFlight, unlocked: &RecordSide<'_>) -> Result<String, Undecided> {
+    let release = case.flux_release(operation.holder());
+    let command = match release.reconciled_by(case.evidence, case.policy, case.facts.actor) {
+        Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
+        // The refusal stands without the name.
+        Err(_) => None,
+        Ok(driver) => driver.map(wording::reconcile),
+    };
+    let command = command.or_else(|| unlocked.is_unlocked_by_flux().then(|| format!("`{}`", wording::RECONCILE)));
+    Ok(command.map(|command| format!(" Then {command} makes Flux go on at once.")).unwrap_or_default())
+}
+
+fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
+    let history = case.history()?;
+    // Pruning deletes stuck records of past operations in the middle of the history.
+    let Some(revision) = case.target.revision else {
+        return Ok(None);
+    };
+    if history.above(revision).next().is_some() || case.is_misnamed() {
+        return Ok(None);
+    }
+    let operation = InFlight::of_side(side);
+    // `helm rollback` prunes before it creates its record. With a small limit that takes the record it rolls back over.
+    let is_own = case.facts.actor.holds(operation.stamps()) && case.is_stuck(&operation)?;
+    let resumes = match case.resumes(&operation) {
+        // The checks may show enough for a refusal.
+        Err(Undecided::Unavailable(_)) => false,
+        resumes => resumes?,
+    };
+    if is_own || resumes {
+        return Ok(None);
+    }
+    let failed = runbook::failed_checks(case, side)?;
+    if failed.sentences.is_empty() {
+        return Ok(None);
+    }
+    let status = side.label_status().map_or("pending", Status::as_str);
+    let sentence = format!(
+        "Cannot delete the {status} record of {}. These checks fail: {}.",
+        case.subject(),
+        failed.sentences.join("; ")
+    );
+    // Workloads may never get healthy, and the policy may admit no rollback.
+    let holder = operation.holder().map(|holder| {
+        let holder = wording::user(Some(holder));
+        format!(" {holder} may delete it as soon as it counts as stuck, whatever the workloads say.")
+    });
+    let way_out = match history.newest() {
+        Some(newest) if failed.is_stuck => format!("{}.", capitalized(&go_on(case, newest, failed.condition)?)),
+        Some(newest) => once_stuck(case, newest)?,
+        // The record is younger than what is known of the release.
+        None => case.words().look(),
+    };
+    let way_out = format!("{way_out}{}", holder.unwrap_or_default());
+    Ok(Some(Refusal::new(sentence, way_out)))
+}

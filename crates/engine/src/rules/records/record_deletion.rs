@@ -1,0 +1,132 @@
+//! The rule `record-deletion`.
+//!
+//! Pruning never deletes the newest deployed record, and `helm uninstall` marks the newest record `uninstalling` first, so both are
+//! allowed. Where none is deployed, Helm upgrades from a superseded newest record: superseding a record and then deleting it must not
+//! be easier than deleting it. Deleting a part of a record that OLM stores in several Secrets is deleting the record: nobody can read
+//! it afterwards.
+
+use super::case::RecordCase;
+use super::standing::InFlight;
+use super::{lease, record_part};
+use crate::facts::{RecordChange, RecordSide};
+use crate::release::status::Guard;
+use crate::release::{DecodeError, Entry, History, Status};
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::undecided::Undecided;
+
+/// The rule `record-deletion`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "record-deletion",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Delete], kinds: &[] },
+        summary: "The record that the next upgrade starts from stays: the newest deployed one, or the newest superseded one.",
+        why: "Without it helm reports that there are no deployed releases, and the next upgrade is an install over live \
+              objects.",
+        allowed: "Pruning of superseded records; every deletion by whoever uninstalls the release, or once it is uninstalled; a \
+                  record of OLM whose parts are missing.",
+        refused: "`kubectl delete secret` of the newest deployed record, or of a part of a record of OLM; a person deleting several \
+                  records at once.",
+        way_out: "Use `helm uninstall` to remove the release (with OLM, delete the ClusterExtension), or delete one superseded or \
+                  failed record by name.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check), Check::RecordPart(record_part::deletion)],
+};
+
+/// What to do instead of deleting the record that a live release rests on.
+fn way_out(case: &RecordCase<'_>) -> String {
+    format!("Run {} to remove the release, or delete one superseded or failed record by name.", case.words().remove())
+}
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
+    let RecordChange::Deleted(side) = case.change else {
+        return Ok(None);
+    };
+    if side.stored.metadata.deletion_timestamp.is_some() {
+        return Ok(None);
+    }
+    if case.facts.collection && case.facts.actor.is_person_on_records() {
+        let sentence = format!("Cannot delete the record of {} together with other records.", case.subject());
+        return Ok(Some(Refusal::new(sentence, way_out(case))));
+    }
+    let guard = case.policy.transitions.guard(side.label_status(), None);
+    if guard != Guard::Deletion || case.is_misnamed() {
+        return Ok(None);
+    }
+    let history = case.history()?;
+    let base = history.newest_deployed().or_else(|| history.iter().find(|entry| !entry.status.is_in_flight()));
+    let is_base = base.is_none_or(|base| base.name == case.target.object);
+    if !is_base || may_go(case, side, history)? {
+        return Ok(None);
+    }
+    // nelm purges in no particular order, and holds its lease meanwhile.
+    if lease::is_held(case)? {
+        return Ok(None);
+    }
+    if let Some(missing) = record_part::missing(case)? {
+        return broken(case, history, &missing);
+    }
+    let (subject, words) = (case.subject(), case.words());
+    let (sentence, way_out) = match (operation_over(side, history), side.label_status()) {
+        (Some(newest), _) => (
+            format!("Cannot delete the record of {subject}: the release is {}.", case.state(newest)),
+            format!("Wait until that operation ends. Then run {} to remove the release.", words.remove()),
+        ),
+        (None, Some(Status::Superseded)) => (
+            format!(
+                "Cannot delete the newest record of {subject}: no record is deployed, and {} would upgrade from this one.",
+                words.name()
+            ),
+            format!("{}; or run {} to remove it.", words.change().trim_end_matches('.'), words.remove()),
+        ),
+        _ => (format!("Cannot delete the newest deployed record of {subject}: the release is live."), way_out(case)),
+    };
+    Ok(Some(Refusal::new(sentence, way_out)))
+}
+
+/// A record whose parts are missing blocks its ClusterExtension as a whole, and nothing but its deletion helps. An operation in flight
+/// may be about to write the parts again.
+fn broken(case: &RecordCase<'_>, history: &History, missing: &DecodeError) -> Checked {
+    let Some(newest) = history.newest().filter(|newest| newest.status.is_in_flight()) else {
+        return Ok(None);
+    };
+    if case.may_end(&InFlight::of_entry(newest))? {
+        return Ok(None);
+    }
+    let sentence = format!(
+        "Cannot delete the record of {}: {missing}, and the release is {}.",
+        case.subject(),
+        case.state(newest)
+    );
+    let delete = case.words().delete_record(&case.target.object);
+    let way_out =
+        format!("Wait until the operation ends. If the parts are still missing then, or it is stuck, run {delete}.");
+    Ok(Some(Refusal::new(sentence, way_out)))
+}
+
+/// The operation in flight that the deletion is a part of, or that needs the record if it fails: an uninstall deletes them all, and a
+/// rollback may prune the superseded one that it starts from.
+fn operation_over<'h>(side: &RecordSide<'_>, history: &'h History) -> Option<&'h Entry> {
+    let needs_it = side.label_status() == Some(Status::Superseded);
+    history.newest().filter(|newest| newest.status == Status::Uninstalling || (newest.status.is_pending() && needs_it))
+}
+
+/// Whether the record goes with its release: that is uninstalled, by somebody who may go on with it, or a manager gives up the
+/// record of a manager and may keep the objects, as Fleet does on request.
+fn may_go(case: &RecordCase<'_>, side: &RecordSide<'_>, history: &History) -> Result<bool, Undecided> {
+    if let Some(newest) = operation_over(side, history) {
+        return case.may_end(&InFlight::of_entry(newest));
+    }
+    if history.newest().is_some_and(|newest| newest.status == Status::Uninstalled) {
+        return Ok(true);
+    }
+    let (managers, stamps) = (&case.policy.managers, side.stamps());
+    let of_manager = stamps.holder().is_none_or(|holder| managers.contains(holder));
+    Ok(managers.contains(case.facts.actor.name) && of_manager)
+}

@@ -1,0 +1,165 @@
+//! The rule `record-tampering`.
+//!
+//! Status, description and the runs of hooks change; name, revision, namespaces, chart, values, manifest and hooks do not. A
+//! description alone, of a record at rest, makes Flux upgrade once more.
+//! `info.last_deployed` tells apart the records of two lives of a release under the same revision: an upgrade whose release was
+//! uninstalled and installed again meanwhile would write its old copy over the new record.
+
+use super::binding::{self, Binding};
+use super::case::RecordCase;
+use super::record_part;
+use crate::facts::{RecordBody, RecordChange, RecordSide};
+use crate::release::record::Difference;
+use crate::release::stamps::HOOKS;
+use crate::release::status::Guard;
+use crate::release::storage::{INDEX_LABEL, OLM_KEY_LABEL, OLM_TYPE_LABEL};
+use crate::release::{DecodeError, Status, Storage};
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::wording;
+
+/// The rule `record-tampering`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "record-tampering",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
+        summary: "The content of a stored record never changes.",
+        why: "A rollback installs the content of a stored record, and nobody reviews it again.",
+        allowed: "A new status; the run of a hook; Helm 3 rewriting a record of Helm 4; a record replaced with itself.",
+        refused: "A different manifest, chart, name or revision, different values or hooks in a stored record; a finalizer, an \
+                  owner reference or `immutable: true` on one; any change of what OLM stores in several Secrets, except by the \
+                  record's holder and managers.",
+        way_out: "A record is history. Start a new upgrade to change the release.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check), Check::RecordPart(record_part::write)],
+};
+
+/// The labels that Helm derives from the body.
+const DERIVED_LABELS: [&str; 4] = ["name", "owner", "status", "version"];
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
+    if let Some(Binding { what, pointer }) = binding::added(case) {
+        let sentence = format!("Cannot add {what} to the record of {}.", case.subject());
+        let words = case.words();
+        let way_out =
+            format!("It would delete the record later, or keep {} from writing it. {}", words.name(), words.change());
+        return Ok(Some(Refusal::new(sentence, way_out).at(pointer)));
+    }
+    match case.change {
+        RecordChange::Updated { before, after, same_payload, .. } => {
+            let changed = || match same_payload {
+                true => relabelled(case, before, after),
+                false => in_parts(case, before, after).or_else(|| rewritten(case, before, after)),
+            };
+            Ok(hidden(case, before, after).or_else(changed))
+        }
+        RecordChange::Created(_) | RecordChange::Deleted(_) => Ok(None),
+    }
+}
+
+/// The refusal of a changed label on an unchanged payload. A label alone may change only to the value in the body, which repairs it.
+fn relabelled(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
+    let (old, new) = (&before.stored.metadata, &after.stored.metadata);
+    let said = |label: &str| match (label, after.record()) {
+        ("owner", _) => Some(case.target.storage.owner().to_owned()),
+        ("name", Some(record)) => Some(record.name.to_string()),
+        ("version", Some(record)) => Some(record.version.to_string()),
+        ("status", Some(record)) => Some(record.info.status.to_string()),
+        _ => None,
+    };
+    let moved = DERIVED_LABELS.into_iter().filter(|label| old.label(label) != new.label(label));
+    let moved: Vec<_> = moved.filter(|label| said(label).is_none_or(|said| new.label(label) != Some(&said))).collect();
+    if moved.is_empty() {
+        return None;
+    }
+    let sentence = format!("Cannot change only the label {} on the record of {}.", moved.join(", "), case.subject());
+    let words = case.words();
+    let way_out = format!("{} also reads the body of the record. {}", words.name(), words.change());
+    let refusal = Refusal::new(sentence, way_out);
+    Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}"))))
+}
+
+/// The refusal of a label by which OLM would not find the record or its parts any more. Setting it back is a repair.
+fn hidden(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
+    if case.target.storage != Storage::OlmIndex {
+        return None;
+    }
+    let (old, new) = (&before.stored.metadata, &after.stored.metadata);
+    let found_by = [(OLM_TYPE_LABEL, INDEX_LABEL), (OLM_KEY_LABEL, case.target.object.as_str())];
+    let is_lost =
+        |&(label, value): &(&str, &str)| old.label(label) != new.label(label) && new.label(label) != Some(value);
+    let (label, _) = found_by.into_iter().find(is_lost)?;
+    let sentence =
+        format!("Cannot change the label {label} on the record of {}: OLM finds it by this label.", case.subject());
+    let way_out = case.words().change();
+    Some(Refusal::new(sentence, way_out).at(format!("/metadata/labels/{label}")))
+}
+
+/// The refusal of another payload that cannot be compared, because one of the two is stored in several Secrets.
+fn in_parts(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
+    let is_in_parts = |side: &RecordSide<'_>| matches!(side.body, RecordBody::Broken(DecodeError::Chunked));
+    if !is_in_parts(before) && !is_in_parts(after) {
+        return None;
+    }
+    let stamps = before.stamps();
+    if record_part::keeps(case.facts.actor, case.policy, &case.target.namespace, &stamps) {
+        return None;
+    }
+    let sentence = format!(
+        "Cannot change the stored record of {}: it is stored in several Secrets and cannot be compared, so only its holder ({}) or a \
+         manager may change it.",
+        case.subject(),
+        wording::user(stamps.holder())
+    );
+    Some(Refusal::new(sentence, case.words().history_stays()).at("/data"))
+}
+
+/// The refusal of a payload that says something else than before about what was released.
+fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
+    let mut changed = case.change.differences(case.facts.effort).to_vec();
+    let (from, to) = (before.status(), after.status());
+    if to == Some(Status::Failed)
+        && matches!(case.policy.transitions.guard(from, to), Guard::Unlock | Guard::Resumption)
+    {
+        // Tools that unlock change the date of the record. `pending-recovery` decides who may unlock.
+        changed.retain(|difference| *difference != Difference::LastDeployed);
+    }
+    let mut members: Vec<_> = changed.into_iter().map(Difference::member).collect();
+    if before.stored.data.extra_chunks.is_some() && after.stored.data.extra_chunks.is_none() {
+        // OLM cannot read a record without the list, even if it is empty.
+        members.push("extraChunks");
+    }
+    if let (Some(old), Some(new)) = (before.record(), after.record()) {
+        if !old.has_hooks_like(new) && changes_hooks(case, before, after) {
+            members.push("hooks");
+        }
+        let at_rest = from == to && matches!(from, Some(Status::Deployed | Status::Superseded | Status::Uninstalled));
+        let by_person = case.facts.actor.is_person_on_records();
+        if at_rest && by_person && old.info.description != new.info.description {
+            members.push("info.description");
+        }
+    }
+    if members.is_empty() {
+        return None;
+    }
+    let sentence = format!("Cannot change {} in the stored record of {}.", members.join(", "), case.subject());
+    let way_out = case.words().history_stays();
+    Some(Refusal::new(sentence, way_out).at("/data"))
+}
+
+/// Whether the hooks would run something else. A filtered test leaves some out and writes them back at its end.
+fn changes_hooks(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> bool {
+    let effort = case.facts.effort;
+    let (Some(old), Some(new)) = (before.hooks(effort), after.hooks(effort)) else {
+        return true;
+    };
+    let is_restored = || before.stamps().get(HOOKS).is_some_and(|whole| *whole == new.digest());
+    let same_status = before.status() == after.status();
+    !(new.run_the_same(old) || (same_status && (new.are_tested_among(old) || is_restored())))
+}

@@ -1,0 +1,225 @@
+//! The one way on from an operation that counts as stuck. Refusals and `inspect::diagnosis` name the same.
+//!
+//! Deleting the record of a dead upgrade makes the revision below it look live again, so its workloads must be healthy. If they are not,
+//! a rollback applies that revision again, whatever the dead upgrade has left.
+
+use crate::flux::Driver;
+use crate::policy::RecoverySettings;
+use crate::release::{Entry, History, Revision, Status, Storage};
+use crate::rules::wording::{OwnerWords, command, reconcile_command};
+
+/// What the checks of the runbook say about the record of the operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordCondition {
+    /// The checks were not run.
+    Unknown,
+    /// The record may be deleted.
+    Sound,
+    /// A workload is not healthy.
+    Unhealthy,
+    /// Its body cannot be read, or says something else than its label.
+    Unreadable,
+}
+
+/// An operation that counts as stuck.
+#[derive(Debug, Clone, Copy)]
+pub struct StuckOperation<'a> {
+    pub words: OwnerWords<'a>,
+    pub history: &'a History,
+    /// The record in flight.
+    pub newest: &'a Entry,
+    pub settings: &'a RecoverySettings,
+    pub condition: RecordCondition,
+    /// Whether the record may be deleted whatever its checks say: by its holder, or under an override of `pending-recovery`.
+    pub is_opened: bool,
+    /// Whether the release is live in Helm's other storage, and not deployed in this one: an uninstall would take objects that belong
+    /// there.
+    pub is_live_beside: bool,
+    /// The HelmRelease for which Flux goes on with the release by itself.
+    pub flux: Option<&'a Driver>,
+}
+
+/// What to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WayOn<'a> {
+    /// Flux unlocks the record and tries again.
+    Reconcile(&'a Driver),
+    /// `interlock unstick`.
+    Unstick,
+    RollBack(Revision),
+    /// The uninstall starts, or goes on.
+    Uninstall,
+    /// The record is deleted: OLM does not uninstall.
+    Delete,
+    /// Only an override opens the deletion of the record.
+    Override,
+}
+
+impl<'a> StuckOperation<'a> {
+    /// The next step of the people who own the release.
+    pub fn way_on(&self) -> WayOn<'a> {
+        let is_olm = self.words.is_olm();
+        if self.newest.status == Status::Uninstalling {
+            return if is_olm { WayOn::Delete } else { WayOn::Uninstall };
+        }
+        if let Some(driver) = self.flux {
+            return WayOn::Reconcile(driver);
+        }
+        let below = |status| self.history.below(self.newest.revision).find(|entry| entry.status == status);
+        let (deployed, superseded) = (below(Status::Deployed), below(Status::Superseded));
+        let rollback =
+            |to: &Entry| (!is_olm && !self.settings.closes_rollback()).then_some(WayOn::RollBack(to.revision));
+        match (self.condition, deployed, superseded) {
+            (RecordCondition::Unhealthy, Some(deployed), _) => rollback(deployed).unwrap_or_else(|| self.delete()),
+            (RecordCondition::Unhealthy | RecordCondition::Unreadable, ..) => self.delete(),
+            (_, Some(_), _) => WayOn::Unstick,
+            (_, None, _) if is_olm && superseded.is_none() || self.is_live_beside => WayOn::Unstick,
+            (_, None, Some(superseded)) => rollback(superseded).unwrap_or(WayOn::Unstick),
+            (_, None, None) => WayOn::Uninstall,
+        }
+    }
+
+    /// The deletion of the record in spite of its checks.
+    fn delete(&self) -> WayOn<'a> {
+        if self.is_opened { WayOn::Unstick } else { WayOn::Override }
+    }
+}
+
+impl WayOn<'_> {
+    /// What a refusal asks for, as the end of a sentence.
+    pub(crate) fn clause(self, stuck: &StuckOperation<'_>) -> String {
+        let command = self.command(stuck);
+        let again = stuck.words.run_again(stuck.newest.status);
+        match self {
+            Self::Reconcile(_) => format!("run `{command}`, with which Flux unlocks the release and tries again"),
+            Self::Unstick => unstick_clause(stuck.words, stuck.newest.status),
+            Self::RollBack(_) => format!("roll back with `{command}`"),
+            Self::Uninstall if stuck.newest.status == Status::Uninstalling => {
+                format!("run `{command}`, which finishes it")
+            }
+            Self::Uninstall => format!("run `{command}`, and install again"),
+            Self::Delete => format!("run `{command}`, and {again}"),
+            Self::Override => "ask for a ReleaseOverride".to_owned(),
+        }
+    }
+
+    /// The command, as a shell reads it.
+    pub fn command(self, stuck: &StuckOperation<'_>) -> String {
+        let words = stuck.words;
+        match self {
+            Self::Reconcile(driver) => reconcile_command(driver),
+            Self::Unstick => unstick_command(words),
+            Self::RollBack(revision) => words.rollback_command(revision),
+            Self::Uninstall => words.remove_command(),
+            Self::Delete => words.delete_command(&[&stuck.newest.name]),
+            Self::Override => override_command(words),
+        }
+    }
+}
+
+/// The same for a record whose checks were not run.
+pub(crate) fn unstick_clause(words: OwnerWords<'_>, status: Status) -> String {
+    let (command, again) = (unstick_command(words), words.run_again(status));
+    format!("run `{command}`, which checks the workloads and deletes the record, or names the next step. Then {again}")
+}
+
+fn unstick_command(words: OwnerWords<'_>) -> String {
+    let release = format!("{}/{}", words.namespace, words.release);
+    let unstick = ["interlock", "unstick", &release];
+    // Without it the command takes a pending record in a Secret first.
+    let storage = if words.storage == Storage::ConfigMap { &["--storage", "configmap"][..] } else { &[] };
+    command(&[&unstick[..], storage].concat())
+}
+
+fn override_command(words: OwnerWords<'_>) -> String {
+    let release = format!("{}/{}", words.namespace, words.release);
+    let reason = "the operation is stuck, and its record fails its checks";
+    command(&["interlock", "override", &release, "--rule", "pending-recovery", "--for", "15m", "--reason", reason])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::AllowRollback;
+    use RecordCondition::{Sound, Unhealthy, Unknown, Unreadable};
+    use Status::{Deployed, Failed, PendingInstall, PendingUpgrade, Superseded, Uninstalling};
+
+    fn way_on(
+        storage: Storage,
+        records: &[Status],
+        condition: RecordCondition,
+        settings: RecoverySettings,
+        is_opened: bool,
+    ) -> String {
+        let entries = records.iter().zip(1..).map(|(status, revision)| Entry::of_web(revision, *status)).collect();
+        let history = History::new(entries);
+        let words = OwnerWords { storage, namespace: "shop", release: "web" };
+        let newest = history.newest().unwrap();
+        let stuck = StuckOperation {
+            words,
+            history: &history,
+            newest,
+            settings: &settings,
+            condition,
+            is_opened,
+            is_live_beside: false,
+            flux: None,
+        };
+        stuck.way_on().command(&stuck)
+    }
+
+    #[test]
+    fn what_is_live_in_the_other_storage_is_not_uninstalled() {
+        let history = History::new(vec![Entry::of_web(1, PendingInstall)]);
+        let words = OwnerWords { storage: Storage::ConfigMap, namespace: "shop", release: "web" };
+        let (newest, settings) = (history.newest().unwrap(), RecoverySettings::default());
+        let stuck = StuckOperation {
+            words,
+            history: &history,
+            newest,
+            settings: &settings,
+            condition: Sound,
+            is_opened: false,
+            is_live_beside: true,
+            flux: None,
+        };
+        assert_eq!(stuck.way_on(), WayOn::Unstick);
+        let alone = StuckOperation { is_live_beside: false, ..stuck };
+        assert_eq!(alone.way_on(), WayOn::Uninstall);
+    }
+
+    #[test]
+    fn each_stuck_operation_has_one_way_on() {
+        const UNSTICK: &str = "interlock unstick shop/web";
+        const BACK: &str = "helm rollback web 1 -n shop";
+        const OPEN: &str = "interlock override shop/web --rule pending-recovery";
+        let (open, closed) = (
+            RecoverySettings::default(),
+            RecoverySettings { rollback: AllowRollback::Never, ..RecoverySettings::default() },
+        );
+        let upgrade = &[Deployed, PendingUpgrade][..];
+        let (helm, olm) = (Storage::Secret, Storage::OlmIndex);
+        for (storage, records, condition, settings, is_opened, wanted) in [
+            (helm, upgrade, Unknown, open, false, UNSTICK),
+            (helm, upgrade, Sound, open, false, UNSTICK),
+            (helm, upgrade, Unhealthy, open, false, BACK),
+            (helm, upgrade, Unhealthy, closed, false, OPEN),
+            (helm, upgrade, Unhealthy, closed, true, UNSTICK),
+            (helm, upgrade, Unreadable, open, false, OPEN),
+            (helm, upgrade, Unreadable, open, true, UNSTICK),
+            (olm, upgrade, Sound, open, false, UNSTICK),
+            (olm, upgrade, Unhealthy, open, false, OPEN),
+            (olm, upgrade, Unhealthy, open, true, UNSTICK),
+            (helm, &[Superseded, PendingUpgrade], Sound, open, false, BACK),
+            (helm, &[Superseded, PendingUpgrade], Sound, closed, false, UNSTICK),
+            (helm, &[PendingInstall], Sound, open, false, "helm uninstall web -n shop"),
+            (helm, &[Failed, PendingUpgrade], Sound, open, false, "helm uninstall web -n shop"),
+            (olm, &[PendingInstall], Sound, open, false, UNSTICK),
+            (helm, &[Deployed, Uninstalling], Unknown, closed, false, "helm uninstall web -n shop"),
+            (olm, &[Uninstalling], Unknown, open, false, "kubectl delete secret -n shop sh.helm.release.v1.web.v1"),
+        ] {
+            let told = way_on(storage, records, condition, settings, is_opened);
+            assert!(told.starts_with(wanted), "{storage:?} {records:?} {condition:?} {is_opened}: {told}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The rule `resume-interrupted`.
+//!
+//! An upgrade from one version to the next assumes that the previous one is complete. When the record of a dead upgrade is deleted
+//! or unlocked, its objects are half applied and Helm keeps no trace of it: OLM would resolve its next step from the last deployed
+//! version and skip the interrupted one. A note on the newest record that is left, or on the failed record that was unlocked, keeps the
+//! interrupted version. After the next successful operation the note counts no more, and a person can remove it.
+
+use super::case::RecordCase;
+use crate::facts::RecordChange;
+use crate::olm::version_range::version_of;
+use crate::release::Status;
+use crate::release::stamps::INTERRUPTED;
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Checked, Refusal, Rule};
+
+/// The rule `resume-interrupted`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "resume-interrupted",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        mode: Mode::Warn,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
+        summary: "An interrupted operation is finished before the next version is tried.",
+        why: "A version whose upgrade was interrupted may have migrated half of its data, and the next version assumes \
+              that the migration is complete.",
+        allowed: "The interrupted version again; a rollback; any version after either succeeded, or after a person removed \
+              the note.",
+        refused: "An upgrade to version 3 after the upgrade to version 2 was killed and its record deleted or unlocked.",
+        way_out: "Upgrade to the interrupted version first, then to the next one. With OLM, pin it in the ClusterExtension.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
+    let RecordChange::Created(side) = case.change else {
+        return Ok(None);
+    };
+    if side.status() != Some(Status::PendingUpgrade) || case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    let (Some((entry, interrupted)), Some(chart)) = (case.history()?.interrupted(), side.chart()) else {
+        return Ok(None);
+    };
+    if interrupted.chart == chart {
+        return Ok(None);
+    }
+    let sentence = format!(
+        "Cannot upgrade {} to {chart}: the upgrade to {} (revision {}) was interrupted and never finished.",
+        case.subject(),
+        interrupted.chart,
+        interrupted.revision
+    );
+    let words = case.words();
+    let version = version_of(&interrupted.chart, case.target.release.as_str());
+    let rollback = if case.policy.recovery.roll_forward_only { "" } else { words.or_roll_back() };
+    let way_out = format!(
+        "{}{rollback}, then continue from there. If you will not finish that upgrade, remove the annotation {INTERRUPTED} from the \
+         record {}: {}.",
+        words.finish(&interrupted.chart, version.as_ref()),
+        entry.name,
+        words.remove_annotation(&entry.name, INTERRUPTED)
+    );
+    Ok(Some(Refusal::new(sentence, way_out)))
+}

@@ -1,0 +1,49 @@
+//! The rule `revision-order`.
+//!
+//! Higher than the highest revision, not the next one: pruning with a small limit leaves gaps, and after the deletion of the newest
+//! record its number is used again.
+
+use super::case::RecordCase;
+use crate::facts::RecordChange;
+use crate::release::Status;
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::wording::capitalized;
+
+/// The rule `revision-order`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "revision-order",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
+        summary: "A new record has a higher revision than every other record of its release.",
+        why: "Helm takes the highest revision for the newest. A lower one was computed from a history that has changed \
+              since.",
+        allowed: "Revision 7 after revisions 3 to 6; revision 9 after revisions 7 and 8 were pruned.",
+        refused: "Revision 5 while revision 6 exists.",
+        way_out: "Run the operation again, so that it reads the current history.",
+        settings: &[],
+    },
+    checks: &[Check::Record(check)],
+};
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
+    let (RecordChange::Created(side), Some(revision)) = (case.change, case.target.revision) else {
+        return Ok(None);
+    };
+    if case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    let newest = case.history()?.newest().filter(|newest| newest.revision >= revision);
+    Ok(newest.map(|newest| {
+        let sentence =
+            format!("Cannot create the record of {}: the newest record is {}.", case.subject(), case.state(newest));
+        let again = capitalized(&case.words().run_again(side.status().unwrap_or(Status::Unknown)));
+        let way_out = format!("{again}, so that it starts from the newest revision.");
+        Refusal::new(sentence, way_out).at("/metadata/name")
+    }))
+}

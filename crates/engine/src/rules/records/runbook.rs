@@ -1,0 +1,445 @@
+//! The checks of the on-call runbook before the record of a stuck operation may be deleted.
+//!
+//! Deleting the record changes what Helm believes, not the workload: a deployed revision below it looks live again. So no operation
+//! may be running, and the objects that the dead operation applied must be healthy. If they are not, Helm cannot fix the cause.
+//! If no revision below it is deployed, the operation was a first install, or died between its last two writes: nothing would
+//! look live again, and Helm goes on from nothing, or from a superseded or failed revision.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::case::RecordCase;
+use super::recovery::RecordCondition;
+use super::standing::InFlight;
+use super::{lease, record_part};
+use crate::evidence::{Evidence, Query, Workload};
+use crate::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject};
+use crate::object::ObjectKey;
+use crate::policy::Policy;
+use crate::release::manifest::{HookJob, WorkloadRef, workloads};
+use crate::release::{DecodeError, Record, Status};
+use crate::rules::undecided::{Undecided, lookup_object};
+use crate::rules::wording::{self, known_status};
+
+/// The largest difference between updated and available replicas, in percent of the desired replicas: an autoscaler may be at
+/// work.
+const TOLERANCE_PERCENT: i64 = 10;
+
+/// Which check of the runbook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunbookCheckName {
+    /// The record is deleted alone.
+    Alone,
+    /// The operation is old enough to count as stuck.
+    Stale,
+    /// Neither nelm nor werf holds a lease.
+    NoLease,
+    /// The body can be decoded, and is pending like the label.
+    PendingBody,
+    /// A workload of the manifest is healthy.
+    Healthy,
+    /// No Job of a hook is running. Only `status` and `unstick` check this: the webhook reads no Jobs.
+    NoHookRuns,
+}
+
+/// The result of a check of the runbook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "holds", content = "why")]
+pub enum RunbookResult {
+    /// The check passed.
+    #[serde(rename = "yes")]
+    Passed,
+    /// The check failed, in the words of a refusal.
+    #[serde(rename = "no")]
+    Failed(String),
+    /// The check could not be run, for this reason.
+    #[serde(rename = "unknown")]
+    Unknown(String),
+}
+
+/// One check of the runbook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunbookCheck {
+    #[serde(rename = "check")]
+    pub name: RunbookCheckName,
+    /// What was seen, with the numbers. Never contains anything of an object but its name.
+    pub evidence: String,
+    #[serde(flatten)]
+    pub result: RunbookResult,
+}
+
+impl RunbookCheck {
+    fn of(name: RunbookCheckName, evidence: impl Into<String>, failure: Option<String>) -> Self {
+        Self { name, evidence: evidence.into(), result: failure.map_or(RunbookResult::Passed, RunbookResult::Failed) }
+    }
+
+    /// Whether the check passed; an unknown result is no pass.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.result == RunbookResult::Passed
+    }
+}
+
+impl RunbookCheckName {
+    /// As `status` and `unstick` spell it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Stale => "stale",
+            Self::NoLease => "no-lease",
+            Self::PendingBody => "pending-body",
+            Self::Healthy => "healthy",
+            Self::NoHookRuns => "no-hook-runs",
+        }
+    }
+}
+
+impl fmt::Display for RunbookCheckName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// Runs one or several checks of the runbook.
+type RunbookProbe = fn(&RecordCase<'_>, &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided>;
+
+/// The checks that the rule needs, the cheapest first.
+const RUNBOOK_PROBES: [(RunbookCheckName, RunbookProbe); 4] = [
+    (RunbookCheckName::Alone, |case, _| Ok(vec![alone(case)])),
+    (RunbookCheckName::Stale, |case, side| Ok(vec![stale(case, side)?])),
+    (RunbookCheckName::NoLease, |case, _| Ok(vec![no_lease(case)?])),
+    (RunbookCheckName::PendingBody, healthy),
+];
+
+/// The checks of the rule that fail.
+pub(crate) struct FailedChecks {
+    /// Why, each with its numbers.
+    pub(crate) sentences: Vec<String>,
+    /// Whether the operation counts as stuck, as far as that was checked.
+    pub(crate) is_stuck: bool,
+    pub(crate) condition: RecordCondition,
+}
+
+/// The checks of the rule that fail. The workloads are checked only if everything else holds: whatever they say, it would change
+/// nothing, and a manifest may name thousands.
+pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<FailedChecks, Undecided> {
+    let mut failed = FailedChecks { sentences: Vec::new(), is_stuck: true, condition: RecordCondition::Unknown };
+    for (name, probe) in RUNBOOK_PROBES {
+        if name == RunbookCheckName::PendingBody && !failed.sentences.is_empty() {
+            break;
+        }
+        match probe(case, side) {
+            Ok(checks) => checks.into_iter().for_each(|check| failed.add(check)),
+            // One failed check is enough for a refusal. Missing data must not undo it.
+            Err(Undecided::Unavailable(why)) if !failed.sentences.is_empty() => {
+                failed.sentences.push(format!("the other checks could not be run ({why})"));
+                break;
+            }
+            Err(need) => return Err(need),
+        }
+    }
+    Ok(failed)
+}
+
+impl FailedChecks {
+    fn add(&mut self, check: RunbookCheck) {
+        let RunbookResult::Failed(why) = check.result else { return };
+        match check.name {
+            RunbookCheckName::Stale => self.is_stuck = false,
+            RunbookCheckName::Healthy => self.condition = RecordCondition::Unhealthy,
+            RunbookCheckName::PendingBody => self.condition = RecordCondition::Unreadable,
+            RunbookCheckName::Alone | RunbookCheckName::NoLease | RunbookCheckName::NoHookRuns => {}
+        }
+        self.sentences.push(why);
+    }
+}
+
+/// Runs every check for the deletion of a pending record, and none for other requests. Pure, like
+/// [`decide`](crate::decide::decide).
+///
+/// # Errors
+/// The query that a check needs answered.
+pub fn inspect(
+    facts: &Facts<'_>,
+    policy: &Policy,
+    evidence: &Evidence,
+    now: Timestamp,
+) -> Result<Vec<RunbookCheck>, Query> {
+    let Subject::Record(target, change) = &facts.subject else {
+        return Ok(Vec::new());
+    };
+    let RecordChange::Deleted(side) = change.as_ref() else {
+        return Ok(Vec::new());
+    };
+    let case = RecordCase { facts, target, change, policy, evidence, now };
+    let mut checks = Vec::new();
+    for (name, probe) in
+        RUNBOOK_PROBES.into_iter().chain([(RunbookCheckName::NoHookRuns, no_hook_runs as RunbookProbe)])
+    {
+        match probe(&case, side) {
+            Ok(found) => checks.extend(found),
+            Err(need) => {
+                let (_, why, _) = need.reason()?;
+                checks.push(RunbookCheck {
+                    name,
+                    evidence: "could not be checked".to_owned(),
+                    result: RunbookResult::Unknown(why),
+                });
+            }
+        }
+    }
+    Ok(checks)
+}
+
+fn alone(case: &RecordCase<'_>) -> RunbookCheck {
+    let failure =
+        case.facts.collection.then(|| "it is deleted together with other records, not alone by its name".to_owned());
+    RunbookCheck::of(RunbookCheckName::Alone, "only this record is deleted", failure)
+}
+
+/// Whether an earlier revision would look live again without this record.
+fn is_deployed_below(case: &RecordCase<'_>) -> Result<bool, Undecided> {
+    let history = case.history()?;
+    let Some(revision) = case.target.revision else {
+        return Ok(false);
+    };
+    Ok(history.below(revision).any(|entry| entry.status == Status::Deployed))
+}
+
+fn stale(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<RunbookCheck, Undecided> {
+    let operation = InFlight::of_side(side);
+    let is_stale = case.is_stuck(&operation)?;
+    let age = operation.started().map_or("of unknown age".to_owned(), |started| {
+        format!("{} old", wording::span(case.now.duration_since(started)))
+    });
+    let stale = wording::span(case.stale_after(operation.started(), operation.holder())?);
+    let holder = wording::user(operation.holder());
+    let evidence = format!("held by {holder}, {age}; counts as stuck after {stale}");
+    let failure = (!is_stale).then(|| {
+        format!("the operation of {holder} may still be running: it is {age} and counts as stuck after {stale}")
+    });
+    Ok(RunbookCheck::of(RunbookCheckName::Stale, evidence, failure))
+}
+
+fn no_lease(case: &RecordCase<'_>) -> Result<RunbookCheck, Undecided> {
+    let is_held = lease::is_held(case)?;
+    let evidence = if is_held { "nelm or werf holds a lease" } else { "neither nelm nor werf holds a lease" };
+    let failure = is_held.then(|| "nelm or werf holds a live lease of the release".to_owned());
+    Ok(RunbookCheck::of(RunbookCheckName::NoLease, evidence, failure))
+}
+
+/// How many workloads are read at a time. If one of them is not healthy, no further ones are read.
+const WORKLOADS_AT_A_TIME: usize = 64;
+
+/// Checks that the body is pending too, and that the workloads of its manifest are healthy.
+fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
+    // OLM died while it rewrote them. Nobody can read the record any more, and it blocks its ClusterExtension: nothing is better for
+    // waiting until workloads are healthy that nobody knows.
+    if let Some(missing) = record_part::missing(case)? {
+        let evidence = format!("{missing}, so nobody can read the record any more");
+        return Ok(vec![RunbookCheck::of(RunbookCheckName::PendingBody, evidence, None)]);
+    }
+    let named = match pending_workloads(case, side)? {
+        Ok(named) => named,
+        Err(why) => {
+            return Ok(vec![RunbookCheck::of(
+                RunbookCheckName::PendingBody,
+                "its body is not pending, or cannot be parsed",
+                Some(why.clone()),
+            )]);
+        }
+    };
+    let mut checks =
+        vec![RunbookCheck::of(RunbookCheckName::PendingBody, "its label and its body say that it is pending", None)];
+    if !is_deployed_below(case)? {
+        let evidence = "no earlier revision is deployed, so none would look live again";
+        checks.push(RunbookCheck::of(RunbookCheckName::Healthy, evidence, None));
+        return Ok(checks);
+    }
+    if named.is_empty() {
+        let evidence = "its manifest has no Deployment, StatefulSet or DaemonSet";
+        checks.push(RunbookCheck::of(RunbookCheckName::Healthy, evidence, None));
+        return Ok(checks);
+    }
+    for named in named.chunks(WORKLOADS_AT_A_TIME) {
+        let found = case.workloads(named)?.iter().map(Option::as_ref);
+        checks.extend(named.iter().zip(found).map(|(reference, found)| {
+            let evidence = describe_workload(reference, found);
+            RunbookCheck::of(RunbookCheckName::Healthy, evidence, failure_of(reference, found))
+        }));
+        if !checks.iter().all(RunbookCheck::passed) {
+            break;
+        }
+    }
+    Ok(checks)
+}
+
+/// The workloads of a pending record, or why they are unknown.
+fn pending_workloads<'s>(
+    case: &RecordCase<'_>,
+    side: &'s RecordSide<'_>,
+) -> Result<&'s Result<Vec<WorkloadRef>, String>, Undecided> {
+    if let Some(known) = side.workloads.get() {
+        return Ok(known);
+    }
+    let effort = case.facts.effort;
+    let named = with_record(case, side, |record| match record {
+        Err(error) => Err(format!("its body cannot be decoded ({error}), so its workloads are unknown")),
+        Ok(record) if !record.info.status.parse::<Status>().is_ok_and(Status::is_pending) => {
+            Err(format!("its body says {}, which is not pending", known_status(&record.info.status)))
+        }
+        Ok(record) => workloads(&record.manifest(), &record.namespace, effort)
+            .map_err(|error| format!("its manifest cannot be read ({error}), so its workloads are unknown")),
+    })?;
+    Ok(side.workloads.get_or_init(|| named))
+}
+
+/// Checks that no Job of a hook is running.
+fn no_hook_runs(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
+    // `healthy` reports a body that cannot be parsed.
+    let jobs = with_record(case, side, |record| {
+        record.map_or_else(|_| Ok(Vec::new()), |record| record.hook_jobs(case.facts.effort))
+    })?;
+    let check = |evidence: String, failure| RunbookCheck::of(RunbookCheckName::NoHookRuns, evidence, failure);
+    let jobs = match jobs {
+        Ok(jobs) => jobs,
+        Err(error) => {
+            let failure = format!("its hooks cannot be parsed ({error}), so their Jobs are unknown");
+            return Ok(vec![check("its hooks cannot be parsed".to_owned(), Some(failure))]);
+        }
+    };
+    if jobs.is_empty() {
+        return Ok(vec![check("none of its hooks is a Job".to_owned(), None)]);
+    }
+    let mut checks = Vec::new();
+    for HookJob { namespace, name } in jobs {
+        let found = lookup_object(case.evidence, ObjectKey::new("batch", "Job", &namespace, &name))?;
+        let job = format!("Job {namespace}/{name}");
+        let active =
+            found.map(|text| serde_json::from_str::<Job>(text).map(|job| job.status.unwrap_or_default().active));
+        checks.push(match active {
+            None => check(format!("{job} does not exist"), None),
+            Some(Ok(0)) => check(format!("{job} is not running"), None),
+            Some(Ok(active)) => {
+                let evidence = format!("{job} has {active} active pods");
+                check(evidence, Some(format!("{job} of a hook is still running with {active} active pods")))
+            }
+            Some(Err(_)) => check(format!("{job} cannot be parsed"), Some(format!("{job} of a hook cannot be parsed"))),
+        });
+    }
+    Ok(checks)
+}
+
+#[derive(Deserialize)]
+struct Job {
+    #[serde(default)]
+    status: Option<JobStatus>,
+}
+
+#[derive(Default, Deserialize)]
+struct JobStatus {
+    #[serde(default)]
+    active: i64,
+}
+
+/// Parses the record that is deleted: from the request, or from the cluster if OLM stores it in several Secrets.
+fn with_record<T>(
+    case: &RecordCase<'_>,
+    side: &RecordSide<'_>,
+    read: impl FnOnce(Result<&Record<'_>, DecodeError>) -> T,
+) -> Result<T, Undecided> {
+    match &side.body {
+        RecordBody::Read(record) => Ok(read(Ok(record))),
+        RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
+            let whole = case.whole(&case.target.object)?.unwrap_or(Err(DecodeError::Missing));
+            match whole.and_then(|json| Record::read(json, case.facts.effort)) {
+                Ok(record) => Ok(read(Ok(&record))),
+                Err(error) => Ok(read(Err(error))),
+            }
+        }
+        RecordBody::Broken(error) => Ok(read(Err(error.clone()))),
+    }
+}
+
+fn failure_of(reference: &WorkloadRef, found: Option<&Workload>) -> Option<String> {
+    let WorkloadRef { kind, namespace, name } = reference;
+    let health_problem = found.map_or_else(|| Some("does not exist".to_owned()), health_problem)?;
+    Some(format!("{} {namespace}/{name} {health_problem}", kind.as_str()))
+}
+
+/// `Deployment shop/web: 4 of 4 available, 4 updated, Available, Progressing`.
+fn describe_workload(reference: &WorkloadRef, found: Option<&Workload>) -> String {
+    let WorkloadRef { kind, namespace, name } = reference;
+    let name = format!("{} {namespace}/{name}", kind.as_str());
+    let Some(Workload { desired, updated, available, observed, conditions }) = found else {
+        return format!("{name} does not exist");
+    };
+    let mut text = format!("{name}: {available} of {desired} available, {updated} updated");
+    for (condition, holds) in conditions {
+        text.push_str(if *holds { ", " } else { ", not " });
+        text.push_str(condition);
+    }
+    if !observed {
+        text.push_str(", with a change that its controller has not seen yet");
+    }
+    text
+}
+
+fn health_problem(workload: &Workload) -> Option<String> {
+    if !workload.observed {
+        return Some("has a change that its controller has not seen yet".to_owned());
+    }
+    let missing = ["Available", "Progressing"].into_iter().find(|condition| {
+        // StatefulSets and DaemonSets have no conditions: only their numbers count.
+        !workload.conditions.is_empty() && workload.conditions.get(*condition) != Some(&true)
+    });
+    let Workload { desired, updated, available, .. } = workload;
+    if let Some(condition) = missing {
+        return Some(format!("is not {condition} ({available} of {desired} available, {updated} updated)"));
+    }
+    let apart = (updated - available).abs() * 100 > TOLERANCE_PERCENT * desired;
+    apart.then(|| format!("has {updated} updated and {available} available of {desired} replicas"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn deployment(desired: i64, updated: i64, available: i64) -> Workload {
+        let conditions = BTreeMap::from([("Available".to_owned(), true), ("Progressing".to_owned(), true)]);
+        Workload { desired, updated, available, observed: true, conditions }
+    }
+
+    #[test]
+    fn updated_and_available_may_differ_by_a_tenth() {
+        assert_eq!(health_problem(&deployment(10, 10, 9)), None);
+        assert_eq!(health_problem(&deployment(10, 9, 10)), None);
+        assert!(
+            health_problem(&deployment(10, 10, 8))
+                .is_some_and(|text| text.contains("10 updated and 8 available of 10"))
+        );
+        assert!(health_problem(&deployment(9, 9, 8)).is_some());
+        assert_eq!(health_problem(&deployment(0, 0, 0)), None);
+    }
+
+    #[test]
+    fn conditions_count_where_there_are_any() {
+        let mut workload = deployment(1, 1, 1);
+        workload.conditions.insert("Progressing".to_owned(), false);
+        assert!(health_problem(&workload).is_some_and(|text| text.contains("not Progressing")));
+        workload.conditions.clear();
+        assert_eq!(health_problem(&workload), None);
+    }
+
+    #[test]
+    fn an_unseen_change_is_an_ailment() {
+        let workload = Workload { observed: false, ..deployment(1, 1, 1) };
+        assert!(health_problem(&workload).is_some());
+    }
+}

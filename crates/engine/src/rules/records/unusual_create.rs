@@ -1,0 +1,172 @@
+//! The rule `unusual-create`.
+//!
+//! Only two kinds of clients create a record in another status: restore tools, which the policy names, and helm-mapkubeapis, which
+//! supersedes the newest record and creates its copy with mapped APIs as `deployed`. With `startedBy: managers` in the policy only
+//! managers start operations; an uninstall creates no record: it starts with an update, and with deletions of objects.
+
+use super::case::RecordCase;
+use crate::facts::{ObjectChange, RecordChange, RecordSide, RecordWrite};
+use crate::policy::StartedBy;
+use crate::release::record::is_mapped_copy;
+use crate::release::status::Guard;
+use crate::release::{Entry, Record, Revision, Status, Storage};
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::objects::case::ObjectCase;
+use crate::rules::undecided::Undecided;
+use crate::rules::wording::{self, OwnerWords};
+
+/// The rule `unusual-create`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "unusual-create",
+        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::OnRecordCreate,
+        requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
+        summary: "A record is created in a pending status, by a user who may start operations.",
+        why: "A record that is created as deployed belongs to no operation, so nothing shows that its objects exist.",
+        allowed: "Records that helm and Flux create; records that a tool listed in `tools` restores; the record that helm- \
+              mapkubeapis writes.",
+        refused: "`kubectl create` of a record that says deployed; with `startedBy: managers`, `helm upgrade` by a person.",
+        way_out: "Install or upgrade with helm, or through a manager where only managers may. Add the account of a restore \
+              tool to `tools` in the policy.",
+        settings: &["startedBy"],
+    },
+    checks: &[Check::Record(check), Check::Object(uninstalls)],
+};
+
+/// Refuses the deletions of an uninstall that somebody else starts. Helm only logs that the write of its record was refused, and goes
+/// on deleting; it stops when a deletion is refused.
+fn uninstalls(case: &ObjectCase<'_>) -> Checked {
+    let only_managers = case.policy.started_by == StartedBy::Managers;
+    let by_manager = case.policy.managers.contains(case.facts.actor.name);
+    if !only_managers || by_manager || !matches!(case.write.change, ObjectChange::Deleted { .. }) {
+        return Ok(None);
+    }
+    Ok(case.conflict()?.map(|conflict| {
+        let sentence = format!(
+            "{} is managed by {}: the policy allows only managers to start operations (startedBy), uninstalls too, and {} is \
+             not a manager.",
+            case.subject(),
+            conflict.owner,
+            wording::user(Some(case.facts.actor.name))
+        );
+        Refusal::new(sentence, OTHER_WAY).about(conflict.release.clone())
+    }))
+}
+
+const OTHER_WAY: &str = "Make the change in the source that the managers deploy from, usually Git.";
+
+pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
+    if let Some(refusal) = started_by_somebody_else(case)? {
+        return Ok(Some(refusal));
+    }
+    let RecordChange::Created(side) = case.change else {
+        return Ok(None);
+    };
+    if let Some(refusal) = installs_over(case, side)? {
+        return Ok(Some(refusal));
+    }
+    let guard = case.policy.transitions.guard(None, side.status());
+    let unusual = side.status().is_none() || !matches!(guard, Guard::NothingInFlight | Guard::Free);
+    if !unusual || case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    let status = side.status().map_or("without a status".to_owned(), |status| format!("as {status}"));
+    let why = if guard == Guard::MappedApis {
+        match unlike_a_mapping(case, side)? {
+            None => return Ok(None),
+            Some(why) => format!(", and {why}"),
+        }
+    } else {
+        String::new()
+    };
+    let words = case.words();
+    let sentence = format!(
+        "Cannot create the record of {} {status}: no {} operation starts like this{why}.",
+        case.subject(),
+        words.name()
+    );
+    let way_out = format!("{} A restore tool must be listed under `tools` in the cluster policy.", words.change());
+    Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+}
+
+/// The refusal of an install over a release that is deployed, whichever driver of Helm has its records. An operation on a release
+/// without records is an install too, whatever it is called: helm upgrades what it finds.
+fn installs_over(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
+    let Some(status) = side.status().filter(|status| status.is_pending()) else {
+        return Ok(None);
+    };
+    if case.policy.tools.contains(case.facts.actor.name) {
+        return Ok(None);
+    }
+    let over = |entry: &Entry, storage: Storage| {
+        let operation = wording::operation(status);
+        let sentence = format!(
+            "Cannot start the {operation} of {}: revision {} in a {} is deployed.",
+            case.subject(),
+            entry.revision,
+            storage.kind()
+        );
+        Refusal::new(sentence, OwnerWords { storage, ..case.words() }.upgrade_instead())
+    };
+    let (storage, newest) = (case.target.storage, case.history()?.newest());
+    let is_install = status == Status::PendingInstall || newest.is_none();
+    // `helm install --replace` over a failed revision leaves an older deployed one as it is.
+    if let Some(newest) = newest.filter(|newest| is_install && newest.status == Status::Deployed) {
+        return Ok(Some(over(newest, storage)));
+    }
+    let Some(sibling) = storage.sibling().filter(|_| is_install) else {
+        return Ok(None);
+    };
+    let history = case.history_in(sibling)?;
+    let is_gone = history.newest().is_some_and(|newest| newest.status == Status::Uninstalled);
+    Ok(history.newest_deployed().filter(|_| !is_gone).map(|deployed| over(deployed, sibling)))
+}
+
+/// The refusal of an operation if only managers may start one, and the user is none.
+fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
+    let starts = case.change.write().filter(|write: &RecordWrite<'_>| write.starts(case.facts.actor));
+    let (Some(write), StartedBy::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {
+        return Ok(None);
+    };
+    if case.policy.is_manager_or_tool(actor.name)
+        || case.flux_release(None).is_flux_account(case.evidence, case.policy, actor)?
+    {
+        return Ok(None);
+    }
+    let operation = write.after.status().map_or("operation", wording::operation);
+    let sentence = format!(
+        "Cannot start the {operation} of {}: the policy allows only managers to start operations (startedBy), and {} is not a \
+         manager.",
+        case.subject(),
+        wording::user(Some(actor.name))
+    );
+    Ok(Some(Refusal::new(sentence, OTHER_WAY).at("/metadata/labels/status")))
+}
+
+/// Why the new record is not the mapped copy of the newest one.
+fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Option<String>, Undecided> {
+    let history = case.history()?;
+    if let Some(deployed) = history.newest_deployed() {
+        return Ok(Some(format!("revision {} is deployed", deployed.revision)));
+    }
+    let Some(newest) = history.newest() else {
+        return Ok(Some("the release has no record that this one could be a copy of".to_owned()));
+    };
+    if newest.status != Status::Superseded {
+        return Ok(Some(format!("the newest record is {}", case.state(newest))));
+    }
+    if case.target.revision != newest.revision.0.checked_add(1).map(Revision) {
+        return Ok(Some(format!("it does not follow revision {}", newest.revision)));
+    }
+    let (Some(json), Some(new)) = (case.body(&newest.name)?, side.record()) else {
+        return Ok(Some("the two records cannot be compared".to_owned()));
+    };
+    let copied = Record::read(json, case.facts.effort).is_ok_and(|old| is_mapped_copy(&old, new, case.facts.effort));
+    Ok((!copied)
+        .then(|| format!("it differs from revision {} in more than the deprecated versions of APIs", newest.revision)))
+}

@@ -1,0 +1,184 @@
+//! Platforms and pipelines: what they may write of a release, and which sessions of a pipeline are one holder.
+
+use serde_json::{Value, json};
+
+use super::doors::{DOORS, Door, STALE, operation_in};
+use super::names::{FOREIGN_EDIT_IN_TRANSITION, MANUAL_DELETE, MANUAL_EDIT, MANUAL_SCALE, RECORD_DELETION};
+use super::objects::{image, record, web};
+use super::scenario::{Cluster, Rec, rec};
+use crate::release::stamps::{HOLDER, PIPELINE};
+
+const JOB_1: &str = "arn:aws:sts::1:assumed-role/deploy/job-1";
+const JOB_2: &str = "arn:aws:sts::1:assumed-role/deploy/job-2";
+const NIGHTLY_1: &str = "arn:aws:sts::1:assumed-role/nightly/job-1";
+const NIGHTLY_2: &str = "arn:aws:sts::1:assumed-role/nightly/job-2";
+const SHOP_1: &str = "gitlab:ci_job:1 in gitlab:project:42";
+const SHOP_2: &str = "gitlab:ci_job:2 in gitlab:project:42";
+const CRM: &str = "gitlab:ci_job:3 in gitlab:project:43";
+const HPA: &str = "system:vpa-recommender";
+const GLBC: &str = "system:controller:glbc";
+
+const LISTS: &str = "platform: ['eks:*']
+pipelines:
+  - {name: deploy, users: ['arn:aws:sts::*:assumed-role/deploy/*'], holder: pipeline}
+  - {name: nightly, users: ['arn:aws:sts::*:assumed-role/nightly/*']}
+  - {name: gitlab, users: ['gitlab:ci_job:*'], holder: 'group:gitlab:project:*'}
+";
+
+fn cluster() -> Cluster {
+    Cluster::with_policy(LISTS)
+}
+
+/// A release at rest, or with an operation of alice in flight.
+fn release(status: &'static str) -> Cluster {
+    let mut cluster = cluster();
+    cluster.given_record(&record(5, "deployed", "alice"));
+    cluster.given_record(&record(6, status, "alice"));
+    cluster
+}
+
+/// What an ingress controller writes into an object.
+fn ingress(finalizer: Option<&str>) -> Value {
+    let mut object = web();
+    object["metadata"]["finalizers"] = json!(finalizer.into_iter().collect::<Vec<_>>());
+    object["metadata"]["annotations"]["ingress.kubernetes.io/url-map"] = "k8s2-um".into();
+    object
+}
+
+#[test]
+fn sessions_hold_operations_together_as_the_policy_says_at_every_door() {
+    for Door { name, over, closed_to_its_own_person, write } in DOORS {
+        for (holder, user, open_while_fresh) in [
+            (JOB_1, JOB_2, true),
+            (JOB_1, JOB_1, true),
+            (JOB_1, "alice", false),
+            (JOB_1, NIGHTLY_1, false),
+            ("alice", JOB_1, false),
+            // Each session is a holder of its own, as a person is.
+            (NIGHTLY_1, NIGHTLY_2, false),
+            (NIGHTLY_1, NIGHTLY_1, !closed_to_its_own_person),
+            (SHOP_1, SHOP_2, true),
+            (SHOP_1, CRM, false),
+            // Without the group a job is one of its own.
+            (SHOP_1, "gitlab:ci_job:2", false),
+            (SHOP_1, "gitlab:ci_job:2 in gitlab:project:42,gitlab:project:43", false),
+            ("gitlab:ci_job:1", "gitlab:ci_job:2", false),
+            // Platforms are users like any other.
+            ("alice", HPA, false),
+            ("eks:addon-manager", "eks:vpc-cni", false),
+        ] {
+            for (seconds, open) in [(0, open_while_fresh), (STALE, true)] {
+                let (mut cluster, record) = operation_in(cluster(), holder, over, seconds);
+                let verdict = write(&mut cluster, user, &record);
+                let case = format!("{name}: {user} over {holder}'s of {seconds} s: {verdict:?}");
+                assert_eq!(verdict.is_ok(), open, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_platform_writes_the_objects_of_releases_at_rest_and_during_an_operation() {
+    for status in ["deployed", "pending-upgrade"] {
+        let in_flight = status != "deployed";
+        let (edit, delete) = if in_flight {
+            (FOREIGN_EDIT_IN_TRANSITION, FOREIGN_EDIT_IN_TRANSITION)
+        } else {
+            (MANUAL_EDIT, MANUAL_DELETE)
+        };
+        for user in [HPA, GLBC, "eks:addon-manager"] {
+            let mut cluster = release(status);
+            cluster.given(web());
+            assert_eq!(cluster.update_objects(user, web(), image("2")), Ok(()), "{user} {status}");
+            assert_eq!(
+                cluster.update_objects(user, web(), ingress(Some("networking.gke.io/ingress-finalizer"))),
+                Ok(())
+            );
+            assert_eq!(cluster.scale(user, &web(), 2, 5), Ok(()), "{user} {status}");
+            assert_eq!(cluster.delete_object(user, web()), Ok(()), "{user} {status}");
+        }
+        for user in ["system:admin", "Admin", "bob", "System:vpa-recommender", "system:node:worker", "aks"] {
+            let mut cluster = release(status);
+            cluster.given(web());
+            assert_eq!(cluster.update_objects(user, web(), image("2")), Err(vec![edit]), "{user} {status}");
+            let scale = if in_flight { FOREIGN_EDIT_IN_TRANSITION } else { MANUAL_SCALE };
+            assert_eq!(cluster.scale(user, &web(), 2, 5), Err(vec![scale]), "{user} {status}");
+            assert_eq!(cluster.delete_object(user, web()), Err(vec![delete]), "{user} {status}");
+            // A finalizer keeps the next write of the release from removing the object; an annotation is free.
+            let finalizer = ingress(Some("example.com/mine"));
+            assert_eq!(cluster.update_objects(user, web(), finalizer), Err(vec![edit]), "{user} {status}");
+            assert_eq!(cluster.update_objects(user, web(), ingress(None)), Ok(()), "{user} {status}");
+        }
+    }
+}
+
+#[test]
+fn a_platform_is_a_user_like_any_other_on_records() {
+    let mut cluster = release("deployed");
+    let newest = record(6, "deployed", "alice");
+    assert_eq!(cluster.delete(HPA, &newest), Err(vec![RECORD_DELETION]));
+    assert_eq!(cluster.delete_among_others(HPA, &rec(5, "superseded")), Err(vec![RECORD_DELETION]));
+    assert_eq!(cluster.delete(HPA, &rec(4, "superseded")), Ok(()));
+}
+
+#[test]
+fn a_pipeline_is_audited_on_objects_as_service_accounts_are() {
+    for user in [JOB_1, SHOP_1, NIGHTLY_1] {
+        let mut cluster = release("deployed");
+        assert_eq!(cluster.update_objects(user, web(), image("2")), Ok(()), "{user}");
+        let found = cluster.findings(user, Some(web()), Some(image("2")));
+        assert!(found.len() == 1 && found[0].contains("[manual-edit]"), "{user}: {found:?}");
+        // A refused uninstall goes on with its deletions.
+        let mut cluster = release("pending-upgrade");
+        assert_eq!(cluster.update_objects(user, web(), image("2")), Ok(()), "{user}");
+        assert_eq!(cluster.delete_object(user, web()), Err(vec![FOREIGN_EDIT_IN_TRANSITION]), "{user}");
+    }
+    let mut cluster = release("deployed");
+    assert_eq!(
+        cluster.update_objects("arn:aws:sts::1:assumed-role/other/job-1", web(), image("2")),
+        Err(vec![MANUAL_EDIT])
+    );
+}
+
+#[test]
+fn the_next_session_writes_the_objects_of_the_operation_that_it_goes_on_with() {
+    let start = |holder: &str| {
+        let mut cluster = cluster();
+        cluster.given_record(&record(5, "deployed", ""));
+        assert_eq!(cluster.create(holder, &record(6, "pending-upgrade", "")), Ok(()));
+        cluster
+    };
+    let found = |cluster: &mut Cluster, user: &str| cluster.findings(user, Some(web()), Some(image("2"))).len();
+    let mut of_job = start(JOB_1);
+    assert_eq!((found(&mut of_job, JOB_2), found(&mut of_job, NIGHTLY_1), found(&mut of_job, "bob")), (0, 1, 1));
+    let mut of_shop = start(SHOP_1);
+    assert_eq!((found(&mut of_shop, SHOP_2), found(&mut of_shop, CRM)), (0, 1));
+}
+
+/// What the mutating half does to the stamp of the pipeline: `None` if it leaves the stamp alone.
+fn patched(cluster: &mut Cluster, user: &str, old: Option<&Rec>, new: &Rec) -> Option<Value> {
+    let judged = cluster.judged(user, old.map(Rec::object), new.object());
+    assert!(judged.allowed, "{user}: {:?}", judged.findings);
+    let patch = serde_json::to_value(judged.patch).unwrap();
+    let is_stamp = |operation: &&Value| operation["path"] == "/metadata/annotations/interlock.dev~1pipeline";
+    patch.as_array().into_iter().flatten().find(is_stamp).cloned()
+}
+
+#[test]
+fn the_pipeline_is_stamped_at_the_start_and_put_back_at_every_later_write() {
+    const STAMP: &str = "gitlab/gitlab:project:42";
+    let is_set = |patch: Option<Value>| patch.is_some_and(|patch| patch["op"] == "add" && patch["value"] == STAMP);
+    let is_removed = |patch: Option<Value>| patch.is_some_and(|patch| patch["op"] == "remove");
+    let running = record(1, "pending-install", "");
+    let sent = running.clone().annotated(PIPELINE, "deploy");
+    let mut cluster = cluster();
+    assert!(is_set(patched(&mut cluster, SHOP_1, None, &sent)));
+    // Another session ends the operation with a stamp of its own.
+    let stored = running.annotated(HOLDER, "gitlab:ci_job:1").annotated(PIPELINE, STAMP);
+    let deployed = stored.to("deployed").annotated(PIPELINE, "gitlab/gitlab:project:43");
+    assert!(is_set(patched(&mut cluster, SHOP_2, Some(&stored), &deployed)));
+    // The operation of a person, and of a session that holds its operations alone, has none.
+    for user in ["alice", NIGHTLY_1] {
+        assert!(is_removed(patched(&mut self::cluster(), user, None, &sent)), "{user}");
+    }
+}

@@ -1,0 +1,229 @@
+//! What an interrupted upgrade leaves behind, and when it is made good.
+
+use serde_json::{Value, json};
+
+use super::deletion::deployment;
+use super::names::{PENDING_RECOVERY, RESUME_INTERRUPTED};
+use super::olm::index;
+use super::scenario::{Cluster, Rec, rec};
+use crate::release::stamps::{HOLDER, INTERRUPTED};
+
+const ENFORCED: &str = "rules:\n  resume-interrupted: {mode: enforce}\n";
+const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
+
+fn chart(record: Rec, version: &'static str) -> Rec {
+    Rec { chart_version: version, ..record }
+}
+
+/// Revision 1 is deployed, and alice has begun to upgrade it to chart version 2.0.0.
+fn upgrading(policy: &str) -> (Cluster, Rec) {
+    let mut cluster = Cluster::with_policy(policy);
+    cluster.given_record(&rec(1, "deployed"));
+    let second = chart(rec(2, "pending-upgrade"), "2.0.0");
+    assert_eq!(cluster.create("alice", &second), Ok(()));
+    cluster.given(deployment(10, 10, "True"));
+    cluster.later(16 * 60);
+    (cluster, second)
+}
+
+/// The same, killed, and its record deleted.
+fn interrupted() -> Cluster {
+    let (mut cluster, second) = upgrading(ENFORCED);
+    assert_eq!(cluster.delete("alice", &second), Ok(()));
+    cluster
+}
+
+fn third() -> Rec {
+    chart(rec(2, "pending-upgrade"), "3.0.0")
+}
+
+#[test]
+fn another_version_waits_until_the_interrupted_one_is_finished() {
+    let mut cluster = interrupted();
+    assert_eq!(cluster.create("alice", &third()), Err(vec![RESUME_INTERRUPTED]));
+    let told = cluster.refusal("CREATE", "alice", &third());
+    assert!(told.contains("the upgrade to shop-2.0.0 (revision 2) was interrupted and never finished"), "{told}");
+    assert!(
+        told.contains(
+            "Upgrade to shop-2.0.0 again or roll back, then continue from there. If you will not finish that upgrade, remove"
+        ),
+        "{told}"
+    );
+    let again = chart(rec(2, "pending-upgrade"), "2.0.0");
+    assert_eq!(cluster.create("alice", &again), Ok(()));
+    // It fails by itself: still not finished.
+    assert_eq!(cluster.update("alice", &again, &again.to("failed")), Ok(()));
+    let third = chart(rec(3, "pending-upgrade"), "3.0.0");
+    assert_eq!(cluster.create("alice", &third), Err(vec![RESUME_INTERRUPTED]));
+    let again = chart(rec(3, "pending-upgrade"), "2.0.0");
+    assert_eq!(cluster.create("alice", &again), Ok(()));
+    assert_eq!(cluster.update("alice", &rec(1, "deployed"), &rec(1, "superseded")), Ok(()));
+    assert_eq!(cluster.update("alice", &again, &again.to("deployed")), Ok(()));
+    assert_eq!(cluster.create("alice", &chart(rec(4, "pending-upgrade"), "3.0.0")), Ok(()));
+}
+
+#[test]
+fn a_rollback_makes_it_good_too() {
+    let mut cluster = interrupted();
+    let back = rec(2, "pending-rollback");
+    assert_eq!(cluster.create("alice", &back), Ok(()));
+    assert_eq!(cluster.update("alice", &rec(1, "deployed"), &rec(1, "superseded")), Ok(()));
+    assert_eq!(cluster.update("alice", &back, &back.to("deployed")), Ok(()));
+    assert_eq!(cluster.create("alice", &chart(rec(3, "pending-upgrade"), "3.0.0")), Ok(()));
+}
+
+/// helm supersedes the old record before it promotes the new one: in between nothing is deployed.
+#[test]
+fn an_upgrade_that_died_between_its_last_two_writes_is_remembered_on_what_is_left() {
+    let (mut cluster, second) = upgrading(ENFORCED);
+    let (first, superseded) = (rec(1, "deployed"), rec(1, "superseded"));
+    assert_eq!(cluster.update("alice", &first, &superseded), Ok(()));
+    assert_eq!(cluster.delete("bob", &second), Ok(()));
+    assert_eq!(cluster.create("alice", &third()), Err(vec![RESUME_INTERRUPTED]));
+    // The retry fails by itself, and is still not finished.
+    assert_eq!(cluster.create("alice", &second), Ok(()));
+    assert_eq!(cluster.update("alice", &second, &second.to("failed")), Ok(()));
+    let next = |version| chart(rec(3, "pending-upgrade"), version);
+    assert_eq!(cluster.create("alice", &next("3.0.0")), Err(vec![RESUME_INTERRUPTED]));
+    assert_eq!(cluster.create("alice", &next("2.0.0")), Ok(()));
+    let third = next("2.0.0");
+    assert_eq!(cluster.update("alice", &third, &third.to("deployed")), Ok(()));
+    let fourth = chart(rec(4, "pending-upgrade"), "3.0.0");
+    assert_eq!(cluster.create("alice", &fourth), Ok(()));
+    // That dies in the same moment: the old note says nothing about it.
+    assert_eq!(cluster.update("alice", &third.to("deployed"), &third.to("superseded")), Ok(()));
+    cluster.later(16 * 60);
+    assert_eq!(cluster.update("alice", &fourth, &fourth.to("failed")), Ok(()));
+    assert_eq!(cluster.create("alice", &chart(rec(5, "pending-upgrade"), "4.0.0")), Ok(()));
+}
+
+/// The note stays on the old record until the new one is promoted: the operation may die once more.
+#[test]
+fn a_retry_that_dies_between_its_last_two_writes_does_not_lose_the_note() {
+    let mut cluster = interrupted();
+    let again = chart(rec(2, "pending-upgrade"), "2.0.0");
+    assert_eq!(cluster.create("alice", &again), Ok(()));
+    assert_eq!(cluster.update("alice", &rec(1, "deployed"), &rec(1, "superseded")), Ok(()));
+    assert_eq!(cluster.update("alice", &again, &again.to("failed")), Ok(()));
+    assert_eq!(cluster.create("alice", &chart(rec(3, "pending-upgrade"), "3.0.0")), Err(vec![RESUME_INTERRUPTED]));
+}
+
+#[test]
+fn an_interrupted_first_install_is_cleared_and_leaves_nothing_behind() {
+    for operator in [None, Some("system:serviceaccount:olmv1-system:operator-controller-controller-manager")] {
+        let mut cluster = Cluster::new();
+        let object = |record: &Rec| if operator.is_some() { index(record, &[]) } else { record.object() };
+        let first = chart(rec(1, "pending-install"), "1.0.0");
+        let holder = operator.unwrap_or("alice");
+        assert_eq!(cluster.create_object(holder, object(&first)), Ok(()));
+        assert_eq!(cluster.delete_object("bob", object(&first)), Err(vec![PENDING_RECOVERY]), "it may still run");
+        cluster.later(16 * 60);
+        assert_eq!(cluster.delete_object("bob", object(&first)), Ok(()), "{operator:?}");
+        // Another version may be the one that works.
+        assert_eq!(cluster.create_object(holder, object(&chart(first, "1.0.1"))), Ok(()));
+    }
+}
+
+#[test]
+fn an_unlock_counts_like_a_deletion_and_a_failure_does_not() {
+    let (mut cluster, second) = upgrading(ENFORCED);
+    assert_eq!(cluster.update("bob", &second, &second.to("failed")), Ok(()));
+    let next = |version| chart(rec(3, "pending-upgrade"), version);
+    assert_eq!(cluster.create("bob", &next("3.0.0")), Err(vec![RESUME_INTERRUPTED]));
+    assert_eq!(cluster.create("bob", &next("2.0.0")), Ok(()));
+
+    let (mut cluster, second) = upgrading(ENFORCED);
+    assert_eq!(cluster.update("alice", &second, &second.to("failed")), Ok(()));
+    assert_eq!(cluster.create("bob", &next("3.0.0")), Ok(()));
+
+    // A promotion by another user finishes it.
+    let (mut cluster, second) = upgrading(ENFORCED);
+    assert_eq!(cluster.update("alice", &rec(1, "deployed"), &rec(1, "superseded")), Ok(()));
+    assert_eq!(cluster.update("bob", &second, &second.to("deployed")), Ok(()));
+    assert_eq!(cluster.create("bob", &next("3.0.0")), Ok(()));
+}
+
+#[test]
+fn flux_says_that_it_unlocks_its_own_record() {
+    let unlock = |description: &str| {
+        let mut cluster = Cluster::with_policy(ENFORCED);
+        cluster.given_record(&rec(1, "deployed"));
+        let second = chart(rec(2, "pending-upgrade"), "2.0.0");
+        assert_eq!(cluster.create(FLUX, &second), Ok(()));
+        let failed = Rec { description: description.to_owned(), ..second.to("failed") };
+        assert_eq!(cluster.update(FLUX, &second, &failed), Ok(()));
+        cluster.create(FLUX, &chart(rec(3, "pending-upgrade"), "3.0.0"))
+    };
+    assert_eq!(unlock("Release unlocked from stale 'pending-upgrade' state"), Err(vec![RESUME_INTERRUPTED]));
+    assert_eq!(unlock("Upgrade \"web\" failed: timed out"), Ok(()));
+}
+
+#[test]
+fn a_pending_record_pruned_out_of_the_middle_was_made_good_before() {
+    let mut cluster = Cluster::with_policy(ENFORCED);
+    let stuck = rec(1, "pending-upgrade").annotated("interlock.dev/chart", "shop-0.9.0");
+    cluster.given_record(&stuck);
+    cluster.given_record(&rec(2, "deployed"));
+    assert_eq!(cluster.delete("alice", &stuck), Ok(()));
+    assert_eq!(cluster.create("alice", &chart(rec(3, "pending-upgrade"), "3.0.0")), Ok(()));
+}
+
+#[test]
+fn the_shipped_policy_warns_helm_and_refuses_olm() {
+    let (mut cluster, second) = upgrading("");
+    assert_eq!(cluster.delete("alice", &second), Ok(()));
+    let told = cluster.refusal("CREATE", "alice", &third());
+    assert!(told.contains("[resume-interrupted]"), "{told}");
+
+    let olm = |record: &Rec| -> Value {
+        let mut object = record.object();
+        object["type"] = "operatorframework.io/index.v1".into();
+        object["metadata"]["labels"]["owner"] = "operator-controller".into();
+        object["metadata"]["labels"]["type"] = "index".into();
+        let data = object["data"].take();
+        let inner =
+            base64::Engine::decode(&base64::engine::general_purpose::STANDARD, data["release"].as_str().unwrap());
+        object["data"] = json!({"chunk": String::from_utf8(inner.unwrap()).unwrap()});
+        object
+    };
+    let mut cluster = Cluster::new();
+    cluster.given(olm(&rec(1, "deployed").annotated(INTERRUPTED, "shop-2.0.0@2")));
+    let operator = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
+    assert_eq!(cluster.create_object(operator, olm(&third())), Err(vec![RESUME_INTERRUPTED]));
+    let again = chart(rec(2, "pending-upgrade"), "2.0.0");
+    assert_eq!(cluster.create_object(operator, olm(&again)), Ok(()));
+}
+
+#[test]
+fn nobody_else_writes_the_note() {
+    let mut cluster = interrupted();
+    let noted = |note: &str| rec(1, "deployed").annotated(INTERRUPTED, note).object();
+    // The stamping half puts it back, whatever is sent.
+    assert_eq!(cluster.update_objects(FLUX, noted("shop-2.0.0@2"), rec(1, "deployed").object()), Ok(()));
+    assert_eq!(cluster.create("alice", &third()), Err(vec![RESUME_INTERRUPTED]));
+    assert_eq!(cluster.update_objects("alice", noted("shop-2.0.0@2"), noted("shop-3.0.0@2")), Ok(()));
+    assert_eq!(cluster.create("alice", &third()), Err(vec![RESUME_INTERRUPTED]));
+}
+
+#[test]
+fn a_person_takes_the_note_off_and_helm_does_not() {
+    let noted = || rec(1, "deployed").annotated(INTERRUPTED, "shop-2.0.0@2").annotated(HOLDER, "alice");
+    let without = || rec(1, "deployed").annotated(HOLDER, "alice");
+    let after = |user: &str, write: Rec| {
+        let mut cluster = Cluster::with_policy(ENFORCED);
+        cluster.given_record(&noted());
+        assert_eq!(cluster.update_objects(user, noted().object(), write.object()), Ok(()));
+        cluster.create("alice", &third())
+    };
+    assert_eq!(after("alice", without()), Ok(()));
+    let mut unstamped = interrupted();
+    let bare = rec(1, "deployed").annotated(INTERRUPTED, "shop-2.0.0@2").object();
+    assert_eq!(unstamped.update_objects("alice", bare, rec(1, "deployed").object()), Ok(()));
+    assert_eq!(unstamped.create("alice", &third()), Ok(()), "the other stamps were lost, and the body is the same");
+    assert_eq!(
+        after("alice", rec(1, "deployed")),
+        Err(vec![RESUME_INTERRUPTED]),
+        "a PUT of helm drops every annotation"
+    );
+    assert_eq!(after(FLUX, without()), Err(vec![RESUME_INTERRUPTED]));
+}

@@ -1,0 +1,202 @@
+//! The values of stamps, and what they remember of hooks.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::names::RECORD_TAMPERING;
+use super::scenario::{Cluster, Rec, decided, rec, start};
+use crate::effort::Effort;
+use crate::facts::{Facts, RequestObjects};
+use crate::memory::Objects;
+use crate::policy::{Policies, Policy};
+use crate::release::Stamps;
+use crate::release::stamps::{CHART, ENDED, HOLDER, HOOKS, INTERRUPTED, PIPELINE, STARTED};
+use crate::review::Review;
+use crate::stamp::{Expected, Phase, forged};
+
+fn stamps(values: &[(&'static str, &str)]) -> Stamps {
+    Stamps::of(|key| values.iter().find(|(known, _)| *known == key).map(|(_, value)| (*value).to_owned()))
+}
+
+/// The key of the stamp that is forged in a write.
+fn forged_key(
+    (must, phase): (&[(&'static str, &str)], Phase),
+    before: &[(&'static str, &str)],
+    sent: &[(&'static str, &str)],
+) -> Option<&'static str> {
+    let expected = Expected { stamps: stamps(must), phase };
+    forged(&expected, &stamps(before), &stamps(sent), None, start()).map(|(key, _)| key)
+}
+
+#[test]
+fn a_time_may_be_off_by_the_clocks_of_two_replicas() {
+    let must = [(STARTED, "2026-11-21T10:00:00Z")];
+    for (sent, forged) in [
+        ("2026-11-21T09:58:00Z", None),
+        ("2026-11-21T10:02:00Z", None),
+        ("2026-11-21T09:57:59Z", Some(STARTED)),
+        ("2026-11-21T10:02:01Z", Some(STARTED)),
+    ] {
+        assert_eq!(forged_key((&must, Phase::Starts), &[], &[(STARTED, sent)]), forged, "{sent}");
+    }
+}
+
+#[test]
+fn only_the_note_that_was_there_may_be_outdated() {
+    let note = |note| [(INTERRUPTED, note)];
+    assert_eq!(forged_key((&[], Phase::Keeps), &note("a-1@1"), &note("a-1@1")), None);
+    assert_eq!(forged_key((&[], Phase::Keeps), &note("a-1@1"), &note("a-2@1")), Some(INTERRUPTED));
+    assert_eq!(forged_key((&[], Phase::Keeps), &[], &note("a-1@1")), Some(INTERRUPTED));
+    // The holder of the operation before is not the holder of this one.
+    let (alice, bob) = ([(HOLDER, "alice")], [(HOLDER, "bob")]);
+    assert_eq!(forged_key((&alice, Phase::Starts), &bob, &bob), Some(HOLDER));
+    assert_eq!(forged_key((&alice, Phase::Starts), &bob, &alice), None);
+}
+
+#[test]
+fn an_operation_starts_with_no_stamp_of_an_end() {
+    for (key, forged) in [
+        (CHART, None),
+        (PIPELINE, Some(PIPELINE)),
+        (INTERRUPTED, Some(INTERRUPTED)),
+        (ENDED, Some(ENDED)),
+        (HOOKS, Some(HOOKS)),
+    ] {
+        assert_eq!(forged_key((&[], Phase::Starts), &[], &[(key, "x")]), forged, "{key}");
+    }
+    assert_eq!(forged_key((&[], Phase::Keeps), &[], &[(CHART, "x")]), Some(CHART));
+}
+
+/// The rules that refuse a write of a record while the mutating half is out of service.
+fn unstamped(user: &str, old: Option<&Rec>, new: &Rec) -> Vec<&'static str> {
+    unstamped_under(&Policies::from(Policy::shipped().unwrap()), user, old, new)
+}
+
+/// The same under other policies.
+fn unstamped_under(policies: &Policies, user: &str, old: Option<&Rec>, new: &Rec) -> Vec<&'static str> {
+    let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
+    let request = json!({
+        "uid": "u", "operation": operation, "name": new.name(), "namespace": "shop",
+        "object": new.object(), "oldObject": old.map(Rec::object),
+        "kind": {"group": "", "version": "v1", "kind": new.kind},
+        "resource": {"group": "", "version": "v1", "resource": "secrets"}, "userInfo": {"username": user},
+    });
+    let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string();
+    let review = Review::parse(body.as_bytes()).unwrap();
+    let objects = RequestObjects::read(&review.request).unwrap();
+    let bodies = objects.payloads(review.request.operation).inflate(&Effort::of_review());
+    let effort = Effort::of_review();
+    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
+    let facts = Facts { actor: policies.accounts().recognise(facts.actor), ..facts };
+    let objects = Objects::new(1 << 20);
+    let found = decided(&facts, policies.of("shop"), |query| objects.answer(query, &Effort::of_review()));
+    found.iter().map(|found| found.violation.rule.as_str()).collect()
+}
+
+#[test]
+fn a_forged_stamp_is_refused_while_nothing_stamps() {
+    const VELERO: &str = "system:serviceaccount:velero:velero";
+    let running = rec(1, "pending-install");
+    let of_alice = running.clone().annotated(HOLDER, "alice");
+    let none: [&str; 0] = [];
+    assert_eq!(unstamped("alice", None, &running), none, "lost");
+    assert_eq!(unstamped("alice", None, &of_alice), none);
+    assert_eq!(unstamped("bob", None, &of_alice), ["forged-stamp"]);
+    assert_eq!(unstamped("bob", Some(&running), &of_alice), ["forged-stamp"]);
+    // A restore tool creates records with the stamps of their backup, and changes none.
+    assert_eq!(unstamped(VELERO, None, &of_alice), none);
+    assert_eq!(unstamped(VELERO, Some(&running), &of_alice), ["forged-stamp"]);
+}
+
+/// The shipped policy with one pipeline of jobs.
+fn with_pipeline(name: &str) -> Policies {
+    let shipped = include_str!("../../../../../policies/cluster.yaml");
+    let text = format!("{shipped}pipelines:\n  - {{name: {name}, users: ['job-*'], holder: pipeline}}\n");
+    Policies::from(Policy::parse(&text, Path::new("cluster.yaml")).unwrap())
+}
+
+#[test]
+fn a_forged_pipeline_is_refused_and_that_of_the_policy_before_a_reload_is_not() {
+    let none: [&str; 0] = [];
+    let running = rec(1, "pending-install");
+    let held = running.clone().annotated(HOLDER, "job-1");
+    let stamped = |pipeline: &str| held.clone().annotated(PIPELINE, pipeline);
+    let old = with_pipeline("old");
+    let start = |policies: &Policies, record: &Rec| unstamped_under(policies, "job-1", None, record);
+    assert_eq!(start(&old, &stamped("old")), none);
+    assert_eq!(start(&old, &held), none, "a lost stamp");
+    assert_eq!(start(&old, &stamped("new")), ["forged-stamp"]);
+    assert_eq!(unstamped_under(&old, "alice", None, &running.clone().annotated(PIPELINE, "old")), ["forged-stamp"]);
+    // Another replica stamped by the policy that this one has just replaced.
+    let new = with_pipeline("new").following(&old);
+    assert_eq!(start(&new, &stamped("new")), none);
+    assert_eq!(start(&new, &stamped("old")), none);
+    assert_eq!(start(&new, &stamped("other")), ["forged-stamp"]);
+    let none_left = Policies::from(Policy::shipped().unwrap()).following(&old);
+    assert_eq!(start(&none_left, &stamped("old")), none);
+    // An operation in flight keeps the stamp that it started with, whatever the policy says now.
+    let ends = |before: &Rec, pipeline: &str| {
+        let after = before.to("failed").annotated(PIPELINE, pipeline);
+        unstamped_under(&new, "job-2", Some(before), &after)
+    };
+    assert_eq!(ends(&stamped("new"), "new"), none);
+    assert_eq!(ends(&stamped("new"), "old"), ["forged-stamp"]);
+    assert_eq!(ends(&stamped("ancient"), "new"), ["pending-recovery", "forged-stamp"]);
+}
+
+fn hook(name: &str, manifest: &str, run: u64) -> Value {
+    json!({"name": name, "kind": "Job", "path": name, "manifest": manifest, "events": ["test"], "last_run": run})
+}
+
+fn with_hooks(record: &Rec, hooks: &[Value]) -> Rec {
+    let mut body = record.body();
+    body["hooks"] = hooks.into();
+    Rec { payload: Some(record.encoded(&body)), ..record.clone() }
+}
+
+#[test]
+fn a_filtered_test_leaves_hooks_out_and_writes_the_same_ones_back() {
+    let record = rec(4, "deployed");
+    let [all, filtered, evil, whole, fewer] = [
+        vec![hook("a", "x", 0), hook("b", "y", 0)],
+        vec![hook("a", "x", 1)],
+        vec![hook("a", "evil", 1)],
+        vec![hook("a", "x", 1), hook("b", "y", 0)],
+        vec![hook("a", "x", 0)],
+    ]
+    .map(|hooks| with_hooks(&record, &hooks));
+    let mut cluster = Cluster::new();
+    cluster.given_record(&all);
+    let refused = Err(vec![RECORD_TAMPERING]);
+    assert_eq!(cluster.update("alice", &all, &evil), refused, "another hook");
+    assert_eq!(cluster.update("alice", &all, &fewer), refused, "none of them runs");
+    let superseded = |hooks: &[Value]| with_hooks(&record.to("superseded"), hooks);
+    assert_eq!(cluster.update("alice", &all, &superseded(&[hook("a", "x", 1)])), refused, "no test ends a revision");
+    assert_eq!(cluster.update("alice", &all, &filtered), Ok(()));
+    let other = with_hooks(&record, &[hook("a", "x", 1), hook("b", "evil", 0)]);
+    assert_eq!(cluster.update("alice", &filtered, &other), refused, "not the same ones");
+    assert_eq!(cluster.update("alice", &filtered, &whole), Ok(()));
+    // What was left out is there again, and nothing else may come.
+    assert_eq!(cluster.update("alice", &whole, &other), refused);
+}
+
+#[test]
+fn an_unlock_changes_the_date_of_a_record_and_nothing_else() {
+    let running = rec(4, "pending-upgrade").annotated(HOLDER, "alice");
+    let failed = running.to("failed");
+    let later = Rec { lived: "2026-11-21T09:30:00Z", ..failed.clone() };
+    let unlock = |after: &Rec| {
+        let mut cluster = Cluster::new();
+        cluster.given_record(&running);
+        cluster.update("alice", &running, after)
+    };
+    assert_eq!(unlock(&failed), Ok(()));
+    assert_eq!(unlock(&later), Ok(()));
+    let refused = Err(vec![RECORD_TAMPERING]);
+    assert_eq!(unlock(&Rec { manifest: "---\nkind: Service\nmetadata: {name: web}\n", ..later.clone() }), refused);
+    assert_eq!(unlock(&Rec { config: json!({"replicas": 9}), ..later.clone() }), refused);
+    // A promotion keeps the date, and so does a repeated write.
+    assert_eq!(unlock(&Rec { lived: later.lived, ..running.to("deployed") }), refused);
+    assert_eq!(unlock(&Rec { lived: later.lived, ..running.clone() }), refused);
+}

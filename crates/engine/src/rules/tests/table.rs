@@ -1,0 +1,110 @@
+//! Every pair of statuses, creation and deletion included, and what becomes of it in the two situations that matter.
+
+use super::names::{
+    CONCURRENT_OPERATION, ILLEGAL_TRANSITION, PENDING_RECOVERY, RECORD_DELETION, RECORD_INTEGRITY, UNUSUAL_CREATE,
+};
+use super::scenario::{Cluster, Rec, rec};
+use crate::release::Status;
+use crate::release::status::{Guard, transition};
+
+fn alone(record: &Rec) -> Cluster {
+    let mut cluster = Cluster::new();
+    cluster.given_record(record);
+    cluster
+}
+
+#[test]
+fn every_update_on_the_newest_record_by_a_stranger() {
+    for from in Status::ALL {
+        for to in Status::ALL {
+            let before = rec(5, from.as_str()).annotated("interlock.dev/holder", "alice");
+            // A repeated uninstall has another body.
+            let after = Rec { hooks_run: 1, ..before.to(to.as_str()) };
+            let verdict = alone(&before).update("bob", &before, &after);
+            let wanted = match transition(Some(from), Some(to)) {
+                Guard::Free | Guard::NothingInFlight => Ok(()),
+                Guard::Unlock => Err(vec![PENDING_RECOVERY]),
+                _ => Err(vec![ILLEGAL_TRANSITION]),
+            };
+            assert_eq!(verdict, wanted, "{from} -> {to}");
+        }
+    }
+}
+
+#[test]
+fn every_update_by_the_holder_under_a_newer_pending_rollback() {
+    for from in Status::ALL {
+        for to in Status::ALL {
+            let before = rec(5, from.as_str()).annotated("interlock.dev/holder", "alice");
+            let mut cluster = alone(&before);
+            cluster.given_record(&rec(6, "pending-rollback"));
+            let verdict = cluster.update("alice", &before, &before.to(to.as_str()));
+            let wanted = match transition(Some(from), Some(to)) {
+                Guard::Unlock if to == Status::Deployed => Err(vec![ILLEGAL_TRANSITION]),
+                Guard::NothingInFlight => Err(vec![CONCURRENT_OPERATION]),
+                Guard::Unlock if to == Status::Uninstalling && from != to => Err(vec![CONCURRENT_OPERATION]),
+                Guard::Never if to == Status::Uninstalling => Err(vec![CONCURRENT_OPERATION, ILLEGAL_TRANSITION]),
+                Guard::Free | Guard::Unlock | Guard::NewerRollback => Ok(()),
+                _ => Err(vec![ILLEGAL_TRANSITION]),
+            };
+            assert_eq!(verdict, wanted, "{from} -> {to}");
+        }
+    }
+}
+
+#[test]
+fn every_creation_over_every_newest_status() {
+    for newest in Status::ALL {
+        for created in Status::ALL {
+            let verdict = alone(&rec(5, newest.as_str())).create("bob", &rec(6, created.as_str()));
+            let wanted = match created {
+                Status::PendingRollback if newest.is_in_flight() => Err(vec![PENDING_RECOVERY]),
+                Status::PendingInstall | Status::PendingUpgrade if newest.is_in_flight() => {
+                    Err(vec![CONCURRENT_OPERATION])
+                }
+                Status::PendingInstall if newest == Status::Deployed => Err(vec![UNUSUAL_CREATE]),
+                created if created.is_pending() => Ok(()),
+                // The one that mapkubeapis makes.
+                Status::Deployed if newest == Status::Superseded => Ok(()),
+                _ => Err(vec![UNUSUAL_CREATE]),
+            };
+            assert_eq!(verdict, wanted, "{created} over {newest}");
+        }
+    }
+}
+
+#[test]
+fn every_deletion_of_the_newest_record() {
+    for status in Status::ALL {
+        let record = rec(5, status.as_str());
+        let wanted = match status {
+            Status::Deployed | Status::Superseded => Err(vec![RECORD_DELETION]),
+            status if status.is_pending() => Err(vec![PENDING_RECOVERY]),
+            _ => Ok(()),
+        };
+        assert_eq!(alone(&record).delete("alice", &record), wanted, "{status}");
+    }
+}
+
+#[test]
+fn every_deletion_of_an_older_record_under_every_newest_status() {
+    for newest in Status::ALL {
+        for status in Status::ALL {
+            let record = rec(4, status.as_str());
+            let mut cluster = alone(&record);
+            cluster.given_record(&rec(5, newest.as_str()));
+            let purged = matches!(newest, Status::Uninstalling | Status::Uninstalled);
+            let live = status == Status::Deployed && newest != Status::Deployed && !purged;
+            let wanted = if live { Err(vec![RECORD_DELETION]) } else { Ok(()) };
+            assert_eq!(cluster.delete("alice", &record), wanted, "{status} under {newest}");
+        }
+    }
+}
+
+#[test]
+fn a_status_that_helm_does_not_know_is_refused() {
+    let verdict = Cluster::new().create("alice", &rec(1, "pending"));
+    assert_eq!(verdict, Err(vec![UNUSUAL_CREATE, RECORD_INTEGRITY]));
+    let before = rec(1, "deployed");
+    assert_eq!(alone(&before).update("alice", &before, &before.to("done")), Err(vec![RECORD_INTEGRITY]));
+}

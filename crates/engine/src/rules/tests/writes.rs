@@ -1,0 +1,430 @@
+//! Creations and updates, each refusal beside the act that passes.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::names::{
+    CONCURRENT_OPERATION, ILLEGAL_TRANSITION, RECORD_INTEGRITY, RECORD_TAMPERING, REVISION_ORDER, UNUSUAL_CREATE,
+};
+use super::objects::record;
+use super::scenario::{Cluster, Rec, rec};
+
+const VELERO: &str = "system:serviceaccount:velero:velero";
+
+fn with(records: &[Rec]) -> Cluster {
+    let mut cluster = Cluster::new();
+    for record in records {
+        cluster.given_record(record);
+    }
+    cluster
+}
+
+#[test]
+fn a_revision_must_be_above_every_other_but_need_not_be_the_next() {
+    let history = [rec(3, "superseded"), rec(6, "deployed")];
+    for revision in [1, 3, 5, 6] {
+        let verdict = with(&history).create("alice", &rec(revision, "pending-upgrade"));
+        assert_eq!(verdict, Err(vec![REVISION_ORDER]), "{revision}");
+    }
+    for revision in [7, 9] {
+        assert_eq!(with(&history).create("alice", &rec(revision, "pending-upgrade")), Ok(()), "{revision}");
+    }
+}
+
+#[test]
+fn releases_are_apart_and_the_drivers_of_helm_are_not() {
+    let mut cluster = with(&[rec(5, "pending-upgrade")]);
+    assert_eq!(cluster.create("bob", &Rec { release: "web.v1", ..rec(1, "pending-install") }), Ok(()));
+    let other_driver = Rec { kind: "ConfigMap", ..rec(1, "pending-install") };
+    assert_eq!(cluster.create("bob", &other_driver), Err(vec![CONCURRENT_OPERATION]));
+    assert_eq!(cluster.create("bob", &rec(6, "pending-upgrade")), Err(vec![CONCURRENT_OPERATION]));
+    // The same objects are deployed from Secrets.
+    assert_eq!(with(&[rec(5, "deployed")]).create("bob", &other_driver), Err(vec![UNUSUAL_CREATE]));
+    let told = with(&[rec(5, "deployed")]).refusal("CREATE", "bob", &other_driver);
+    assert!(told.contains("`HELM_DRIVER=secret helm upgrade web CHART -n shop`"), "{told}");
+    let upgrade = Rec { kind: "ConfigMap", ..rec(1, "pending-upgrade") };
+    assert_eq!(with(&[rec(5, "deployed")]).create("bob", &upgrade), Err(vec![UNUSUAL_CREATE]), "of nothing");
+    assert_eq!(with(&[rec(5, "uninstalled")]).create("bob", &other_driver), Ok(()));
+    assert_eq!(with(&[rec(5, "failed")]).create("bob", &other_driver), Ok(()));
+}
+
+#[test]
+fn a_label_that_was_edited_while_nobody_looked_does_not_lock_the_release() {
+    let edited = Rec { label: "pending-upgrade", ..rec(5, "deployed") };
+    let mut cluster = with(std::slice::from_ref(&edited));
+    assert_eq!(cluster.create("alice", &rec(6, "pending-upgrade")), Ok(()));
+    let mut cluster = with(std::slice::from_ref(&edited));
+    assert_eq!(cluster.create("alice", &rec(6, "pending-rollback")), Ok(()));
+}
+
+#[test]
+fn configmaps_are_records_too() {
+    let running = Rec { kind: "ConfigMap", ..rec(5, "pending-upgrade") };
+    let mut cluster = with(std::slice::from_ref(&running));
+    let next = Rec { revision: 6, ..running.clone() };
+    assert_eq!(cluster.create("bob", &next), Err(vec![CONCURRENT_OPERATION]));
+    assert_eq!(cluster.update("alice", &running, &running.to("deployed")), Ok(()));
+    assert_eq!(cluster.create("bob", &next), Ok(()));
+}
+
+/// nelm's lease of the release, which expires then.
+fn lease(expires: i64) -> Value {
+    let lease = json!({"UUID": "x", "ExpireAtTimestamp": expires}).to_string();
+    let annotations = json!({crate::rules::records::lease::annotation("web"): lease});
+    let metadata = json!({"name": "werf-synchronization", "namespace": "shop", "annotations": annotations});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+}
+
+#[test]
+fn a_live_lease_of_nelm_lets_an_upgrade_pass_an_expired_one_does_not() {
+    let mut cluster = with(&[rec(5, "pending-upgrade")]);
+    let now = cluster.now.as_second();
+    // No lease of lockgate lives longer than a minute: one that does would exempt its writer for good.
+    for expires in [now - 1, now + 61, i64::MAX] {
+        cluster.given(lease(expires));
+        assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Err(vec![CONCURRENT_OPERATION]));
+    }
+    cluster.given(lease(now + 10));
+    assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Ok(()));
+}
+
+#[test]
+fn a_lease_of_nelm_opens_no_uninstall_below_its_operation_and_no_promotion_by_others() {
+    let old = rec(5, "deployed");
+    let running = rec(6, "pending-upgrade").annotated("interlock.dev/holder", "ci");
+    let leased = || {
+        let mut cluster = with(&[old.clone(), running.clone()]);
+        cluster.given(lease(cluster.now.as_second() + 10));
+        cluster
+    };
+    assert_eq!(leased().update("bob", &old, &old.to("uninstalling")), Err(vec![CONCURRENT_OPERATION]));
+    // nelm promotes and supersedes in no particular order.
+    assert_eq!(leased().update("ci", &running, &running.to("deployed")), Ok(()));
+    let mut cluster = leased();
+    cluster.later(15 * 60);
+    cluster.given(lease(cluster.now.as_second() + 10));
+    assert_eq!(cluster.update("bob", &running, &running.to("deployed")), Err(vec![ILLEGAL_TRANSITION]));
+}
+
+#[test]
+fn whatever_helm_would_read_is_a_record_and_a_false_one_where_its_parts_disagree() {
+    let helms = rec(99, "pending-upgrade").object();
+    let without = |object: &Value, pointer: &str| {
+        let mut object = object.clone();
+        let (parent, member) = pointer.rsplit_once('/').unwrap();
+        object.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(member);
+        object
+    };
+    let mut named = helms.clone();
+    named["metadata"]["name"] = "innocent".into();
+    let mut opaque = named.clone();
+    opaque["type"] = "Opaque".into();
+    let config_map = Rec { kind: "ConfigMap", ..rec(99, "deployed") }.object();
+    let mut named_map = config_map.clone();
+    named_map["metadata"]["name"] = "innocent".into();
+    let mut cluster = with(&[rec(5, "deployed")]);
+    for hidden in [
+        named.clone(),
+        opaque.clone(),
+        without(&opaque, "/metadata/labels/status"),
+        without(&without(&opaque, "/metadata/labels/status"), "/metadata/labels/version"),
+        without(&opaque, "/metadata/labels/name"),
+        without(&opaque, "/data/release"),
+        named_map.clone(),
+        without(&named_map, "/metadata/labels/status"),
+    ] {
+        let verdict = cluster.create_object("bob", hidden.clone());
+        assert!(verdict.as_ref().is_err_and(|rules| rules.contains(&RECORD_INTEGRITY)), "{hidden}: {verdict:?}");
+        // The same in two writes: an ordinary object, and then the labels.
+        let mut plain = without(&hidden, "/metadata/labels");
+        plain["type"] = "Opaque".into();
+        assert_eq!(cluster.create_object("bob", plain.clone()), Ok(()));
+        let verdict = cluster.update_objects("bob", plain, hidden.clone());
+        assert!(verdict.as_ref().is_err_and(|rules| rules.contains(&RECORD_INTEGRITY)), "{hidden}: {verdict:?}");
+        // What came in while nobody looked can be taken away again.
+        assert_eq!(cluster.delete_object("bob", hidden), Ok(()));
+    }
+    let owned = without(&without(&opaque, "/metadata/labels/name"), "/data/release");
+    assert_eq!(cluster.create_object("bob", owned), Ok(()), "Helm would list it and read nothing");
+}
+
+#[test]
+fn helm_could_not_count_on_from_a_revision_near_the_end_of_its_integers() {
+    for revision in [i64::MAX as u64, (1 << 31)] {
+        let verdict = with(&[rec(5, "deployed")]).create("bob", &rec(revision, "pending-upgrade"));
+        assert!(verdict.is_err_and(|rules| rules.contains(&RECORD_INTEGRITY)), "{revision}");
+    }
+}
+
+#[test]
+fn a_description_of_a_record_at_rest_is_not_for_people_to_edit() {
+    let record = rec(5, "deployed");
+    let described = Rec { description: "edited".to_owned(), ..record.clone() };
+    let mut cluster = with(std::slice::from_ref(&record));
+    assert_eq!(cluster.update("alice", &record, &described), Err(vec![RECORD_TAMPERING]));
+    assert_eq!(cluster.update("system:serviceaccount:ci:deployer", &record, &described), Ok(()));
+    // A cancelled upgrade fails its record twice, in different words.
+    let failed = rec(6, "failed");
+    let mut cluster = with(std::slice::from_ref(&failed));
+    assert_eq!(cluster.update("alice", &failed, &Rec { description: "again".to_owned(), ..failed.clone() }), Ok(()));
+}
+
+#[test]
+fn a_restore_tool_creates_in_any_status_and_order_others_do_not() {
+    let old = rec(2, "superseded");
+    let mut cluster = with(&[rec(3, "deployed")]);
+    assert_eq!(cluster.create("alice", &old), Err(vec![REVISION_ORDER, UNUSUAL_CREATE]));
+    assert_eq!(cluster.create(VELERO, &old.annotated("interlock.dev/holder", "bob")), Ok(()));
+    assert_eq!(cluster.create(VELERO, &rec(1, "pending-upgrade")), Ok(()));
+}
+
+#[test]
+fn mapkubeapis_copies_the_newest_record_and_nothing_else_does() {
+    const DOCUMENT: &str = "---\napiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: web}\n";
+    const MAPPED: &str = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n";
+    const OTHER: &str = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 9}\n";
+    let source = Rec { manifest: DOCUMENT, ..rec(7, "superseded") };
+    let mapped = Rec { revision: 8, manifest: MAPPED, ..source.to("deployed") };
+    let copy = |history: &[Rec], record: &Rec| with(history).create("alice", record);
+    assert_eq!(copy(std::slice::from_ref(&source), &mapped), Ok(()));
+    let refused = Err(vec![UNUSUAL_CREATE]);
+    assert_eq!(copy(&[rec(6, "deployed"), source.clone()], &mapped), refused, "another is deployed");
+    assert_eq!(copy(std::slice::from_ref(&source), &Rec { revision: 9, ..mapped.clone() }), refused, "a gap");
+    assert_eq!(
+        copy(std::slice::from_ref(&source), &Rec { chart_version: "2.0.0", ..mapped.clone() }),
+        refused,
+        "another chart"
+    );
+    assert_eq!(
+        copy(std::slice::from_ref(&source), &Rec { config: json!({}), ..mapped.clone() }),
+        refused,
+        "other values"
+    );
+    let other = Rec { manifest: OTHER, ..mapped.clone() };
+    assert_eq!(copy(std::slice::from_ref(&source), &other), refused, "other objects");
+    assert_eq!(copy(&[rec(7, "failed")], &mapped), refused, "the newest was not superseded");
+    assert_eq!(copy(&[], &Rec { revision: 1, ..mapped }), refused, "nothing to copy");
+}
+
+#[test]
+fn a_promotion_under_a_higher_revision_is_refused() {
+    let running = rec(5, "pending-upgrade");
+    let mut cluster = with(&[running.clone(), rec(6, "deployed")]);
+    assert_eq!(cluster.update("alice", &running, &running.to("deployed")), Err(vec![ILLEGAL_TRANSITION]));
+    assert_eq!(cluster.update("alice", &running, &running.to("failed")), Ok(()));
+}
+
+/// Helm goes on to the promotion when it cannot supersede the revision before: the release was uninstalled and installed again, under the
+/// same revision, since the upgrade read it. `helm set-status NAME deployed` supersedes nothing either.
+#[test]
+fn a_promotion_leaves_no_other_revision_deployed() {
+    for status in ["pending-upgrade", "pending-rollback"] {
+        let running = rec(6, status);
+        let promoted = |history: &[Rec]| with(history).update("alice", &running, &running.to("deployed"));
+        assert_eq!(promoted(&[rec(5, "deployed"), running.clone()]), Err(vec![ILLEGAL_TRANSITION]), "{status}");
+        let failed = [rec(4, "deployed"), rec(5, "failed"), running.clone()];
+        assert_eq!(promoted(&failed), Err(vec![ILLEGAL_TRANSITION]), "{status}");
+        assert_eq!(promoted(&[rec(5, "superseded"), running.clone()]), Ok(()), "{status}");
+        assert_eq!(promoted(&[rec(4, "superseded"), rec(5, "failed"), running.clone()]), Ok(()), "{status}");
+        // Old clients, and an install over a failed revision, leave an older record deployed for good.
+        assert_eq!(promoted(&[rec(3, "deployed"), rec(5, "superseded"), running.clone()]), Ok(()), "{status}");
+        // Nobody but the holder is believed to have superseded what was deployed.
+        let mut cluster = with(&[rec(3, "deployed"), rec(5, "superseded"), record(6, status, "alice")]);
+        cluster.later(15 * 60);
+        assert_eq!(cluster.update("bob", &running, &running.to("deployed")), Err(vec![ILLEGAL_TRANSITION]), "{status}");
+        assert_eq!(cluster.update("alice", &running, &running.to("deployed")), Ok(()), "{status}");
+    }
+    let install = rec(6, "pending-install");
+    let mut cluster = with(&[rec(4, "deployed"), rec(5, "failed"), install.clone()]);
+    assert_eq!(cluster.update("alice", &install, &install.to("deployed")), Ok(()), "helm install --replace");
+}
+
+#[test]
+fn label_and_body_must_agree_and_a_repair_passes() {
+    let record = rec(4, "superseded");
+    let mut cluster = with(&[record.clone(), rec(5, "deployed")]);
+    let forged = Rec { label: "deployed", ..record.clone() };
+    assert_eq!(cluster.update("alice", &record, &forged), Err(vec![RECORD_INTEGRITY, RECORD_TAMPERING]));
+    // It is there already: an update may keep it or mend it, not make it worse.
+    let kept = Rec { hooks_run: 1, ..forged.clone() };
+    assert_eq!(cluster.update("alice", &forged, &kept), Ok(()));
+    assert_eq!(cluster.update("alice", &forged, &record), Ok(()));
+    let worse = Rec { release: "api", ..forged.clone() };
+    let mut object = worse.object();
+    object["metadata"]["name"] = forged.name().into();
+    let verdict = cluster.update_objects("alice", forged.object(), object);
+    assert_eq!(verdict, Err(vec![RECORD_INTEGRITY, RECORD_TAMPERING]));
+}
+
+#[test]
+fn labels_cannot_be_taken_off_or_moved_to_another_release() {
+    let record = rec(4, "deployed");
+    for (label, value) in
+        [("owner", Value::Null), ("name", "api".into()), ("version", "9".into()), ("status", "superseded".into())]
+    {
+        let mut object = record.object();
+        if value.is_null() {
+            object["metadata"]["labels"].as_object_mut().unwrap().remove(label);
+        } else {
+            object["metadata"]["labels"][label] = value;
+        }
+        let verdict = with(std::slice::from_ref(&record)).update_objects("alice", record.object(), object);
+        assert_eq!(verdict, Err(vec![RECORD_INTEGRITY, RECORD_TAMPERING]), "{label}");
+    }
+    let mut labelled = record.object();
+    labelled["metadata"]["labels"]["team"] = "blue".into();
+    labelled["metadata"]["labels"]["modifiedAt"] = "1".into();
+    assert_eq!(with(std::slice::from_ref(&record)).update_objects("alice", record.object(), labelled), Ok(()));
+}
+
+#[test]
+fn a_wrong_label_is_mended_by_what_the_body_says() {
+    let record = rec(4, "deployed");
+    for label in ["name", "version", "owner", "status"] {
+        let mut wrong = record.object();
+        wrong["metadata"]["labels"][label] = "x".into();
+        let mut cluster = Cluster::new();
+        cluster.given(wrong.clone());
+        assert_eq!(cluster.update_objects("alice", wrong, record.object()), Ok(()), "{label}");
+    }
+}
+
+#[test]
+fn a_secret_becomes_a_record_only_as_a_creation_would() {
+    let record = rec(1, "deployed");
+    let mut plain = record.object();
+    plain["metadata"]["labels"] = Value::Null;
+    plain["type"] = "Opaque".into();
+    let mut made = record.object();
+    made["type"] = "Opaque".into();
+    let verdict = Cluster::new().update_objects("alice", plain.clone(), made);
+    assert_eq!(verdict, Err(vec![UNUSUAL_CREATE, RECORD_INTEGRITY]));
+    let mut renamed = record.object();
+    renamed["metadata"]["name"] = "hidden".into();
+    let verdict = Cluster::new().create_object("alice", renamed);
+    assert_eq!(verdict, Err(vec![UNUSUAL_CREATE, RECORD_INTEGRITY]));
+    assert_eq!(Cluster::new().update_objects("alice", plain.clone(), plain), Ok(()));
+}
+
+#[test]
+fn a_body_that_does_not_decode_is_refused_and_an_old_one_is_left_alone() {
+    let record = rec(1, "pending-install");
+    for payload in ["%%%", "", &STANDARD.encode("no base64"), &STANDARD.encode(STANDARD.encode("{}"))] {
+        let broken = Rec { payload: Some(payload.to_owned()), ..record.clone() };
+        assert_eq!(Cluster::new().create("alice", &broken), Err(vec![RECORD_INTEGRITY]), "{payload}");
+        assert_eq!(with(std::slice::from_ref(&record)).update("alice", &record, &broken), Err(vec![RECORD_INTEGRITY]));
+        let labelled = broken.clone().annotated("note", "x");
+        assert_eq!(with(std::slice::from_ref(&broken)).update("alice", &broken, &labelled), Ok(()));
+    }
+}
+
+#[test]
+fn what_a_record_says_of_its_release_never_changes() {
+    let record = rec(1, "deployed");
+    let change = |new: Rec| with(std::slice::from_ref(&record)).update("alice", &record, &new);
+    let refused = Err(vec![RECORD_TAMPERING]);
+    assert_eq!(change(Rec { manifest: "edited", ..record.clone() }), refused);
+    assert_eq!(change(Rec { config: json!({"replicas": 9}), ..record.clone() }), refused);
+    assert_eq!(change(Rec { chart_version: "1.0.1", ..record.clone() }), refused);
+    assert_eq!(change(Rec { lived: "2026-11-21T09:30:00Z", ..record.to("superseded") }), refused, "another life");
+    assert_eq!(change(Rec { hooks_run: 7, ..record.clone() }), Ok(()));
+    assert_eq!(change(record.to("superseded")), Ok(()));
+}
+
+#[test]
+fn stamps_come_from_the_mutating_half_and_survive_every_put() {
+    let mut cluster = Cluster::new();
+    let running = rec(1, "pending-install");
+    let forged = running.clone().annotated("interlock.dev/holder", "bob");
+    // The mutating half overwrites it, so the forgery has no effect: bob may not unlock.
+    assert_eq!(cluster.create("alice", &forged), Ok(()));
+    let unlock = cluster.update("bob", &running, &running.to("failed"));
+    assert_eq!(unlock, Err(vec![crate::rule::RuleId::known("pending-recovery")]));
+    assert_eq!(cluster.update("alice", &running, &Rec { hooks_run: 1, ..running.clone() }), Ok(()));
+    assert_eq!(cluster.update("alice", &running, &running.to("failed")), Ok(()));
+}
+
+#[test]
+fn the_control_plane_passes_whatever_it_does() {
+    let record = rec(4, "deployed");
+    for user in [
+        "system:serviceaccount:kube-system:generic-garbage-collector",
+        "system:serviceaccount:kube-system:namespace-controller",
+        "system:kube-controller-manager",
+    ] {
+        let mut cluster = with(std::slice::from_ref(&record));
+        assert_eq!(cluster.delete(user, &record), Ok(()));
+    }
+    let impostor = "system:serviceaccount:shop:namespace-controller";
+    assert!(with(std::slice::from_ref(&record)).delete(impostor, &record).is_err());
+}
+
+#[test]
+fn a_stamp_that_only_the_validating_half_sees_is_compared_with_what_it_must_be() {
+    use crate::release::stamps::{HOLDER, STARTED, Stamps};
+    use crate::stamp::{Expected, Phase, forged};
+    let stamps = |holder: &str, started: &str| {
+        Stamps::of(|key| match key {
+            HOLDER => Some(holder.to_owned()),
+            STARTED => Some(started.to_owned()),
+            _ => None,
+        })
+    };
+    let now = super::scenario::start();
+    let must = Expected { stamps: stamps("alice", "2026-11-21T10:00:00Z"), phase: Phase::Starts };
+    assert_eq!(forged(&must, &Stamps::default(), &stamps("alice", "2026-11-21T09:59:30Z"), None, now), None);
+    assert_eq!(forged(&must, &Stamps::default(), &Stamps::default(), None, now), None, "lost, not forged");
+    let holder = forged(&must, &Stamps::default(), &stamps("bob", "2026-11-21T10:00:00Z"), None, now);
+    assert_eq!(holder, Some((HOLDER, Some("alice".to_owned()))));
+    for started in ["2026-11-21T09:00:00Z", "2026-11-21T11:00:00Z", "yesterday"] {
+        assert!(
+            forged(&must, &Stamps::default(), &stamps("alice", started), None, now)
+                .is_some_and(|(key, _)| key == STARTED),
+            "{started}"
+        );
+    }
+    let kept = Expected { stamps: stamps("alice", "2026-11-21T08:00:00Z"), phase: Phase::Keeps };
+    assert_eq!(forged(&kept, &Stamps::default(), &stamps("alice", "2026-11-21T08:00:00Z"), None, now), None);
+    assert!(forged(&kept, &Stamps::default(), &stamps("alice", "2026-11-21T10:00:00Z"), None, now).is_some());
+    let none = Expected { stamps: Stamps::default(), phase: Phase::Keeps };
+    assert!(forged(&none, &Stamps::default(), &stamps("alice", "x"), None, now).is_some());
+}
+
+#[test]
+fn where_only_managers_start_operations_nobody_else_does_and_everybody_ends_what_runs() {
+    const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
+    const TENANT: &str = "system:serviceaccount:shop:deployer";
+    let fresh = || {
+        let mut cluster = Cluster::with_policy("rules:\n  unusual-create: {startedBy: managers}\n");
+        cluster.given_record(&rec(5, "deployed"));
+        cluster
+    };
+    let uninstalling = rec(5, "uninstalling");
+    for user in ["alice", "system:serviceaccount:ci:bot", TENANT] {
+        assert_eq!(fresh().create(user, &rec(6, "pending-upgrade")), Err(vec![UNUSUAL_CREATE]), "{user}");
+        assert_eq!(fresh().create(user, &rec(6, "pending-rollback")), Err(vec![UNUSUAL_CREATE]), "{user}");
+        assert_eq!(fresh().update(user, &rec(5, "deployed"), &uninstalling), Err(vec![UNUSUAL_CREATE]), "{user}");
+    }
+    for user in [FLUX, VELERO] {
+        assert_eq!(fresh().create(user, &rec(6, "pending-upgrade")), Ok(()), "{user}");
+        assert_eq!(fresh().update(user, &rec(5, "deployed"), &uninstalling), Ok(()), "{user}");
+    }
+    let mut cluster = fresh();
+    cluster.given(json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"serviceAccountName": "deployer", "releaseName": "web", "chart": {"spec": {"chart": "web"}}},
+    }));
+    assert_eq!(cluster.create(TENANT, &rec(6, "pending-upgrade")), Ok(()), "the account that a HelmRelease names");
+    // What runs already goes on to its end.
+    let mut cluster = fresh();
+    let running = rec(6, "pending-upgrade").annotated("interlock.dev/holder", "alice");
+    cluster.given_record(&running);
+    assert_eq!(cluster.update("alice", &rec(5, "deployed"), &rec(5, "superseded")), Ok(()));
+    assert_eq!(cluster.update("alice", &running, &running.to("deployed")), Ok(()));
+    let message = fresh().refusal("CREATE", "alice", &rec(6, "pending-upgrade"));
+    assert!(
+        message.contains("Cannot start the upgrade of release shop/web, revision 6: the policy allows only"),
+        "{message}"
+    );
+}

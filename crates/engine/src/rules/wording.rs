@@ -1,0 +1,136 @@
+//! Phrases that several rules use.
+
+mod command;
+mod owner;
+
+use std::borrow::Borrow;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::flux::Driver;
+use crate::json::FieldPath;
+use crate::release::record::truncated;
+use crate::release::{Revision, Status};
+use crate::text::printable_name;
+pub use command::command;
+pub use command::quoted;
+pub use owner::{OwnerWords, pin_command};
+
+/// How many names a message lists.
+pub const MAX_ENUMERATED: usize = 5;
+
+/// `pending-upgrade, revision 6, held by alice for 12 s`; `held` only while an operation is in flight.
+pub(crate) fn state(
+    status: Status,
+    revision: Revision,
+    holder: Option<&str>,
+    started: Option<Timestamp>,
+    now: Timestamp,
+) -> String {
+    let mut text = format!("{status}, revision {revision}");
+    if status.is_in_flight() {
+        let holder = user(holder);
+        let since = started.map(|started| format!(" for {}", span(now.duration_since(started)))).unwrap_or_default();
+        text.push_str(&format!(", held by {holder}{since}"));
+    }
+    text
+}
+
+/// A user in a sentence. A name without end would cut off what the sentence says after it.
+pub fn user(name: Option<&str>) -> String {
+    name.map_or_else(|| "an unknown user".to_owned(), printable_name)
+}
+
+/// A status in a label or a body. Only Helm's own words are shown: any other text in their place can be a secret.
+pub(crate) fn known_status(text: &str) -> &'static str {
+    text.parse().map_or("no known status", Status::as_str)
+}
+
+/// The operation that a record in this status belongs to, as Helm calls it.
+pub(crate) fn operation(status: Status) -> &'static str {
+    match status {
+        Status::PendingInstall => "install",
+        Status::PendingUpgrade => "upgrade",
+        Status::PendingRollback => "rollback",
+        Status::Uninstalling => "uninstall",
+        _ => "operation",
+    }
+}
+
+/// The command that makes Flux reconcile a HelmRelease at once.
+pub(crate) fn reconcile_command(Driver { namespace, name, .. }: &Driver) -> String {
+    command(&["flux", "reconcile", "helmrelease", name, "--with-source", "-n", namespace])
+}
+
+/// The same in a sentence.
+pub(crate) fn reconcile(driver: &Driver) -> String {
+    format!("`{}`", reconcile_command(driver))
+}
+
+/// The same for a HelmRelease that is not known.
+pub(crate) const RECONCILE: &str = "flux reconcile helmrelease NAME --with-source";
+
+/// A text that begins a sentence.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// `a, b and 3 more`, for fields.
+pub fn fields<F: Borrow<FieldPath>>(fields: &[F], most: usize) -> String {
+    enumerated(fields.iter().map(|field| truncated(&field.borrow().to_string())), most)
+}
+
+/// `a, b and 3 more`.
+pub fn enumerated(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let mut shown: Vec<_> = names.take(most).collect();
+    if more > 0 {
+        shown.push(format!("{more} more"));
+    }
+    match shown.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => shown.concat(),
+    }
+}
+
+/// A duration in its largest whole unit below a hundred: `12 s`, `14 min`, `3 h`, `5 d`.
+pub fn span(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs().max(0);
+    match seconds {
+        0..=99 => format!("{seconds} s"),
+        100..=5_999 => format!("{} min", seconds / 60),
+        6_000..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_fields_are_named() {
+        let paths: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"].iter().map(|name| FieldPath::of([*name])).collect();
+        assert_eq!(fields(&paths[..1], 5), "a");
+        assert_eq!(fields(&paths[..2], 5), "a and b");
+        assert_eq!(fields(&paths[..5], 5), "a, b, c, d and e");
+        assert_eq!(fields(&paths, 5), "a, b, c, d, e and 2 more");
+    }
+
+    #[test]
+    fn a_long_user_name_leaves_room_for_the_rest_of_the_sentence() {
+        let text = state(Status::PendingUpgrade, Revision(6), Some(&"x".repeat(1 << 20)), None, Timestamp::UNIX_EPOCH);
+        assert!(text.len() < 300 && text.starts_with("pending-upgrade, revision 6, held by xxx"), "{text}");
+        assert_eq!((user(None), user(Some("a\u{1b}b"))), ("an unknown user".to_owned(), "a\u{fffd}b".to_owned()));
+    }
+
+    #[test]
+    fn spans_are_short() {
+        for (seconds, text) in
+            [(-3, "0 s"), (12, "12 s"), (99, "99 s"), (125, "2 min"), (7_300, "2 h"), (200_000, "2 d")]
+        {
+            assert_eq!(span(SignedDuration::from_secs(seconds)), text);
+        }
+    }
+}
