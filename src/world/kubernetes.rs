@@ -37,14 +37,14 @@ use interlock_engine::answers::locate::{self, OriginRecords, RecordSet, ReleaseQ
 use interlock_engine::answers::read::{self, RECORD_SELECTOR, entry};
 use interlock_engine::effort::OverBudget;
 use interlock_engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, WERF_LEASES, Workload};
-use interlock_engine::flux::{self, CandidateSearch, Driver, MOST_CANDIDATES};
 use interlock_engine::managed::{Marks, Origin};
 use interlock_engine::object::ObjectKey;
+use interlock_engine::owners::flux::{self, CandidateSearch, Driver, MOST_CANDIDATES};
+use interlock_engine::owners::sveltos::{Bundle, BundleRef};
 use interlock_engine::policy::{Freeze, NamespaceLabels, Policies, Policy};
 use interlock_engine::release::manifest::WorkloadRef;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 use interlock_engine::release_override::Override;
-use interlock_engine::sveltos::{Bundle, BundleRef};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::Client;

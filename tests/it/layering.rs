@@ -24,7 +24,8 @@ const PROGRAM: [&[&str]; 7] = [
     &["cli"],
 ];
 
-/// The rooms of the engine, in the order of a request.
+/// The rooms of the engine, in the order of a request. The rules that only one owner has stand in its folder, and on the floor of the
+/// other rules.
 const ENGINE: [&[&str]; 30] = [
     &["effort"],
     &["text"],
@@ -32,11 +33,11 @@ const ENGINE: [&[&str]; 30] = [
     &["yaml"],
     &["object"],
     &["severity"],
-    &["olm"],
+    &["owners/olm"],
     &["release"],
-    &["flux"],
+    &["owners/flux"],
     &["managed"],
-    &["sveltos"],
+    &["owners/sveltos"],
     &["review"],
     &["rule"],
     &["release_override"],

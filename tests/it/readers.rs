@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::slice::from_ref;
 
 use interlock_engine::effort::Effort;
-use interlock_engine::pattern::{PatternMatch, matches};
+use interlock_engine::owners::flux::pattern::{PatternMatch, matches};
 use interlock_engine::release::Record;
 use interlock_engine::release::manifest::{DocumentKey, document, objects};
 use interlock_engine::yaml;

@@ -26,9 +26,9 @@ use super::policy::ScalableResource;
 use super::release::ReleaseRef;
 use super::review::{Operation, Request};
 use super::rule::{Mode, RuleId};
-use super::sveltos::{self, Commit};
 use super::text::{MAX_LABEL_BYTES, MAX_NAME_BYTES, into_printable, printable, printable_name};
 use super::violation::{Frozen, ViolationKind};
+use crate::owners::sveltos::{self, Commit};
 
 /// The longest resource that is shown, with its group and subresource.
 const MAX_RESOURCE_BYTES: usize = MAX_NAME_BYTES + 2 * MAX_LABEL_BYTES + "./".len();

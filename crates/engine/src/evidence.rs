@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::flux::{self, Driver};
 use super::freeze_resource;
 use super::managed::{Marks, Origin};
 use super::object::ObjectKey;
-use super::olm;
 use super::policy::Freeze;
 use super::release::manifest::{DocumentKey, WorkloadRef};
 use super::release::{History, Storage};
 use super::release_override::{self, Override};
-use super::sveltos::{self, Bundle, BundleRef};
+use crate::owners::flux::{self, Driver};
+use crate::owners::olm;
+use crate::owners::sveltos::{self, Bundle, BundleRef};
 
 /// The ConfigMap in which nelm and werf keep their leases.
 pub const WERF_LEASES: &str = "werf-synchronization";

@@ -6,7 +6,9 @@
 //! ```text
 //! effort text json/ yaml/ object severity         what a review may cost; text that is shown; JSON and places in it; YAML as Go reads
 //!                                                 it; metadata and keys of objects; how much a finding matters
-//! olm/ release/ flux/ managed/ sveltos/           what others write: Helm's records, marks of ownership, declared fields, typed views
+//! owners/{olm,flux,sveltos}/                      one folder for each program that owns releases or objects: its objects as types, and
+//!                                                 the rules that only it has
+//! release/ managed/                               Helm's records; marks of ownership, declared fields
 //! review/ rule release_override freeze_resource   the request; what a rule is; Interlock's own resources
 //! facts/                                          what the request says by itself
 //! policy/ evidence                                which rules are in force, and how; queries and their answers
@@ -23,17 +25,15 @@ pub mod decision;
 pub mod effort;
 pub mod evidence;
 pub mod facts;
-pub mod flux;
 pub mod freeze_resource;
 pub mod freezes;
-pub use flux::pattern;
 pub mod json;
 pub mod managed;
 pub mod memory;
 pub mod object;
-pub mod olm;
 pub mod outcome;
 pub mod overrides;
+pub mod owners;
 pub mod policy;
 pub mod policy_files;
 pub mod release;
@@ -44,7 +44,6 @@ pub mod rule;
 pub mod rules;
 pub mod severity;
 pub mod stamp;
-pub mod sveltos;
 pub mod text;
 pub mod violation;
 pub mod yaml;

@@ -1,13 +1,12 @@
 //! The rules: one file each, and one row in the table of its family.
 
-mod check;
-mod declarations;
-pub mod flux_release;
+pub(crate) mod check;
+pub(crate) mod declarations;
 pub(crate) mod home;
 pub mod objects;
-mod protected_release;
+pub(crate) mod protected_release;
 pub mod records;
-mod undecided;
+pub(crate) mod undecided;
 pub mod wording;
 
 use jiff::Timestamp;
@@ -21,11 +20,11 @@ use super::review::Operation;
 use super::rule::{Mode, RuleId};
 use super::text::look_alike;
 use super::violation::{Violation, ViolationKind};
+use crate::owners::olm::rules::record_part::RecordPartCase;
 use check::{Check, CheckedAll, Refusal, Rule};
 use declarations::case::DeclarationCase;
 use objects::case::ObjectCase;
 use records::case::RecordCase;
-use records::record_part::RecordPartCase;
 
 pub use records::runbook::{RunbookCheck, RunbookCheckName, RunbookResult, inspect};
 pub(crate) use undecided::{Undecided, lookup};
@@ -256,4 +255,4 @@ fn undecided(rule: RuleId, release: Option<ReleaseRef>, subject: &str, need: Und
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

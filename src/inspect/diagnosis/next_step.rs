@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use interlock_engine::flux::Driver;
-use interlock_engine::olm::version_range::version_of;
+use interlock_engine::owners::flux::Driver;
+use interlock_engine::owners::olm::version_range::version_of;
 use interlock_engine::release::stamps::INTERRUPTED;
 use interlock_engine::release::{Entry, ReleaseRef, Status};
 use interlock_engine::rules::RunbookCheckName;

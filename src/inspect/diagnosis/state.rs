@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use interlock_engine::flux::Driver;
+use interlock_engine::owners::flux::Driver;
+use interlock_engine::owners::flux::rules::release::FluxRelease;
 use interlock_engine::policy::Policy;
 use interlock_engine::release::{Entry, History, ReleaseRef, Status, Storage};
-use interlock_engine::rules::flux_release::FluxRelease;
 use interlock_engine::rules::records::recovery::RecordCondition;
 use interlock_engine::rules::wording::OwnerWords;
 use interlock_engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult};

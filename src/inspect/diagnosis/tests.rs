@@ -1,4 +1,4 @@
-use interlock_engine::flux::{Driver, HelmRelease};
+use interlock_engine::owners::flux::{Driver, HelmRelease};
 use interlock_engine::policy::{AllowRollback, Policy};
 use interlock_engine::release::stamps::{CHART, ENDED, HOLDER, INTERRUPTED, STARTED};
 use interlock_engine::release::{Entry, History, ReleaseRef, Status, Storage};

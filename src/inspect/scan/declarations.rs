@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use interlock_engine::flux::{self, Driver};
 use interlock_engine::object::ObjectKey;
+use interlock_engine::owners::flux::{self, Driver};
+use interlock_engine::owners::sveltos::{self, BundleRef, ConfigurationGroup};
 use interlock_engine::release::ReleaseRef;
 use interlock_engine::rules::wording::{MAX_ENUMERATED, enumerated};
-use interlock_engine::sveltos::{self, BundleRef, ConfigurationGroup};
 
 use super::finding::Finding;
 use super::finding_kind::FindingKind;

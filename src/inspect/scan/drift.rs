@@ -2,12 +2,12 @@
 //! meaning, and other fields are ignored.
 
 use interlock_engine::effort::Effort;
-use interlock_engine::flux::Driver;
 use interlock_engine::json::{FieldPath, RawObject, redacted};
 use interlock_engine::managed::{
     Declared, ManagedFields, Marks, declared_by, delta, drifted as differing_fields, is_custom_resource,
 };
 use interlock_engine::object::{Metadata, ObjectKey};
+use interlock_engine::owners::flux::Driver;
 use interlock_engine::policy::{Policy, ignored_fields};
 use interlock_engine::release::{ReleaseRef, Revision};
 use interlock_engine::rules::objects::exceptions::ExceptedFields;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use interlock_engine::answers::read::RECORD_SELECTOR;
-use interlock_engine::flux::{self, Driver};
+use interlock_engine::owners::flux::{self, Driver};
 use interlock_engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE};
 use kube::api::{ApiResource, ObjectMeta};
 use kube::{Client, Error};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use interlock_engine::json::redacted;
-use interlock_engine::sveltos::{self, BundleRef, ConfigurationGroup};
+use interlock_engine::owners::sveltos::{self, BundleRef, ConfigurationGroup};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

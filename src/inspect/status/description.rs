@@ -1,12 +1,12 @@
 //! The detailed description of one release.
 
 use interlock_engine::evidence::{Answer, Freshness, Knowledge, Query};
+use interlock_engine::owners::flux::rules::release::FluxRelease;
 use interlock_engine::policy::OverrideSettings;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 use interlock_engine::release_override::Override;
 use interlock_engine::rule::RuleId;
 use interlock_engine::rules::RunbookCheck;
-use interlock_engine::rules::flux_release::FluxRelease;
 use jiff::Timestamp;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use interlock_engine::flux::Driver;
+use interlock_engine::owners::flux::Driver;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 
 use crate::inspect::scan::gather;
@@ -46,7 +46,7 @@ fn of_flux(drivers: &[Driver], namespace: &str) -> BTreeSet<ReleaseRef> {
 
 #[cfg(test)]
 mod tests {
-    use interlock_engine::flux::HelmRelease;
+    use interlock_engine::owners::flux::HelmRelease;
     use serde_json::json;
 
     use super::*;

@@ -33,7 +33,7 @@ use interlock_engine::decision::{Decision, ObjectReference};
 use interlock_engine::evidence::{Answer, Knowledge, Query};
 use interlock_engine::json::first_at;
 use interlock_engine::object::{ObjectKey, group_of};
-use interlock_engine::sveltos;
+use interlock_engine::owners::sveltos;
 
 use series::{OpenSeries, SeriesTable};
 use series_key::SeriesKey;

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use interlock_engine::evidence::Knowledge;
-use interlock_engine::flux::{
-    self, CandidateSearch, DriftSpec, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus,
-};
 use interlock_engine::managed::Origin;
 use interlock_engine::object::{OwnedMetadata, PROTECTED};
+use interlock_engine::owners::flux::{
+    self, CandidateSearch, DriftSpec, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::task::JoinSet;
 

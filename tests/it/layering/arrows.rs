@@ -7,7 +7,7 @@ use super::house::{Arrow, House, Module};
 /// Every arrow that does not point down, with the reason.
 pub(super) fn upward(house: &House) -> Vec<String> {
     let wrong = house.arrows().into_iter().filter_map(|arrow| {
-        let reason = objection(house, &arrow.from[0], &arrow.to[0])?;
+        let reason = objection(house, &house.room(&arrow.from), &house.room(&arrow.to))?;
         Some(format!("{}: {reason}", arrow.description(house)))
     });
     wrong.collect()
@@ -55,7 +55,7 @@ fn next<'a>(arrows: &'a BTreeSet<Arrow>, from: &'a Module) -> impl Iterator<Item
 }
 
 fn forbidden(house: &House, circle: &[&Module], arrows: &BTreeSet<Arrow>) -> Option<String> {
-    let rooms: BTreeSet<_> = circle.iter().map(|module| room(house, module)).collect();
+    let rooms: BTreeSet<_> = circle.iter().map(|module| house.part(module)).collect();
     let head = match (rooms.len(), circle.len()) {
         (0, _) | (1, ..3) => return None,
         (1, files) => format!("a circle of {files} files in {}:", rooms.first()?),
@@ -63,10 +63,4 @@ fn forbidden(house: &House, circle: &[&Module], arrows: &BTreeSet<Arrow>) -> Opt
     };
     let inside = arrows.iter().filter(|arrow| circle.contains(&&arrow.from) && circle.contains(&&arrow.to));
     Some(inside.fold(head, |text, arrow| format!("{text}\n  {}", arrow.description(house))))
-}
-
-/// A room is a folder of the crate, and in a floor of the program one below: `facts`, `serve/https`, `cli`.
-fn room(house: &House, module: &Module) -> String {
-    let depth = if module[0] == "cli" || house.root == "crates/engine/src" { 1 } else { 2 };
-    module[..module.len().min(depth)].join("/")
 }

@@ -27,7 +27,7 @@ impl Arrow {
 /// The sources of a crate.
 pub(super) struct House {
     /// The folder of the sources, in the repository.
-    pub(super) root: &'static str,
+    root: &'static str,
     /// The rooms of each floor, from the ground up.
     pub(super) floors: &'static [&'static [&'static str]],
     /// Every file by its module, tests left out.
@@ -54,6 +54,26 @@ impl House {
         let mut files = Vec::new();
         read(&folder, &folder, &mut files);
         Self::of(root, floors, files)
+    }
+
+    /// The room of a file: the longest entry of the floors that its path starts with, or its first folder.
+    pub(super) fn room(&self, module: &Module) -> String {
+        if let [first, _, third, ..] = module.as_slice()
+            && first == "owners"
+            && third == "rules"
+        {
+            return third.clone();
+        }
+        let path = module.join("/");
+        let rooms = self.floors.iter().copied().flatten();
+        let room = rooms.filter(|room| path == **room || path.starts_with(&format!("{room}/")));
+        room.max_by_key(|room| room.len()).map_or_else(|| module[0].clone(), |room| (*room).to_owned())
+    }
+
+    /// The part of a crate in which files may import each other: in the program a folder of a room (`serve/https`), else a room.
+    pub(super) fn part(&self, module: &Module) -> String {
+        let is_split = self.root == "src" && module[0] != "cli" && module.len() > 1;
+        if is_split { module[..2].join("/") } else { self.room(module) }
     }
 
     pub(super) fn files(&self) -> usize {

@@ -5,15 +5,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::evidence::Knowledge;
-use crate::flux::{CandidateSearch, Driver};
 use crate::json::redacted;
 use crate::managed::Marks;
 use crate::object::{ObjectKey, PROTECTED, protects};
+use crate::owners::flux::{CandidateSearch, Driver};
+use crate::owners::sveltos::{self, Bundle, BundleRef};
 use crate::policy::{Creation, Freeze};
 use crate::policy_files::FreezeName;
 use crate::release::{Entry, Stamps, Storage};
 use crate::release_override::{CREATED_BY, Override, OverrideSpec, VOID};
-use crate::sveltos::{self, Bundle, BundleRef};
 use crate::text::printable_name;
 
 /// The label selector of records, of every release and storage.

@@ -3,13 +3,13 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::flux::{self, HelmRelease, InstalledRelease};
 use crate::json::{RawObject, first_at, redacted};
 use crate::object::Metadata;
-use crate::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
+use crate::owners::flux::{self, HelmRelease, InstalledRelease};
+use crate::owners::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
+use crate::owners::sveltos::{self, Commit, ConfigurationGroup, Requestor};
 use crate::release::ReleaseRef;
 use crate::review::{Operation, Request};
-use crate::sveltos::{self, Commit, ConfigurationGroup, Requestor};
 
 /// The subresources through which the metadata of a Namespace can be written.
 const KEEPS_NO_METADATA: [&str; 2] = ["status", "finalize"];

@@ -4,7 +4,7 @@ use memchr::memmem;
 use serde_json::Value;
 
 use super::declared::Declared;
-use crate::olm;
+use crate::owners::olm;
 
 /// The owner that labels and annotations of an object name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use super::Revision;
 use super::manifest::{HookJob, hook_jobs};
 use crate::effort::Effort;
 use crate::json::{GoStruct, Text, first_at, redacted};
-use crate::olm;
+use crate::owners::olm;
 
 pub use content::{Difference, differences};
 pub use hooks::Hooks;

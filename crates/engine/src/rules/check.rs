@@ -3,9 +3,9 @@
 use super::declarations::case::DeclarationCase;
 use super::objects::case::ObjectCase;
 use super::records::case::RecordCase;
-use super::records::record_part::RecordPartCase;
 use super::undecided::Undecided;
 use crate::json::FieldPath;
+use crate::owners::olm::rules::record_part::RecordPartCase;
 use crate::policy::ActiveFreeze;
 use crate::release::ReleaseRef;
 use crate::rule::{RuleId, Specification};

@@ -1,17 +1,11 @@
 //! The rules over what declares releases: Sveltos, Flux, OLM.
 
-pub(super) mod case;
-pub(super) mod dangling_bundle;
-pub(super) mod dropped_bundles;
-pub(super) mod duplicate_release;
-pub(super) mod extension_change_while_pending;
-pub(super) mod extension_safety;
-pub(super) mod group_commit;
-pub(super) mod remove_while_live;
-pub(super) mod retarget;
-pub(super) mod retry_strategy;
+pub(crate) mod case;
 
 use super::check::Rule;
+use crate::owners::flux::rules::{duplicate_release, retarget, retry_strategy};
+use crate::owners::olm::rules::{extension_change_while_pending, extension_safety};
+use crate::owners::sveltos::rules::{dangling_bundle, dropped_bundles, remove_while_live};
 
 /// In the order in which they are evaluated and reported.
 pub(super) static RULES: &[&Rule] = &[

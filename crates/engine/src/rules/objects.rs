@@ -1,6 +1,6 @@
 //! The rules over the objects of releases.
 
-pub(super) mod case;
+pub(crate) mod case;
 pub(super) mod declared_fields;
 pub mod exceptions;
 pub(super) mod foreign_edit_in_transition;

@@ -5,10 +5,9 @@
 //! pipelines and of managers uninstall by accident too. So are the writes that make a manager uninstall, and the deletion of the
 //! namespace. An upgrade deletes what its own revision no longer declares, and that passes.
 
-mod commits;
 mod declarations;
 mod objects;
-mod protection;
+pub(crate) mod protection;
 mod records;
 
 use crate::review::Operation;

@@ -1,7 +1,7 @@
 //! The rules over release records.
 
 pub(super) mod binding;
-pub(super) mod case;
+pub(crate) mod case;
 pub(super) mod concurrent_operation;
 pub(super) mod forged_stamp;
 pub(super) mod freeze;
@@ -10,7 +10,6 @@ pub(super) mod lease;
 pub(super) mod pending_recovery;
 pub(super) mod record_deletion;
 pub mod record_integrity;
-pub(super) mod record_part;
 pub(super) mod record_tampering;
 pub mod recovery;
 pub(super) mod resume_interrupted;

@@ -3,7 +3,7 @@
 use crate::effort::OverBudget;
 use crate::evidence::{Answer, Evidence, Knowledge, Query};
 use crate::object::ObjectKey;
-use crate::olm::{self, ClusterExtension};
+use crate::owners::olm::{self, ClusterExtension};
 use crate::violation::ViolationKind;
 
 /// Why a rule is undecided: not yet, or for good.

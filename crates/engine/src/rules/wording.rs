@@ -7,8 +7,8 @@ use std::borrow::Borrow;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::flux::Driver;
 use crate::json::FieldPath;
+use crate::owners::flux::Driver;
 use crate::release::record::truncated;
 use crate::release::{Revision, Status};
 use crate::text::printable_name;

@@ -5,10 +5,10 @@ use http::header::ACCEPT;
 use interlock_engine::evidence::WERF_LEASES;
 use interlock_engine::freeze_resource;
 use interlock_engine::object::PROTECTED;
-use interlock_engine::olm;
+use interlock_engine::owners::olm;
+use interlock_engine::owners::sveltos;
 use interlock_engine::release::stamps;
 use interlock_engine::release_override::{self, CREATED_BY, VOID};
-use interlock_engine::sveltos;
 
 use super::projector::Keep;
 

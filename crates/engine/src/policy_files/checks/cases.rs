@@ -4,14 +4,14 @@ use super::domain::Domain;
 use super::language::Language;
 use super::names::{Names, language};
 use crate::object::SERVICE_ACCOUNT_PREFIX;
-use crate::olm::CLUSTER_EXTENSION;
+use crate::owners::olm::CLUSTER_EXTENSION;
+use crate::owners::sveltos::CONFIGURATION_GROUP;
 use crate::policy::Globs;
 use crate::policy_files::file::{AtLeastOne, CaseFile, GlobList, PolicyFile, RuleFile, Spanned, WhenFile};
 use crate::policy_files::problem::Span;
 use crate::release::Storage;
 use crate::rule::{Mode, Requests, RuleId};
 use crate::rules::{Judged, judges_records};
-use crate::sveltos::CONFIGURATION_GROUP;
 
 /// How many cases of a rule are compared with each other.
 const MAX_COMPARED_CASES: usize = 100;

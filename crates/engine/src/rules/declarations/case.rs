@@ -5,14 +5,14 @@ use serde::Deserialize;
 
 use crate::evidence::{Evidence, Knowledge, Query};
 use crate::facts::{Declaration, DeclarationWrite, Facts};
-use crate::flux::{self, HelmRelease};
 use crate::json::redacted;
 use crate::object::ObjectKey;
-use crate::olm::{self, ClusterExtension, ClusterObjectSet};
+use crate::owners::flux::{self, HelmRelease};
+use crate::owners::olm::{self, ClusterExtension, ClusterObjectSet};
+use crate::owners::sveltos::{self, Bundle, BundleRef, ConfigurationGroup};
 use crate::policy::Policy;
 use crate::release::{History, ReleaseRef, Storage};
 use crate::rules::undecided::{Undecided, lookup, lookup_object};
-use crate::sveltos::{self, Bundle, BundleRef, ConfigurationGroup};
 
 /// The steps to parse a byte of an object.
 const READ_STEPS: u64 = 4;

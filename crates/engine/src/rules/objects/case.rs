@@ -10,9 +10,9 @@ use crate::evidence::{Evidence, Freshness, Knowledge, Located, Query, RecordRef,
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::json::FieldPath;
 use crate::managed::{Marks, Origin, Owner};
+use crate::owners::flux::rules::release::FluxRelease;
 use crate::policy::{Policy, ScalableResource};
 use crate::release::{Entry, History, ReleaseRef, Status, Storage};
-use crate::rules::flux_release::FluxRelease;
 use crate::rules::home::{records_of_extension, records_of_release};
 use crate::rules::undecided::{Undecided, is_migrated, lookup};
 use crate::rules::wording::{self, OwnerWords};

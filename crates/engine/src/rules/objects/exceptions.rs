@@ -16,14 +16,14 @@ use serde_json::{Map, Value};
 use super::case::{DeclaringRelease, ObjectCase, OwnershipConflict};
 use super::declared_fields::Declaration;
 use crate::effort::{Effort, OverBudget};
-use crate::flux::{DeclaredObject, Driver, IgnoredFields};
 use crate::json::FieldPath;
 use crate::managed::{Mark, Marks};
 use crate::object::group_of;
+use crate::owners::flux::rules::release::helm_releases;
+use crate::owners::flux::{DeclaredObject, Driver, IgnoredFields};
 use crate::policy::WhenSuspended;
 use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::Refusal;
-use crate::rules::flux_release::helm_releases;
 use crate::rules::undecided::Undecided;
 
 impl ObjectCase<'_> {

@@ -1,18 +1,18 @@
 //! The doors of managers, and that of the whole namespace: deletions and edits after which a release is uninstalled, and edits that
 //! take the protection away.
 
-use super::commits;
 use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installed, refusal};
 use crate::evidence::{Freshness, Knowledge, Located, Query};
 use crate::facts::{Declaration, DeclarationWrite, Namespace};
-use crate::flux::{self, HelmRelease, InstalledRelease};
 use crate::object::{PROTECTED, annotation_pointer};
-use crate::olm::{self, ClusterExtension};
+use crate::owners::flux::rules::release::helm_releases_in;
+use crate::owners::flux::rules::retarget;
+use crate::owners::flux::{self, HelmRelease, InstalledRelease};
+use crate::owners::olm::{self, ClusterExtension};
+use crate::owners::sveltos::rules::protected_commits;
 use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::{CheckedAll, Refusal};
 use crate::rules::declarations::case::{DeclarationCase, unread};
-use crate::rules::declarations::retarget;
-use crate::rules::flux_release::helm_releases_in;
 use crate::rules::home::{is_proven, records_of_extension};
 use crate::rules::undecided::{Undecided, lookup};
 use crate::rules::wording::quoted;
@@ -25,7 +25,7 @@ pub(super) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         Declaration::HelmRelease(written, _) => helm_release(case, written),
         Declaration::ClusterExtension(written) => extension(case, written),
         Declaration::Namespace(written) => namespace(case, written),
-        Declaration::ConfigurationGroup(..) => commits::check(case),
+        Declaration::ConfigurationGroup(..) => protected_commits::check(case),
         // Whether what cannot be parsed is annotated is not known either, and most clusters protect nothing.
         Declaration::Unparsed { .. } if case.policy.protected.names_nothing() => Ok(Vec::new()),
         Declaration::Unparsed { kind: flux::HELM_RELEASE | olm::CLUSTER_EXTENSION | "Namespace", why, .. } => {

@@ -2,17 +2,17 @@
 
 use crate::evidence::{Evidence, Located};
 use crate::object::PROTECTED;
-use crate::olm::{self, ClusterExtension};
+use crate::owners::flux::rules::release::helm_releases;
+use crate::owners::olm::{self, ClusterExtension};
 use crate::policy::Policy;
 use crate::release::stamps::TARGET_NAMESPACE;
 use crate::release::{History, ReleaseRef, Status, Storage};
 use crate::rules::check::Refusal;
-use crate::rules::flux_release::helm_releases;
 use crate::rules::undecided::{Undecided, extension, is_protected_namespace};
 
 /// What protects a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Protection {
+pub(crate) enum Protection {
     Policy,
     /// The annotation of this object.
     Annotation(String),
@@ -20,7 +20,7 @@ pub(super) enum Protection {
 
 impl Protection {
     /// The subject of "protects".
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         match self {
             Self::Policy => "the policy".to_owned(),
             Self::Annotation(object) => format!("the annotation {PROTECTED} of {object}"),
@@ -30,29 +30,29 @@ impl Protection {
 
 /// A release with its home.
 #[derive(Debug, Clone)]
-pub(super) struct ReleaseAtHome {
-    pub(super) storage: Storage,
+pub(crate) struct ReleaseAtHome {
+    pub(crate) storage: Storage,
     /// By the namespace of its records.
-    pub(super) release: ReleaseRef,
+    pub(crate) release: ReleaseRef,
     /// The namespace by which policies name it, and whose annotation protects it; see [`Storage::home`].
-    pub(super) home: String,
+    pub(crate) home: String,
 }
 
 impl ReleaseAtHome {
-    pub(super) fn new(storage: Storage, release: ReleaseRef, target_namespace: Option<&str>) -> Self {
+    pub(crate) fn new(storage: Storage, release: ReleaseRef, target_namespace: Option<&str>) -> Self {
         let home = storage.home(&release.namespace, target_namespace.filter(|target| !target.is_empty())).to_owned();
         Self { storage, release, home }
     }
 
     /// The release of some records.
-    pub(super) fn of_records(located: &Located, name: &str) -> Self {
+    pub(crate) fn of_records(located: &Located, name: &str) -> Self {
         let target = located.history.newest().and_then(|newest| newest.stamps.get(TARGET_NAMESPACE));
         Self::new(located.storage, ReleaseRef::new(&located.namespace, name), target)
     }
 
     /// What protects the release: the policy, the annotation of the HelmRelease or ClusterExtension that declares it, or that of its
     /// home.
-    pub(super) fn protection(&self, policy: &Policy, evidence: &Evidence) -> Result<Option<Protection>, Undecided> {
+    pub(crate) fn protection(&self, policy: &Policy, evidence: &Evidence) -> Result<Option<Protection>, Undecided> {
         if self.is_covered(policy) {
             return Ok(Some(Protection::Policy));
         }
@@ -63,7 +63,7 @@ impl ReleaseAtHome {
     }
 
     /// The same where the request shows the declaration: its name, and whether it is annotated.
-    pub(super) fn protection_declared_by(
+    pub(crate) fn protection_declared_by(
         &self,
         (declaration, is_annotated): (String, bool),
         policy: &Policy,
@@ -77,7 +77,7 @@ impl ReleaseAtHome {
     }
 
     /// Whether the policy names the release.
-    pub(super) fn is_covered(&self, policy: &Policy) -> bool {
+    pub(crate) fn is_covered(&self, policy: &Policy) -> bool {
         policy.protected.covers(&ReleaseRef::new(&*self.home, &*self.release.name))
     }
 
@@ -111,7 +111,7 @@ impl ReleaseAtHome {
 ///
 /// The mutating half stamps an uninstall with its holder. One that began while the webhook was away has no stamp, or still those of
 /// the operation before, which has ended.
-pub(super) fn is_installed(history: &History) -> bool {
+pub(crate) fn is_installed(history: &History) -> bool {
     history.newest().is_some_and(|newest| match newest.status {
         Status::Uninstalled => false,
         Status::Uninstalling => newest.stamps.holder().is_none() || newest.stamps.ended().is_some(),
@@ -120,14 +120,14 @@ pub(super) fn is_installed(history: &History) -> bool {
 }
 
 /// Whether the release may be installed by records from a cache, which leaves out superseded ones.
-pub(super) fn may_be_installed(cached: &History) -> bool {
+pub(crate) fn may_be_installed(cached: &History) -> bool {
     let may_rest_on_superseded =
         |newest: Status| !matches!(newest, Status::Uninstalled | Status::Uninstalling | Status::PendingInstall);
     is_installed(cached) || cached.newest().is_some_and(|newest| may_rest_on_superseded(newest.status))
 }
 
 /// The refusal, with the users who can open it.
-pub(super) fn refusal(policy: &Policy, release: ReleaseRef, sentence: String, other_way: &str) -> Refusal {
+pub(crate) fn refusal(policy: &Policy, release: ReleaseRef, sentence: String, other_way: &str) -> Refusal {
     let home = policy.overrides.home_of(&release).namespace;
     let way_out = format!(
         "{other_way}If the release must go, ask somebody who may create ReleaseOverrides in namespace {home} for one of protected-release."

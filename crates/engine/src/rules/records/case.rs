@@ -6,10 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::evidence::{Evidence, Knowledge, Query, Workload};
 use crate::facts::{Facts, RecordChange, Target};
+use crate::owners::flux::rules::release::FluxRelease;
 use crate::policy::Policy;
 use crate::release::manifest::WorkloadRef;
 use crate::release::{DecodeError, Entry, History, Record, RecordName, Status, Storage};
-use crate::rules::flux_release::FluxRelease;
 use crate::rules::undecided::{Undecided, lookup, namespace_of_extension};
 use crate::rules::wording::{self, OwnerWords};
 

@@ -6,9 +6,10 @@
 //! it afterwards.
 
 use super::case::RecordCase;
+use super::lease;
 use super::standing::InFlight;
-use super::{lease, record_part};
 use crate::facts::{RecordChange, RecordSide};
+use crate::owners::olm::rules::record_part;
 use crate::release::status::Guard;
 use crate::release::{DecodeError, Entry, History, Status};
 use crate::review::Operation;

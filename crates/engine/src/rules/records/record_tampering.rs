@@ -7,8 +7,8 @@
 
 use super::binding::{self, Binding};
 use super::case::RecordCase;
-use super::record_part;
 use crate::facts::{RecordBody, RecordChange, RecordSide};
+use crate::owners::olm::rules::record_part;
 use crate::release::record::Difference;
 use crate::release::stamps::HOOKS;
 use crate::release::status::Guard;

@@ -3,7 +3,7 @@
 //! Deleting the record of a dead upgrade makes the revision below it look live again, so its workloads must be healthy. If they are not,
 //! a rollback applies that revision again, whatever the dead upgrade has left.
 
-use crate::flux::Driver;
+use crate::owners::flux::Driver;
 use crate::policy::RecoverySettings;
 use crate::release::{Entry, History, Revision, Status, Storage};
 use crate::rules::wording::{OwnerWords, command, reconcile_command};

@@ -7,7 +7,7 @@
 
 use super::case::RecordCase;
 use crate::facts::RecordChange;
-use crate::olm::version_range::version_of;
+use crate::owners::olm::version_range::version_of;
 use crate::release::Status;
 use crate::release::stamps::INTERRUPTED;
 use crate::review::Operation;

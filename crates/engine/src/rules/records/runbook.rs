@@ -11,12 +11,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::case::RecordCase;
+use super::lease;
 use super::recovery::RecordCondition;
 use super::standing::InFlight;
-use super::{lease, record_part};
 use crate::evidence::{Evidence, Query, Workload};
 use crate::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject};
 use crate::object::ObjectKey;
+use crate::owners::olm::rules::record_part;
 use crate::policy::Policy;
 use crate::release::manifest::{HookJob, WorkloadRef, workloads};
 use crate::release::{DecodeError, Record, Status};

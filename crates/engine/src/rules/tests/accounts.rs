@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::doors::{DOORS, Door, STALE, operation_in};
-use super::names::{FOREIGN_EDIT_IN_TRANSITION, MANUAL_DELETE, MANUAL_EDIT, MANUAL_SCALE, RECORD_DELETION};
 use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, rec};
 use crate::release::stamps::{HOLDER, PIPELINE};
@@ -82,9 +81,9 @@ fn a_platform_writes_the_objects_of_releases_at_rest_and_during_an_operation() {
     for status in ["deployed", "pending-upgrade"] {
         let in_flight = status != "deployed";
         let (edit, delete) = if in_flight {
-            (FOREIGN_EDIT_IN_TRANSITION, FOREIGN_EDIT_IN_TRANSITION)
+            ("foreign-edit-in-transition", "foreign-edit-in-transition")
         } else {
-            (MANUAL_EDIT, MANUAL_DELETE)
+            ("manual-edit", "manual-delete")
         };
         for user in [HPA, GLBC, "eks:addon-manager"] {
             let mut cluster = release(status);
@@ -101,7 +100,7 @@ fn a_platform_writes_the_objects_of_releases_at_rest_and_during_an_operation() {
             let mut cluster = release(status);
             cluster.given(web());
             assert_eq!(cluster.update_objects(user, web(), image("2")), Err(vec![edit]), "{user} {status}");
-            let scale = if in_flight { FOREIGN_EDIT_IN_TRANSITION } else { MANUAL_SCALE };
+            let scale = if in_flight { "foreign-edit-in-transition" } else { "manual-scale" };
             assert_eq!(cluster.scale(user, &web(), 2, 5), Err(vec![scale]), "{user} {status}");
             assert_eq!(cluster.delete_object(user, web()), Err(vec![delete]), "{user} {status}");
             // A finalizer keeps the next write of the release from removing the object; an annotation is free.
@@ -116,8 +115,8 @@ fn a_platform_writes_the_objects_of_releases_at_rest_and_during_an_operation() {
 fn a_platform_is_a_user_like_any_other_on_records() {
     let mut cluster = release("deployed");
     let newest = record(6, "deployed", "alice");
-    assert_eq!(cluster.delete(HPA, &newest), Err(vec![RECORD_DELETION]));
-    assert_eq!(cluster.delete_among_others(HPA, &rec(5, "superseded")), Err(vec![RECORD_DELETION]));
+    assert_eq!(cluster.delete(HPA, &newest), Err(vec!["record-deletion"]));
+    assert_eq!(cluster.delete_among_others(HPA, &rec(5, "superseded")), Err(vec!["record-deletion"]));
     assert_eq!(cluster.delete(HPA, &rec(4, "superseded")), Ok(()));
 }
 
@@ -131,12 +130,12 @@ fn a_pipeline_is_audited_on_objects_as_service_accounts_are() {
         // A refused uninstall goes on with its deletions.
         let mut cluster = release("pending-upgrade");
         assert_eq!(cluster.update_objects(user, web(), image("2")), Ok(()), "{user}");
-        assert_eq!(cluster.delete_object(user, web()), Err(vec![FOREIGN_EDIT_IN_TRANSITION]), "{user}");
+        assert_eq!(cluster.delete_object(user, web()), Err(vec!["foreign-edit-in-transition"]), "{user}");
     }
     let mut cluster = release("deployed");
     assert_eq!(
         cluster.update_objects("arn:aws:sts::1:assumed-role/other/job-1", web(), image("2")),
-        Err(vec![MANUAL_EDIT])
+        Err(vec!["manual-edit"])
     );
 }
 

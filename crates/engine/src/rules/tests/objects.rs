@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::names::{FOREIGN_EDIT_IN_TRANSITION, MANUAL_DELETE, MANUAL_EDIT, MANUAL_SCALE};
 use super::scenario::{Cluster, Rec, Verdict, decided, rec, start};
 use crate::effort::Effort;
 use crate::evidence::{Answer, Freshness, Knowledge, Located, Query};
@@ -14,7 +13,6 @@ use crate::release::manifest::{DocumentKey, document};
 use crate::release::stamps::HOLDER;
 use crate::release::{Entry, History, Stamps, Status, Storage};
 use crate::review::Review;
-use crate::rule::RuleId;
 
 const MANIFEST: &str = "---\n# Source: shop/templates/web.yaml\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  \
     name: web\n  labels:\n    app: web\nspec:\n  replicas: 2\n  template:\n    spec:\n      containers:\n      - name: \
@@ -31,12 +29,12 @@ fn release(status: &'static str, holder: &str) -> Cluster {
     cluster
 }
 
-pub(super) fn record(revision: u64, status: &'static str, holder: &str) -> Rec {
+pub(crate) fn record(revision: u64, status: &'static str, holder: &str) -> Rec {
     let record = Rec { manifest: MANIFEST, ..rec(revision, status) };
     if holder.is_empty() { record } else { record.annotated(HOLDER, holder) }
 }
 
-pub(super) fn web() -> Value {
+pub(crate) fn web() -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {
@@ -66,7 +64,7 @@ fn with(pointer: &str, value: Value) -> Value {
     object
 }
 
-pub(super) fn image(tag: &str) -> Value {
+pub(crate) fn image(tag: &str) -> Value {
     with("/spec/template/spec/containers", json!([{"name": "web", "image": format!("nginx:{tag}")}]))
 }
 
@@ -75,7 +73,7 @@ fn edit(cluster: &mut Cluster, user: &str, new: Value) -> Verdict {
     cluster.update_objects(user, web(), new)
 }
 
-fn refused(rule: RuleId) -> Verdict {
+fn refused(rule: &'static str) -> Verdict {
     Err(vec![rule])
 }
 
@@ -97,7 +95,7 @@ fn declared_fields_change_through_the_release_alone() {
         with("/metadata/managedFields", json!(null)),
         with("/metadata/managedFields", json!([{}])),
     ] {
-        assert_eq!(edit(&mut cluster, "alice", new.clone()), refused(MANUAL_EDIT), "{new}");
+        assert_eq!(edit(&mut cluster, "alice", new.clone()), refused("manual-edit"), "{new}");
         assert_eq!(edit(&mut cluster, ROBOT, new), Ok(()));
     }
     let told = cluster.told("bob", web(), image("evil"));
@@ -133,7 +131,7 @@ fn only_the_manifest_still_knows_after_an_edit_took_the_ownership_away() {
         object["metadata"]["managedFields"] = json!([{"manager": "kubectl-set", "fieldsV1": {"f:spec": {}}}]);
         object
     };
-    assert_eq!(cluster.update_objects("bob", taken("2"), taken("3")), refused(MANUAL_EDIT));
+    assert_eq!(cluster.update_objects("bob", taken("2"), taken("3")), refused("manual-edit"));
 }
 
 #[test]
@@ -150,8 +148,8 @@ fn who_is_there_to_write_may_write() {
 fn during_an_operation_only_its_holder_writes() {
     let mut cluster = release("pending-upgrade", "alice");
     assert_eq!(edit(&mut cluster, "alice", image("2")), Ok(()));
-    assert_eq!(edit(&mut cluster, "bob", image("2")), refused(FOREIGN_EDIT_IN_TRANSITION));
-    assert_eq!(cluster.delete_object("bob", web()), refused(FOREIGN_EDIT_IN_TRANSITION));
+    assert_eq!(edit(&mut cluster, "bob", image("2")), refused("foreign-edit-in-transition"));
+    assert_eq!(cluster.delete_object("bob", web()), refused("foreign-edit-in-transition"));
     assert_eq!(edit(&mut cluster, "bob", with("/metadata/labels/team", json!("blue"))), Ok(()));
     assert_eq!(edit(&mut cluster, ROBOT, image("2")), Ok(()), "watched first");
     cluster.later(12);
@@ -159,7 +157,7 @@ fn during_an_operation_only_its_holder_writes() {
     assert!(told.contains("(pending-upgrade, revision 6, held by alice for 12 s)"), "{told}");
     assert!(told.contains("Wait until the operation ends"), "{told}");
     cluster.later(900);
-    assert_eq!(edit(&mut cluster, "bob", image("2")), refused(MANUAL_EDIT), "a stuck operation holds nothing");
+    assert_eq!(edit(&mut cluster, "bob", image("2")), refused("manual-edit"), "a stuck operation holds nothing");
     assert_eq!(edit(&mut cluster, "alice", image("2")), Ok(()));
 }
 
@@ -177,15 +175,15 @@ fn a_cancelled_operation_ends_what_it_has_begun() {
     let mut cluster = release("failed", "alice");
     cluster.later(59);
     assert_eq!(edit(&mut cluster, "alice", image("2")), Ok(()));
-    assert_eq!(edit(&mut cluster, "bob", image("2")), refused(MANUAL_EDIT));
+    assert_eq!(edit(&mut cluster, "bob", image("2")), refused("manual-edit"));
     cluster.later(2);
-    assert_eq!(edit(&mut cluster, "alice", image("2")), refused(MANUAL_EDIT));
+    assert_eq!(edit(&mut cluster, "alice", image("2")), refused("manual-edit"));
 }
 
 #[test]
 fn objects_are_deleted_through_the_release() {
     let mut cluster = release("deployed", "alice");
-    assert_eq!(cluster.delete_object("bob", web()), refused(MANUAL_DELETE));
+    assert_eq!(cluster.delete_object("bob", web()), refused("manual-delete"));
     let mut left_behind = web();
     left_behind["metadata"]["name"] = "old".into();
     assert_eq!(cluster.delete_object("bob", left_behind), Ok(()));
@@ -212,7 +210,7 @@ fn what_an_uninstall_kept_belongs_to_nobody() {
 fn a_scale_is_judged_by_its_parent() {
     let mut cluster = release("deployed", "alice");
     cluster.given(web());
-    assert_eq!(cluster.scale("bob", &web(), 2, 7), refused(MANUAL_SCALE));
+    assert_eq!(cluster.scale("bob", &web(), 2, 7), refused("manual-scale"));
     assert_eq!(cluster.scale("bob", &web(), 7, 2), Ok(()), "undoing a drift");
     assert_eq!(cluster.scale(AUTOSCALER, &web(), 2, 7), Ok(()));
     assert_eq!(cluster.scale(ROBOT, &web(), 2, 7), Ok(()));
@@ -227,7 +225,7 @@ fn a_scale_is_judged_by_its_parent() {
     let manifest: &'static str = undeclared.leak();
     cluster.given_record(&Rec { manifest, ..record(1, "deployed", "alice") });
     assert_eq!(cluster.scale("bob", &web(), 2, 7), Ok(()));
-    assert_eq!(edit(&mut cluster, "bob", image("2")), refused(MANUAL_EDIT));
+    assert_eq!(edit(&mut cluster, "bob", image("2")), refused("manual-edit"));
 }
 
 #[test]
@@ -238,7 +236,7 @@ fn a_custom_resource_is_scaled_by_the_field_that_the_policy_names() {
     let mut widget = web();
     widget["apiVersion"] = "example.com/v1".into();
     widget["kind"] = "Widget".into();
-    for (policy, verdict) in [(listed, refused(MANUAL_SCALE)), ("", Ok(()))] {
+    for (policy, verdict) in [(listed, refused("manual-scale")), ("", Ok(()))] {
         let mut cluster = Cluster::with_policy(policy);
         cluster.given(widget.clone());
         cluster.given_record(&Rec { manifest, ..record(1, "deployed", "alice") });
@@ -263,12 +261,12 @@ fn an_account_of_managers_adds_nothing_to_a_document_of_the_same_version() {
 fn another_release_takes_an_object_over_in_its_own_operation() {
     let mut cluster = release("deployed", "alice");
     let theirs = with("/metadata/annotations/meta.helm.sh~1release-name", json!("other"));
-    assert_eq!(edit(&mut cluster, "alice", theirs.clone()), refused(MANUAL_EDIT));
+    assert_eq!(edit(&mut cluster, "alice", theirs.clone()), refused("manual-edit"));
     cluster.given_record(&Rec { release: "other", ..record(1, "pending-install", "alice") });
-    assert_eq!(edit(&mut cluster, "bob", theirs.clone()), refused(MANUAL_EDIT));
+    assert_eq!(edit(&mut cluster, "bob", theirs.clone()), refused("manual-edit"));
     let mut contradictory = theirs.clone();
     contradictory["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "nobody".into();
-    assert_eq!(edit(&mut cluster, "alice", contradictory), refused(MANUAL_EDIT));
+    assert_eq!(edit(&mut cluster, "alice", contradictory), refused("manual-edit"));
     assert_eq!(edit(&mut cluster, "alice", theirs), Ok(()));
 }
 
@@ -277,9 +275,9 @@ fn a_release_that_does_not_declare_an_object_cannot_take_it_over() {
     let theirs = with("/metadata/annotations/meta.helm.sh~1release-name", json!("other"));
     for (manifest, verdict) in [
         (MANIFEST, Ok(())),
-        ("", refused(MANUAL_EDIT)),
-        ("apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: bar\n", refused(MANUAL_EDIT)),
-        ("apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n", refused(MANUAL_EDIT)),
+        ("", refused("manual-edit")),
+        ("apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: bar\n", refused("manual-edit")),
+        ("apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n", refused("manual-edit")),
     ] {
         let mut cluster = release("deployed", "alice");
         cluster.given_record(&Rec { release: "other", manifest, ..record(1, "pending-install", "alice") });
@@ -294,10 +292,10 @@ fn an_object_of_a_typed_list_or_of_a_group_that_moved_is_declared() {
     for manifest in [list, moved] {
         let mut cluster = Cluster::new();
         cluster.given_record(&Rec { manifest, ..record(1, "deployed", "alice") });
-        assert_eq!(edit(&mut cluster, "bob", with("/spec/replicas", json!(3))), refused(MANUAL_EDIT), "{manifest}");
+        assert_eq!(edit(&mut cluster, "bob", with("/spec/replicas", json!(3))), refused("manual-edit"), "{manifest}");
         assert_eq!(cluster.update_objects("bob", with("/spec/replicas", json!(3)), web()), Ok(()), "{manifest}");
         assert_eq!(edit(&mut cluster, "bob", with("/metadata/labels/team", json!("x"))), Ok(()), "{manifest}");
-        assert_eq!(cluster.delete_object("bob", web()), refused(MANUAL_DELETE), "{manifest}");
+        assert_eq!(cluster.delete_object("bob", web()), refused("manual-delete"), "{manifest}");
     }
 }
 
@@ -307,7 +305,7 @@ fn no_detour_leads_around_a_declared_object() {
     let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "1"}]);
     let (owned, held) = (with("/metadata/ownerReferences", owner), with("/metadata/finalizers", json!(["x.io/y"])));
     for new in [&owned, &held] {
-        assert_eq!(edit(&mut cluster, "bob", new.clone()), refused(MANUAL_EDIT), "{new}");
+        assert_eq!(edit(&mut cluster, "bob", new.clone()), refused("manual-edit"), "{new}");
         assert_eq!(cluster.update_objects("bob", new.clone(), web()), Ok(()), "{new}");
         assert_eq!(edit(&mut cluster, AUTOSCALER, new.clone()), Ok(()), "{new}");
     }
@@ -322,8 +320,8 @@ fn a_declared_mode_is_octal() {
     };
     let mut cluster = Cluster::new();
     cluster.given_record(&Rec { manifest, ..record(1, "deployed", "alice") });
-    assert_eq!(cluster.update_objects("bob", mode(420), mode(644)), refused(MANUAL_EDIT));
-    assert_eq!(cluster.update_objects("bob", mode(420), mode(511)), refused(MANUAL_EDIT));
+    assert_eq!(cluster.update_objects("bob", mode(420), mode(644)), refused("manual-edit"));
+    assert_eq!(cluster.update_objects("bob", mode(420), mode(511)), refused("manual-edit"));
     assert_eq!(cluster.update_objects("bob", mode(511), mode(420)), Ok(()));
 }
 
@@ -357,8 +355,8 @@ fn a_sveltos_profile_owns_what_its_agent_wrote() {
         })
     };
     assert_eq!(cluster.update_objects("bob", object("a", "x"), object("a", "y")), Ok(()));
-    assert_eq!(cluster.update_objects("bob", object("a", "x"), object("b", "x")), refused(MANUAL_EDIT));
-    assert_eq!(cluster.delete_object("bob", object("a", "x")), refused(MANUAL_DELETE));
+    assert_eq!(cluster.update_objects("bob", object("a", "x"), object("b", "x")), refused("manual-edit"));
+    assert_eq!(cluster.delete_object("bob", object("a", "x")), refused("manual-delete"));
     let told = cluster.told("bob", object("a", "x"), object("b", "x"));
     assert!(told.starts_with("ConfigMap shop/web is managed by the Sveltos ClusterProfile prod: data.mode"), "{told}");
     let agent = "system:serviceaccount:projectsveltos:sveltos-applier-manager";

@@ -3,7 +3,6 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::names::{CONCURRENT_OPERATION, MANUAL_DELETE, MANUAL_EDIT};
 use super::objects::{image, record, web};
 use super::scenario::{Cluster, Rec, decided, rec, start};
 use crate::effort::Effort;
@@ -23,7 +22,7 @@ fn release(policy: &str) -> Cluster {
     cluster
 }
 
-pub(super) fn override_of(release: &str, rules: &[&str], minutes: i64) -> Value {
+pub(crate) fn override_of(release: &str, rules: &[&str], minutes: i64) -> Value {
     let expires = start().checked_add(SignedDuration::from_mins(minutes)).unwrap();
     json!({
         "apiVersion": "interlock.dev/v1alpha1", "kind": "ReleaseOverride",
@@ -32,14 +31,14 @@ pub(super) fn override_of(release: &str, rules: &[&str], minutes: i64) -> Value 
     })
 }
 
-fn edit(cluster: &mut Cluster, user: &str) -> Result<(), Vec<RuleId>> {
+fn edit(cluster: &mut Cluster, user: &str) -> super::scenario::Verdict {
     cluster.update_objects(user, web(), image("evil"))
 }
 
 #[test]
 fn an_edit_is_refused_then_admitted_with_a_warning_and_refused_again() {
     let mut cluster = release("");
-    assert_eq!(edit(&mut cluster, "bob"), Err(vec![MANUAL_EDIT]));
+    assert_eq!(edit(&mut cluster, "bob"), Err(vec!["manual-edit"]));
     assert_eq!(cluster.create_object("alice", override_of("web", &["manual-edit"], 30)), Ok(()));
     let admitted = cluster.judged("bob", Some(web()), image("evil"));
     assert!(admitted.allowed);
@@ -47,10 +46,10 @@ fn an_edit_is_refused_then_admitted_with_a_warning_and_refused_again() {
         admitted.warnings,
         ["interlock: manual-edit is overridden by ReleaseOverride shop/web-1 until 2026-11-21T10:30:00Z: incident 7"]
     );
-    assert_eq!(cluster.delete_object("bob", web()), Err(vec![MANUAL_DELETE]), "another rule");
+    assert_eq!(cluster.delete_object("bob", web()), Err(vec!["manual-delete"]), "another rule");
     cluster.given(web());
     cluster.later(30 * 60);
-    assert_eq!(edit(&mut cluster, "bob"), Err(vec![MANUAL_EDIT]));
+    assert_eq!(edit(&mut cluster, "bob"), Err(vec!["manual-edit"]));
 }
 
 #[test]
@@ -72,7 +71,7 @@ fn an_override_opens_one_release_in_its_own_namespace() {
         let mut other = override_of(name, &["manual-edit"], 30);
         other["metadata"]["namespace"] = namespace.into();
         cluster.given(other);
-        assert_eq!(edit(&mut cluster, "bob"), Err(vec![MANUAL_EDIT]), "{namespace}/{name}");
+        assert_eq!(edit(&mut cluster, "bob"), Err(vec!["manual-edit"]), "{namespace}/{name}");
     }
 }
 
@@ -117,7 +116,7 @@ fn records_are_opened_too() {
     let mut cluster = Cluster::new();
     cluster.given_record(&rec(1, "pending-install").annotated(crate::release::stamps::HOLDER, "alice"));
     let next = rec(2, "pending-upgrade");
-    assert_eq!(cluster.create("bob", &next), Err(vec![CONCURRENT_OPERATION]));
+    assert_eq!(cluster.create("bob", &next), Err(vec!["concurrent-operation"]));
     assert_eq!(cluster.create_object("bob", override_of("web", &["concurrent-operation"], 30)), Ok(()));
     assert_eq!(cluster.create("bob", &next), Ok(()));
 }
@@ -134,7 +133,7 @@ fn the_maker_is_stamped_and_cannot_be_the_second_person() {
         patch,
         json!([{"op": "add", "path": "/metadata/annotations/interlock.dev~1created-by", "value": "alice"}])
     );
-    assert_eq!(edit(&mut cluster, "alice"), Err(vec![MANUAL_EDIT]));
+    assert_eq!(edit(&mut cluster, "alice"), Err(vec!["manual-edit"]));
     assert_eq!(edit(&mut cluster, "bob"), Ok(()));
     // Nobody changes who made it.
     let mut stored = made.clone();
@@ -145,7 +144,7 @@ fn the_maker_is_stamped_and_cannot_be_the_second_person() {
         let judged = cluster.judged("carol", Some(stored.clone()), sent);
         assert!(judged.allowed && judged.patch.is_some());
     }
-    assert_eq!(edit(&mut cluster, "alice"), Err(vec![MANUAL_EDIT]));
+    assert_eq!(edit(&mut cluster, "alice"), Err(vec!["manual-edit"]));
 }
 
 /// What the validating half says, to a write that the mutating half has not seen.
@@ -164,7 +163,7 @@ fn objection(user: &str, policy: &str, old: Option<&Value>, new: &Value) -> Opti
     (!outcome.allowed).then_some(outcome.message)
 }
 
-pub(super) fn review(
+pub(crate) fn review(
     user: &str,
     operation: &str,
     kind: [&str; 4],
@@ -292,7 +291,11 @@ fn what_could_not_be_judged_is_opened_too_and_an_override_that_cannot_be_read_op
     assert_eq!(blind(live), (true, opened, 2), "and may not close");
     assert_eq!(blind(|_| none()), (false, None, 2));
     assert_eq!(blind(|_| Answer::Unavailable("away".to_owned())), (false, None, 2));
-    assert_eq!(blind(|_| stored(&[CONCURRENT_OPERATION])), (false, None, 2), "all that refuses, or nothing");
+    assert_eq!(
+        blind(|_| stored(&[RuleId::known("concurrent-operation")])),
+        (false, None, 2),
+        "all that refuses, or nothing"
+    );
 }
 
 #[test]
@@ -404,5 +407,5 @@ fn under_a_cap_an_override_that_is_not_valid_is_void_for_good() {
     assert!(told.is_some_and(|told| told.contains("Create another one")));
     let mut without_cap = release("");
     without_cap.given(long);
-    assert_eq!(edit(&mut without_cap, "alice"), Err(vec![MANUAL_EDIT]));
+    assert_eq!(edit(&mut without_cap, "alice"), Err(vec!["manual-edit"]));
 }

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::names::{PROTECTED_RELEASE, RECORD_DELETION, RETARGET};
 use super::objects::{record, web};
-use super::olm::index;
 use super::scenario::{Cluster, Rec, Verdict, rec};
+use crate::owners::olm::rules::tests::index;
 
 const CI: &str = "system:serviceaccount:ci:deployer";
 const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
@@ -26,9 +25,9 @@ fn nobody_uninstalls_a_protected_release_at_either_door() {
         let record = record(5, "deployed", "");
         for to in ["uninstalling", "uninstalled"] {
             let refused = cluster.update(user, &record, &record.to(to)).unwrap_err();
-            assert!(refused.contains(&PROTECTED_RELEASE), "{user} {to}: {refused:?}");
+            assert!(refused.contains(&"protected-release"), "{user} {to}: {refused:?}");
         }
-        assert_eq!(cluster.delete_object(user, web()), Err(vec![PROTECTED_RELEASE]), "{user}");
+        assert_eq!(cluster.delete_object(user, web()), Err(vec!["protected-release"]), "{user}");
     }
     assert_eq!(deployed(PROTECTED).delete_object(COLLECTOR, web()), Ok(()));
 }
@@ -63,7 +62,7 @@ fn what_the_policy_does_not_name_is_uninstalled() {
 fn a_list_that_is_left_out_matches_any_release() {
     for policy in ["releases: [web]", "namespaces: [shop]"] {
         let mut cluster = deployed(&format!("protected: {{{policy}}}\nrules: {{}}\n"));
-        assert_eq!(cluster.delete_object(FLUX, web()), Err(vec![PROTECTED_RELEASE]), "{policy}");
+        assert_eq!(cluster.delete_object(FLUX, web()), Err(vec!["protected-release"]), "{policy}");
     }
 }
 
@@ -77,7 +76,7 @@ fn a_namespace_adds_releases_of_its_own() {
         cluster.given_record(&record(5, "deployed", ""));
         cluster.delete_object(FLUX, web())
     };
-    assert_eq!(shop("web"), Err(vec![PROTECTED_RELEASE]));
+    assert_eq!(shop("web"), Err(vec!["protected-release"]));
     assert_eq!(shop("api"), Ok(()));
 }
 
@@ -85,7 +84,7 @@ fn a_namespace_adds_releases_of_its_own() {
 fn the_holder_of_an_operation_uninstalls_it_no_more_than_others() {
     let mut cluster = deployed(PROTECTED);
     cluster.given_record(&record(6, "pending-upgrade", "alice"));
-    assert_eq!(cluster.delete_object("alice", web()), Err(vec![PROTECTED_RELEASE]), "it is still declared");
+    assert_eq!(cluster.delete_object("alice", web()), Err(vec!["protected-release"]), "it is still declared");
     // A revision that declares nothing drops the object.
     let mut cluster = deployed(PROTECTED);
     cluster.given_record(&rec(6, "pending-upgrade").annotated("interlock.dev/holder", "alice"));
@@ -207,11 +206,11 @@ fn a_manager_keeps_the_record_that_the_release_rests_on() {
     let alices = record(5, "deployed", "alice");
     let mut cluster = Cluster::with_policy(PROTECTED);
     cluster.given_record(&alices);
-    assert_eq!(cluster.delete("alice", &alices), Err(vec![PROTECTED_RELEASE, RECORD_DELETION]));
+    assert_eq!(cluster.delete("alice", &alices), Err(vec!["protected-release", "record-deletion"]));
 }
 
 fn refused() -> Verdict {
-    Err(vec![PROTECTED_RELEASE])
+    Err(vec!["protected-release"])
 }
 
 const ANNOTATION: &str = "interlock.dev/protected";
@@ -336,7 +335,7 @@ fn a_retarget_of_a_protected_release_is_not_acknowledged_away() {
     assert_eq!(deployed(PROTECTED).update_objects("alice", old.clone(), moved(old.clone())), refused());
     assert_eq!(deployed("rules: {}").update_objects("alice", old.clone(), moved(old.clone())), Ok(()));
     let unasked = helm_release(json!({"releaseName": "site"}));
-    let both = Err(vec![PROTECTED_RELEASE, RETARGET]);
+    let both = Err(vec!["protected-release", "retarget"]);
     assert_eq!(deployed(PROTECTED).update_objects("alice", old.clone(), unasked), both);
     let values = helm_release(json!({"values": {"replicas": 3}}));
     assert_eq!(deployed(PROTECTED).update_objects("alice", old.clone(), values), Ok(()));

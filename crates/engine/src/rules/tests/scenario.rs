@@ -24,35 +24,34 @@ use crate::overrides;
 use crate::policy::{Policies, Policy};
 use crate::policy_files::PolicyFiles;
 use crate::review::{Request, Review};
-use crate::rule::RuleId;
 use crate::stamp::{recording, stamp};
 
-pub(super) const MANIFEST: &str = "---\nkind: Deployment\nmetadata: {name: web}\n";
+pub(crate) const MANIFEST: &str = "---\nkind: Deployment\nmetadata: {name: web}\n";
 
 /// A record as a test thinks of it.
 #[derive(Debug, Clone)]
-pub(super) struct Rec {
-    pub(super) kind: &'static str,
-    pub(super) release: &'static str,
-    pub(super) revision: u64,
-    pub(super) status: &'static str,
+pub(crate) struct Rec {
+    pub(crate) kind: &'static str,
+    pub(crate) release: &'static str,
+    pub(crate) revision: u64,
+    pub(crate) status: &'static str,
     /// `status` where label and body agree.
-    pub(super) label: &'static str,
-    pub(super) manifest: &'static str,
-    pub(super) chart_version: &'static str,
-    pub(super) config: Value,
-    pub(super) hooks_run: u64,
-    pub(super) lived: &'static str,
-    pub(super) description: String,
+    pub(crate) label: &'static str,
+    pub(crate) manifest: &'static str,
+    pub(crate) chart_version: &'static str,
+    pub(crate) config: Value,
+    pub(crate) hooks_run: u64,
+    pub(crate) lived: &'static str,
+    pub(crate) description: String,
     /// Of the body, where OLM keeps its own. A chart without a version has no name either, as OLM makes them.
-    pub(super) labels: Value,
-    pub(super) annotations: BTreeMap<String, String>,
+    pub(crate) labels: Value,
+    pub(crate) annotations: BTreeMap<String, String>,
     /// The payload in place of the encoded body.
-    pub(super) payload: Option<String>,
-    pub(super) created: Timestamp,
+    pub(crate) payload: Option<String>,
+    pub(crate) created: Timestamp,
 }
 
-pub(super) fn rec(revision: u64, status: &'static str) -> Rec {
+pub(crate) fn rec(revision: u64, status: &'static str) -> Rec {
     Rec {
         kind: "Secret",
         release: "web",
@@ -74,20 +73,20 @@ pub(super) fn rec(revision: u64, status: &'static str) -> Rec {
 
 impl Rec {
     /// The same record with another status in label and body.
-    pub(super) fn to(&self, status: &'static str) -> Self {
+    pub(crate) fn to(&self, status: &'static str) -> Self {
         Self { status, label: status, ..self.clone() }
     }
 
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("sh.helm.release.v1.{}.v{}", self.release, self.revision)
     }
 
-    pub(super) fn annotated(mut self, key: &str, value: &str) -> Self {
+    pub(crate) fn annotated(mut self, key: &str, value: &str) -> Self {
         self.annotations.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    pub(super) fn body(&self) -> Value {
+    pub(crate) fn body(&self) -> Value {
         let chart = match self.chart_version {
             "" => json!({"annotations": {"createdAt": "2026-01-01"}}),
             version => json!({"name": "shop", "version": version}),
@@ -112,14 +111,14 @@ impl Rec {
     }
 
     /// A body as the object of this record holds it.
-    pub(super) fn encoded(&self, body: &Value) -> String {
+    pub(crate) fn encoded(&self, body: &Value) -> String {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(body.to_string().as_bytes()).unwrap();
         let inner = STANDARD.encode(gzip.finish().unwrap());
         if self.kind == "Secret" { STANDARD.encode(inner) } else { inner }
     }
 
-    pub(super) fn object(&self) -> Value {
+    pub(crate) fn object(&self) -> Value {
         let mut object = json!({
             "apiVersion": "v1", "kind": self.kind, "data": {"release": self.payload()},
             "metadata": {
@@ -148,47 +147,47 @@ fn user_info(user: &str) -> Value {
 }
 
 /// The moment at which every scenario starts.
-pub(super) fn start() -> Timestamp {
+pub(crate) fn start() -> Timestamp {
     "2026-11-21T10:00:00Z".parse().unwrap()
 }
 
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     objects: Objects,
     policies: Policies,
-    pub(super) now: Timestamp,
+    pub(crate) now: Timestamp,
 }
 
 /// What came of a request.
 #[derive(Debug)]
-pub(super) struct Judged {
-    pub(super) allowed: bool,
+pub(crate) struct Judged {
+    pub(crate) allowed: bool,
     /// The findings, in any mode: the rule and what the user reads.
-    pub(super) findings: Vec<(RuleId, String)>,
-    pub(super) warnings: Vec<String>,
-    pub(super) patch: Option<Patch>,
+    pub(crate) findings: Vec<(&'static str, String)>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) patch: Option<Patch>,
 }
 
 impl Judged {
-    pub(super) fn messages(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &str> {
         self.findings.iter().map(|(_, message)| message.as_str())
     }
 }
 
 /// The rules that refused a request, `Ok` when none did.
-pub(super) type Verdict = Result<(), Vec<RuleId>>;
+pub(crate) type Verdict = Result<(), Vec<&'static str>>;
 
 impl Cluster {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_policy("")
     }
 
     /// A cluster whose policy states this.
-    pub(super) fn with_policy(rules: &str) -> Self {
+    pub(crate) fn with_policy(rules: &str) -> Self {
         Self::with_policies(rules, None)
     }
 
     /// The same with a policy of the namespace `shop` over it.
-    pub(super) fn with_policies(rules: &str, shop: Option<&str>) -> Self {
+    pub(crate) fn with_policies(rules: &str, shop: Option<&str>) -> Self {
         let mut files = PolicyFiles::default();
         files.set_cluster("cluster.yaml".into(), format!("{SHIPPED}{rules}\n"));
         if let Some(shop) = shop {
@@ -199,12 +198,12 @@ impl Cluster {
         Self { objects: Objects::new(512 << 20), policies, now: start() }
     }
 
-    pub(super) fn later(&mut self, seconds: i64) {
+    pub(crate) fn later(&mut self, seconds: i64) {
         self.now = self.now.checked_add(SignedDuration::from_secs(seconds)).unwrap();
     }
 
     /// An object that is there.
-    pub(super) fn given(&mut self, object: Value) {
+    pub(crate) fn given(&mut self, object: Value) {
         let text = object.to_string();
         let object = RawObject::delimited(&text);
         let key = ObjectKey::of_object(object).unwrap();
@@ -212,49 +211,49 @@ impl Cluster {
         self.objects.put(key, restored.map_or(text, |restored| restored.get().to_owned()));
     }
 
-    pub(super) fn given_record(&mut self, record: &Rec) {
+    pub(crate) fn given_record(&mut self, record: &Rec) {
         self.given(record.object());
     }
 
-    pub(super) fn create(&mut self, user: &str, record: &Rec) -> Verdict {
+    pub(crate) fn create(&mut self, user: &str, record: &Rec) -> Verdict {
         let created = Rec { created: self.now, ..record.clone() };
         self.judge("CREATE", user, None, Some(created.object()), Some(&record.name()))
     }
 
     /// Writes over the record of the same name, as a client does that knows nothing of stamps.
-    pub(super) fn update(&mut self, user: &str, old: &Rec, new: &Rec) -> Verdict {
+    pub(crate) fn update(&mut self, user: &str, old: &Rec, new: &Rec) -> Verdict {
         let old_object = old.object();
         self.judge("UPDATE", user, Some(old_object), Some(new.object()), Some(&old.name()))
     }
 
-    pub(super) fn update_objects(&mut self, user: &str, old: Value, new: Value) -> Verdict {
+    pub(crate) fn update_objects(&mut self, user: &str, old: Value, new: Value) -> Verdict {
         let name = old["metadata"]["name"].as_str().unwrap().to_owned();
         self.judge("UPDATE", user, Some(old), Some(new), Some(&name))
     }
 
     /// An edit of an object that is in no namespace.
-    pub(super) fn update_cluster_scoped(&mut self, user: &str, old: Value, new: Value) -> Judged {
+    pub(crate) fn update_cluster_scoped(&mut self, user: &str, old: Value, new: Value) -> Judged {
         let name = old["metadata"]["name"].as_str().unwrap().to_owned();
         let mut line = self.review("UPDATE", user, Some(old), Some(new), Some(&name));
         line["request"]["namespace"] = Value::Null;
         self.send(&line)
     }
 
-    pub(super) fn create_object(&mut self, user: &str, new: Value) -> Verdict {
+    pub(crate) fn create_object(&mut self, user: &str, new: Value) -> Verdict {
         self.judge("CREATE", user, None, Some(new), None)
     }
 
-    pub(super) fn delete(&mut self, user: &str, record: &Rec) -> Verdict {
+    pub(crate) fn delete(&mut self, user: &str, record: &Rec) -> Verdict {
         self.judge("DELETE", user, Some(record.object()), None, Some(&record.name()))
     }
 
     /// One object of a collection delete.
-    pub(super) fn delete_among_others(&mut self, user: &str, record: &Rec) -> Verdict {
+    pub(crate) fn delete_among_others(&mut self, user: &str, record: &Rec) -> Verdict {
         self.judge("DELETE", user, Some(record.object()), None, None)
     }
 
     /// The messages of the last refusal would be lost in a [`Verdict`]; this keeps them.
-    pub(super) fn refusal(&mut self, operation: &str, user: &str, record: &Rec) -> String {
+    pub(crate) fn refusal(&mut self, operation: &str, user: &str, record: &Rec) -> String {
         let object = Some(record.object());
         let (old, new) = if operation == "DELETE" { (object, None) } else { (None, object) };
         self.send(&self.review(operation, user, old, new, Some(&record.name()))).messages().collect()
@@ -295,7 +294,7 @@ impl Cluster {
     }
 
     /// `kubectl scale` of an object that is there.
-    pub(super) fn scale(&mut self, user: &str, object: &Value, from: u64, to: u64) -> Verdict {
+    pub(crate) fn scale(&mut self, user: &str, object: &Value, from: u64, to: u64) -> Verdict {
         let name = object["metadata"]["name"].as_str().unwrap();
         let mut line = self.review("UPDATE", user, Some(object.clone()), Some(object.clone()), Some(name));
         let request = &mut line["request"];
@@ -306,13 +305,13 @@ impl Cluster {
         self.verdict(&line)
     }
 
-    pub(super) fn delete_object(&mut self, user: &str, object: Value) -> Verdict {
+    pub(crate) fn delete_object(&mut self, user: &str, object: Value) -> Verdict {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         self.judge("DELETE", user, Some(object), None, Some(&name))
     }
 
     /// The deletion of an object that is in no namespace.
-    pub(super) fn delete_cluster_scoped(&mut self, user: &str, object: Value) -> Verdict {
+    pub(crate) fn delete_cluster_scoped(&mut self, user: &str, object: Value) -> Verdict {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         let mut line = self.review("DELETE", user, Some(object), None, Some(&name));
         line["request"]["namespace"] = Value::Null;
@@ -320,7 +319,7 @@ impl Cluster {
     }
 
     /// An edit through a subresource.
-    pub(super) fn update_through(&mut self, sub_resource: &str, user: &str, old: Value, new: Value) -> Verdict {
+    pub(crate) fn update_through(&mut self, sub_resource: &str, user: &str, old: Value, new: Value) -> Verdict {
         let name = old["metadata"]["name"].as_str().unwrap().to_owned();
         let mut line = self.review("UPDATE", user, Some(old), Some(new), Some(&name));
         line["request"]["subResource"] = sub_resource.into();
@@ -328,7 +327,7 @@ impl Cluster {
     }
 
     /// What is found in a write of an object, one sentence for each finding, whatever becomes of it.
-    pub(super) fn findings(&mut self, user: &str, old: Option<Value>, new: Option<Value>) -> Vec<String> {
+    pub(crate) fn findings(&mut self, user: &str, old: Option<Value>, new: Option<Value>) -> Vec<String> {
         let operation = match (&old, &new) {
             (None, _) => "CREATE",
             (_, None) => "DELETE",
@@ -339,13 +338,13 @@ impl Cluster {
     }
 
     /// What the user reads of an edit, refusal or warning.
-    pub(super) fn told(&mut self, user: &str, old: Value, new: Value) -> String {
+    pub(crate) fn told(&mut self, user: &str, old: Value, new: Value) -> String {
         let name = old["metadata"]["name"].as_str().unwrap().to_owned();
         self.send(&self.review("UPDATE", user, Some(old), Some(new), Some(&name))).messages().collect()
     }
 
     /// What came of a write of an object.
-    pub(super) fn judged(&mut self, user: &str, old: Option<Value>, new: Value) -> Judged {
+    pub(crate) fn judged(&mut self, user: &str, old: Option<Value>, new: Value) -> Judged {
         let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
         let name = new["metadata"]["name"].as_str().unwrap().to_owned();
         self.send(&self.review(operation, user, old, Some(new), Some(&name)))
@@ -393,7 +392,7 @@ impl Cluster {
                 }
             }
         });
-        let findings = outcome.violations.iter().map(|it| (it.violation.rule, it.violation.message()));
+        let findings = outcome.violations.iter().map(|it| (it.violation.rule.as_str(), it.violation.message()));
         let findings = findings.collect();
         Judged { allowed: outcome.allowed, findings, warnings: outcome.warnings, patch: None }
     }
@@ -420,7 +419,7 @@ impl Cluster {
 }
 
 /// Judges a request at the start, and answers whatever the rules ask.
-pub(super) fn decided(
+pub(crate) fn decided(
     facts: &Facts<'_>,
     policy: &Policy,
     mut answer: impl FnMut(&Query) -> Answer,

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::objects::web;
-use super::olm::index;
 use super::scenario::rec;
 use crate::effort::Effort;
 use crate::facts::{Facts, RequestObjects};
+use crate::owners::olm::rules::tests::index;
 use crate::policy::Policy;
 use crate::review::Review;
 

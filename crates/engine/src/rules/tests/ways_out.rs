@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::deletion::deployment;
-use super::olm::index;
 use super::scenario::{Cluster, Rec, rec};
+use crate::owners::olm::rules::tests::index;
 
 const STALE: i64 = 15 * 60;
 const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";

@@ -1,0 +1,156 @@
+//! The rule `duplicate-release`.
+//!
+//! Flux finds records by their namespace and the shortened name of the release alone, so each of two HelmReleases takes the other's
+//! revisions for its own: they upgrade over one another at every reconciliation, or uninstall where the charts differ.
+//!
+//! A HelmRelease that was stored a moment ago is seen, because the API server is asked before the second one passes. Two whose
+//! requests are both under way are not stored yet, so neither is seen: `interlock scan` reports them.
+
+use serde_json::json;
+
+use crate::facts::DeclarationWrite;
+use crate::owners::flux::HELM_RELEASE;
+use crate::owners::flux::rules::release::{helm_releases, helm_releases_in};
+use crate::owners::flux::{Driver, HelmRelease, InstalledRelease};
+use crate::release::ReleaseRef;
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
+use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::undecided::Undecided;
+use crate::rules::wording::quoted;
+
+/// The rule `duplicate-release`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "duplicate-release",
+        owners: &[ReleaseOwner::Flux],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        requests: Requests {
+            operations: &[Operation::Create, Operation::Update, Operation::Delete],
+            kinds: &[HELM_RELEASE],
+        },
+        summary: "One HelmRelease drives a release.",
+        why: "Two HelmReleases upgrade over one another forever, and deleting either uninstalls the release of both.",
+        allowed: "A second HelmRelease whose records are in another namespace, or one that is suspended. With a warning: the deletion \
+                  of one of two.",
+        refused: "HelmRelease shop/two with `releaseName: web` beside HelmRelease shop/web.",
+        way_out: "Set another releaseName or storageNamespace, or suspend the other HelmRelease first and then delete it. `interlock \
+                  scan` reports two that were created within the same instant, before either was stored.",
+        settings: &[],
+    },
+    checks: &[Check::Declaration(check)],
+};
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
+    let Some(written) = case.helm_release()? else {
+        return Ok(Vec::new());
+    };
+    let refusal = match (&written.before, &written.after) {
+        (Some(before), None) => deletion(case, written, before)?,
+        (_, Some(after)) if starts_to_drive(written, after) => second(case, written, after)?,
+        _ => None,
+    };
+    Ok(refusal.into_iter().collect())
+}
+
+/// A HelmRelease that would drive the release of another.
+fn second(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease>, after: &HelmRelease) -> Checked {
+    let release = after.release();
+    let drives = |driver: &&Driver| !driver.suspended && is_other(driver, written, after, &release);
+    let mut other = helm_releases(case.evidence, &release.namespace, &release.name, None)?.iter().find(drives);
+    // A cache may not have seen a HelmRelease that was created a moment ago. Elsewhere there is no claim.
+    let mut near = vec![written.namespace, release.namespace.as_str()];
+    near.dedup();
+    for namespace in near {
+        if other.is_none() {
+            other = helm_releases_in(case.evidence, namespace)?.iter().find(drives);
+        }
+    }
+    let Some(other) = other else {
+        return Ok(None);
+    };
+    let first = format!("HelmRelease {}/{}", other.namespace, other.name);
+    let state = match () {
+        () if other.being_deleted => "is uninstalling",
+        () if !other.wants(&release) => "still has installed",
+        () => "already manages",
+    };
+    let sentence = format!(
+        "{} would manage release {release}, which {first} {state}: Flux would upgrade or uninstall one for the other, forever.",
+        case.subject(),
+    );
+    let way_out = if other.being_deleted {
+        "Wait until that HelmRelease is gone.".to_owned()
+    } else {
+        let Driver { namespace, name, .. } = other;
+        let suspend = json!({"spec": {"suspend": true}}).to_string();
+        let suspend =
+            quoted(&["kubectl", "patch", "helmrelease", name, "-n", namespace, "--type", "merge", "-p", &suspend]);
+        let delete = quoted(&["kubectl", "delete", "helmrelease", name, "-n", namespace]);
+        format!(
+            "Set another releaseName or storageNamespace. To move the release, suspend {first} with {suspend}, then delete it with \
+             {delete}, and try again: Flux does nothing for a suspended HelmRelease."
+        )
+    };
+    Ok(Some(Refusal::new(sentence, way_out).at("/spec/releaseName").at("/spec/storageNamespace")))
+}
+
+/// The deletion of a HelmRelease whose release another one claims too. It may be what ends the fight, so it is never refused.
+fn deletion(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease>, before: &HelmRelease) -> Checked {
+    if before.spec.suspend || before.metadata.deletion_timestamp.is_some() {
+        return Ok(None);
+    }
+    let release = before.installed().map_or_else(|| before.release(), InstalledRelease::release);
+    let claims = |driver: &&Driver| !driver.being_deleted && is_other(driver, written, before, &release);
+    let others = match helm_releases(case.evidence, &release.namespace, &release.name, None) {
+        Ok(drivers) => {
+            drivers.iter().find(claims).map(|other| format!("HelmRelease {}/{}", other.namespace, other.name))
+        }
+        // This deletion is the way to fewer.
+        Err(Undecided::HelmReleasesOverLimit(_)) => Some("another HelmRelease".to_owned()),
+        Err(need) => return Err(need),
+    };
+    let Some(other) = others else {
+        return Ok(None);
+    };
+    let sentence = format!(
+        "{} is deleted, and {other} claims release {release} too: Flux uninstalls the release of both.",
+        case.subject()
+    );
+    let way_out = "To keep the release, first suspend the HelmRelease that you delete (spec.suspend: true): Flux uninstalls nothing \
+                   for a suspended HelmRelease.";
+    Ok(Some(Refusal::new(sentence, way_out).about(release).into_advice()))
+}
+
+/// Whether a kept HelmRelease is another one than the written one, and has a claim on this release of it.
+fn is_other(
+    driver: &Driver,
+    written: &DeclarationWrite<'_, HelmRelease>,
+    side: &HelmRelease,
+    release: &ReleaseRef,
+) -> bool {
+    let itself = driver.namespace == written.namespace && driver.name == written.name;
+    !itself
+        && driver.drives(&release.namespace, &release.name)
+        && driver.shares_cluster(side)
+        && has_a_claim(driver, written.namespace, release)
+}
+
+/// Whether a HelmRelease has a claim on a release that another one in this namespace wants too. A HelmRelease can name the records of
+/// any namespace; naming them first is no claim, and neither is a status, as long as others than Flux may write it.
+fn has_a_claim(other: &Driver, namespace: &str, release: &ReleaseRef) -> bool {
+    [namespace, release.namespace.as_str()].contains(&other.namespace.as_str())
+}
+
+/// Whether a write makes a HelmRelease drive a release that it did not drive before.
+fn starts_to_drive(written: &DeclarationWrite<'_, HelmRelease>, after: &HelmRelease) -> bool {
+    if after.spec.suspend || after.metadata.deletion_timestamp.is_some() || written.same_spec {
+        return false;
+    }
+    written.before.as_ref().is_none_or(|before| {
+        before.spec.suspend || before.release() != after.release() || before.spec.kube_config != after.spec.kube_config
+    })
+}

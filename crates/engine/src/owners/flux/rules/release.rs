@@ -1,0 +1,172 @@
+//! The HelmReleases behind a release: the accounts that act for them, and how long Flux may be silent.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::evidence::{Evidence, Knowledge, Query};
+use crate::facts::Actor;
+use crate::owners::flux::Driver;
+use crate::policy::Policy;
+use crate::release::Storage;
+use crate::rules::undecided::{Undecided, lookup};
+
+/// A release in this cluster that Flux may manage.
+#[derive(Clone, Copy)]
+pub struct FluxRelease<'a> {
+    pub storage: Storage,
+    pub namespace: &'a str,
+    pub release: &'a str,
+    /// The user who holds the operation, or held the last one; `None` if unknown.
+    pub holder: Option<&'a str>,
+}
+
+/// The HelmReleases that may be behind these records, the oldest first, including those whose release is on another cluster: those of
+/// the records' namespace, and those under the account of another namespace that holds the newest record.
+pub(crate) fn helm_releases<'e>(
+    evidence: &'e Evidence,
+    namespace: &str,
+    release: &str,
+    holder: Option<&str>,
+) -> Result<&'e [Driver], Undecided> {
+    match lookup(evidence, Query::helm_releases(namespace, release, holder))? {
+        Some(Knowledge::HelmReleases(drivers)) => Ok(drivers),
+        Some(Knowledge::HelmReleasesOverLimit(why)) => Err(Undecided::HelmReleasesOverLimit(why.clone())),
+        _ => Ok(&[]),
+    }
+}
+
+/// The HelmReleases in a namespace as they are now.
+pub(crate) fn helm_releases_in<'e>(evidence: &'e Evidence, namespace: &str) -> Result<&'e [Driver], Undecided> {
+    match lookup(evidence, Query::HelmReleasesIn { namespace: namespace.to_owned() })? {
+        Some(Knowledge::HelmReleases(drivers)) => Ok(drivers),
+        _ => Ok(&[]),
+    }
+}
+
+impl FluxRelease<'_> {
+    /// The HelmReleases for which Flux acts on the release. Flux stores records as Secrets in the cluster of the release.
+    ///
+    /// A user who may write a HelmRelease can name records in any namespace, and must neither gain power over the release of another
+    /// user there nor delay its recovery. So a HelmRelease elsewhere counts only if Flux holds the release under the very account that
+    /// the HelmRelease names: its status proves nothing. One beside the records counts while Flux holds them, or has installed them.
+    fn behind<'e>(
+        self,
+        evidence: &'e Evidence,
+        policy: &Policy,
+    ) -> Result<impl Iterator<Item = &'e Driver>, Undecided> {
+        let drivers = match self.storage {
+            Storage::Secret => helm_releases(evidence, self.namespace, self.release, self.holder)?,
+            Storage::ConfigMap | Storage::OlmIndex => &[],
+        };
+        Ok(drivers.iter().filter(move |driver| self.is_driven_by(driver, policy)))
+    }
+
+    /// The HelmRelease for which Flux acts on the release, unless Flux ignores it.
+    pub(crate) fn at_work<'e>(self, evidence: &'e Evidence, policy: &Policy) -> Result<Option<&'e Driver>, Undecided> {
+        Ok(self.behind(evidence, policy)?.next().filter(|driver| !driver.suspended))
+    }
+
+    /// Whether Flux acts on the release for a HelmRelease that names its records.
+    pub fn is_driven_by(self, driver: &Driver, policy: &Policy) -> bool {
+        let is_linked = match (self.holder, driver.namespace == self.namespace) {
+            (None, is_near) => is_near,
+            (Some(holder), true) => {
+                is_flux(driver, policy, holder) || driver.has_installed(self.namespace, self.release)
+            }
+            (Some(holder), false) => driver.is_account(holder),
+        };
+        driver.kube_config.is_none() && is_linked
+    }
+
+    /// The HelmReleases among these that name its records.
+    pub fn helm_releases_among(self, all: &[Driver]) -> Vec<Driver> {
+        let naming = all.iter().filter(|driver| driver.drives(self.namespace, self.release));
+        naming.filter(|_| self.storage == Storage::Secret).cloned().collect()
+    }
+
+    /// How old an operation must be to count as stuck, given all HelmReleases that name its records.
+    pub fn stale_after_with(self, drivers: &[Driver], policy: &Policy) -> SignedDuration {
+        let behind = drivers.iter().filter(|driver| self.is_driven_by(driver, policy));
+        policy.recovery.patience(behind.map(|driver| driver.longest_timeout))
+    }
+
+    /// Whether Flux acts for one of its HelmReleases as this user.
+    pub(crate) fn is_flux_account(
+        self,
+        evidence: &Evidence,
+        policy: &Policy,
+        actor: Actor<'_>,
+    ) -> Result<bool, Undecided> {
+        // Flux impersonates only service accounts, so people need no query.
+        if !actor.is_service_account() {
+            return Ok(false);
+        }
+        Ok(self.behind(evidence, policy)?.any(|driver| driver.is_account(actor.name)))
+    }
+
+    /// Whether an actor may continue the operation of the holder because both are, or may have been, Flux at work for the same
+    /// HelmRelease: the account that a HelmRelease names may change, also to and from the account of the controller.
+    pub(crate) fn is_flux_handover(
+        self,
+        evidence: &Evidence,
+        policy: &Policy,
+        actor: Actor<'_>,
+    ) -> Result<bool, Undecided> {
+        let Some(holder) = self.holder.filter(|_| actor.is_service_account()) else {
+            return Ok(false);
+        };
+        Ok(self.behind(evidence, policy)?.any(|driver| {
+            (policy.managers.contains(actor.name) || driver.is_account(actor.name)) && is_flux(driver, policy, holder)
+        }))
+    }
+
+    /// A HelmRelease for which an actor may be Flux at work on the release: the controller, or the account that it names.
+    pub(crate) fn reconciled_by<'e>(
+        self,
+        evidence: &'e Evidence,
+        policy: &Policy,
+        actor: Actor<'_>,
+    ) -> Result<Option<&'e Driver>, Undecided> {
+        if !actor.is_service_account() || self.storage != Storage::Secret {
+            return Ok(None);
+        }
+        let drivers = helm_releases(evidence, self.namespace, self.release, self.holder)?;
+        let is_at_work = |driver: &Driver| policy.managers.contains(actor.name) || driver.is_account(actor.name);
+        let mut here = drivers.iter().filter(|driver| driver.kube_config.is_none());
+        Ok(here.find(|driver| is_at_work(driver)))
+    }
+
+    /// How old an operation that started then must be to count as stuck: the `staleAfter` of the policy, or the longest timeout of
+    /// a HelmRelease behind it if that is longer, up to `maxPatience`. Flux may be silent for that long.
+    ///
+    /// Queries nothing while the operation is younger than `staleAfter`.
+    pub(crate) fn stale_after(
+        self,
+        evidence: &Evidence,
+        policy: &Policy,
+        started: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<SignedDuration, Undecided> {
+        let stale_after = policy.recovery.stale_after;
+        if !policy.recovery.is_stale(started, now) {
+            return Ok(stale_after);
+        }
+        Ok(policy.recovery.patience(self.behind(evidence, policy)?.map(|driver| driver.longest_timeout)))
+    }
+
+    /// Whether an operation that started then counts as stuck.
+    pub(crate) fn is_stale(
+        self,
+        evidence: &Evidence,
+        policy: &Policy,
+        started: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<bool, Undecided> {
+        let stale_after = self.stale_after(evidence, policy, started, now)?;
+        Ok(started.is_some_and(|started| now.duration_since(started) >= stale_after))
+    }
+}
+
+/// Whether a user is, or may have been, Flux at work for a HelmRelease.
+fn is_flux(driver: &Driver, policy: &Policy, user: &str) -> bool {
+    policy.managers.contains(user) || driver.may_have_been_account(user)
+}

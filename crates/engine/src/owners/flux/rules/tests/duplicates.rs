@@ -1,0 +1,249 @@
+//! The rule `duplicate-release`.
+
+use serde_json::{Value, json};
+
+use super::{CONTROLLER, dying, first, helm_release, installed, refused, with};
+use crate::effort::Effort;
+use crate::evidence::{Answer, Knowledge, Query};
+use crate::facts::{Facts, RecordBodies, RequestObjects};
+use crate::owners::flux::Driver;
+use crate::policy::Policy;
+use crate::review::Review;
+use crate::rules::tests::scenario::{Cluster, decided};
+
+#[test]
+fn one_helm_release_drives_a_release() {
+    let kube_config = json!({"secretRef": {"name": "prod"}});
+    for (given, new, verdict) in [
+        (first(), json!({"releaseName": "web"}), refused("duplicate-release")),
+        (first(), json!({"releaseName": "web", "targetNamespace": "prod"}), refused("duplicate-release")),
+        (first(), json!({"releaseName": "other"}), Ok(())),
+        (first(), json!({"releaseName": "web", "storageNamespace": "records"}), Ok(())),
+        (first(), json!({"releaseName": "web", "suspend": true}), Ok(())),
+        (first(), json!({"releaseName": "web", "kubeConfig": kube_config}), Ok(())),
+        (helm_release("web", json!({"suspend": true})), json!({"releaseName": "web"}), Ok(())),
+        (helm_release("web", json!({"kubeConfig": kube_config})), json!({"releaseName": "web"}), Ok(())),
+        (
+            helm_release("web", json!({"kubeConfig": kube_config})),
+            json!({"releaseName": "web", "kubeConfig": kube_config}),
+            refused("duplicate-release"),
+        ),
+        // One cluster, spelled in two ways.
+        (
+            helm_release("web", json!({"kubeConfig": kube_config})),
+            json!({"releaseName": "web", "kubeConfig": {"secretRef": {"name": "prod", "key": "value"}}}),
+            refused("duplicate-release"),
+        ),
+        (
+            helm_release("web", json!({"kubeConfig": kube_config})),
+            json!({"releaseName": "web", "kubeConfig": {"secretRef": {"name": "prod", "key": "other"}}}),
+            Ok(()),
+        ),
+        // A configuration is of the HelmRelease's namespace.
+        (
+            with(
+                helm_release("web", json!({"kubeConfig": kube_config, "storageNamespace": "shop"})),
+                "/metadata/namespace",
+                json!("bar"),
+            ),
+            json!({"releaseName": "web", "kubeConfig": kube_config}),
+            Ok(()),
+        ),
+        // It asks for another release by now, and has this one still installed.
+        (
+            installed(helm_release("old", json!({"releaseName": "new"}))),
+            json!({"releaseName": "web"}),
+            refused("duplicate-release"),
+        ),
+        (dying(first()), json!({"releaseName": "web"}), refused("duplicate-release")),
+    ] {
+        let mut cluster = Cluster::new();
+        cluster.given(given.clone());
+        assert_eq!(cluster.create_object("alice", helm_release("two", new.clone())), verdict, "{new} beside {given}");
+    }
+}
+
+#[test]
+fn an_edit_counts_where_it_makes_the_helm_release_drive_something_new() {
+    let second = |spec: Value| helm_release("two", spec);
+    let same = json!({"releaseName": "web"});
+    let remote = |secret: Value| json!({"releaseName": "web", "kubeConfig": {"secretRef": secret}});
+    for (old, new, verdict) in [
+        (same.clone(), json!({"releaseName": "web", "values": {"a": 1}}), Ok(())),
+        (json!({"releaseName": "web", "suspend": true}), same.clone(), refused("duplicate-release")),
+        (json!({"releaseName": "other"}), same.clone(), refused("duplicate-release")),
+        (json!({"releaseName": "web", "kubeConfig": {"a": 1}}), same.clone(), refused("duplicate-release")),
+        (remote(json!({"name": "prod"})), remote(json!({"name": "prod", "key": "value"})), Ok(())),
+        (same.clone(), json!({"releaseName": "web", "suspend": true}), Ok(())),
+        (same.clone(), json!({"releaseName": "other"}), Ok(())),
+    ] {
+        let mut cluster = Cluster::new();
+        cluster.given(first());
+        cluster.given(second(old.clone()));
+        assert_eq!(
+            cluster.update_objects("alice", second(old.clone()), second(new.clone())),
+            verdict,
+            "{old} -> {new}"
+        );
+    }
+    let mut cluster = Cluster::new();
+    cluster.given(first());
+    let (old, new) = (second(json!({"releaseName": "other"})), second(json!({"releaseName": "web"})));
+    assert_eq!(cluster.update_objects("alice", dying(old.clone()), dying(new.clone())), Ok(()));
+    assert_eq!(cluster.update_objects(CONTROLLER, old, new), refused("duplicate-release"), "whoever asks");
+    assert_eq!(cluster.update_objects("alice", first(), helm_release("web", json!({"suspend": true}))), Ok(()));
+}
+
+#[test]
+fn a_refusal_names_the_first_helm_release_and_how_to_move_its_release() {
+    let mut cluster = Cluster::new();
+    let made = |name: &str, at: &str| {
+        with(helm_release(name, json!({"releaseName": "web"})), "/metadata/creationTimestamp", json!(at))
+    };
+    cluster.given(made("b", "2026-11-21T09:00:00Z"));
+    cluster.given(made("a", "2026-11-21T09:30:00Z"));
+    let found = cluster.findings("alice", None, Some(made("c", "2026-11-21T10:00:00Z")));
+    assert_eq!(
+        found,
+        [
+            "HelmRelease shop/c would manage release shop/web, which HelmRelease shop/b already manages: Flux would upgrade or \
+          uninstall one for the other, forever. Set another releaseName or storageNamespace. To move the release, \
+          suspend HelmRelease shop/b with `kubectl patch helmrelease b -n shop --type merge -p \
+          '{\"spec\":{\"suspend\":true}}'`, then delete it with `kubectl delete helmrelease b -n shop`, and try again: \
+          Flux does nothing for a suspended HelmRelease. [duplicate-release]"
+        ]
+    );
+    cluster.given(dying(made("b", "2026-11-21T09:00:00Z")));
+    let found = cluster.findings("alice", None, Some(made("c", "2026-11-21T10:00:00Z"))).concat();
+    assert!(
+        found.contains("HelmRelease shop/b is uninstalling") && found.contains("Wait until that HelmRelease is gone."),
+        "{found}"
+    );
+}
+
+/// The answers that the API server gives about HelmReleases: of all that drive a release, as a cache has seen them, and of those in
+/// each namespace.
+struct Known<'a> {
+    driving: &'a [Value],
+    stored: &'a [(&'a str, Value)],
+}
+
+/// What is found in a write of a HelmRelease, and what is asked for it.
+fn found(known: &Known<'_>, old: Option<&Value>, new: &Value) -> (Vec<String>, Vec<Query>) {
+    let request = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u", "operation": if old.is_some() { "UPDATE" } else { "CREATE" }, "name": new["metadata"]["name"],
+            "namespace": new["metadata"]["namespace"], "userInfo": {"username": "alice"},
+            "kind": {"group": "helm.toolkit.fluxcd.io", "version": "v2", "kind": "HelmRelease"},
+            "resource": {"group": "helm.toolkit.fluxcd.io", "version": "v2", "resource": "helmreleases"},
+            "oldObject": old, "object": new,
+        },
+    });
+    let body = serde_json::to_vec(&request).unwrap();
+    let review = Review::parse(&body).unwrap();
+    let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
+    let effort = Effort::of_review();
+    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
+    let driver = |object: &Value| Driver::from(&serde_json::from_value(object.clone()).unwrap());
+    let mut asked = Vec::new();
+    let found = decided(&facts, &Policy::shipped().unwrap(), |query| {
+        let drivers = match query {
+            Query::HelmReleases { .. } => known.driving.iter().map(driver).collect(),
+            Query::HelmReleasesIn { namespace } => {
+                let here = known.stored.iter().filter(|(at, _)| at == namespace);
+                here.map(|(_, object)| driver(object)).collect()
+            }
+            Query::Overrides { .. } => return Answer::Known(Knowledge::Overrides(Vec::new())),
+            query => panic!("{query:?}"),
+        };
+        asked.push(query.clone());
+        Answer::Known(Knowledge::HelmReleases(drivers))
+    });
+    (found.iter().map(|found| found.violation.message()).collect(), asked)
+}
+
+fn driving(namespace: &str, release: &str) -> Query {
+    Query::helm_releases(namespace, release, None)
+}
+
+fn stored_in(namespace: &str) -> Query {
+    Query::HelmReleasesIn { namespace: namespace.to_owned() }
+}
+
+#[test]
+fn only_another_release_is_asked_about() {
+    let nothing = Known { driving: &[], stored: &[] };
+    let asked = |new: &Value| found(&nothing, Some(&first()), new).1;
+    assert_eq!(asked(&with(first(), "/metadata/labels", json!({"team": "blue"}))), []);
+    assert_eq!(asked(&helm_release("web", json!({"values": {"a": 1}}))), []);
+    let other = helm_release("web", json!({"releaseName": "other"}));
+    assert_eq!(asked(&other), [driving("shop", "other"), stored_in("shop")]);
+}
+
+#[test]
+fn what_the_cache_has_not_seen_yet_is_read_before_a_second_one_passes() {
+    let second = helm_release("two", json!({"releaseName": "web"}));
+    let fresh = Known { driving: &[], stored: &[("shop", first())] };
+    let (told, asked) = found(&fresh, None, &second);
+    assert!(told.concat().contains("which HelmRelease shop/web already manages"), "{told:?}");
+    assert_eq!(asked, [driving("shop", "web"), stored_in("shop")]);
+    // Itself is no other one, and neither is one of another release.
+    let stored = [("shop", second.clone()), ("shop", helm_release("three", json!({})))];
+    assert_eq!(found(&Known { driving: &[], stored: &stored }, None, &second).0, [""; 0]);
+    // What the cache has seen takes no list.
+    let seen = Known { driving: &[first()], stored: &[] };
+    let (told, asked) = found(&seen, None, &second);
+    assert_eq!((told.len(), asked), (1, vec![driving("shop", "web")]));
+    // The namespace of the records may be another one: its own HelmReleases have a claim.
+    let records = helm_release("two", json!({"releaseName": "web", "storageNamespace": "records"}));
+    let theirs = with(helm_release("web", json!({})), "/metadata/namespace", json!("records"));
+    let (told, asked) = found(&Known { driving: &[], stored: &[("records", theirs)] }, None, &records);
+    assert_eq!((told.len(), asked), (1, vec![driving("records", "web"), stored_in("shop"), stored_in("records")]));
+    // One that is suspended does not begin to drive.
+    let idle = helm_release("two", json!({"releaseName": "web", "suspend": true}));
+    assert_eq!(found(&fresh, None, &idle), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn deleting_one_of_two_is_warned_of() {
+    let second = || helm_release("two", json!({"releaseName": "web"}));
+    let suspended = |object: Value| with(object, "/spec/suspend", json!(true));
+    let elsewhere = || {
+        with(
+            helm_release("two", json!({"releaseName": "web", "storageNamespace": "shop"})),
+            "/metadata/namespace",
+            json!("bar"),
+        )
+    };
+    for (other, deleted, warned) in [
+        (second(), first(), true),
+        (second(), installed(first()), true),
+        // About to go on with the release.
+        (suspended(second()), first(), true),
+        (installed(helm_release("old", json!({"releaseName": "new"}))), first(), true),
+        (installed(elsewhere()), first(), false),
+        (helm_release("two", json!({})), first(), false),
+        (second(), suspended(first()), false),
+        (second(), dying(first()), false),
+        (dying(second()), first(), false),
+        (
+            helm_release("two", json!({"releaseName": "web", "kubeConfig": {"secretRef": {"name": "a"}}})),
+            first(),
+            false,
+        ),
+        // Naming the release of another namespace is no claim, and neither is a status.
+        (elsewhere(), first(), false),
+    ] {
+        let mut cluster = Cluster::new();
+        cluster.given(other.clone());
+        let told = cluster.findings("alice", Some(deleted.clone()), None).concat();
+        let told = told.split_once(" [duplicate-release]").map(|(told, _)| told).unwrap_or_default();
+        assert_eq!(!told.is_empty(), warned, "{deleted} beside {other}: {told}");
+        assert!(
+            !warned || told.contains("Flux uninstalls the release of both. To keep the release, first suspend"),
+            "{told}"
+        );
+        assert_eq!(cluster.delete_object("alice", deleted), Ok(()), "a way out of the fight");
+    }
+}

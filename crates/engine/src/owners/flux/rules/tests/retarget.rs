@@ -1,0 +1,208 @@
+//! The rule `retarget`.
+
+use serde_json::{Value, json};
+
+use super::{dying, first, helm_release, installed, refused, with};
+use crate::rules::tests::overrides::override_of;
+use crate::rules::tests::scenario::{Cluster, rec};
+
+/// From a repository of charts.
+fn charted(name: &str, more: &Value) -> Value {
+    let mut spec = json!({"chart": {"spec": {"chart": name, "sourceRef": {"kind": "HelmRepository", "name": "r"}}}});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    helm_release("web", spec)
+}
+
+#[test]
+fn an_edit_does_not_uninstall_what_is_installed() {
+    let in_place = json!({"upgrade": {"chartNameChangeStrategy": "InPlaceUpdate"}});
+    let of_git = with(charted("./charts/other", &json!({})), "/spec/chart/spec/sourceRef/kind", json!("GitRepository"));
+    for (old, new, open) in [
+        (first(), helm_release("web", json!({"releaseName": "other"})), false),
+        (first(), helm_release("web", json!({"targetNamespace": "prod"})), false),
+        (first(), helm_release("web", json!({"targetNamespace": "prod", "releaseName": "web"})), false),
+        (first(), helm_release("web", json!({"storageNamespace": "records"})), false),
+        (
+            first(),
+            helm_release("web", json!({"releaseName": "web", "targetNamespace": "shop", "storageNamespace": "shop"})),
+            true,
+        ),
+        (first(), helm_release("web", json!({"values": {"a": 1}})), true),
+        (charted("nginx", &json!({})), charted("apache", &json!({})), false),
+        (charted("nginx", &json!({})), charted("library/nginx", &json!({})), true),
+        (charted("nginx", &in_place), charted("apache", &in_place), true),
+        (charted("nginx", &json!({})), of_git, true),
+        (charted("nginx", &json!({})), first(), true),
+        // Flux was about to uninstall it before this edit.
+        (helm_release("web", json!({"releaseName": "a"})), helm_release("web", json!({"releaseName": "b"})), true),
+        // A mistake is taken back.
+        (helm_release("web", json!({"releaseName": "a"})), first(), true),
+    ] {
+        let (old, new) = (installed(old), installed(new));
+        let verdict = Cluster::new().update_objects("alice", old.clone(), new.clone());
+        assert_eq!(verdict.is_ok(), open, "{} -> {}: {verdict:?}", old["spec"], new["spec"]);
+        assert!(verdict.is_ok() || verdict == refused("retarget"));
+        assert_eq!(Cluster::new().update_objects("alice", dying(old.clone()), dying(new.clone())), Ok(()));
+        let unknown = |object: Value| with(object, "/status", json!({"observedGeneration": -1}));
+        assert_eq!(Cluster::new().update_objects("alice", unknown(old), unknown(new)), Ok(()), "not installed yet");
+    }
+}
+
+#[test]
+fn a_retarget_is_judged_and_opened_over_what_is_installed() {
+    let retarget = |cluster: &mut Cluster, spec: Value| {
+        cluster.update_objects("carol", installed(first()), installed(helm_release("web", spec)))
+    };
+    for (namespace, verdict) in [("mine", refused("retarget")), ("shop", Ok(()))] {
+        let mut cluster = Cluster::new();
+        let made = override_of("web", &["retarget"], 30);
+        cluster.given(with(made, "/metadata/namespace", json!(namespace)));
+        assert_eq!(retarget(&mut cluster, json!({"storageNamespace": "mine"})), verdict, "{namespace}");
+    }
+    for (release, verdict) in [("other", refused("retarget")), ("web", Ok(()))] {
+        let cases = format!("rules:\n  retarget: {{cases: [{{when: {{releases: [{release}]}}, mode: 'off'}}]}}");
+        let mut cluster = Cluster::with_policy(&cases);
+        assert_eq!(retarget(&mut cluster, json!({"releaseName": "other"})), verdict, "{release}");
+    }
+}
+
+#[test]
+fn a_retarget_that_is_meant_is_acknowledged_for_that_target_alone() {
+    let old = || installed(charted("nginx", &json!({})));
+    for (new, value) in [
+        (helm_release("web", json!({"releaseName": "other"})), "shop/other"),
+        (helm_release("web", json!({"targetNamespace": "prod"})), "shop/prod-web"),
+        (helm_release("web", json!({"storageNamespace": "records"})), "records/web"),
+        // Neither shows in where the records are and how they are named.
+        (helm_release("web", json!({"targetNamespace": "prod", "releaseName": "web"})), "shop/web/prod"),
+        (charted("apache", &json!({})), "shop/web/apache"),
+    ] {
+        let new = installed(new);
+        let found = Cluster::new().findings("alice", Some(old()), Some(new.clone())).concat();
+        assert!(
+            found.contains(&format!("interlock.dev/allow-retarget: {value} (`kubectl annotate helmrelease web")),
+            "{found}"
+        );
+        assert!(found.contains("uninstall release shop/web (deployed)"), "{found}");
+        for (annotation, open) in [(value, true), ("shop/web", false), ("true", false), ("", false)] {
+            let new = with(new.clone(), "/metadata/annotations", json!({"interlock.dev/allow-retarget": annotation}));
+            let verdict = Cluster::new().update_objects("alice", old(), new);
+            assert_eq!(verdict.is_ok(), open, "{annotation}: {verdict:?}");
+        }
+    }
+}
+
+/// With these revisions in its status, newest first: their numbers and states.
+fn attempted(object: Value, revisions: &[(u64, &str)]) -> Value {
+    let snapshot = |(version, status): &(u64, &str)| json!({"name": "web", "namespace": "shop", "version": version, "status": status, "chartName": "nginx"});
+    let history: Vec<_> = revisions.iter().map(snapshot).collect();
+    with(object, "/status", json!({"storageNamespace": "shop", "history": history}))
+}
+
+#[test]
+fn a_release_counts_once_a_revision_was_deployed_and_is_named_by_its_own_state() {
+    for (revisions, told) in [
+        (&[(1, "failed")][..], None),
+        (&[(2, "failed"), (1, "failed")], None),
+        (&[(1, "uninstalled")], None),
+        (&[(2, "uninstalled"), (1, "superseded")], None),
+        (&[(1, "deployed")], Some("(deployed)")),
+        (&[(3, "failed"), (2, "deployed"), (1, "superseded")], Some("(deployed)")),
+        (&[(3, "failed"), (2, "superseded")], Some("(failed)")),
+    ] {
+        let old = attempted(first(), revisions);
+        let new = attempted(helm_release("web", json!({"releaseName": "other"})), revisions);
+        let found = Cluster::new().findings("alice", Some(old), Some(new)).concat();
+        assert_eq!(!found.is_empty(), told.is_some(), "{revisions:?}: {found}");
+        let told = told.unwrap_or_default();
+        assert!(found.contains(told), "{revisions:?}: {found}");
+    }
+}
+
+/// Flux keeps five attempts where it retries failures.
+#[test]
+fn records_tell_whether_a_revision_was_deployed_where_the_status_has_only_failures() {
+    let failures = [(9, "failed"), (8, "failed"), (7, "failed"), (6, "failed"), (5, "failed")];
+    let edit = |records: &[(u64, &'static str)], more: Value| {
+        let mut cluster = Cluster::new();
+        for (revision, status) in records {
+            cluster.given_record(&rec(*revision, status));
+        }
+        let side = |name: &str| {
+            let mut object = helm_release("web", more.clone());
+            object["spec"]["releaseName"] = name.into();
+            attempted(object, &failures)
+        };
+        cluster.findings("alice", Some(side("web")), Some(side("other"))).concat()
+    };
+    let here = json!({});
+    let found = edit(&[(9, "failed"), (4, "deployed")], here.clone());
+    assert!(found.contains("uninstall release shop/web (deployed)") && found.contains("[retarget]"), "{found}");
+    let found = edit(&[(9, "failed"), (4, "superseded")], here.clone());
+    assert!(found.contains("uninstall release shop/web (failed)"), "{found}");
+    assert_eq!(edit(&[(9, "failed"), (8, "failed")], here.clone()), "");
+    assert_eq!(edit(&[], here), "");
+    let found = edit(&[], json!({"kubeConfig": {"secretRef": {"name": "prod"}}}));
+    assert!(found.contains("uninstall release shop/web (unknown)"), "{found}");
+    // The records of another cluster cannot be asked, so this is only warned of.
+    let remote = |name: &str| {
+        let spec = json!({"releaseName": name, "kubeConfig": {"secretRef": {"name": "prod"}}});
+        attempted(helm_release("web", spec), &failures)
+    };
+    assert_eq!(Cluster::new().update_objects("alice", remote("web"), remote("other")), Ok(()));
+}
+
+fn of_git(path: &str, more: &Value) -> Value {
+    with(charted(path, more), "/spec/chart/spec/sourceRef/kind", json!("GitRepository"))
+}
+
+fn referenced(name: &str, more: &Value) -> Value {
+    let mut spec = json!({"chartRef": {"kind": "OCIRepository", "name": name}});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    helm_release("web", spec)
+}
+
+#[test]
+fn a_chart_whose_name_only_flux_sees_is_warned_of_where_it_becomes_another_one() {
+    let (none, in_place) = (json!({}), json!({"upgrade": {"chartNameChangeStrategy": "InPlaceUpdate"}}));
+    let here = |namespace: &str| with(referenced("a", &json!({})), "/spec/chartRef/namespace", json!(namespace));
+    for (old, new, warned) in [
+        (referenced("a", &none), referenced("b", &none), true),
+        (referenced("a", &none), here("charts"), true),
+        (referenced("a", &none), here("shop"), false),
+        (referenced("a", &none), referenced("a", &json!({"values": {"a": 1}})), false),
+        (charted("nginx", &none), referenced("a", &none), true),
+        (of_git("./a", &none), of_git("./b", &none), true),
+        (of_git("./a", &none), of_git("./a", &json!({"interval": "1m"})), false),
+        (referenced("a", &none), of_git("./a", &none), true),
+        // Its name can be told.
+        (referenced("a", &none), charted("nginx", &none), false),
+        (referenced("a", &in_place), referenced("b", &in_place), false),
+        (referenced("a", &none), referenced("b", &in_place), false),
+        // The same in two writes.
+        (referenced("b", &in_place), referenced("b", &none), true),
+    ] {
+        let named = format!("{} -> {}", old["spec"], new["spec"]);
+        let found = Cluster::new().findings("alice", Some(installed(old.clone())), Some(installed(new.clone())));
+        assert_eq!(found.len(), usize::from(warned), "{named}: {found:?}");
+        assert!(
+            found.iter().all(
+                |told| told.contains("if the name is no longer nginx, Flux uninstalls release shop/web (deployed)")
+            ),
+            "{found:?}"
+        );
+        assert_eq!(
+            Cluster::new().update_objects("alice", installed(old.clone()), installed(new.clone())),
+            Ok(()),
+            "{named}"
+        );
+        assert_eq!(Cluster::new().findings("alice", Some(old), Some(new)), [""; 0], "{named}: nothing is installed");
+    }
+    let known =
+        Cluster::new().update_objects("alice", installed(referenced("a", &none)), installed(charted("apache", &none)));
+    assert_eq!(known, refused("retarget"), "its name can be told, and is another one");
+}

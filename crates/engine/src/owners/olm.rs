@@ -1,0 +1,125 @@
+//! The objects of OLM, as far as rules read them. Unknown fields are skipped.
+
+pub mod rules;
+mod source;
+pub mod version_range;
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use crate::json::null_is_default;
+use crate::object::Metadata;
+pub(crate) use source::ExtensionSource;
+
+/// The API group of OLM.
+pub(crate) const GROUP: &str = "olm.operatorframework.io";
+/// The kind that users create to install an operator.
+pub(crate) const CLUSTER_EXTENSION: &str = "ClusterExtension";
+/// The kinds of one revision of an extension in the runtime without Helm records: the current name, and the name until
+/// March 2026.
+pub(crate) const OBJECT_SET_KINDS: [&str; 2] = ["ClusterObjectSet", "ClusterExtensionRevision"];
+/// The label on such a revision with the name of its extension.
+pub const OWNER_NAME_LABEL: &str = "olm.operatorframework.io/owner-name";
+
+/// The label in the body of a record with the package that it installs.
+pub(crate) const PACKAGE_NAME_LABEL: &str = "olm.operatorframework.io/package-name";
+/// The label in the body of a record with the version of the bundle.
+pub(crate) const BUNDLE_VERSION_LABEL: &str = "olm.operatorframework.io/bundle-version";
+
+/// A ClusterExtension.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClusterExtension<'a> {
+    #[serde(borrow)]
+    pub metadata: Metadata<'a>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub spec: ClusterExtensionSpec<'a>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub status: ClusterExtensionStatus<'a>,
+}
+
+impl ClusterExtension<'_> {
+    /// Whether revisions own the objects of the extension, and its Helm records are only what it left behind. OLM lists the revisions
+    /// that it has applied in the status, which the authors of extensions and of ClusterObjectSets do not write.
+    #[must_use]
+    pub fn has_revisions(&self) -> bool {
+        self.status.active_revisions.iter().any(|revision| !revision.name.is_empty())
+    }
+}
+
+/// `spec` of a ClusterExtension.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClusterExtensionSpec<'a> {
+    /// The namespace of the objects of the extension.
+    #[serde(borrow)]
+    pub namespace: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub source: ExtensionSource<'a>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub install: ExtensionInstall<'a>,
+}
+
+/// `status` of a ClusterExtension.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterExtensionStatus<'a> {
+    /// The revisions that are installed or being rolled out.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub active_revisions: Vec<ActiveRevision<'a>>,
+}
+
+/// A revision in the status.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ActiveRevision<'a> {
+    /// The name of the ClusterObjectSet.
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+}
+
+/// `spec.install`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ExtensionInstall<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub preflight: Preflight<'a>,
+}
+
+/// `spec.install.preflight`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Preflight<'a> {
+    /// The check for custom resource definitions that would lose data.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub crd_upgrade_safety: CrdUpgradeSafety<'a>,
+}
+
+/// `spec.install.preflight.crdUpgradeSafety`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CrdUpgradeSafety<'a> {
+    /// `Strict` or `None`.
+    #[serde(borrow)]
+    pub enforcement: Cow<'a, str>,
+}
+
+/// A ClusterObjectSet.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClusterObjectSet<'a> {
+    #[serde(borrow)]
+    pub metadata: Metadata<'a>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub spec: ClusterObjectSetSpec<'a>,
+}
+
+/// `spec` of a ClusterObjectSet.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterObjectSetSpec<'a> {
+    /// `Active` or `Archived`.
+    #[serde(borrow)]
+    pub lifecycle_state: Cow<'a, str>,
+}

@@ -1,0 +1,133 @@
+//! The rule `extension-change-while-pending`.
+//!
+//! OLM resolves the next bundle from the last deployed one. An interrupted step must be finished before another one starts, and the
+//! person who recovers from it pins the version to the interrupted one first. Everything in `spec.source` decides what is resolved:
+//! the catalogs too, and whether OLM follows their upgrade graph.
+
+use semver::Version;
+
+use crate::evidence::{Freshness, Knowledge, Located, Query};
+use crate::owners::olm::CLUSTER_EXTENSION;
+use crate::owners::olm::ClusterExtension;
+use crate::owners::olm::version_range::{VersionRange, version_of};
+use crate::release::{Entry, Record};
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rules::check::{Check, CheckedAll, Refusal, Rule};
+use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::home::records_of_extension;
+use crate::rules::records::recovery::unstick_clause;
+use crate::rules::undecided::{Undecided, lookup};
+use crate::rules::wording::{self, OwnerWords};
+
+/// The rule `extension-change-while-pending`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "extension-change-while-pending",
+        owners: &[ReleaseOwner::Olm],
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        requests: Requests { operations: &[Operation::Update], kinds: &[CLUSTER_EXTENSION] },
+        summary: "A ClusterExtension keeps its source (version, channels, selector, upgrade policy) while an operation on it is in \
+                  flight.",
+        why: "OLM resolves the next bundle from the last deployed one, so it would skip an interrupted step.",
+        allowed: "A change while the newest record is deployed or failed; pinning the version that is pending; the same range in \
+                  another spelling (`1` and `1.x`).",
+        refused: "`version: 3.0.0`, or another `selector`, while the upgrade to 2.0.0 is pending-upgrade.",
+        way_out: "Pin the version that is pending until it is installed, then change to the next one.",
+        settings: &[],
+    },
+    checks: &[Check::Declaration(check)],
+};
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
+    let Some(written) = case.extension()?.filter(|written| !written.same_spec) else {
+        return Ok(Vec::new());
+    };
+    let (Some(before), Some(after)) = (&written.before, &written.after) else {
+        return Ok(Vec::new());
+    };
+    if after.metadata.deletion_timestamp.is_some() || before.has_revisions() {
+        return Ok(Vec::new());
+    }
+    if before.spec.source.resolves_like(&after.spec.source, case.facts.effort)? {
+        return Ok(Vec::new());
+    }
+    // A copy that lags behind may say that all is well; that it is not, only the API server itself can say.
+    for freshness in [Freshness::Cached, Freshness::Live] {
+        let Some((located, newest)) = pending(case, &written.name, freshness)? else {
+            return Ok(Vec::new());
+        };
+        let pending = brought_in(case, located, newest)?;
+        let version = pending.as_deref().and_then(|chart| version_of(chart, &after.spec.source.catalog.package_name));
+        if pins(case, after, version.as_ref())? {
+            return Ok(Vec::new());
+        }
+        if freshness == Freshness::Live {
+            return Ok(vec![refusal(case, &written.name, pending.as_deref(), located, newest)]);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The newest record of an extension, while it is pending.
+fn pending<'a>(
+    case: &DeclarationCase<'a>,
+    extension: &str,
+    freshness: Freshness,
+) -> Result<Option<(&'a Located, &'a Entry)>, Undecided> {
+    let found = match lookup(case.evidence, Query::Extension { name: extension.to_owned(), freshness })? {
+        Some(Knowledge::Release(found)) => found,
+        _ => return Ok(None),
+    };
+    let Some(located) = records_of_extension(found, case.policy) else {
+        return Ok(None);
+    };
+    Ok(located.history.newest().filter(|newest| newest.status.is_pending()).map(|newest| (located, newest)))
+}
+
+/// What the pending operation brings in: as stamped, or, of a large record whose beginning does not tell, from its body.
+fn brought_in(case: &DeclarationCase<'_>, located: &Located, newest: &Entry) -> Result<Option<String>, Undecided> {
+    if let Some(stamped) = newest.stamps.chart() {
+        return Ok(Some(stamped.to_owned()));
+    }
+    let Located { storage, namespace, .. } = located;
+    let query = Query::Body { storage: *storage, namespace: namespace.clone(), object: newest.name.clone() };
+    Ok(match lookup(case.evidence, query)? {
+        Some(Knowledge::Body(json)) => Record::read(json, case.facts.effort).ok().and_then(|record| record.chart()),
+        _ => None,
+    })
+}
+
+/// Whether the extension is pinned to the version that is pending: so the next step finishes that one. Where nobody knows
+/// which that is, any single version may be.
+fn pins(case: &DeclarationCase<'_>, to: &ClusterExtension<'_>, pending: Option<&Version>) -> Result<bool, Undecided> {
+    let Some(range) = VersionRange::parse(&to.spec.source.catalog.version) else {
+        return Ok(false);
+    };
+    let effort = case.facts.effort;
+    Ok(match pending {
+        Some(pending) => range.is_only(pending, effort)?,
+        None => range.single(effort)?.is_some(),
+    })
+}
+
+fn refusal(
+    case: &DeclarationCase<'_>,
+    extension: &str,
+    pending: Option<&str>,
+    located: &Located,
+    newest: &Entry,
+) -> Refusal {
+    let state = wording::state(newest.status, newest.revision, newest.stamps.holder(), newest.started(), case.now);
+    let chart = pending.map(|pending| format!(" to {pending}")).unwrap_or_default();
+    let sentence = format!(
+        "Cannot change what ClusterExtension {extension} resolves (version, channels, selector, upgradeConstraintPolicy): its \
+         operation{chart} is {state}."
+    );
+    let words = OwnerWords { storage: located.storage, namespace: &located.namespace, release: extension };
+    let unstick = unstick_clause(words, newest.status);
+    let way_out = format!("Wait until the operation ends. If it is stuck, {unstick}.");
+    Refusal::new(sentence, way_out).at("/spec/source")
+}

@@ -1,0 +1,184 @@
+//! The parts of a record that OLM stores in several Secrets, guarded as one with the record: deleting a part deletes it in effect, and
+//! a part that is created or relabelled by others changes it, or hides it from OLM.
+//!
+//! Nobody can compare such a record while its parts are rewritten. So what is stored in parts is left to who keeps the record: its
+//! holder and the managers.
+
+use crate::evidence::Evidence;
+use crate::facts::{Actor, ChunkChange, Facts, RecordChunk};
+use crate::json::redacted;
+use crate::object::{Metadata, ObjectKey};
+use crate::policy::Policy;
+use crate::release::record::extra_chunks;
+use crate::release::{DecodeError, Stamps, Storage, Stored};
+use crate::rules::check::{Checked, Refusal};
+use crate::rules::records::case::RecordCase;
+use crate::rules::undecided::{Undecided, lookup_object};
+use crate::rules::wording::OwnerWords;
+
+/// One request about a part of a record.
+pub(crate) struct RecordPartCase<'a> {
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) part: &'a RecordChunk<'a>,
+    pub(crate) policy: &'a Policy,
+    pub(crate) evidence: &'a Evidence,
+}
+
+/// A record that may list the part.
+struct Index {
+    name: String,
+    lists_it: bool,
+    being_deleted: bool,
+    stamps: Stamps,
+}
+
+impl RecordPartCase<'_> {
+    /// `Secret shop.v2-1, a part of a record`.
+    pub(crate) fn subject(&self) -> String {
+        format!("Secret {}, a part of a record", self.part.name)
+    }
+
+    /// The record that lists the part; otherwise one that the part names.
+    fn index(&self) -> Result<Option<Index>, Undecided> {
+        let mut named = None;
+        for name in &self.part.indexes {
+            let Some(index) = self.read(name)? else {
+                continue;
+            };
+            if index.lists_it {
+                return Ok(Some(index));
+            }
+            named = named.or(Some(index));
+        }
+        Ok(named)
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Index>, Undecided> {
+        let key = ObjectKey::new("", "Secret", self.part.namespace, name);
+        let Some(text) = lookup_object(self.evidence, key)? else {
+            return Ok(None);
+        };
+        let unreadable = |error: String| Undecided::Unavailable(format!("the record {name} cannot be parsed: {error}"));
+        let index: Stored<'_> = serde_json::from_str(text).map_err(|error| unreadable(redacted(&error)))?;
+        let listed = extra_chunks(&index.data).map_err(|error| unreadable(error.to_string()))?;
+        Ok(Some(Index {
+            name: name.to_owned(),
+            lists_it: listed.contains(&self.part.name),
+            being_deleted: index.metadata.deletion_timestamp.is_some(),
+            stamps: stamps(&index.metadata),
+        }))
+    }
+
+    fn words(&self) -> OwnerWords<'_> {
+        OwnerWords { storage: Storage::OlmIndex, namespace: self.part.namespace, release: &self.part.release }
+    }
+
+    fn is_kept_by_actor(&self, stamps: &Stamps) -> bool {
+        keeps(self.facts.actor, self.policy, self.part.namespace, stamps)
+    }
+}
+
+/// Whether the actor keeps a record in parts: its holder, or a manager. Of a record without a stamp, also an account of its namespace,
+/// because OLM keeps records in its own; but not where a manager has its account: then that one keeps them.
+pub(crate) fn keeps(actor: Actor<'_>, policy: &Policy, namespace: &str, stamps: &Stamps) -> bool {
+    let is_at_home = || {
+        let account = actor.service_account().and_then(|account| account.split_once(':'));
+        let is_neighbour = account.is_some_and(|(home, _)| home == namespace);
+        is_neighbour && !policy.managers.have_an_account_in(namespace)
+    };
+    policy.managers.contains(actor.name) || stamps.holder().map_or_else(is_at_home, |_| actor.holds(stamps))
+}
+
+fn stamps(metadata: &Metadata<'_>) -> Stamps {
+    Stamps::of(|key| metadata.annotation(key).map(str::to_owned))
+}
+
+/// Which parts of the record of a request are missing; `None` if it is whole, or that is not known.
+pub(crate) fn missing(case: &RecordCase<'_>) -> Result<Option<DecodeError>, Undecided> {
+    let parts = extra_chunks(&case.change.latest().stored.data).unwrap_or_default();
+    if case.target.storage != Storage::OlmIndex || parts.is_empty() {
+        return Ok(None);
+    }
+    match case.whole(&case.target.object) {
+        Ok(Some(Err(missing))) => Ok(Some(missing)),
+        Err(need @ Undecided::Ask(_)) => Err(need),
+        Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+/// Refuses the deletion of a part that a live record lists, except by who keeps the record: an update of such a record starts with the
+/// deletion of its parts.
+pub(crate) fn deletion(case: &RecordPartCase<'_>) -> Checked {
+    let RecordPartCase { facts, part, policy, .. } = *case;
+    if part.change != (ChunkChange::Deleted { already: false }) || policy.managers.contains(facts.actor.name) {
+        return Ok(None);
+    }
+    let guarded = |index: &Index| index.lists_it && !index.being_deleted && !case.is_kept_by_actor(&index.stamps);
+    let Some(index) = case.index()?.filter(guarded) else {
+        return Ok(None);
+    };
+    let sentence = format!(
+        "Cannot delete Secret {}/{}: it holds a part of the record {}, which cannot be read without it.",
+        part.namespace, part.name, index.name
+    );
+    let way_out = format!(
+        "To delete the record, delete its index Secret: {}. The parts are deleted with it.",
+        case.words().delete_record(&index.name)
+    );
+    Ok(Some(Refusal::new(sentence, way_out)))
+}
+
+/// Refuses a part that is created, and a change of one that a record lists, except by who keeps the record.
+pub(crate) fn write(case: &RecordPartCase<'_>) -> Checked {
+    let RecordPartCase { facts, part, policy, .. } = *case;
+    let is_exempt = || [&policy.managers, &policy.tools].into_iter().any(|users| users.contains(facts.actor.name));
+    let (verb, pointer) = match &part.change {
+        ChunkChange::Deleted { .. } | ChunkChange::Updated(None) => return Ok(None),
+        _ if is_exempt() => return Ok(None),
+        ChunkChange::Created => ("create".to_owned(), "/metadata/name"),
+        ChunkChange::Updated(Some((what, pointer))) => (format!("change {what} of"), *pointer),
+    };
+    let index = case.index()?;
+    // A part that no record lists yet is one that the next write of OLM would meet.
+    let is_free = part.change != ChunkChange::Created && !index.as_ref().is_some_and(|index| index.lists_it);
+    let of_record = index.map(|index| index.stamps).unwrap_or_default();
+    if is_free || case.is_kept_by_actor(&of_record) {
+        return Ok(None);
+    }
+    let words = case.words();
+    let sentence = format!(
+        "Cannot {verb} Secret {}/{}: it is a part of a record of {}/{}, and only the holder of the record or a manager writes its parts.",
+        part.namespace, part.name, part.namespace, part.release
+    );
+    let way_out = format!("{} A restore tool must be listed under `tools` in the cluster policy.", words.change());
+    Ok(Some(Refusal::new(sentence, way_out).at(pointer)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::stamps::HOLDER;
+
+    #[test]
+    fn without_a_stamp_the_manager_of_the_namespace_keeps_the_record_or_else_its_accounts_do() {
+        const OLM: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
+        let keeps = |user: &str, namespace: &str, holder: &str| {
+            let user = crate::review::UserInfo { username: user.into(), groups: Vec::new() };
+            let stamps = Stamps::of(|key| (key == HOLDER && !holder.is_empty()).then(|| holder.to_owned()));
+            super::keeps(Actor::of(&user), &Policy::shipped().unwrap(), namespace, &stamps)
+        };
+        for (user, namespace, holder, wanted) in [
+            (OLM, "olmv1-system", "", true),
+            (OLM, "olmv1-system", "alice", true),
+            ("system:serviceaccount:olmv1-system:default", "olmv1-system", "", false),
+            // OLM under an account that the policy does not know.
+            ("system:serviceaccount:olm:operator", "olm", "", true),
+            ("system:serviceaccount:olm:operator", "olm", OLM, false),
+            ("system:serviceaccount:ci:deployer", "olm", "", false),
+            ("alice", "olm", "", false),
+            ("alice", "olm", "alice", true),
+        ] {
+            assert_eq!(keeps(user, namespace, holder), wanted, "{user} {namespace} {holder}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The objects of Sveltos' pull mode, as far as rules read them. Unknown fields are skipped.
+//!
+//! In pull mode addon-controller renders charts on the management cluster, stores the result in ConfigurationBundles,
+//! and names those in a ConfigurationGroup, which tells the agent of the managed cluster what to deploy for one profile
+//! and feature. The agent removes what an earlier group deployed and this one does not name. Afterwards the controller
+//! deletes bundles and group: between two rollouts there are none.
+
+mod bundle;
+mod cluster;
+mod commit;
+mod configuration;
+mod group;
+mod reference;
+pub mod rules;
+mod summary;
+
+use std::fmt;
+
+pub use bundle::{Bundle, BundleRef, INDEX, Source};
+pub(crate) use cluster::{Profile, SveltosCluster};
+pub(crate) use commit::{Commit, Requestor};
+pub(crate) use configuration::ClusterConfiguration;
+pub use group::{ConfigurationGroup, Feature, ProfileRef};
+pub(crate) use reference::{Origin, PolicyRef, Reference};
+pub(crate) use summary::{ClusterSummary, HelmChart, HelmReleaseSummary};
+
+/// The API group that the controller and the agent share.
+pub const LIB_GROUP: &str = "lib.projectsveltos.io";
+/// The API group that users and the controller share.
+pub const CONFIG_GROUP: &str = "config.projectsveltos.io";
+/// The version of both that Interlock knows.
+pub(crate) const VERSION: &str = "v1beta1";
+/// The kind of a commit of bundles.
+pub const CONFIGURATION_GROUP: &str = "ConfigurationGroup";
+/// The kind of a bundle.
+pub const CONFIGURATION_BUNDLE: &str = "ConfigurationBundle";
+/// The kind that joins a profile and a cluster.
+pub(crate) const CLUSTER_SUMMARY: &str = "ClusterSummary";
+/// The kind in which the agent reports what it has delivered.
+pub(crate) const CLUSTER_CONFIGURATION: &str = "ClusterConfiguration";
+/// The kind of a managed cluster that Sveltos itself registers.
+pub(crate) const SVELTOS_CLUSTER: &str = "SveltosCluster";
+
+/// The annotation on a ClusterProfile, a Profile or a ClusterSummary with the releases whose charts may render no
+/// objects: `namespace/name`, separated by commas. Without it, such a release cannot be distinguished from one whose
+/// chart failed.
+pub(crate) const MAY_RENDER_NOTHING: &str = "interlock.dev/may-render-nothing";
+
+/// A Helm release on a managed cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RemoteRelease {
+    /// The namespace on the managed cluster.
+    pub namespace: String,
+    pub name: String,
+}
+
+impl RemoteRelease {
+    /// A release from its namespace on the managed cluster and its name.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
+impl fmt::Display for RemoteRelease {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// The releases in the value of [`MAY_RENDER_NOTHING`]. Text other than `namespace/name` is ignored.
+pub(crate) fn named_releases(value: &str) -> impl Iterator<Item = RemoteRelease> {
+    let pairs = value.split(',').filter_map(|release| release.trim().split_once('/'));
+    pairs.map(|(namespace, name)| RemoteRelease::new(namespace.trim(), name.trim()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! The rule `dangling-bundle`.
+//!
+//! Sveltos writes the bundles before the group, and deletes them before the group.
+
+use super::group_commit::GroupCommit;
+use crate::owners::sveltos::CONFIGURATION_GROUP;
+use crate::review::Operation;
+use crate::rule::{FailsClosed, Mode, ReleaseOwner, Requests, Specification, UNPROCESSABLE};
+use crate::rules::check::{Check, CheckedAll, Rule};
+use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::wording::{MAX_ENUMERATED, enumerated};
+
+/// The rule `dangling-bundle`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "dangling-bundle",
+        owners: &[ReleaseOwner::Sveltos],
+        mode: Mode::Enforce,
+        status_code: UNPROCESSABLE,
+        fails_closed: FailsClosed::Always,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[CONFIGURATION_GROUP] },
+        summary: "A commit of Sveltos names only bundles that exist.",
+        why: "The agent cannot fetch a bundle that does not exist: the rollout stalls, or completes without it.",
+        allowed: "A ConfigurationGroup whose bundles exist.",
+        refused: "A Ready group with a reference to a bundle that was deleted since, or never written.",
+        way_out: "Write the bundles first. Sveltos does, and retries with new ones within a minute.",
+        settings: &[],
+    },
+    checks: &[Check::Declaration(check)],
+};
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
+    let Some(commit) = GroupCommit::delivering(case)? else {
+        return Ok(Vec::new());
+    };
+    // Without a ClusterSummary nothing tells a rollout from a teardown; `dropped-bundles` says so.
+    let Some(live) = commit.summary()?.filter(|commit| !commit.is_being_deleted()) else {
+        return Ok(Vec::new());
+    };
+    let named = commit.named()?;
+    let found = commit.bundles()?;
+    let missing: Vec<_> =
+        named.iter().zip(found).filter(|(_, bundle)| bundle.is_none()).map(|(name, _)| name.name.clone()).collect();
+    if missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = enumerated(missing.into_iter(), MAX_ENUMERATED);
+    let sentence = format!("{} names bundles that do not exist: {names}.", live.subject());
+    let retries = commit.features().first().map(|feature| live.retries(*feature)).unwrap_or_default();
+    let way_out = format!("Write the bundles first. Sveltos does, and writes new ones for each try. {retries}");
+    Ok(vec![live.refusal(sentence, way_out).at("/spec/configurationItem")])
+}

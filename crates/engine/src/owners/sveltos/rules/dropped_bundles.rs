@@ -1,0 +1,84 @@
+//! The rule `dropped-bundles`.
+//!
+//! The agent removes what an earlier commit delivered and this one does not name, and addon-controller up to 1.8.0 commits what it
+//! has when a chart fails.
+//!
+//! Judged by completeness, release by release, never by difference: between rollouts there is no earlier group to compare with,
+//! fewer bundles can be a complete chart, and an empty list is correct after the last chart was removed. A release without one of its
+//! bundles, and a commit without the bundle of a reference that is not optional, are incomplete too.
+//!
+//! Not covered: a profile whose only chart is managed by another profile commits an empty list, correctly. Whether the agent then
+//! leaves the release to its new owner depends on the marks of its objects.
+
+mod delivered;
+mod delivery;
+mod explained;
+mod releases;
+pub(crate) mod removed;
+mod required;
+mod sources;
+mod staged;
+
+use super::group_commit::GroupCommit;
+use crate::owners::sveltos::CONFIGURATION_GROUP;
+use crate::owners::sveltos::Feature;
+use crate::review::Operation;
+use crate::rule::{FailsClosed, Mode, ReleaseOwner, Requests, Specification, UNPROCESSABLE};
+use crate::rules::check::{Check, CheckedAll, Rule};
+use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::undecided::Undecided;
+use delivery::Delivery;
+
+/// The rule `dropped-bundles`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "dropped-bundles",
+        owners: &[ReleaseOwner::Sveltos],
+        mode: Mode::Enforce,
+        status_code: UNPROCESSABLE,
+        fails_closed: FailsClosed::Always,
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[CONFIGURATION_GROUP] },
+        summary: "A commit of Sveltos drops nothing that was delivered and is still wanted.",
+        why: "The agent removes what a commit no longer names, and addon-controller up to 1.8.0 commits an incomplete \
+              list when a chart fails to stage.",
+        allowed: "An upgrade to fewer bundles; a chart that was removed from the profile; a first install that is \
+              incomplete.",
+        refused: "A ConfigurationGroup without any item after the first chart failed; one with sourceStatus Deleted though \
+              the ClusterSummary is not being deleted.",
+        way_out: "Repair what failed to stage. If two profiles contest a release, take the chart out of one profile. If a chart \
+              renders to nothing on purpose, name its release in the annotation interlock.dev/may-render-nothing. An \
+              override names the ClusterSummary and the feature, as in shop-sveltos-prod.helm.",
+        settings: &["unexplained", "firstInstall"],
+    },
+    checks: &[Check::Declaration(check)],
+};
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
+    let Some(commit) = GroupCommit::delivering(case)? else {
+        return Ok(Vec::new());
+    };
+    let Some(of_summary) = commit.summary()? else {
+        // After a teardown the ClusterSummary may be gone.
+        if commit.group.is_teardown() {
+            return Ok(Vec::new());
+        }
+        let why = commit.unknown();
+        return Err(Undecided::Unclear { why, way_out: "Let addon-controller write ConfigurationGroups." });
+    };
+    if of_summary.is_being_deleted() {
+        return Ok(Vec::new());
+    }
+    if commit.features().is_empty() {
+        let why = "it is of a feature that Interlock does not know".to_owned();
+        return Err(Undecided::Unclear { why, way_out: "Update Interlock, or switch the rule off." });
+    }
+    let mut refusals = Vec::new();
+    for feature in commit.features() {
+        let delivery = Delivery { case, commit: &commit, of_summary: &of_summary, feature: *feature };
+        refusals.extend(match feature {
+            Feature::Helm => releases::check(&delivery)?,
+            Feature::Resources => sources::check(&delivery)?,
+        });
+    }
+    Ok(refusals)
+}

@@ -1,0 +1,99 @@
+//! Whether what a commit leaves out was delivered before: only then something can be lost.
+
+use std::collections::BTreeSet;
+
+use super::delivery::Delivery;
+use crate::object::ObjectKey;
+use crate::owners::sveltos::{
+    self, Bundle, ClusterConfiguration, HelmReleaseSummary, Origin, Reference, RemoteRelease, Source,
+};
+use crate::rules::undecided::Undecided;
+
+/// Whether one of these releases was delivered. Each piece of evidence has gaps: the hash is missing after a release changed hands,
+/// and present if a chart was rendered but never delivered; the account of the agent lags; the previous commit exists only while a
+/// rollout is in flight. So any of them is enough, the one without a read first.
+pub(super) fn any_release(delivery: &Delivery<'_, '_>, releases: &[RemoteRelease]) -> Result<bool, Undecided> {
+    if releases.is_empty() {
+        return Ok(false);
+    }
+    let entries = delivery.summary().releases();
+    let hashed = |release: &RemoteRelease| entries.iter().any(|it| it.is_of(release) && !it.values_hash.is_empty());
+    if releases.iter().any(hashed) {
+        return Ok(true);
+    }
+    // What another profile delivered cannot be removed by this one, unless the release has changed hands.
+    let profile = delivery.of_summary.profile();
+    let managed = |release: &RemoteRelease| entries.iter().any(|entry| entry.is_of(release) && entry.is_managed());
+    let listed = |account: ClusterConfiguration<'_>| {
+        let lists = |it: &RemoteRelease| if managed(it) { account.lists(it) } else { account.lists_of(profile, it) };
+        releases.iter().any(lists)
+    };
+    if account(delivery, releases.len())?.is_some_and(listed) {
+        return Ok(true);
+    }
+    let before = delivery.commit.bundles_before()?;
+    delivery.case.pay_for_pairs(releases.len(), before.len())?;
+    Ok(before.iter().flatten().any(|bundle| releases.iter().any(|release| bundle.deploys(release))))
+}
+
+/// The releases that were delivered by the profile, of those that are asked for and that no other profile has taken over.
+pub(super) fn releases(
+    delivery: &Delivery<'_, '_>,
+    is_asked_for: impl Fn(&RemoteRelease) -> bool,
+) -> Result<BTreeSet<RemoteRelease>, Undecided> {
+    let entries = delivery.summary().releases();
+    let hashed = entries.iter().filter(|entry| entry.is_managed() && !entry.values_hash.is_empty());
+    let account = account(delivery, 1)?;
+    let listed = account.iter().flat_map(|account| account.releases_of(delivery.of_summary.profile()));
+    let before = delivery.commit.bundles_before()?.iter().flatten().filter(|bundle| !bundle.uninstalls);
+    let before = before.filter_map(|bundle| bundle.release.clone());
+    let all = hashed.map(HelmReleaseSummary::release).chain(listed).chain(before).filter(is_asked_for);
+    let mut delivered: BTreeSet<_> = all.collect();
+    delivery.case.pay_for_pairs(delivered.len(), entries.len())?;
+    delivered.retain(|release| !entries.iter().any(|entry| entry.is_in_conflict() && entry.is_of(release)));
+    Ok(delivered)
+}
+
+/// The references of which something was delivered that the commit no longer has. What a template meant is known only from what
+/// was delivered: it counts if no bundle comes from it any more.
+pub(super) fn lost_references<'r>(
+    delivery: &Delivery<'_, '_>,
+    missing: &[&'r Reference],
+) -> Result<Vec<&'r Reference>, Undecided> {
+    let account = account(delivery, missing.len())?;
+    let listed: Vec<_> = account.iter().flat_map(|it| it.sources_of(delivery.of_summary.profile())).collect();
+    let (before, now) = (delivery.commit.bundles_before()?, delivery.commit.bundles()?);
+    delivery.case.pay_for_pairs(missing.len() + listed.len(), before.len() + now.len())?;
+    let is_kept = |(kind, namespace, name): &(&str, &str, &str)| {
+        let is_it = |source: &Source| {
+            let anywhere = namespace.is_empty() || source.namespace.is_empty() || source.namespace == *namespace;
+            (source.kind.as_str(), source.name.as_str()) == (*kind, *name) && anywhere
+        };
+        now.iter().flatten().filter_map(|bundle| bundle.source.as_ref()).any(is_it)
+    };
+    let listed: Vec<_> = listed.iter().map(|source| (source, is_kept(source))).collect();
+    let is_same =
+        |bundle: &Bundle| now.iter().flatten().any(|it| (&it.source, &it.index) == (&bundle.source, &bundle.index));
+    let before: Vec<_> = before.iter().flatten().map(|bundle| (bundle, is_same(bundle))).collect();
+    let is_lost = |reference: &&&Reference| {
+        let may_be_lost = |is_kept: bool| !(reference.is_template() && is_kept);
+        let was_listed = listed.iter().any(|((kind, namespace, name), is_kept)| {
+            may_be_lost(*is_kept) && (name.is_empty() || reference.can_be(kind, namespace, name))
+        });
+        let was_named = || {
+            before.iter().any(|(bundle, is_kept)| may_be_lost(*is_kept) && reference.origin_of(bundle) == Origin::Same)
+        };
+        was_listed || was_named()
+    };
+    Ok(missing.iter().filter(is_lost).copied().collect())
+}
+
+/// The account of the agent of what it has delivered to the cluster, to be searched for so many items.
+fn account<'a>(delivery: &Delivery<'_, 'a>, searched: usize) -> Result<Option<ClusterConfiguration<'a>>, Undecided> {
+    let spec = &delivery.summary().spec;
+    let name = format!("{}--{}", spec.cluster_type.to_ascii_lowercase(), spec.cluster_name);
+    let key = ObjectKey::new(sveltos::CONFIG_GROUP, sveltos::CLUSTER_CONFIGURATION, &spec.cluster_namespace, &name);
+    let account = delivery.case.read::<ClusterConfiguration<'a>>(key)?;
+    delivery.case.pay_for_pairs(searched, account.as_ref().map_or(0, ClusterConfiguration::entries))?;
+    Ok(account)
+}

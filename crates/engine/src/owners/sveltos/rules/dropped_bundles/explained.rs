@@ -1,0 +1,72 @@
+//! Why a release has no bundle, as far as the ClusterSummary shows, and whether a user has allowed it.
+
+use std::collections::HashSet;
+
+use crate::owners::sveltos::{
+    ClusterSummary, HelmReleaseSummary, MAY_RENDER_NOTHING, Profile, RemoteRelease, named_releases,
+};
+
+/// The walk over the charts, and where it ended.
+pub(super) struct Walk<'s, 'a> {
+    summary: &'s ClusterSummary<'a>,
+    /// The entries at which it may have ended, with their places.
+    ends: Vec<(&'s HelmReleaseSummary<'a>, Option<usize>)>,
+}
+
+impl<'s, 'a> Walk<'s, 'a> {
+    pub(super) fn of(summary: &'s ClusterSummary<'a>) -> Self {
+        let ends = summary.releases().iter().filter(|entry| ends_walk(summary, entry));
+        Self { summary, ends: ends.map(|entry| (entry, place(summary, &entry.release()))).collect() }
+    }
+
+    /// The entry that explains why a release was not rendered: its own if its chart failed, otherwise one at which the walk ended
+    /// before it. `None` if its chart may have rendered to nothing.
+    pub(super) fn explains(&self, release: &RemoteRelease) -> Option<&'s HelmReleaseSummary<'a>> {
+        let own = self.summary.releases().iter().find(|it| it.is_of(release) && !it.failure_message.is_empty());
+        let place = place(self.summary, release);
+        let is_before = |end: &Option<usize>| place.zip(*end).is_none_or(|(place, end)| end < place);
+        own.or_else(|| self.ends.iter().find(|(_, end)| is_before(end)).map(|end| end.0))
+    }
+}
+
+fn ends_walk(summary: &ClusterSummary<'_>, entry: &HelmReleaseSummary<'_>) -> bool {
+    let spec = &summary.spec.cluster_profile_spec;
+    (entry.is_in_conflict() && !spec.continue_on_conflict)
+        || (!entry.failure_message.is_empty() && !spec.continue_on_error)
+}
+
+/// The place of a release in the order of the charts. `None` if templates leave it open.
+fn place(summary: &ClusterSummary<'_>, release: &RemoteRelease) -> Option<usize> {
+    let charts = &summary.spec.cluster_profile_spec.helm_charts;
+    let mut places = (0..charts.len()).filter(|place| charts[*place].can_be(release));
+    let first = places.next()?;
+    // The states are in the order of the charts, except for races with other profiles.
+    let listed = || summary.releases().iter().position(|entry| entry.is_of(release));
+    match places.next() {
+        None => Some(first),
+        Some(_) => listed().filter(|place| {
+            charts.len() == summary.releases().len() && charts.get(*place).is_some_and(|chart| chart.can_be(release))
+        }),
+    }
+}
+
+/// `shop/web: its chart fails`. The error itself can quote a value: Helm names what does not match the schema of a chart.
+pub(super) fn failure_text(entry: &HelmReleaseSummary<'_>) -> String {
+    let what = if entry.failure_message.is_empty() { "another profile manages it" } else { "its chart fails" };
+    format!("{}: {what}", entry.release())
+}
+
+/// The releases that the ClusterSummary does not allow to render to nothing.
+pub(super) fn not_allowed_by_summary(summary: &ClusterSummary<'_>, releases: &[RemoteRelease]) -> Vec<RemoteRelease> {
+    not_named(summary.metadata.annotation(MAY_RENDER_NOTHING), releases)
+}
+
+/// The releases that the profile does not allow to render to nothing.
+pub(super) fn not_allowed_by_profile(profile: &Profile<'_>, releases: &[RemoteRelease]) -> Vec<RemoteRelease> {
+    not_named(profile.metadata.annotation(MAY_RENDER_NOTHING), releases)
+}
+
+fn not_named(annotation: Option<&str>, releases: &[RemoteRelease]) -> Vec<RemoteRelease> {
+    let named: HashSet<_> = annotation.into_iter().flat_map(named_releases).collect();
+    releases.iter().filter(|release| !named.contains(release)).cloned().collect()
+}

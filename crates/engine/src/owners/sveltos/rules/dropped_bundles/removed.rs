@@ -1,0 +1,52 @@
+//! The releases that a commit removes from the cluster, whether the profile wants them there or not.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::delivery::Delivery;
+use super::{delivered, staged};
+use crate::owners::sveltos::rules::group_commit::GroupCommit;
+use crate::owners::sveltos::{Feature, RemoteRelease};
+use crate::release::ReleaseRef;
+use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::undecided::Undecided;
+
+/// What a commit removes.
+pub(crate) struct RemovedReleases {
+    /// The commit, as overrides name it.
+    pub(crate) commit: ReleaseRef,
+    /// The commit, at the beginning of a sentence.
+    pub(crate) subject: String,
+    /// `civ/prod`.
+    pub(crate) cluster: String,
+    pub(crate) releases: BTreeSet<RemoteRelease>,
+}
+
+/// The releases of some names that the profile has delivered and the commit of a request does not contain; `None` without any.
+pub(crate) fn releases(
+    case: &DeclarationCase<'_>,
+    is_asked_for: impl Fn(&RemoteRelease) -> bool,
+) -> Result<Option<RemovedReleases>, Undecided> {
+    let commit = GroupCommit::removing_or_delivering(case)?;
+    let Some(commit) = commit.filter(|commit| commit.features().contains(&Feature::Helm)) else {
+        return Ok(None);
+    };
+    let Some(of_summary) = commit.summary()? else {
+        return Ok(None);
+    };
+    let delivery = Delivery { case, commit: &commit, of_summary: &of_summary, feature: Feature::Helm };
+    let mut releases = delivered::releases(&delivery, is_asked_for)?;
+    if !commit.group.removes() && !releases.is_empty() {
+        let staged: HashMap<_, _> = staged::by_release(commit.bundles()?.iter().flatten());
+        releases.retain(|release| !staged.contains_key(release));
+    }
+    if releases.is_empty() {
+        return Ok(None);
+    }
+    delivery.expect_agent()?;
+    Ok(Some(RemovedReleases {
+        commit: of_summary.release(),
+        subject: of_summary.subject(),
+        cluster: delivery.cluster(),
+        releases,
+    }))
+}

@@ -1,0 +1,53 @@
+//! The releases that a commit must contain.
+
+use std::collections::HashSet;
+
+use crate::owners::sveltos::{ClusterSummary, HelmChart, HelmReleaseSummary, RemoteRelease};
+
+/// The releases that the profile manages and wants, each once, by their names on the cluster, in the order of the charts.
+///
+/// The status has the names without templates, and no longer lists charts that were removed from the profile. But while another
+/// profile contests a release, its entry comes and goes. So charts whose names are no templates count too, unless their entry says
+/// that another profile has won.
+pub(super) fn releases(summary: &ClusterSummary<'_>) -> Vec<RemoteRelease> {
+    let entries = summary.releases();
+    let charts = &summary.spec.cluster_profile_spec.helm_charts;
+    let managed = entries.iter().enumerate().filter(|(_, entry)| entry.is_managed());
+    let uninstalled = UninstalledCharts::of(charts, entries);
+    let kept = managed.filter(|(index, entry)| !uninstalled.include(*index, entry));
+    let contested: HashSet<_> =
+        entries.iter().filter(|entry| entry.is_in_conflict()).map(HelmReleaseSummary::release).collect();
+    let wanted = charts.iter().filter(|chart| !chart.uninstalls()).filter_map(HelmChart::release);
+    let wanted = wanted.filter(|release| !contested.contains(release));
+    let mut seen = HashSet::new();
+    kept.map(|(_, entry)| entry.release()).chain(wanted).filter(|release| seen.insert(release.clone())).collect()
+}
+
+/// The charts that are to be removed: without hooks such a chart has no bundle. Matched by position, because its name may be a
+/// template; by name if the two lists do not match, and then only if no chart that stays can belong to the entry.
+enum UninstalledCharts<'s, 'a> {
+    Aligned(&'s [HelmChart<'a>]),
+    ByName { removed: Vec<&'s HelmChart<'a>>, kept: Vec<&'s HelmChart<'a>> },
+}
+
+impl<'s, 'a> UninstalledCharts<'s, 'a> {
+    fn of(charts: &'s [HelmChart<'a>], entries: &[HelmReleaseSummary<'_>]) -> Self {
+        let aligned = charts.len() == entries.len()
+            && charts.iter().zip(entries).all(|(chart, entry)| chart.can_be(&entry.release()));
+        if aligned {
+            return Self::Aligned(charts);
+        }
+        let (removed, kept) = charts.iter().partition(|chart| chart.uninstalls());
+        Self::ByName { removed, kept }
+    }
+
+    fn include(&self, index: usize, entry: &HelmReleaseSummary<'_>) -> bool {
+        match self {
+            Self::Aligned(charts) => charts.get(index).is_some_and(HelmChart::uninstalls),
+            Self::ByName { removed, kept } => {
+                let release = entry.release();
+                removed.iter().any(|chart| chart.can_be(&release)) && !kept.iter().any(|chart| chart.can_be(&release))
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Commits of ConfigMaps, Secrets and Flux sources. Sveltos fails if a ConfigMap or Secret is missing and not optional, but skips a
+//! missing Flux source and so removes what came from it.
+
+use std::collections::HashSet;
+
+use super::delivered;
+use super::delivery::Delivery;
+use crate::owners::sveltos::{Bundle, Origin, PolicyRef, Reference};
+use crate::rules::check::CheckedAll;
+use crate::rules::undecided::Undecided;
+use crate::rules::wording::{MAX_ENUMERATED, enumerated};
+
+pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
+    let spec = &delivery.summary().spec;
+    let mut seen = HashSet::new();
+    let required = spec.cluster_profile_spec.policy_refs.iter().filter_map(|it: &PolicyRef<'_>| {
+        // A profile may refer to an object several times, with different paths.
+        it.required(&spec.cluster_namespace, &spec.cluster_name).filter(|reference| seen.insert(reference.clone()))
+    });
+    let required: Vec<_> = required.collect();
+    if required.is_empty() {
+        return Ok(Vec::new());
+    }
+    let missing = missing(delivery, &required)?;
+    if missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    delivery.expect_agent()?;
+    let listed = |references: &[&Reference]| enumerated(references.iter().map(ToString::to_string), MAX_ENUMERATED);
+    let lost = delivered::lost_references(delivery, &missing)?;
+    if lost.is_empty() {
+        return delivery.first_install(&listed(&missing));
+    }
+    let sentence = format!(
+        "{} leaves out {}, which the profile does not mark as optional: the agent would remove from cluster {} what was \
+         delivered from it.",
+        delivery.of_summary.subject(),
+        listed(&lost),
+        delivery.cluster()
+    );
+    let advice =
+        "Restore the source; or remove the reference from the profile; or set optional: true on the reference.";
+    Ok(vec![delivery.refusal(sentence, advice)])
+}
+
+/// The references without a bundle. Each bundle counts once: first for the reference that it can only be, then for the templates, the
+/// most specific ones first. A bundle that does not say where it comes from can be any.
+fn missing<'r>(delivery: &Delivery<'_, '_>, required: &'r [Reference]) -> Result<Vec<&'r Reference>, Undecided> {
+    let bundles: Vec<&Bundle> = delivery.commit.bundles()?.iter().flatten().collect();
+    delivery.case.pay_for_pairs(required.len(), bundles.len() + required.len())?;
+    let mut ordered: Vec<_> = required.iter().collect();
+    ordered.sort_by_key(|reference| (reference.is_template(), std::cmp::Reverse(reference.fixed_length())));
+    let mut taken = vec![false; bundles.len()];
+    let mut missing: Vec<&Reference> = Vec::new();
+    for reference in ordered {
+        let is_free = |index: &usize| !taken[*index] || !reference.is_template();
+        let mut from = (0..bundles.len()).filter(|index| reference.origin_of(bundles[*index]) == Origin::Same);
+        match from.find(is_free) {
+            Some(index) => taken[index] = true,
+            None => missing.push(reference),
+        }
+    }
+    let is_unknown = |bundle: &&Bundle| required.iter().any(|it| it.origin_of(bundle) == Origin::Unknown);
+    let unknown = bundles.into_iter().filter(is_unknown).count();
+    Ok(if missing.len() <= unknown { Vec::new() } else { missing })
+}

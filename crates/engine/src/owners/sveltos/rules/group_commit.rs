@@ -1,0 +1,207 @@
+//! A commit of Sveltos: a write of a ConfigurationGroup that changes what the agent of a managed cluster does.
+//!
+//! Whoever writes a group chooses what it says of itself: its labels, its ClusterSummary, its profile, that it is a teardown. So the
+//! ClusterSummary decides, and it must be one of the profile and of the cluster: the agent removes what it deployed for the profile
+//! that the group names.
+
+use std::borrow::Cow;
+
+use crate::facts::DeclarationWrite;
+use crate::object::ObjectKey;
+use crate::owners::sveltos::{
+    self, Bundle, BundleRef, ClusterSummary, Commit, ConfigurationGroup, Feature, ProfileRef, Requestor,
+};
+use crate::release::ReleaseRef;
+use crate::rules::check::Refusal;
+use crate::rules::declarations::case::{DeclarationCase, unread};
+use crate::rules::undecided::Undecided;
+use crate::rules::wording::capitalized;
+
+/// The write of a group of a profile that changes something.
+pub(crate) struct GroupCommit<'a> {
+    case: &'a DeclarationCase<'a>,
+    written: &'a DeclarationWrite<'a, ConfigurationGroup<'a>>,
+    pub(crate) group: &'a ConfigurationGroup<'a>,
+    requestor: Requestor<'a>,
+}
+
+/// A commit with the ClusterSummary that shows what it must contain.
+pub(crate) struct SummaryCommit<'a> {
+    pub(crate) summary: ClusterSummary<'a>,
+    /// What the commit is called.
+    name: Commit,
+    namespace: &'a str,
+    profile: ProfileRef<'a>,
+}
+
+impl<'a> GroupCommit<'a> {
+    /// The commit of a request. `None` for groups of other controllers, and for writes that change nothing: the finalizers of the
+    /// agent, the same list written again, a group that is being deleted. These need no query.
+    pub(crate) fn of(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
+        let Some(written) = case.group()? else {
+            return Ok(None);
+        };
+        let (Some(group), before) = (&written.after, written.before.as_ref()) else {
+            return Ok(None);
+        };
+        let has_same_marks = |before| Requestor::of(group, None).has_marks_of(&Requestor::of(before, None));
+        let is_same = written.same_spec && before.is_some_and(has_same_marks);
+        let requestor = Requestor::of(group, before);
+        let changing = requestor.is_profile() && !is_same && group.metadata.deletion_timestamp.is_none();
+        Ok(changing.then_some(Self { case, written, group, requestor }))
+    }
+
+    /// The commit of a request whose bundles the agent would take as complete. Also `None` for a feature that cannot lose a part,
+    /// and for a commit that removes everything, is a dry run (often partial), or still waits for bundles.
+    pub(crate) fn delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
+        Ok(Self::of(case)?.filter(Self::delivers))
+    }
+
+    /// The same, or a commit that removes everything: one after which the agent may remove something.
+    pub(crate) fn removing_or_delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
+        Ok(Self::of(case)?.filter(|commit| commit.group.removes() || commit.delivers()))
+    }
+
+    fn delivers(&self) -> bool {
+        let is_off = self.requestor.is_safe() || self.group.removes() || self.group.spec.dry_run;
+        !is_off && !self.waits()
+    }
+
+    /// Whether its bundles are still being written and nothing else changes. Sveltos writes such a group for each bundle; the list
+    /// is that of the commit before, which was judged then.
+    fn waits(&self) -> bool {
+        let group = self.group;
+        let is_commit_before = |before: &ConfigurationGroup<'_>| {
+            group.same_items(before)
+                && (before.spec.dry_run, before.removes(), before.is_teardown())
+                    == (group.spec.dry_run, group.removes(), group.is_teardown())
+                && self.requestor.has_marks_of(&Requestor::of(before, None))
+        };
+        group.is_preparing() && self.written.before.as_ref().is_some_and(is_commit_before)
+    }
+
+    /// The features that it may be a commit of.
+    pub(crate) fn features(&self) -> &'static [Feature] {
+        self.requestor.features()
+    }
+
+    /// The ClusterSummary of the commit, read from the API server: the controller wrote its status milliseconds ago. `None` if it
+    /// does not exist. If the group names none or a wrong one, that of its profile and its cluster counts.
+    pub(crate) fn summary(&self) -> Result<Option<SummaryCommit<'a>>, Undecided> {
+        let requestor = &self.requestor;
+        let named = self.read(requestor.summary().map(Cow::Borrowed))?;
+        let is_wrong = |named: &SummaryCommit<'_>| {
+            requestor.is_contradicted_by(&named.summary.spec.cluster_name, named.summary.profile())
+        };
+        if named.as_ref().is_some_and(|named| !is_wrong(named)) {
+            return Ok(named);
+        }
+        let expected = requestor.expected_summary().filter(|expected| requestor.summary() != Some(expected));
+        let expected = self.read(expected.map(Cow::Owned))?;
+        // A wrong one that is being deleted proves no teardown of anything else.
+        Ok(expected.or(named.filter(|named| !named.is_being_deleted())))
+    }
+
+    fn read(&self, summary: Option<Cow<'a, str>>) -> Result<Option<SummaryCommit<'a>>, Undecided> {
+        let Some(name) = summary else {
+            return Ok(None);
+        };
+        let namespace = self.written.namespace;
+        let key = ObjectKey::new(sveltos::CONFIG_GROUP, sveltos::CLUSTER_SUMMARY, namespace, &name);
+        let read = self.case.read::<ClusterSummary<'a>>(key)?;
+        Ok(read.map(|summary| {
+            let given = self.requestor.profile;
+            let (kind, profile) = summary.profile().unwrap_or((&given.kind, &given.name));
+            let home = if kind == "Profile" { Cow::Borrowed(namespace) } else { Cow::default() };
+            let profile = ProfileRef { kind: kind.to_owned().into(), namespace: home, name: profile.to_owned().into() };
+            let name = self.requestor.commit_of_summary(namespace, &name);
+            SummaryCommit { summary, name, namespace, profile }
+        }))
+    }
+
+    /// The names of its bundles.
+    pub(crate) fn named(&self) -> Result<Vec<BundleRef>, Undecided> {
+        self.named_in(self.group)
+    }
+
+    /// Its bundles; `None` for one that does not exist.
+    pub(crate) fn bundles(&self) -> Result<&'a [Option<Bundle>], Undecided> {
+        self.case.bundles(&self.named()?)
+    }
+
+    /// The bundles of the previous commit that still exist; none if it delivered nothing.
+    pub(crate) fn bundles_before(&self) -> Result<&'a [Option<Bundle>], Undecided> {
+        let before = self.written.before.as_ref().filter(|before| !before.removes() && !before.spec.dry_run);
+        before.map_or(Ok(&[]), |before| self.case.bundles(&self.named_in(before)?))
+    }
+
+    fn named_in(&self, group: &ConfigurationGroup<'_>) -> Result<Vec<BundleRef>, Undecided> {
+        group
+            .bundles(self.written.namespace)
+            .map_err(|why| unread(&format!("its list of bundles cannot be parsed ({why})")))
+    }
+
+    /// Why nothing shows what the commit must contain.
+    pub(crate) fn unknown(&self) -> String {
+        let why = match self.requestor.summary() {
+            Some(name) => {
+                let name = format!("{} {}/{name}", sveltos::CLUSTER_SUMMARY, self.written.namespace);
+                format!("{name} does not exist, or is that of another profile or cluster")
+            }
+            None => "it does not name its ClusterSummary".to_owned(),
+        };
+        format!("{why}, so nothing shows what it must contain")
+    }
+}
+
+impl SummaryCommit<'_> {
+    /// Whether the profile no longer wants anything on the cluster. Sveltos tells the agent so only then.
+    pub(crate) fn is_being_deleted(&self) -> bool {
+        self.summary.metadata.deletion_timestamp.is_some()
+    }
+
+    /// `The Helm commit of ClusterSummary civ/shop-sveltos-prod for ClusterProfile shop`.
+    pub(crate) fn subject(&self) -> String {
+        format!("{} for {}", capitalized(&self.name.to_string()), self.profile_name())
+    }
+
+    /// `ClusterSummary civ/shop-sveltos-prod`.
+    pub(crate) fn summary_name(&self) -> String {
+        let ObjectKey { kind, namespace, name, .. } = &self.name.object;
+        format!("{kind} {namespace}/{name}")
+    }
+
+    /// `ClusterProfile shop`, `Profile civ/shop`.
+    pub(crate) fn profile_name(&self) -> String {
+        let ProfileRef { kind, namespace, name } = &self.profile;
+        let kind = if kind.is_empty() { "profile" } else { kind.as_ref() };
+        let scope = if namespace.is_empty() { "" } else { "/" };
+        format!("{kind} {namespace}{scope}{name}")
+    }
+
+    /// The profile, which wants something on the cluster.
+    pub(crate) fn profile(&self) -> &ProfileRef<'_> {
+        &self.profile
+    }
+
+    /// A refusal of the commit. It is about the ClusterSummary that shows it, whatever the group says.
+    pub(crate) fn refusal(&self, sentence: String, way_out: impl Into<String>) -> Refusal {
+        Refusal::new(sentence, way_out).about(self.release())
+    }
+
+    /// The commit, as overrides name it.
+    pub(crate) fn release(&self) -> ReleaseRef {
+        self.name.release(self.namespace)
+    }
+
+    /// What Sveltos does after a refusal of this feature.
+    pub(crate) fn retries(&self, feature: Feature) -> String {
+        match self.summary.failures_until_it_stops(feature) {
+            None => "Sveltos retries within a minute.".to_owned(),
+            Some(most) => format!(
+                "Sveltos may have stopped trying: maxConsecutiveFailures is {most}. Any change of the profile's spec makes it try \
+                 again."
+            ),
+        }
+    }
+}
