@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use interlock_engine::effort::Effort;
 use interlock_engine::evidence::{Answer, Query};
-use interlock_engine::owners::flux::Driver;
+use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::{Entry, ReleaseRef, Storage};
 use interlock_engine::release_override::Override;

@@ -194,7 +194,7 @@ fn rule_text(rule: RuleId) -> String {
 
 /// Whose releases a rule judges.
 fn owners(rule: RuleId) -> Vec<&'static str> {
-    rule.specification().owners.iter().map(|owner| owner.as_str()).collect()
+    rule.specification().owners.to_vec()
 }
 
 fn break_glass(rule: RuleId) -> String {

@@ -134,8 +134,9 @@ fn remember(memory: Arc<Memory>, write: AdmittedWrite) {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::owners::sveltos;
     use interlock_engine::policy::Policy;
-    use interlock_engine::{release_override, sveltos};
+    use interlock_engine::release_override;
     use jiff::Timestamp;
     use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use interlock_engine::answers::manifest;
 use interlock_engine::evidence::{Answer, Query};
 use interlock_engine::memory::{Found, Objects};
-use interlock_engine::owners::flux::Driver;
+use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::ReleaseRef;
 use interlock_engine::release_override::Override;

@@ -1,5 +1,21 @@
 //! The programs that own releases or objects. Everything that Interlock knows of one of them stands in its folder.
 
 pub mod flux;
+pub mod helm;
 pub mod olm;
 pub mod sveltos;
+mod words;
+
+pub use flux::rules::release::DrivenRelease;
+pub(crate) use flux::words::goes_on_at_once;
+pub use flux::{CandidateSearch, Driver};
+pub use words::OwnerWords;
+
+/// Everybody whose releases or objects a rule may judge, by the names that they give themselves.
+pub(crate) const ALL: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME];
+
+/// Those who install releases in the cluster of the objects.
+pub(crate) const OF_RELEASES: &[&str] = &[helm::NAME, flux::NAME, olm::NAME];
+
+/// Those who write records in a format of their own.
+pub(crate) const OF_RECORDS: &[&str] = &[helm::NAME, olm::NAME];

@@ -63,39 +63,13 @@ pub struct Requests {
     pub kinds: &'static [&'static str],
 }
 
-/// Who installs a release, and so in whose terms a refusal names the way out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReleaseOwner {
-    /// Helm: the command line, or a program with its SDK.
-    Helm,
-    /// A HelmRelease of Flux. Its records are those of Helm.
-    Flux,
-    /// A ClusterExtension of OLM.
-    Olm,
-    /// A profile of Sveltos.
-    Sveltos,
-}
-
-impl ReleaseOwner {
-    /// The name that it gives itself.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Helm => "Helm",
-            Self::Flux => "Flux",
-            Self::Olm => "OLM",
-            Self::Sveltos => "Sveltos",
-        }
-    }
-}
-
 /// Everything that is known of a rule without a request. Each rule's file has one, beside the check.
 #[derive(Debug)]
 pub struct Specification {
     /// The public name: policies, metrics and messages use it.
     pub id: &'static str,
     /// Whose releases it judges. Each of them can follow the way out.
-    pub owners: &'static [ReleaseOwner],
+    pub owners: &'static [&'static str],
     /// The mode in the shipped policy, and where a policy does not mention the rule.
     pub mode: Mode,
     pub status_code: u16,

@@ -148,7 +148,7 @@ fn is_unlocked(facts: &Facts<'_>, write: &RecordWrite<'_>) -> bool {
     }
     let stamps = write.before.map(RecordSide::stamps).unwrap_or_default();
     let foreign = stamps.holder().is_some() && !facts.actor.holds(&stamps);
-    foreign || write.after.is_unlocked_by_flux()
+    foreign || write.after.is_unlocked_by_controller()
 }
 
 /// The first stamp from the client with a wrong value, and the required value. `formerly` is the pipeline by the policy before the

@@ -6,6 +6,7 @@
 //!
 //! Limits are in bytes, as those of the Kubernetes API are, so that they also bound memory and the length of a line.
 
+pub mod command;
 mod look_alike;
 
 use std::borrow::Cow;

@@ -2,7 +2,7 @@
 
 use interlock_engine::effort::Effort;
 use interlock_engine::evidence::{Answer, Knowledge, Query};
-use interlock_engine::owners::flux::Driver;
+use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Policies, Policy};
 use interlock_engine::release::stamps::INTERRUPTED;
 use interlock_engine::release::{Entry, History, InterruptedOperation, Record, ReleaseRef, Storage};

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use interlock_engine::owners::flux::Driver;
+use interlock_engine::owners::Driver;
 use interlock_engine::owners::olm::version_range::version_of;
+use interlock_engine::owners::olm::words::pin_command;
 use interlock_engine::release::stamps::INTERRUPTED;
 use interlock_engine::release::{Entry, ReleaseRef, Status};
 use interlock_engine::rules::RunbookCheckName;
 use interlock_engine::rules::records::recovery::{RecordCondition, StuckOperation, WayOn};
-use interlock_engine::rules::wording::{command, pin_command};
+use interlock_engine::rules::wording::command;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -157,7 +158,7 @@ fn out_of_stuck(state: &ReleaseState<'_>, newest: &Entry) -> NextStep {
         condition: state.condition(),
         is_opened: state.is_opened,
         is_live_beside: state.is_live_beside,
-        flux: state.driver(newest).filter(|driver| !driver.suspended),
+        driver: state.driver(newest).filter(|driver| !driver.suspended),
     };
     let way_on = stuck.way_on();
     NextStep::run(way_on.command(&stuck), why(state, way_on, stuck.condition))
@@ -229,7 +230,7 @@ fn one_deployed(state: &ReleaseState<'_>) -> Option<NextStep> {
     let words = state.words();
     let mut deployed = state.history.iter().filter(|entry| entry.status == Status::Deployed);
     let newest = deployed.next()?;
-    Some(if words.is_olm() {
+    Some(if !words.has_commands() {
         let older: Vec<&str> = deployed.map(|entry| entry.name.as_str()).collect();
         let why = format!("OLM keeps the objects of revision {} up to date: delete the older records", newest.revision);
         NextStep::run(words.delete_command(&older), why)
@@ -243,7 +244,7 @@ fn one_deployed(state: &ReleaseState<'_>) -> Option<NextStep> {
 fn finish(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> NextStep {
     let (record, chart) =
         state.history.interrupted().map(|(entry, note)| (entry.name.clone(), note.chart)).unwrap_or_default();
-    if state.words().is_olm() && newest.status == Status::Deployed && state.chart == Some(&chart) {
+    if !state.words().has_commands() && newest.status == Status::Deployed && state.chart == Some(&chart) {
         let command = state.words().remove_annotation_command(&record, INTERRUPTED);
         return NextStep::run(command, format!("{chart} is deployed, so OLM has nothing to finish: remove the note"));
     }
@@ -279,7 +280,7 @@ fn after_failure(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner)
 
 fn deploy(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> NextStep {
     let words = state.words();
-    if words.is_olm() && newest.status == Status::Uninstalled {
+    if !words.has_commands() && newest.status == Status::Uninstalled {
         return NextStep::run(
             words.delete_command(&[&newest.name]),
             "OLM never uninstalls, and goes on once the record is deleted",

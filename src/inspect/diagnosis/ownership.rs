@@ -1,6 +1,6 @@
 //! What manages a release.
 
-use interlock_engine::owners::flux::Driver;
+use interlock_engine::owners::Driver;
 use interlock_engine::release::{Entry, Storage};
 use serde::Serialize;
 

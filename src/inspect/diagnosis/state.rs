@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use interlock_engine::owners::flux::Driver;
-use interlock_engine::owners::flux::rules::release::FluxRelease;
+use interlock_engine::owners::DrivenRelease;
+use interlock_engine::owners::Driver;
+use interlock_engine::owners::OwnerWords;
 use interlock_engine::policy::Policy;
 use interlock_engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use interlock_engine::rules::records::recovery::RecordCondition;
-use interlock_engine::rules::wording::OwnerWords;
 use interlock_engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -61,9 +61,9 @@ impl<'a> ReleaseState<'a> {
         OwnerWords { storage: self.storage, namespace: &self.release.namespace, release: &self.release.name }
     }
 
-    pub(super) fn driven<'e>(&'e self, newest: &'e Entry) -> FluxRelease<'e> {
+    pub(super) fn driven<'e>(&'e self, newest: &'e Entry) -> DrivenRelease<'e> {
         let ReleaseRef { namespace, name } = self.release;
-        FluxRelease { storage: self.storage, namespace, release: name, holder: newest.stamps.holder() }
+        DrivenRelease { storage: self.storage, namespace, release: name, holder: newest.stamps.holder() }
     }
 
     /// Whether the release is stuck, and since when, or from when on.

@@ -7,7 +7,7 @@ use interlock_engine::managed::{
     Declared, ManagedFields, Marks, declared_by, delta, drifted as differing_fields, is_custom_resource,
 };
 use interlock_engine::object::{Metadata, ObjectKey};
-use interlock_engine::owners::flux::Driver;
+use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Policy, ignored_fields};
 use interlock_engine::release::{ReleaseRef, Revision};
 use interlock_engine::rules::objects::exceptions::ExceptedFields;

@@ -1,8 +1,9 @@
 //! Findings about a release: what its diagnosis says, and records in flight that a newer revision has buried.
 
 use interlock_engine::object::ObjectKey;
+use interlock_engine::owners::OwnerWords;
 use interlock_engine::release::{History, ReleaseRef, Storage};
-use interlock_engine::rules::wording::{MAX_ENUMERATED, OwnerWords, enumerated};
+use interlock_engine::rules::wording::{MAX_ENUMERATED, enumerated};
 
 use super::finding::Finding;
 use super::finding_kind::FindingKind;

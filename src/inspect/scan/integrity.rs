@@ -3,9 +3,9 @@
 use interlock_engine::effort::Effort;
 use interlock_engine::facts::{RecordBody, RecordSide};
 use interlock_engine::object::ObjectKey;
+use interlock_engine::owners::OwnerWords;
 use interlock_engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
 use interlock_engine::rules::records::record_integrity::disagreements;
-use interlock_engine::rules::wording::OwnerWords;
 
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
@@ -35,7 +35,7 @@ pub(super) fn of_body(
         Err(error) => {
             let release = release(namespace, stored);
             let words = OwnerWords { storage, namespace, release: &release.name };
-            let way_out = if words.is_olm() {
+            let way_out = if !words.has_commands() {
                 let delete = words.delete_record(&stored.metadata.name);
                 format!(
                     "It blocks ClusterExtension {}. Restore it with a tool that the policy lists, or run {delete}.",

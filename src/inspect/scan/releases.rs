@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use futures_util::{StreamExt, stream};
-use interlock_engine::owners::flux::Driver;
+use interlock_engine::owners::Driver;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 use interlock_engine::severity::Severity;
 

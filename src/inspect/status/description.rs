@@ -1,7 +1,7 @@
 //! The detailed description of one release.
 
 use interlock_engine::evidence::{Answer, Freshness, Knowledge, Query};
-use interlock_engine::owners::flux::rules::release::FluxRelease;
+use interlock_engine::owners::DrivenRelease;
 use interlock_engine::policy::OverrideSettings;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 use interlock_engine::release_override::Override;
@@ -121,7 +121,7 @@ async fn closely(
     let overrides =
         overrides.iter().filter(|it| it.is_in_force(&bounds, now)).map(|it| in_force(it, &bounds)).collect();
     let driven =
-        FluxRelease { storage, namespace: &release.namespace, release: &release.name, holder: row.holder.as_deref() };
+        DrivenRelease { storage, namespace: &release.namespace, release: &release.name, holder: row.holder.as_deref() };
     let naming = driven.helm_releases_among(view.world.drivers.as_deref().unwrap_or_default());
     let helm_releases = naming.iter().map(|driver| HelmReleaseOverview {
         name: format!("{}/{}", driver.namespace, driver.name),

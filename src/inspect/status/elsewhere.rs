@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use interlock_engine::owners::flux::Driver;
+use interlock_engine::owners::Driver;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 
 use crate::inspect::scan::gather;

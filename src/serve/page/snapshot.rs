@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use interlock_engine::evidence::{Answer, Knowledge, Query};
-use interlock_engine::owners::flux::Driver;
+use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Freeze, FreezeState, LimitedFreeze, Policies};
 use interlock_engine::release::History;
 use interlock_engine::release_override::Override;

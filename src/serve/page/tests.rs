@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::Request;
 use http_body_util::BodyExt;
 use interlock_engine::evidence::Query;
-use interlock_engine::owners::flux::Driver;
+use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Freeze, Policy};
 use interlock_engine::release_override::Override;
 use tokio::task::JoinSet;

@@ -3,9 +3,10 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::FutureExt;
 use interlock_engine::evidence::{Knowledge, RecordRef};
 use interlock_engine::object::ObjectKey;
+use interlock_engine::owners::flux;
 use interlock_engine::release::Storage;
 use interlock_engine::release::manifest::DocumentKey;
-use interlock_engine::{flux, release_override};
+use interlock_engine::release_override;
 use serde_json::json;
 
 use super::*;

@@ -96,7 +96,7 @@ impl<'r> RecordSide<'r> {
 
     /// Whether the record says that Flux has unlocked it.
     #[must_use]
-    pub fn is_unlocked_by_flux(&self) -> bool {
+    pub fn is_unlocked_by_controller(&self) -> bool {
         self.record().is_some_and(|record| record.info.description.starts_with("Release unlocked from stale "))
     }
 

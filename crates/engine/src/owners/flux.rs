@@ -12,6 +12,7 @@ pub mod pattern;
 pub mod rules;
 mod selector;
 mod spec;
+pub(crate) mod words;
 
 use jiff::SignedDuration;
 use serde::Deserialize;
@@ -26,6 +27,9 @@ pub use spec::{ChartSourceRef, FailureStrategy, HelmReleaseSpec, Remediation};
 use crate::json::null_is_default;
 use crate::object::{OwnedMetadata, service_account_user};
 use crate::release::ReleaseRef;
+
+/// The name that it gives itself.
+pub(crate) const NAME: &str = "Flux";
 
 /// The API group of HelmReleases.
 pub const GROUP: &str = "helm.toolkit.fluxcd.io";

@@ -3,6 +3,7 @@
 pub mod rules;
 mod source;
 pub mod version_range;
+pub mod words;
 
 use std::borrow::Cow;
 
@@ -11,6 +12,9 @@ use serde::Deserialize;
 use crate::json::null_is_default;
 use crate::object::Metadata;
 pub(crate) use source::ExtensionSource;
+
+/// The name that it gives itself.
+pub(crate) const NAME: &str = "OLM";
 
 /// The API group of OLM.
 pub(crate) const GROUP: &str = "olm.operatorframework.io";

@@ -24,6 +24,9 @@ pub use group::{ConfigurationGroup, Feature, ProfileRef};
 pub(crate) use reference::{Origin, PolicyRef, Reference};
 pub(crate) use summary::{ClusterSummary, HelmChart, HelmReleaseSummary};
 
+/// The name that it gives itself.
+pub(crate) const NAME: &str = "Sveltos";
+
 /// The API group that the controller and the agent share.
 pub const LIB_GROUP: &str = "lib.projectsveltos.io";
 /// The API group that users and the controller share.

@@ -10,15 +10,16 @@ mod objects;
 pub(crate) mod protection;
 mod records;
 
+use crate::owners;
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Rule};
 
 /// The rule `protected-release`.
 pub(super) static RULE: Rule = Rule {
     specification: Specification {
         id: "protected-release",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm, ReleaseOwner::Sveltos],
+        owners: owners::ALL,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRemoval,

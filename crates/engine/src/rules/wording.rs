@@ -1,20 +1,15 @@
 //! Phrases that several rules use.
 
-mod command;
-mod owner;
-
 use std::borrow::Borrow;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::json::FieldPath;
-use crate::owners::flux::Driver;
+pub(crate) use crate::owners::helm::words::operation;
 use crate::release::record::truncated;
 use crate::release::{Revision, Status};
+pub use crate::text::command::{command, quoted};
 use crate::text::printable_name;
-pub use command::command;
-pub use command::quoted;
-pub use owner::{OwnerWords, pin_command};
 
 /// How many names a message lists.
 pub const MAX_ENUMERATED: usize = 5;
@@ -45,30 +40,6 @@ pub fn user(name: Option<&str>) -> String {
 pub(crate) fn known_status(text: &str) -> &'static str {
     text.parse().map_or("no known status", Status::as_str)
 }
-
-/// The operation that a record in this status belongs to, as Helm calls it.
-pub(crate) fn operation(status: Status) -> &'static str {
-    match status {
-        Status::PendingInstall => "install",
-        Status::PendingUpgrade => "upgrade",
-        Status::PendingRollback => "rollback",
-        Status::Uninstalling => "uninstall",
-        _ => "operation",
-    }
-}
-
-/// The command that makes Flux reconcile a HelmRelease at once.
-pub(crate) fn reconcile_command(Driver { namespace, name, .. }: &Driver) -> String {
-    command(&["flux", "reconcile", "helmrelease", name, "--with-source", "-n", namespace])
-}
-
-/// The same in a sentence.
-pub(crate) fn reconcile(driver: &Driver) -> String {
-    format!("`{}`", reconcile_command(driver))
-}
-
-/// The same for a HelmRelease that is not known.
-pub(crate) const RECONCILE: &str = "flux reconcile helmrelease NAME --with-source";
 
 /// A text that begins a sentence.
 pub(crate) fn capitalized(text: &str) -> String {

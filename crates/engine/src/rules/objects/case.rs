@@ -10,12 +10,13 @@ use crate::evidence::{Evidence, Freshness, Knowledge, Located, Query, RecordRef,
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::json::FieldPath;
 use crate::managed::{Marks, Origin, Owner};
-use crate::owners::flux::rules::release::FluxRelease;
+use crate::owners::DrivenRelease;
+use crate::owners::OwnerWords;
 use crate::policy::{Policy, ScalableResource};
 use crate::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::rules::home::{records_of_extension, records_of_release};
 use crate::rules::undecided::{Undecided, is_migrated, lookup};
-use crate::rules::wording::{self, OwnerWords};
+use crate::rules::wording;
 
 /// One request about an object.
 pub(crate) struct ObjectCase<'a> {
@@ -186,12 +187,12 @@ impl<'a> ObjectCase<'a> {
 
     /// Whether the actor is Flux at work on the release: under an account of it, or, over somebody's operation, under one that may go on
     /// with that operation.
-    fn is_flux_at_work(&self, release: FluxRelease<'_>, over_operation: bool) -> Result<bool, Undecided> {
+    fn is_driver_at_work(&self, release: DrivenRelease<'_>, over_operation: bool) -> Result<bool, Undecided> {
         let (evidence, policy, actor) = (self.evidence, self.policy, self.facts.actor);
         if over_operation {
-            return release.is_flux_handover(evidence, policy, actor);
+            return release.is_handover(evidence, policy, actor);
         }
-        release.is_flux_account(evidence, policy, actor)
+        release.is_driver_account(evidence, policy, actor)
     }
 
     /// The conflict with a release.
@@ -207,8 +208,8 @@ impl<'a> ObjectCase<'a> {
         };
         let Located { storage, namespace, history, .. } = located;
         let holder = history.newest().and_then(|newest| newest.stamps.holder());
-        let flux_release = FluxRelease { storage: *storage, namespace, release: name, holder };
-        let is_stale = |entry: &Entry| flux_release.is_stale(self.evidence, self.policy, entry.started(), self.now);
+        let driven = DrivenRelease { storage: *storage, namespace, release: name, holder };
+        let is_stale = |entry: &Entry| driven.is_stale(self.evidence, self.policy, entry.started(), self.now);
         let holding = holding(history, self.facts.actor, self.policy, self.now, is_stale)?;
         let entry = match holding {
             Holding::Gone => return Ok(None),
@@ -233,7 +234,7 @@ impl<'a> ObjectCase<'a> {
         // Flux works for a tenant outside of operations too: it corrects drift, runs tests, applies definitions. Checked last, so
         // that requests without a conflict need no query.
         let may_go_on = matches!(lost, Ok(None) | Err(Undecided::Ask(_)));
-        if judged_as == JudgedAs::Write && !may_go_on && self.is_flux_at_work(flux_release, uninstalls_over)? {
+        if judged_as == JudgedAs::Write && !may_go_on && self.is_driver_at_work(driven, uninstalls_over)? {
             return Ok(None);
         }
         let Some(LostFields { fields, unreadable }) = lost? else {

@@ -4,8 +4,9 @@
 
 use super::case::{ObjectCase, OwnershipConflict};
 use super::manual_edit::declared;
+use crate::owners;
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::undecided::Undecided;
 
@@ -13,7 +14,7 @@ use crate::rules::undecided::Undecided;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "foreign-edit-in-transition",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
+        owners: owners::OF_RELEASES,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

@@ -3,15 +3,16 @@
 use super::case::{ObjectCase, OwnershipConflict};
 use super::manual_edit::everything;
 use crate::facts::ObjectChange;
+use crate::owners;
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 
 /// The rule `manual-delete`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "manual-delete",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm, ReleaseOwner::Sveltos],
+        owners: owners::ALL,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

@@ -7,8 +7,9 @@
 use super::case::{ObjectCase, OwnershipConflict};
 use crate::facts::ObjectChange;
 use crate::json::FieldPath;
+use crate::owners;
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::wording::{MAX_ENUMERATED, fields};
 
@@ -16,7 +17,7 @@ use crate::rules::wording::{MAX_ENUMERATED, fields};
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "manual-edit",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm, ReleaseOwner::Sveltos],
+        owners: owners::ALL,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

@@ -3,15 +3,16 @@
 use super::case::ObjectCase;
 use super::manual_edit;
 use crate::facts::ObjectChange;
+use crate::owners;
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Rule};
 
 /// The rule `manual-scale`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "manual-scale",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
+        owners: owners::OF_RELEASES,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

@@ -6,12 +6,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::evidence::{Evidence, Knowledge, Query, Workload};
 use crate::facts::{Facts, RecordChange, Target};
-use crate::owners::flux::rules::release::FluxRelease;
+use crate::owners::DrivenRelease;
+use crate::owners::OwnerWords;
 use crate::policy::Policy;
 use crate::release::manifest::WorkloadRef;
 use crate::release::{DecodeError, Entry, History, Record, RecordName, Status, Storage};
 use crate::rules::undecided::{Undecided, lookup, namespace_of_extension};
-use crate::rules::wording::{self, OwnerWords};
+use crate::rules::wording;
 
 /// One request that writes or deletes a record.
 pub(crate) struct RecordCase<'a> {
@@ -113,7 +114,7 @@ impl<'a> RecordCase<'a> {
 
     /// Whether an operation is old enough to count as stuck. An operation without a known start is not.
     pub(crate) fn is_stale(&self, started: Option<Timestamp>, holder: Option<&str>) -> Result<bool, Undecided> {
-        self.flux_release(holder).is_stale(self.evidence, self.policy, started, self.now)
+        self.driven(holder).is_stale(self.evidence, self.policy, started, self.now)
     }
 
     /// How old an operation must be to count as stuck. HelmReleases are queried only if they can make a difference.
@@ -122,16 +123,16 @@ impl<'a> RecordCase<'a> {
         started: Option<Timestamp>,
         holder: Option<&str>,
     ) -> Result<SignedDuration, Undecided> {
-        self.flux_release(holder).stale_after(self.evidence, self.policy, started, self.now)
+        self.driven(holder).stale_after(self.evidence, self.policy, started, self.now)
     }
 
     /// The release, for lookups of its HelmReleases.
-    pub(crate) fn flux_release<'h>(&self, holder: Option<&'h str>) -> FluxRelease<'h>
+    pub(crate) fn driven<'h>(&self, holder: Option<&'h str>) -> DrivenRelease<'h>
     where
         'a: 'h,
     {
         let target = self.target;
-        FluxRelease { storage: target.storage, namespace: &target.namespace, release: &target.release, holder }
+        DrivenRelease { storage: target.storage, namespace: &target.namespace, release: &target.release, holder }
     }
 
     /// Whether no client gave the object its name: then it is not the record that its labels say, and nothing is lost with it.

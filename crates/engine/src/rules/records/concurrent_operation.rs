@@ -13,10 +13,11 @@ use super::pending_recovery::go_on;
 use super::recovery::RecordCondition;
 use super::standing::InFlight;
 use crate::facts::{RecordSide, RecordWrite};
+use crate::owners;
 use crate::release::status::Guard;
 use crate::release::{Entry, Status};
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::undecided::Undecided;
 use crate::rules::wording::{self, capitalized};
@@ -25,7 +26,7 @@ use crate::rules::wording::{self, capitalized};
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "concurrent-operation",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        owners: owners::OF_RECORDS,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

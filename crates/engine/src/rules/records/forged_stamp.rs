@@ -6,9 +6,10 @@
 use super::case::RecordCase;
 use crate::facts::RecordSide;
 use crate::object::annotation_pointer;
+use crate::owners;
 use crate::release::stamps::PIPELINE;
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::stamp;
 
@@ -16,7 +17,7 @@ use crate::stamp;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "forged-stamp",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        owners: owners::OF_RECORDS,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

@@ -11,10 +11,11 @@ use super::case::RecordCase;
 use super::standing::InFlight;
 use crate::evidence::{Evidence, Query};
 use crate::facts::{Actor, ObjectChange, RecordSide};
+use crate::owners;
 use crate::policy::{ActiveFreeze, Freeze, Policy, in_force};
 use crate::release::{Entry, ReleaseRef, Status};
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::objects::case::ObjectCase;
 use crate::rules::undecided::{Undecided, lookup};
@@ -24,7 +25,7 @@ use crate::rules::wording;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "freeze",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
+        owners: owners::OF_RELEASES,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

@@ -11,10 +11,11 @@ use super::pending_recovery::go_on;
 use super::recovery::RecordCondition;
 use super::standing::InFlight;
 use crate::facts::{RecordChange, RecordSide};
+use crate::owners;
 use crate::release::status::Guard;
 use crate::release::{Entry, Status};
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::undecided::Undecided;
 
@@ -26,7 +27,7 @@ const CANCELLED_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "illegal-transition",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        owners: owners::OF_RECORDS,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

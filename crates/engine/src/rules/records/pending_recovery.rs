@@ -12,11 +12,13 @@ use super::recovery::{RecordCondition, StuckOperation};
 use super::standing::InFlight;
 use super::{lease, runbook};
 use crate::facts::{RecordChange, RecordSide};
+use crate::owners;
+use crate::owners::goes_on_at_once;
 use crate::policy::AllowRollback;
 use crate::release::status::{Guard, State};
 use crate::release::{Entry, Status};
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::undecided::Undecided;
 use crate::rules::wording::{self, capitalized};
@@ -25,7 +27,7 @@ use crate::rules::wording::{self, capitalized};
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "pending-recovery",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Flux, ReleaseOwner::Olm],
+        owners: owners::OF_RELEASES,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
@@ -95,7 +97,7 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
     let go_on = || go_on(case, newest, RecordCondition::Unknown);
     let wait = |go_on: String| format!("Wait until the operation ends. Once it counts as stuck, {go_on}.");
     match way {
-        _ if case.words().is_olm() => refused("", &wait(go_on()?)),
+        _ if !case.words().has_commands() => refused("", &wait(go_on()?)),
         AllowRollback::Never => {
             refused(", and the policy allows no rollback over an operation in flight", &wait(go_on()?))
         }
@@ -111,8 +113,8 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
 
 /// What to do about a stuck operation, as `interlock status` says it.
 pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCondition) -> Result<String, Undecided> {
-    let release = case.flux_release(newest.stamps.holder());
-    let flux = match release.at_work(case.evidence, case.policy) {
+    let release = case.driven(newest.stamps.holder());
+    let driver = match release.at_work(case.evidence, case.policy) {
         Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
         // The refusal stands without it.
         Err(_) => None,
@@ -120,7 +122,8 @@ pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCond
     };
     let (words, history, settings) = (case.words(), case.history()?, &case.policy.recovery);
     let is_live_beside = history.newest_deployed().is_none() && is_live_beside(case)?;
-    let stuck = StuckOperation { words, history, newest, settings, condition, is_opened: false, is_live_beside, flux };
+    let stuck =
+        StuckOperation { words, history, newest, settings, condition, is_opened: false, is_live_beside, driver };
     Ok(stuck.way_on().clause(&stuck))
 }
 
@@ -168,8 +171,8 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, after: Option<&RecordSide
     }
     let (namespace, name, words) = (&case.target.namespace, &case.target.release, case.words());
     let (verb, way) = match to {
-        // OLM does none of the others, and its records go by deletion.
-        Some(_) if words.is_olm() => ("change the record of", ""),
+        // An owner without commands does none of the others, and its records go by deletion.
+        Some(_) if !words.has_commands() => ("change the record of", ""),
         Some(Status::Failed) => ("unlock", "unlock the release"),
         Some(Status::Deployed) => ("promote", "end it"),
         Some(Status::Uninstalling | Status::Uninstalled) => ("uninstall", "uninstall the release"),
@@ -181,11 +184,11 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, after: Option<&RecordSide
     );
     let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
     let newest = case.history()?.newest();
-    let way_out = if let (true, Some(newest)) = (words.is_olm(), newest) {
+    let way_out = if let (false, Some(newest)) = (words.has_commands(), newest) {
         once_stuck(case, newest)?
     } else {
         let unlocked = after.filter(|_| to == Some(Status::Failed));
-        let go_on = unlocked.map_or(Ok(String::new()), |unlocked| flux_goes_on(case, &operation, unlocked))?;
+        let go_on = unlocked.map_or(Ok(String::new()), |unlocked| driver_goes_on(case, &operation, unlocked))?;
         format!(
             "Wait until the operation ends.{go_on} If it does not end, anyone can {way} {stale_after} after it started."
         )
@@ -193,18 +196,18 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, after: Option<&RecordSide
     Ok(Some(Refusal::new(sentence, way_out)))
 }
 
-/// How to wake Flux, whose unlock is refused: it tries again at ever longer intervals, minutes after a long operation. Empty for
-/// others.
-fn flux_goes_on(case: &RecordCase<'_>, operation: &InFlight, unlocked: &RecordSide<'_>) -> Result<String, Undecided> {
-    let release = case.flux_release(operation.holder());
-    let command = match release.reconciled_by(case.evidence, case.policy, case.facts.actor) {
+/// How to wake the controller whose unlock is refused: it tries again at ever longer intervals, minutes after a long operation. Empty
+/// for others.
+fn driver_goes_on(case: &RecordCase<'_>, operation: &InFlight, unlocked: &RecordSide<'_>) -> Result<String, Undecided> {
+    let release = case.driven(operation.holder());
+    let driver = match release.reconciled_by(case.evidence, case.policy, case.facts.actor) {
         Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
         // The refusal stands without the name.
         Err(_) => None,
-        Ok(driver) => driver.map(wording::reconcile),
+        Ok(driver) => driver,
     };
-    let command = command.or_else(|| unlocked.is_unlocked_by_flux().then(|| format!("`{}`", wording::RECONCILE)));
-    Ok(command.map(|command| format!(" Then {command} makes Flux go on at once.")).unwrap_or_default())
+    let is_driven = driver.is_some() || unlocked.is_unlocked_by_controller();
+    Ok(if is_driven { goes_on_at_once(driver) } else { String::new() })
 }
 
 fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {

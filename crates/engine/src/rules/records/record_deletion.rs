@@ -9,11 +9,12 @@ use super::case::RecordCase;
 use super::lease;
 use super::standing::InFlight;
 use crate::facts::{RecordChange, RecordSide};
+use crate::owners;
 use crate::owners::olm::rules::record_part;
 use crate::release::status::Guard;
 use crate::release::{DecodeError, Entry, History, Status};
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::undecided::Undecided;
 
@@ -21,7 +22,7 @@ use crate::rules::undecided::Undecided;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "record-deletion",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        owners: owners::OF_RECORDS,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

@@ -5,11 +5,12 @@
 
 use super::case::RecordCase;
 use crate::facts::{RecordBody, RecordChange, RecordSide};
+use crate::owners;
 use crate::release::record::truncated;
 use crate::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE, OLM_KEY_LABEL};
 use crate::release::{DecodeError, RecordName, Revision, Storage};
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::wording::known_status;
 
@@ -17,7 +18,7 @@ use crate::rules::wording::known_status;
 pub static RULE: Rule = Rule {
     specification: Specification {
         id: "record-integrity",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        owners: owners::OF_RECORDS,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

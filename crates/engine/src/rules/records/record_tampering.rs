@@ -8,6 +8,7 @@
 use super::binding::{self, Binding};
 use super::case::RecordCase;
 use crate::facts::{RecordBody, RecordChange, RecordSide};
+use crate::owners;
 use crate::owners::olm::rules::record_part;
 use crate::release::record::Difference;
 use crate::release::stamps::HOOKS;
@@ -15,7 +16,7 @@ use crate::release::status::Guard;
 use crate::release::storage::{INDEX_LABEL, OLM_KEY_LABEL, OLM_TYPE_LABEL};
 use crate::release::{DecodeError, Status, Storage};
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::wording;
 
@@ -23,7 +24,7 @@ use crate::rules::wording;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "record-tampering",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        owners: owners::OF_RECORDS,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

@@ -3,10 +3,11 @@
 //! Deleting the record of a dead upgrade makes the revision below it look live again, so its workloads must be healthy. If they are not,
 //! a rollback applies that revision again, whatever the dead upgrade has left.
 
-use crate::owners::flux::Driver;
+use crate::owners::Driver;
+use crate::owners::OwnerWords;
 use crate::policy::RecoverySettings;
 use crate::release::{Entry, History, Revision, Status, Storage};
-use crate::rules::wording::{OwnerWords, command, reconcile_command};
+use crate::rules::wording::command;
 
 /// What the checks of the runbook say about the record of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,21 +36,21 @@ pub struct StuckOperation<'a> {
     /// Whether the release is live in Helm's other storage, and not deployed in this one: an uninstall would take objects that belong
     /// there.
     pub is_live_beside: bool,
-    /// The HelmRelease for which Flux goes on with the release by itself.
-    pub flux: Option<&'a Driver>,
+    /// The HelmRelease for which its controller goes on with the release by itself.
+    pub driver: Option<&'a Driver>,
 }
 
 /// What to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WayOn<'a> {
-    /// Flux unlocks the record and tries again.
+    /// The controller of the HelmRelease unlocks the record and tries again.
     Reconcile(&'a Driver),
     /// `interlock unstick`.
     Unstick,
     RollBack(Revision),
     /// The uninstall starts, or goes on.
     Uninstall,
-    /// The record is deleted: OLM does not uninstall.
+    /// The record is deleted: the owner has no command that uninstalls.
     Delete,
     /// Only an override opens the deletion of the record.
     Override,
@@ -58,22 +59,22 @@ pub enum WayOn<'a> {
 impl<'a> StuckOperation<'a> {
     /// The next step of the people who own the release.
     pub fn way_on(&self) -> WayOn<'a> {
-        let is_olm = self.words.is_olm();
+        let has_commands = self.words.has_commands();
         if self.newest.status == Status::Uninstalling {
-            return if is_olm { WayOn::Delete } else { WayOn::Uninstall };
+            return if has_commands { WayOn::Uninstall } else { WayOn::Delete };
         }
-        if let Some(driver) = self.flux {
+        if let Some(driver) = self.driver {
             return WayOn::Reconcile(driver);
         }
         let below = |status| self.history.below(self.newest.revision).find(|entry| entry.status == status);
         let (deployed, superseded) = (below(Status::Deployed), below(Status::Superseded));
         let rollback =
-            |to: &Entry| (!is_olm && !self.settings.closes_rollback()).then_some(WayOn::RollBack(to.revision));
+            |to: &Entry| (has_commands && !self.settings.closes_rollback()).then_some(WayOn::RollBack(to.revision));
         match (self.condition, deployed, superseded) {
             (RecordCondition::Unhealthy, Some(deployed), _) => rollback(deployed).unwrap_or_else(|| self.delete()),
             (RecordCondition::Unhealthy | RecordCondition::Unreadable, ..) => self.delete(),
             (_, Some(_), _) => WayOn::Unstick,
-            (_, None, _) if is_olm && superseded.is_none() || self.is_live_beside => WayOn::Unstick,
+            (_, None, _) if !has_commands && superseded.is_none() || self.is_live_beside => WayOn::Unstick,
             (_, None, Some(superseded)) => rollback(superseded).unwrap_or(WayOn::Unstick),
             (_, None, None) => WayOn::Uninstall,
         }
@@ -91,7 +92,7 @@ impl WayOn<'_> {
         let command = self.command(stuck);
         let again = stuck.words.run_again(stuck.newest.status);
         match self {
-            Self::Reconcile(_) => format!("run `{command}`, with which Flux unlocks the release and tries again"),
+            Self::Reconcile(driver) => driver.unstick_clause(),
             Self::Unstick => unstick_clause(stuck.words, stuck.newest.status),
             Self::RollBack(_) => format!("roll back with `{command}`"),
             Self::Uninstall if stuck.newest.status == Status::Uninstalling => {
@@ -107,7 +108,7 @@ impl WayOn<'_> {
     pub fn command(self, stuck: &StuckOperation<'_>) -> String {
         let words = stuck.words;
         match self {
-            Self::Reconcile(driver) => reconcile_command(driver),
+            Self::Reconcile(driver) => driver.reconcile_command(),
             Self::Unstick => unstick_command(words),
             Self::RollBack(revision) => words.rollback_command(revision),
             Self::Uninstall => words.remove_command(),
@@ -163,7 +164,7 @@ mod tests {
             condition,
             is_opened,
             is_live_beside: false,
-            flux: None,
+            driver: None,
         };
         stuck.way_on().command(&stuck)
     }
@@ -181,7 +182,7 @@ mod tests {
             condition: Sound,
             is_opened: false,
             is_live_beside: true,
-            flux: None,
+            driver: None,
         };
         assert_eq!(stuck.way_on(), WayOn::Unstick);
         let alone = StuckOperation { is_live_beside: false, ..stuck };

@@ -7,18 +7,19 @@
 
 use super::case::RecordCase;
 use crate::facts::RecordChange;
+use crate::owners;
 use crate::owners::olm::version_range::version_of;
 use crate::release::Status;
 use crate::release::stamps::INTERRUPTED;
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 
 /// The rule `resume-interrupted`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "resume-interrupted",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        owners: owners::OF_RECORDS,
         mode: Mode::Warn,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

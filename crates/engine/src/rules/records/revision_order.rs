@@ -5,9 +5,10 @@
 
 use super::case::RecordCase;
 use crate::facts::RecordChange;
+use crate::owners;
 use crate::release::Status;
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::wording::capitalized;
 
@@ -15,7 +16,7 @@ use crate::rules::wording::capitalized;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "revision-order",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        owners: owners::OF_RECORDS,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,

@@ -57,7 +57,7 @@ impl<'a> RecordCase<'a> {
         if itself || (managers.contains(holder) && managers.contains(actor.name)) {
             return Ok(true);
         }
-        self.flux_release(Some(holder)).is_flux_handover(self.evidence, self.policy, actor)
+        self.driven(Some(holder)).is_handover(self.evidence, self.policy, actor)
     }
 
     /// Whether an operation counts as stuck.

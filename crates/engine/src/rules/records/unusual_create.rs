@@ -6,22 +6,24 @@
 
 use super::case::RecordCase;
 use crate::facts::{ObjectChange, RecordChange, RecordSide, RecordWrite};
+use crate::owners;
+use crate::owners::OwnerWords;
 use crate::policy::StartedBy;
 use crate::release::record::is_mapped_copy;
 use crate::release::status::Guard;
 use crate::release::{Entry, Record, Revision, Status, Storage};
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::objects::case::ObjectCase;
 use crate::rules::undecided::Undecided;
-use crate::rules::wording::{self, OwnerWords};
+use crate::rules::wording;
 
 /// The rule `unusual-create`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "unusual-create",
-        owners: &[ReleaseOwner::Helm, ReleaseOwner::Olm],
+        owners: owners::OF_RECORDS,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
@@ -134,7 +136,7 @@ fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     };
     if case.policy.is_manager_or_tool(actor.name)
-        || case.flux_release(None).is_flux_account(case.evidence, case.policy, actor)?
+        || case.driven(None).is_driver_account(case.evidence, case.policy, actor)?
     {
         return Ok(None);
     }

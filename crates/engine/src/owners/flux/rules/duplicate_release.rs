@@ -9,12 +9,13 @@
 use serde_json::json;
 
 use crate::facts::DeclarationWrite;
+use crate::owners::flux;
 use crate::owners::flux::HELM_RELEASE;
 use crate::owners::flux::rules::release::{helm_releases, helm_releases_in};
 use crate::owners::flux::{Driver, HelmRelease, InstalledRelease};
 use crate::release::ReleaseRef;
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::undecided::Undecided;
@@ -24,7 +25,7 @@ use crate::rules::wording::quoted;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "duplicate-release",
-        owners: &[ReleaseOwner::Flux],
+        owners: &[flux::NAME],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

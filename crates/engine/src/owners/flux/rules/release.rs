@@ -11,7 +11,7 @@ use crate::rules::undecided::{Undecided, lookup};
 
 /// A release in this cluster that Flux may manage.
 #[derive(Clone, Copy)]
-pub struct FluxRelease<'a> {
+pub struct DrivenRelease<'a> {
     pub storage: Storage,
     pub namespace: &'a str,
     pub release: &'a str,
@@ -42,7 +42,7 @@ pub(crate) fn helm_releases_in<'e>(evidence: &'e Evidence, namespace: &str) -> R
     }
 }
 
-impl FluxRelease<'_> {
+impl DrivenRelease<'_> {
     /// The HelmReleases for which Flux acts on the release. Flux stores records as Secrets in the cluster of the release.
     ///
     /// A user who may write a HelmRelease can name records in any namespace, and must neither gain power over the release of another
@@ -90,7 +90,7 @@ impl FluxRelease<'_> {
     }
 
     /// Whether Flux acts for one of its HelmReleases as this user.
-    pub(crate) fn is_flux_account(
+    pub(crate) fn is_driver_account(
         self,
         evidence: &Evidence,
         policy: &Policy,
@@ -105,12 +105,7 @@ impl FluxRelease<'_> {
 
     /// Whether an actor may continue the operation of the holder because both are, or may have been, Flux at work for the same
     /// HelmRelease: the account that a HelmRelease names may change, also to and from the account of the controller.
-    pub(crate) fn is_flux_handover(
-        self,
-        evidence: &Evidence,
-        policy: &Policy,
-        actor: Actor<'_>,
-    ) -> Result<bool, Undecided> {
+    pub(crate) fn is_handover(self, evidence: &Evidence, policy: &Policy, actor: Actor<'_>) -> Result<bool, Undecided> {
         let Some(holder) = self.holder.filter(|_| actor.is_service_account()) else {
             return Ok(false);
         };

@@ -6,11 +6,12 @@
 //! The name of a chart in Git, in a bucket or behind `chartRef` is in the chart alone, so an edit that points to another one is only
 //! warned of.
 
+use crate::owners::flux;
 use crate::owners::flux::HELM_RELEASE;
 use crate::owners::flux::{ChartSourceRef, HelmRelease, InstalledRelease};
 use crate::release::Status;
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::undecided::Undecided;
@@ -20,7 +21,7 @@ use crate::rules::wording::quoted;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "retarget",
-        owners: &[ReleaseOwner::Flux],
+        owners: &[flux::NAME],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

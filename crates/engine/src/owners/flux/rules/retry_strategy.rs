@@ -6,10 +6,11 @@
 
 use jiff::SignedDuration;
 
+use crate::owners::flux;
 use crate::owners::flux::HELM_RELEASE;
 use crate::owners::flux::{FailureStrategy, HelmRelease, HelmReleaseSpec, InstalledRelease, Remediation};
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::wording;
@@ -18,7 +19,7 @@ use crate::rules::wording;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "retry-strategy",
-        owners: &[ReleaseOwner::Flux],
+        owners: &[flux::NAME],
         mode: Mode::Warn,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

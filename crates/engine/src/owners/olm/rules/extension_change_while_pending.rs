@@ -7,24 +7,26 @@
 use semver::Version;
 
 use crate::evidence::{Freshness, Knowledge, Located, Query};
+use crate::owners::OwnerWords;
+use crate::owners::olm;
 use crate::owners::olm::CLUSTER_EXTENSION;
 use crate::owners::olm::ClusterExtension;
 use crate::owners::olm::version_range::{VersionRange, version_of};
 use crate::release::{Entry, Record};
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::home::records_of_extension;
 use crate::rules::records::recovery::unstick_clause;
 use crate::rules::undecided::{Undecided, lookup};
-use crate::rules::wording::{self, OwnerWords};
+use crate::rules::wording;
 
 /// The rule `extension-change-while-pending`.
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "extension-change-while-pending",
-        owners: &[ReleaseOwner::Olm],
+        owners: &[olm::NAME],
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

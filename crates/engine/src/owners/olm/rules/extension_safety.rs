@@ -1,11 +1,12 @@
 //! The rule `extension-safety`.
 
 use crate::facts::{ActorKind, DeclarationWrite};
+use crate::owners::olm;
 use crate::owners::olm::{CLUSTER_EXTENSION, OBJECT_SET_KINDS};
 use crate::owners::olm::{ClusterExtension, ClusterObjectSet};
 use crate::release::ReleaseRef;
 use crate::review::Operation;
-use crate::rule::{FORBIDDEN, FailsClosed, Mode, ReleaseOwner, Requests, Specification};
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::rules::declarations::case::DeclarationCase;
 
@@ -13,7 +14,7 @@ use crate::rules::declarations::case::DeclarationCase;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "extension-safety",
-        owners: &[ReleaseOwner::Olm],
+        owners: &[olm::NAME],
         mode: Mode::Warn,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

@@ -8,13 +8,13 @@ use crate::evidence::Evidence;
 use crate::facts::{Actor, ChunkChange, Facts, RecordChunk};
 use crate::json::redacted;
 use crate::object::{Metadata, ObjectKey};
+use crate::owners::OwnerWords;
 use crate::policy::Policy;
 use crate::release::record::extra_chunks;
 use crate::release::{DecodeError, Stamps, Storage, Stored};
 use crate::rules::check::{Checked, Refusal};
 use crate::rules::records::case::RecordCase;
 use crate::rules::undecided::{Undecided, lookup_object};
-use crate::rules::wording::OwnerWords;
 
 /// One request about a part of a record.
 pub(crate) struct RecordPartCase<'a> {

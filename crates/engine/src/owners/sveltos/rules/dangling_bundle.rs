@@ -3,9 +3,10 @@
 //! Sveltos writes the bundles before the group, and deletes them before the group.
 
 use super::group_commit::GroupCommit;
+use crate::owners::sveltos;
 use crate::owners::sveltos::CONFIGURATION_GROUP;
 use crate::review::Operation;
-use crate::rule::{FailsClosed, Mode, ReleaseOwner, Requests, Specification, UNPROCESSABLE};
+use crate::rule::{FailsClosed, Mode, Requests, Specification, UNPROCESSABLE};
 use crate::rules::check::{Check, CheckedAll, Rule};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::wording::{MAX_ENUMERATED, enumerated};
@@ -14,7 +15,7 @@ use crate::rules::wording::{MAX_ENUMERATED, enumerated};
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "dangling-bundle",
-        owners: &[ReleaseOwner::Sveltos],
+        owners: &[sveltos::NAME],
         mode: Mode::Enforce,
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Always,

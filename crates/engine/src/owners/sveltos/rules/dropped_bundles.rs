@@ -20,10 +20,11 @@ mod sources;
 mod staged;
 
 use super::group_commit::GroupCommit;
+use crate::owners::sveltos;
 use crate::owners::sveltos::CONFIGURATION_GROUP;
 use crate::owners::sveltos::Feature;
 use crate::review::Operation;
-use crate::rule::{FailsClosed, Mode, ReleaseOwner, Requests, Specification, UNPROCESSABLE};
+use crate::rule::{FailsClosed, Mode, Requests, Specification, UNPROCESSABLE};
 use crate::rules::check::{Check, CheckedAll, Rule};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::undecided::Undecided;
@@ -33,7 +34,7 @@ use delivery::Delivery;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "dropped-bundles",
-        owners: &[ReleaseOwner::Sveltos],
+        owners: &[sveltos::NAME],
         mode: Mode::Enforce,
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Always,

@@ -1,9 +1,10 @@
 //! The rule `remove-while-live`.
 
 use super::group_commit::GroupCommit;
+use crate::owners::sveltos;
 use crate::owners::sveltos::CONFIGURATION_GROUP;
 use crate::review::Operation;
-use crate::rule::{FailsClosed, Mode, ReleaseOwner, Requests, Specification, UNPROCESSABLE};
+use crate::rule::{FailsClosed, Mode, Requests, Specification, UNPROCESSABLE};
 use crate::rules::check::{Check, CheckedAll, Rule};
 use crate::rules::declarations::case::DeclarationCase;
 
@@ -11,7 +12,7 @@ use crate::rules::declarations::case::DeclarationCase;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "remove-while-live",
-        owners: &[ReleaseOwner::Sveltos],
+        owners: &[sveltos::NAME],
         mode: Mode::Enforce,
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Never,

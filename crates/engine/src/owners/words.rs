@@ -1,13 +1,10 @@
-//! What a release's owner calls things, and the commands for it: the one place that knows whether helm or OLM does something.
-//!
-//! OLM has no command that uninstalls, shows a history or goes back to an earlier revision. What it does next is said in the
-//! ClusterExtension, and it tries again by itself.
+//! What those who keep a release's records call things, and the commands for it. Each has a [`Vocabulary`] in its folder.
 
 use semver::Version;
-use serde_json::json;
 
-use super::{command, operation, quoted};
+use super::{helm, olm};
 use crate::release::{Revision, Status, Storage};
+use crate::text::command::command;
 
 /// The words for one release.
 #[derive(Debug, Clone, Copy)]
@@ -15,69 +12,70 @@ pub struct OwnerWords<'a> {
     pub storage: Storage,
     /// The namespace of the records.
     pub namespace: &'a str,
-    /// The name of the release, which is that of its ClusterExtension.
     pub release: &'a str,
 }
 
+/// The words of one who keeps records.
+pub(super) struct Vocabulary {
+    pub(super) name: &'static str,
+    pub(super) client: &'static str,
+    /// Whether it has commands to roll back and to uninstall. Otherwise it goes on by itself, by what an object declares.
+    pub(super) has_commands: bool,
+    pub(super) newer_operation: &'static str,
+    pub(super) roll_back: &'static str,
+    pub(super) or_roll_back: &'static str,
+    pub(super) change: fn(&OwnerWords<'_>) -> String,
+    pub(super) start_anew: fn(&OwnerWords<'_>) -> String,
+    pub(super) upgrade_instead: fn(&OwnerWords<'_>) -> String,
+    pub(super) go_forward: fn(&OwnerWords<'_>) -> String,
+    pub(super) look: fn(&OwnerWords<'_>) -> String,
+    pub(super) remove_command: fn(&OwnerWords<'_>) -> String,
+    pub(super) run_again: fn(Status) -> String,
+    pub(super) finish: fn(&OwnerWords<'_>, &str, Option<&Version>) -> String,
+}
+
 impl OwnerWords<'_> {
-    /// Whether OLM keeps the records: it has no commands of Helm.
-    pub fn is_olm(&self) -> bool {
-        self.storage == Storage::OlmIndex
+    fn vocabulary(&self) -> &'static Vocabulary {
+        match self.storage {
+            Storage::Secret | Storage::ConfigMap => &helm::words::VOCABULARY,
+            Storage::OlmIndex => &olm::words::VOCABULARY,
+        }
     }
 
-    fn choose<T>(&self, of_helm: T, of_olm: T) -> T {
-        if self.is_olm() { of_olm } else { of_helm }
+    /// Whether there are commands to roll back and to uninstall. Otherwise the owner goes on by itself.
+    pub fn has_commands(&self) -> bool {
+        self.vocabulary().has_commands
     }
 
     /// `Helm`, at the start of a sentence or in the middle of it.
     pub(crate) fn name(&self) -> &'static str {
-        self.choose("Helm", "OLM")
+        self.vocabulary().name
     }
 
     /// The program: `helm` or `OLM`.
     pub fn client(&self) -> &'static str {
-        self.choose("helm", "OLM")
-    }
-
-    /// `helm uninstall web -n shop`, for the driver of the records.
-    fn helm_command(&self, subcommand: &str, arguments: &[&str]) -> String {
-        let words = ["helm", subcommand, self.release].into_iter().chain(arguments.iter().copied());
-        let command = command(&words.chain(["-n", self.namespace]).collect::<Vec<_>>());
-        let driver = if self.storage == Storage::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
-        format!("{driver}{command}")
-    }
-
-    /// The same in backticks, as a sentence has it.
-    fn helm(&self, subcommand: &str, arguments: &[&str]) -> String {
-        format!("`{}`", self.helm_command(subcommand, arguments))
+        self.vocabulary().client
     }
 
     /// The command that upgrades a release of helm, to a version of its chart if it must be that one. Records do not say where the
     /// chart is from.
     pub fn upgrade_command(&self, version: Option<&str>) -> String {
-        let version = version.map(|version| ["--version", version]);
-        let arguments: Vec<_> = ["CHART"].into_iter().chain(version.into_iter().flatten()).collect();
-        self.helm_command("upgrade", &arguments)
+        helm::words::upgrade_command(self, version)
     }
 
     /// The command that rolls a release of helm back to a revision.
     pub fn rollback_command(&self, to: Revision) -> String {
-        self.helm_command("rollback", &[&to.to_string()])
+        helm::words::rollback_command(self, to)
     }
 
-    /// The command that upgrades a release of helm.
+    /// The command that upgrades a release of helm, in a sentence.
     pub(crate) fn upgrade(&self) -> String {
-        self.helm("upgrade", &["CHART"])
-    }
-
-    /// The command that rolls a release of helm back.
-    pub(crate) fn rollback(&self) -> String {
-        self.helm("rollback", &[])
+        helm::words::upgrade(self)
     }
 
     /// A sentence: how the release is changed.
     pub(crate) fn change(&self) -> String {
-        self.choose(format!("Change the release with {}.", self.upgrade()), self.change_extension())
+        (self.vocabulary().change)(self)
     }
 
     /// Sentences for somebody who rewrites a record.
@@ -87,26 +85,22 @@ impl OwnerWords<'_> {
 
     /// A sentence: how the release gets to another revision.
     pub(crate) fn start_anew(&self) -> String {
-        let of_helm = format!("To change the release, run {} or {}.", self.upgrade(), self.rollback());
-        self.choose(of_helm, self.change_extension())
-    }
-
-    fn change_extension(&self) -> String {
-        format!("To change the release, change the source of ClusterExtension {}.", self.release)
+        (self.vocabulary().start_anew)(self)
     }
 
     /// A sentence for somebody who installs over a release.
     pub(crate) fn upgrade_instead(&self) -> String {
-        let driver = self.storage.kind().to_lowercase();
-        let command = command(&["helm", "upgrade", self.release, "CHART", "-n", self.namespace]);
-        let command = format!("`HELM_DRIVER={driver} {command}`");
-        self.choose(format!("Upgrade it with the driver that has its records: {command}."), self.change_extension())
+        (self.vocabulary().upgrade_instead)(self)
+    }
+
+    /// A sentence for somebody who may not go back.
+    pub(crate) fn go_forward(&self) -> String {
+        (self.vocabulary().go_forward)(self)
     }
 
     /// A sentence: where the state of the release is seen.
     pub(crate) fn look(&self) -> String {
-        let of_olm = quoted(&["kubectl", "get", "clusterextension", self.release, "-o", "yaml"]);
-        format!("See {}.", self.choose(self.helm("history", &[]), of_olm))
+        (self.vocabulary().look)(self)
     }
 
     /// The command that takes the release away, in a sentence.
@@ -116,18 +110,32 @@ impl OwnerWords<'_> {
 
     /// The command that takes the release away.
     pub fn remove_command(&self) -> String {
-        let of_olm = command(&["kubectl", "delete", "clusterextension", self.release]);
-        self.choose(self.helm_command("uninstall", &[]), of_olm)
+        (self.vocabulary().remove_command)(self)
     }
 
-    /// The operation that supersedes a record in flight. OLM has none.
+    /// The operation that supersedes a record in flight.
     pub(crate) fn newer_operation(&self) -> &'static str {
-        self.choose("rollback", "newer operation")
+        self.vocabulary().newer_operation
     }
 
     /// What starts the operation of a stuck record again.
     pub(crate) fn run_again(&self, status: Status) -> String {
-        self.choose(format!("run the {} again", operation(status)), "let OLM try again".to_owned())
+        (self.vocabulary().run_again)(status)
+    }
+
+    /// Goes back to an earlier revision.
+    pub(crate) fn roll_back(&self) -> &'static str {
+        self.vocabulary().roll_back
+    }
+
+    /// The other way to finish an operation, as the end of a clause.
+    pub(crate) fn or_roll_back(&self) -> &'static str {
+        self.vocabulary().or_roll_back
+    }
+
+    /// What finishes an interrupted operation before another version.
+    pub(crate) fn finish(&self, chart: &str, version: Option<&Version>) -> String {
+        (self.vocabulary().finish)(self, chart, version)
     }
 
     /// The command that deletes a record, in a sentence.
@@ -152,46 +160,13 @@ impl OwnerWords<'_> {
         let kind = self.storage.kind().to_lowercase();
         command(&["kubectl", "annotate", &kind, "-n", self.namespace, object, &format!("{annotation}-")])
     }
-
-    /// A sentence for somebody who may not go back.
-    pub(crate) fn go_forward(&self) -> String {
-        let of_helm = "Upgrade to a version that fixes the release instead.".to_owned();
-        self.choose(of_helm, self.change_extension())
-    }
-
-    /// Goes back to an earlier revision. OLM has no such operation.
-    pub(crate) fn roll_back(&self) -> &'static str {
-        self.choose("roll back", "start another operation of")
-    }
-
-    /// The other way to finish an operation, as the end of a clause.
-    pub(crate) fn or_roll_back(&self) -> &'static str {
-        self.choose(" or roll back", "")
-    }
-
-    /// What finishes an interrupted operation before another version: of OLM a pin of that version.
-    pub(crate) fn finish(&self, chart: &str, version: Option<&Version>) -> String {
-        self.choose(format!("Upgrade to {chart} again"), format!("Pin it: {}", pin(self.release, version)))
-    }
-}
-
-/// The command that pins a ClusterExtension to a version, in a sentence; what to pin, if the version is not known.
-pub(crate) fn pin(extension: &str, version: Option<&Version>) -> String {
-    version.map_or_else(
-        || "set spec.source.catalog.version of the ClusterExtension to the version that is pending".to_owned(),
-        |version| format!("`{}`", pin_command(extension, version)),
-    )
-}
-
-/// The command that pins a ClusterExtension to a version.
-pub fn pin_command(extension: &str, version: &Version) -> String {
-    let patch = json!({"spec": {"source": {"catalog": {"version": version.to_string()}}}});
-    command(&["kubectl", "patch", "clusterextension", extension, "--type", "merge", "-p", &patch.to_string()])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::owners::helm::words::{operation, rollback};
+    use crate::owners::olm::words::pin;
 
     #[test]
     fn olm_is_spoken_of_in_its_own_words() {
@@ -260,7 +235,7 @@ mod tests {
     fn a_command_of_helm_can_be_pasted_into_a_shell() {
         let words = |storage, release| OwnerWords { storage, namespace: "shop", release };
         assert_eq!(words(Storage::Secret, "web").upgrade(), "`helm upgrade web CHART -n shop`");
-        assert_eq!(words(Storage::ConfigMap, "web").rollback(), "`HELM_DRIVER=configmap helm rollback web -n shop`");
+        assert_eq!(rollback(&words(Storage::ConfigMap, "web")), "`HELM_DRIVER=configmap helm rollback web -n shop`");
         let instead = words(Storage::Secret, "web").upgrade_instead();
         assert!(instead.ends_with("`HELM_DRIVER=secret helm upgrade web CHART -n shop`."), "{instead}");
         assert_eq!(words(Storage::Secret, "web; reboot").upgrade(), "`helm upgrade 'web; reboot' CHART -n shop`");

@@ -1,0 +1,23 @@
+//! Flux's commands: how people make it go on at once.
+
+use super::Driver;
+use crate::text::command::command;
+
+impl Driver {
+    /// The command that makes Flux reconcile the HelmRelease at once.
+    #[must_use]
+    pub fn reconcile_command(&self) -> String {
+        command(&["flux", "reconcile", "helmrelease", &self.name, "--with-source", "-n", &self.namespace])
+    }
+
+    /// The clause that asks for it where an operation is stuck.
+    pub(crate) fn unstick_clause(&self) -> String {
+        format!("run `{}`, with which Flux unlocks the release and tries again", self.reconcile_command())
+    }
+}
+
+/// The sentence that says how Flux goes on after a refused unlock; of a HelmRelease that is not known without one.
+pub(crate) fn goes_on_at_once(driver: Option<&Driver>) -> String {
+    let unknown = || "flux reconcile helmrelease NAME --with-source".to_owned();
+    format!(" Then `{}` makes Flux go on at once.", driver.map_or_else(unknown, Driver::reconcile_command))
+}

@@ -1,0 +1,75 @@
+//! Helm's words and commands.
+
+use semver::Version;
+
+use crate::owners::words::{OwnerWords, Vocabulary};
+use crate::release::{Revision, Status, Storage};
+use crate::text::command::command;
+
+pub(in crate::owners) static VOCABULARY: Vocabulary = Vocabulary {
+    name: super::NAME,
+    client: "helm",
+    has_commands: true,
+    newer_operation: "rollback",
+    roll_back: "roll back",
+    or_roll_back: " or roll back",
+    change: |words| format!("Change the release with {}.", upgrade(words)),
+    start_anew: |words| format!("To change the release, run {} or {}.", upgrade(words), rollback(words)),
+    upgrade_instead,
+    go_forward: |_| "Upgrade to a version that fixes the release instead.".to_owned(),
+    look: |words| format!("See {}.", in_sentence(words, "history", &[])),
+    remove_command: |words| command_of(words, "uninstall", &[]),
+    run_again: |status| format!("run the {} again", operation(status)),
+    finish: |_, chart: &str, _: Option<&Version>| format!("Upgrade to {chart} again"),
+};
+
+/// The command that upgrades a release, to a version of its chart if it must be that one.
+pub(in crate::owners) fn upgrade_command(words: &OwnerWords<'_>, version: Option<&str>) -> String {
+    let version = version.map(|version| ["--version", version]);
+    let arguments: Vec<_> = ["CHART"].into_iter().chain(version.into_iter().flatten()).collect();
+    command_of(words, "upgrade", &arguments)
+}
+
+/// The command that rolls a release back to a revision.
+pub(in crate::owners) fn rollback_command(words: &OwnerWords<'_>, to: Revision) -> String {
+    command_of(words, "rollback", &[&to.to_string()])
+}
+
+/// The command that upgrades a release, in a sentence.
+pub(in crate::owners) fn upgrade(words: &OwnerWords<'_>) -> String {
+    in_sentence(words, "upgrade", &["CHART"])
+}
+
+/// The command that rolls a release back, in a sentence.
+pub(in crate::owners) fn rollback(words: &OwnerWords<'_>) -> String {
+    in_sentence(words, "rollback", &[])
+}
+
+fn upgrade_instead(words: &OwnerWords<'_>) -> String {
+    let driver = words.storage.kind().to_lowercase();
+    let command = command(&["helm", "upgrade", words.release, "CHART", "-n", words.namespace]);
+    format!("Upgrade it with the driver that has its records: `HELM_DRIVER={driver} {command}`.")
+}
+
+/// The operation that a record in this status belongs to, as Helm calls it.
+pub(crate) fn operation(status: Status) -> &'static str {
+    match status {
+        Status::PendingInstall => "install",
+        Status::PendingUpgrade => "upgrade",
+        Status::PendingRollback => "rollback",
+        Status::Uninstalling => "uninstall",
+        _ => "operation",
+    }
+}
+
+/// `helm uninstall web -n shop`, for the driver of the records.
+fn command_of(words: &OwnerWords<'_>, subcommand: &str, arguments: &[&str]) -> String {
+    let all = ["helm", subcommand, words.release].into_iter().chain(arguments.iter().copied());
+    let command = command(&all.chain(["-n", words.namespace]).collect::<Vec<_>>());
+    let driver = if words.storage == Storage::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
+    format!("{driver}{command}")
+}
+
+fn in_sentence(words: &OwnerWords<'_>, subcommand: &str, arguments: &[&str]) -> String {
+    format!("`{}`", command_of(words, subcommand, arguments))
+}
