@@ -248,7 +248,7 @@ fn reference() -> String {
     text += &keys(&case["when"]);
     for rule in rules::all() {
         let Specification { summary, why, owners, allowed, refused, way_out, status_code, .. } = rule.specification();
-        let owners = owners.iter().map(|owner| owner.as_str()).collect::<Vec<_>>().join(", ");
+        let owners = owners.join(", ");
         write!(
             text,
             "\n## {rule}\n\n{summary}\n\n{why}\n\n- Releases of: {owners}\n- Allowed: {allowed}\n- Refused: {refused}\n- Way out: {way_out}\n- Status code \

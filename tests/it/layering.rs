@@ -26,7 +26,7 @@ const PROGRAM: [&[&str]; 7] = [
 
 /// The rooms of the engine, in the order of a request. The rules that only one owner has stand in its folder, and on the floor of the
 /// other rules.
-const ENGINE: [&[&str]; 30] = [
+const ENGINE: [&[&str]; 34] = [
     &["effort"],
     &["text"],
     &["json"],
@@ -38,7 +38,11 @@ const ENGINE: [&[&str]; 30] = [
     &["owners/flux"],
     &["managed"],
     &["owners/sveltos"],
+    &["owners/helm"],
+    &["owners/words"],
     &["review"],
+    &["owners/declaration"],
+    &["owners"],
     &["rule"],
     &["release_override"],
     &["freeze_resource"],

@@ -3,7 +3,6 @@
 mod actor;
 mod added;
 mod change;
-mod declaration;
 mod managed;
 mod objects;
 mod own_write;
@@ -11,11 +10,11 @@ mod record_chunk;
 mod storing_kind;
 mod target;
 
+pub use crate::owners::declaration::{Declaration, DeclarationWrite, Namespace};
 pub(crate) use actor::may_be_platform;
 pub use actor::{Actor, ActorKind, Session, SharedHolder};
 pub(crate) use added::{adds_finalizer, adds_owner};
 pub use change::{RecordBody, RecordChange, RecordSide, RecordWrite};
-pub use declaration::{Declaration, DeclarationWrite, Namespace};
 pub use managed::{EditedObject, ManagedWrite, ObjectChange};
 pub use objects::{Payloads, RecordBodies, RequestObjects};
 pub(crate) use own_write::writes_own;

@@ -1,8 +1,10 @@
 //! The programs that own releases or objects. Everything that Interlock knows of one of them stands in its folder.
 
+pub mod declaration;
 pub mod flux;
 pub mod helm;
 pub mod olm;
+pub(crate) mod rules;
 pub mod sveltos;
 mod words;
 

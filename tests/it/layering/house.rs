@@ -58,11 +58,8 @@ impl House {
 
     /// The room of a file: the longest entry of the floors that its path starts with, or its first folder.
     pub(super) fn room(&self, module: &Module) -> String {
-        if let [first, _, third, ..] = module.as_slice()
-            && first == "owners"
-            && third == "rules"
-        {
-            return third.clone();
+        if module[0] == "owners" && module.iter().take(3).any(|part| part == "rules") {
+            return "rules".to_owned();
         }
         let path = module.join("/");
         let rooms = self.floors.iter().copied().flatten();

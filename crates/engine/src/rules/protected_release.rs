@@ -5,7 +5,7 @@
 //! pipelines and of managers uninstall by accident too. So are the writes that make a manager uninstall, and the deletion of the
 //! namespace. An upgrade deletes what its own revision no longer declares, and that passes.
 
-mod declarations;
+pub(crate) mod declarations;
 mod objects;
 pub(crate) mod protection;
 mod records;

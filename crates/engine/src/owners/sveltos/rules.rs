@@ -3,8 +3,36 @@
 pub(crate) mod dangling_bundle;
 pub(crate) mod dropped_bundles;
 pub(crate) mod group_commit;
-pub(crate) mod protected_commits;
+pub(crate) mod protected_release;
 pub(crate) mod remove_while_live;
+
+use super::{Bundle, BundleRef, CONFIGURATION_GROUP, ConfigurationGroup};
+use crate::evidence::{Knowledge, Query};
+use crate::facts::{Declaration, DeclarationWrite};
+use crate::rules::declarations::case::{DeclarationCase, unless_unread, unread};
+use crate::rules::undecided::{Undecided, lookup};
+
+impl<'a> DeclarationCase<'a> {
+    /// The write of a ConfigurationGroup.
+    pub(crate) fn group(&self) -> Result<Option<&'a DeclarationWrite<'a, ConfigurationGroup<'a>>>, Undecided> {
+        match self.declaration {
+            Declaration::ConfigurationGroup(written, _) => Ok(Some(written)),
+            other => unless_unread(other, &[CONFIGURATION_GROUP]),
+        }
+    }
+
+    /// The bundles of these names, in the same order; `None` for one that does not exist.
+    pub(crate) fn bundles(&self, named: &[BundleRef]) -> Result<&'a [Option<Bundle>], Undecided> {
+        if named.is_empty() {
+            return Ok(&[]);
+        }
+        match lookup(self.evidence, Query::Bundles(named.to_vec()))? {
+            Some(Knowledge::Bundles(Ok(bundles))) => Ok(bundles),
+            Some(Knowledge::Bundles(Err(why))) => Err(unread(why)),
+            _ => Err(Undecided::Unavailable("the bundles of the group could not be read".to_owned())),
+        }
+    }
+}
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -4,12 +4,9 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::evidence::{Evidence, Knowledge, Query};
-use crate::facts::{Declaration, DeclarationWrite, Facts};
+use crate::facts::{Declaration, Facts};
 use crate::json::redacted;
 use crate::object::ObjectKey;
-use crate::owners::flux::{self, HelmRelease};
-use crate::owners::olm::{self, ClusterExtension, ClusterObjectSet};
-use crate::owners::sveltos::{self, Bundle, BundleRef, ConfigurationGroup};
 use crate::policy::Policy;
 use crate::release::{History, ReleaseRef, Storage};
 use crate::rules::undecided::{Undecided, lookup, lookup_object};
@@ -30,43 +27,11 @@ pub(crate) struct DeclarationCase<'a> {
 }
 
 impl<'a> DeclarationCase<'a> {
-    /// The write of a ClusterExtension; `None` for other requests.
-    pub(crate) fn extension(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterExtension<'a>>>, Undecided> {
-        match self.declaration {
-            Declaration::ClusterExtension(written) => Ok(Some(written)),
-            other => unless_unread(other, &[olm::CLUSTER_EXTENSION]),
-        }
-    }
-
-    /// The write of a ClusterObjectSet.
-    pub(crate) fn object_set(&self) -> Result<Option<&'a DeclarationWrite<'a, ClusterObjectSet<'a>>>, Undecided> {
-        match self.declaration {
-            Declaration::ClusterObjectSet(written) => Ok(Some(written)),
-            other => unless_unread(other, &olm::OBJECT_SET_KINDS),
-        }
-    }
-
-    /// The write of a HelmRelease.
-    pub(crate) fn helm_release(&self) -> Result<Option<&'a DeclarationWrite<'a, HelmRelease>>, Undecided> {
-        match self.declaration {
-            Declaration::HelmRelease(written, _) => Ok(Some(written)),
-            other => unless_unread(other, &[flux::HELM_RELEASE]),
-        }
-    }
-
-    /// The write of a ConfigurationGroup.
-    pub(crate) fn group(&self) -> Result<Option<&'a DeclarationWrite<'a, ConfigurationGroup<'a>>>, Undecided> {
-        match self.declaration {
-            Declaration::ConfigurationGroup(written, _) => Ok(Some(written)),
-            other => unless_unread(other, &[sveltos::CONFIGURATION_GROUP]),
-        }
-    }
-
     /// `ClusterExtension argocd`, `the Helm commit of ClusterSummary civ/shop-sveltos-prod`.
     pub(crate) fn subject(&self) -> String {
         let declaration = self.declaration;
-        if let Declaration::ConfigurationGroup(_, commit) = declaration {
-            return commit.to_string();
+        if let Some(subject) = declaration.subject() {
+            return subject;
         }
         let scope = if declaration.namespace().is_empty() { "" } else { "/" };
         format!("{} {}{scope}{}", declaration.kind(), declaration.namespace(), declaration.name())
@@ -89,29 +54,12 @@ impl<'a> DeclarationCase<'a> {
         Ok(self.facts.effort.take((one as u64).saturating_mul(other as u64).saturating_mul(PAIR_STEPS))?)
     }
 
-    /// The records that Flux keeps of a release.
-    pub(crate) fn history(&self, release: &ReleaseRef) -> Result<&'a History, Undecided> {
-        self.history_in(Storage::Secret, release)
-    }
-
     /// The records of a release in one storage.
     pub(crate) fn history_in(&self, storage: Storage, release: &ReleaseRef) -> Result<&'a History, Undecided> {
         let ReleaseRef { namespace, name } = release.clone();
         match lookup(self.evidence, Query::History { storage, namespace, release: name })? {
             Some(Knowledge::History(history)) => Ok(history),
             _ => Err(Undecided::Unavailable("the records of the release could not be read".to_owned())),
-        }
-    }
-
-    /// The bundles of these names, in the same order; `None` for one that does not exist.
-    pub(crate) fn bundles(&self, named: &[BundleRef]) -> Result<&'a [Option<Bundle>], Undecided> {
-        if named.is_empty() {
-            return Ok(&[]);
-        }
-        match lookup(self.evidence, Query::Bundles(named.to_vec()))? {
-            Some(Knowledge::Bundles(Ok(bundles))) => Ok(bundles),
-            Some(Knowledge::Bundles(Err(why))) => Err(unread(why)),
-            _ => Err(Undecided::Unavailable("the bundles of the group could not be read".to_owned())),
         }
     }
 }
@@ -125,7 +73,7 @@ pub(crate) fn unread(why: &str) -> Undecided {
 }
 
 /// Undecided if the request is about one of these kinds and its object cannot be parsed; `None` otherwise.
-fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Undecided> {
+pub(crate) fn unless_unread<T>(declaration: &Declaration<'_>, kinds: &[&str]) -> Result<Option<T>, Undecided> {
     match declaration {
         Declaration::Unparsed { kind, why, .. } if kinds.contains(kind) => {
             Err(unread(&format!("it cannot be parsed ({why})")))

@@ -2,13 +2,12 @@
 
 use crate::evidence::{Evidence, Located};
 use crate::object::PROTECTED;
-use crate::owners::flux::rules::release::helm_releases;
-use crate::owners::olm::{self, ClusterExtension};
+use crate::owners;
 use crate::policy::Policy;
 use crate::release::stamps::TARGET_NAMESPACE;
 use crate::release::{History, ReleaseRef, Status, Storage};
 use crate::rules::check::Refusal;
-use crate::rules::undecided::{Undecided, extension, is_protected_namespace};
+use crate::rules::undecided::{Undecided, is_protected_namespace};
 
 /// What protects a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl ReleaseAtHome {
         if self.is_covered(policy) {
             return Ok(Some(Protection::Policy));
         }
-        match self.annotated_declaration(evidence)? {
+        match owners::rules::annotated_declaration(evidence, self.storage, &self.release)? {
             Some(declaration) => Ok(Some(Protection::Annotation(declaration))),
             None => self.protection_of_home(evidence),
         }
@@ -84,25 +83,6 @@ impl ReleaseAtHome {
     fn protection_of_home(&self, evidence: &Evidence) -> Result<Option<Protection>, Undecided> {
         let is_protected = !self.home.is_empty() && is_protected_namespace(evidence, &self.home)?;
         Ok(is_protected.then(|| Protection::Annotation(format!("Namespace {}", self.home))))
-    }
-
-    /// The annotated HelmRelease beside the records for which Flux has installed the release, or the annotated ClusterExtension.
-    fn annotated_declaration(&self, evidence: &Evidence) -> Result<Option<String>, Undecided> {
-        let ReleaseRef { namespace, name } = &self.release;
-        Ok(match self.storage {
-            Storage::Secret => {
-                let mut here = helm_releases(evidence, namespace, name, None)?
-                    .iter()
-                    .filter(|driver| driver.kube_config.is_none());
-                let annotated = here.find(|driver| driver.protected && driver.has_installed(namespace, name));
-                annotated.map(|driver| format!("HelmRelease {}/{}", driver.namespace, driver.name))
-            }
-            Storage::OlmIndex => {
-                let is_annotated = |it: &ClusterExtension<'_>| it.metadata.is_protected();
-                extension(evidence, name)?.filter(is_annotated).map(|_| format!("{} {name}", olm::CLUSTER_EXTENSION))
-            }
-            Storage::ConfigMap => None,
-        })
     }
 }
 

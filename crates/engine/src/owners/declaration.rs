@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::flux::{self, HelmRelease, InstalledRelease};
+use super::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
+use super::sveltos::{self, Commit, ConfigurationGroup, Requestor};
 use crate::json::{RawObject, first_at, redacted};
 use crate::object::Metadata;
-use crate::owners::flux::{self, HelmRelease, InstalledRelease};
-use crate::owners::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
-use crate::owners::sveltos::{self, Commit, ConfigurationGroup, Requestor};
 use crate::release::ReleaseRef;
 use crate::review::{Operation, Request};
 
@@ -71,7 +71,7 @@ impl<T> DeclarationWrite<'_, T> {
 
 impl<'r> Declaration<'r> {
     /// Reads the object of a request; `None` if it declares nothing.
-    pub(super) fn read(request: &'r Request<'r>) -> Option<Self> {
+    pub(crate) fn read(request: &'r Request<'r>) -> Option<Self> {
         let is_namespace = request.kind.group.is_empty() && request.kind.kind == "Namespace";
         // Of custom resources these keep the metadata.
         if request.sub_resource().is_some_and(|sub| !(is_namespace && KEEPS_NO_METADATA.contains(&sub))) {
@@ -165,6 +165,15 @@ impl Declaration<'_> {
             Self::HelmRelease(written, _) => loses(written, |side| side.metadata.is_protected()),
             Self::Namespace(written) => loses(written, |side| side.metadata.is_protected()),
             Self::ClusterObjectSet(_) | Self::ConfigurationGroup(..) | Self::Unparsed { .. } => false,
+        }
+    }
+
+    /// What refusals call the write, if not by kind and name: `the Helm commit of ClusterSummary civ/shop-sveltos-prod`.
+    #[must_use]
+    pub fn subject(&self) -> Option<String> {
+        match self {
+            Self::ConfigurationGroup(_, commit) => Some(commit.to_string()),
+            _ => None,
         }
     }
 

@@ -1,0 +1,90 @@
+//! The deletion of a HelmRelease whose release is protected, an edit that abandons the release, and the removal of the annotation.
+
+use crate::evidence::Evidence;
+use crate::facts::DeclarationWrite;
+use crate::owners::flux::rules::release::{helm_releases, helm_releases_in};
+use crate::owners::flux::rules::retarget;
+use crate::owners::flux::{HelmRelease, InstalledRelease, NAME};
+use crate::release::{ReleaseRef, Storage};
+use crate::rules::check::CheckedAll;
+use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::protected_release::declarations::{Removal, annotation_removed, protection, removal, uninstalls};
+use crate::rules::protected_release::protection::{ReleaseAtHome, refusal};
+use crate::rules::undecided::Undecided;
+use crate::rules::wording::quoted;
+
+pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease>) -> CheckedAll {
+    let Some(before) = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none()) else {
+        return Ok(Vec::new());
+    };
+    let Some(installed) = before.installed() else {
+        return Ok(Vec::new());
+    };
+    let removal = removal(case, written);
+    let concerns = match (removal, &written.after) {
+        // Flux leaves the release of a HelmRelease that it ignores.
+        (Some(Removal::OfObject), _) => !before.spec.suspend,
+        (Some(Removal::OfAnnotation), _) => true,
+        (None, Some(after)) => !written.same_spec && retarget::abandons(before, after, installed),
+        (None, None) => false,
+    };
+    if !concerns {
+        return Ok(Vec::new());
+    }
+    let at_home = ReleaseAtHome::new(Storage::Secret, installed.release(), None);
+    let Some(protection) = protection(case, &at_home, before.metadata.is_protected())? else {
+        return Ok(Vec::new());
+    };
+    if !is_installed(case, before, installed)? {
+        return Ok(Vec::new());
+    }
+    let release = at_home.release;
+    let sentence = || uninstalls(case, NAME, &release, &protection);
+    Ok(vec![match removal {
+        Some(Removal::OfAnnotation) => annotation_removed(case, release),
+        Some(Removal::OfObject) => {
+            let (namespace, name) = (case.declaration.namespace(), case.declaration.name());
+            let patch = r#"{"spec":{"suspend":true}}"#;
+            let suspend =
+                quoted(&["kubectl", "patch", "helmrelease", name, "-n", namespace, "--type", "merge", "-p", patch]);
+            let keep = format!(
+                "To delete the HelmRelease and keep its release, suspend it first ({suspend}), and try again. "
+            );
+            refusal(case.policy, release.clone(), sentence(), &keep)
+        }
+        None => {
+            let keep = "Create another HelmRelease for the new release. ";
+            refusal(case.policy, release.clone(), sentence(), keep).at("/spec")
+        }
+    }])
+}
+
+/// Whether a revision of the installed release was ever deployed. The records of another cluster are not known.
+fn is_installed(
+    case: &DeclarationCase<'_>,
+    before: &HelmRelease,
+    installed: InstalledRelease<'_>,
+) -> Result<bool, Undecided> {
+    Ok(!matches!(retarget::deployed(case, before, installed)?, retarget::Deployed::Never))
+}
+
+/// The HelmRelease beside the records that has installed the release and is annotated as protected.
+pub(crate) fn annotated(
+    evidence: &Evidence,
+    ReleaseRef { namespace, name }: &ReleaseRef,
+) -> Result<Option<String>, Undecided> {
+    let mut here = helm_releases(evidence, namespace, name, None)?.iter().filter(|driver| driver.kube_config.is_none());
+    let annotated = here.find(|driver| driver.protected && driver.has_installed(namespace, name));
+    Ok(annotated.map(|driver| format!("HelmRelease {}/{}", driver.namespace, driver.name)))
+}
+
+/// The releases of the annotated HelmReleases in a namespace, and what these are called. Flux leaves the release of a HelmRelease that
+/// it ignores.
+pub(crate) fn annotated_in(evidence: &Evidence, namespace: &str) -> Result<Vec<(ReleaseRef, String)>, Undecided> {
+    let annotated = helm_releases_in(evidence, namespace)?.iter().filter(|driver| driver.protected);
+    let kept = annotated.filter(|driver| !driver.suspended && !driver.being_deleted);
+    let releases = kept.filter_map(|driver| {
+        Some((driver.installed()?.clone(), format!("HelmRelease {}/{}", driver.namespace, driver.name)))
+    });
+    Ok(releases.collect())
+}

@@ -1,0 +1,55 @@
+//! The deletion of a protected ClusterExtension, and the removal of its annotation.
+
+use crate::evidence::{Evidence, Freshness, Knowledge, Query};
+use crate::facts::DeclarationWrite;
+use crate::owners::olm::{CLUSTER_EXTENSION, ClusterExtension, NAME};
+use crate::release::{ReleaseRef, Storage};
+use crate::rules::check::CheckedAll;
+use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::home::records_of_extension;
+use crate::rules::protected_release::declarations::{Removal, annotation_removed, protection, removal, uninstalls};
+use crate::rules::protected_release::protection::{self, ReleaseAtHome, refusal};
+use crate::rules::undecided::{Undecided, extension, lookup};
+
+pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, ClusterExtension<'_>>) -> CheckedAll {
+    let before = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none());
+    let (Some(before), Some(removal)) = (before, removal(case, written)) else {
+        return Ok(Vec::new());
+    };
+    // An extension has no namespace; its objects have.
+    let release = ReleaseRef::new("", &*written.name);
+    let at_home = ReleaseAtHome::new(Storage::OlmIndex, release, Some(&before.spec.namespace));
+    let Some(protection) = protection(case, &at_home, before.metadata.is_protected())? else {
+        return Ok(Vec::new());
+    };
+    if !is_installed(case, before, &written.name)? {
+        return Ok(Vec::new());
+    }
+    let release = at_home.release;
+    Ok(vec![match removal {
+        Removal::OfAnnotation => annotation_removed(case, release),
+        Removal::OfObject => {
+            let sentence = uninstalls(case, NAME, &release, &protection);
+            refusal(case.policy, release, sentence, "")
+        }
+    }])
+}
+
+/// Whether OLM has ever deployed the extension.
+fn is_installed(case: &DeclarationCase<'_>, before: &ClusterExtension<'_>, name: &str) -> Result<bool, Undecided> {
+    if before.has_revisions() {
+        return Ok(true);
+    }
+    let query = Query::Extension { name: name.to_owned(), freshness: Freshness::Live };
+    let found = match lookup(case.evidence, query)? {
+        Some(Knowledge::Release(found)) => records_of_extension(found, case.policy),
+        _ => None,
+    };
+    Ok(found.is_some_and(|located| protection::is_installed(&located.history)))
+}
+
+/// The ClusterExtension of a release, if it is annotated as protected.
+pub(crate) fn annotated(evidence: &Evidence, name: &str) -> Result<Option<String>, Undecided> {
+    let annotated = extension(evidence, name)?.filter(|it| it.metadata.is_protected());
+    Ok(annotated.map(|_| format!("{CLUSTER_EXTENSION} {name}")))
+}

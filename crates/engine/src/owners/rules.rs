@@ -1,0 +1,42 @@
+//! What the general rules ask of every owner. Each arm only forwards to the folder of one.
+
+use super::{flux, olm, sveltos};
+use crate::evidence::Evidence;
+use crate::facts::Declaration;
+use crate::release::{ReleaseRef, Storage};
+use crate::rules::check::CheckedAll;
+use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::undecided::Undecided;
+
+/// What a write of a declaration takes away although it is protected.
+pub(crate) fn removals_of_protected(case: &DeclarationCase<'_>) -> CheckedAll {
+    match case.declaration {
+        Declaration::HelmRelease(written, _) => flux::rules::protected_release::check(case, written),
+        Declaration::ClusterExtension(written) => olm::rules::protected_release::check(case, written),
+        Declaration::ConfigurationGroup(..) => sveltos::rules::protected_release::check(case),
+        Declaration::ClusterObjectSet(_) | Declaration::Namespace(_) | Declaration::Unparsed { .. } => Ok(Vec::new()),
+    }
+}
+
+/// Whether the annotation on an object of this kind protects a release.
+pub(crate) fn can_be_protected(kind: &str) -> bool {
+    [flux::HELM_RELEASE, olm::CLUSTER_EXTENSION].contains(&kind)
+}
+
+/// What the annotated object is called that declares a release.
+pub(crate) fn annotated_declaration(
+    evidence: &Evidence,
+    storage: Storage,
+    release: &ReleaseRef,
+) -> Result<Option<String>, Undecided> {
+    match storage {
+        Storage::Secret => flux::rules::protected_release::annotated(evidence, release),
+        Storage::OlmIndex => olm::rules::protected_release::annotated(evidence, &release.name),
+        Storage::ConfigMap => Ok(None),
+    }
+}
+
+/// The releases that annotated objects in a namespace declare, and what these objects are called.
+pub(crate) fn protected_in(evidence: &Evidence, namespace: &str) -> Result<Vec<(ReleaseRef, String)>, Undecided> {
+    flux::rules::protected_release::annotated_in(evidence, namespace)
+}
