@@ -28,7 +28,6 @@ use super::review::{Operation, Request};
 use super::rule::{Mode, RuleId};
 use super::text::{MAX_LABEL_BYTES, MAX_NAME_BYTES, into_printable, printable, printable_name};
 use super::violation::{Frozen, ViolationKind};
-use crate::owners::sveltos::{self, Commit};
 
 /// The longest resource that is shown, with its group and subresource.
 const MAX_RESOURCE_BYTES: usize = MAX_NAME_BYTES + 2 * MAX_LABEL_BYTES + "./".len();
@@ -213,7 +212,7 @@ impl Decision {
                 .map(|uid| printable_name(&uid))
                 .unwrap_or_default(),
             object: is_found.then(|| {
-                let of_commit = ObjectReference::of_commit(facts, disturbed.as_ref());
+                let of_commit = ObjectReference::of_declaration(facts, disturbed.as_ref());
                 of_commit.unwrap_or_else(|| ObjectReference::of(request, facts, name))
             }),
             change: if is_found { change(request, facts.actor.name, outcome) } else { 0 },
@@ -252,14 +251,12 @@ impl Decision {
 }
 
 impl ObjectReference {
-    /// The object that a commit of Sveltos is known by: its ConfigurationGroup has another name at each try, and a refused one never
-    /// exists.
-    fn of_commit(facts: &Facts<'_>, disturbed: Option<&ReleaseRef>) -> Option<Self> {
-        let Subject::Declaration(Declaration::ConfigurationGroup(_, commit)) = facts.subject else { return None };
-        let known = disturbed.and_then(Commit::object_of).unwrap_or_else(|| commit.object.clone());
-        let known = Some(known).filter(|known| known.group == sveltos::CONFIG_GROUP)?;
+    /// The object that a declaration is known by, where its own name differs from try to try and a refused one never exists.
+    fn of_declaration(facts: &Facts<'_>, disturbed: Option<&ReleaseRef>) -> Option<Self> {
+        let Subject::Declaration(declaration) = facts.subject else { return None };
+        let (api_version, known) = declaration.lasting_object(disturbed)?;
         Some(Self {
-            api_version: format!("{}/{}", known.group, sveltos::VERSION),
+            api_version,
             kind: known.kind,
             namespace: into_printable(known.namespace, MAX_LABEL_BYTES),
             name: printable_name(&known.name),

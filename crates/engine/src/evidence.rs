@@ -9,13 +9,11 @@ use serde_json::Value;
 use super::freeze_resource;
 use super::managed::{Marks, Origin};
 use super::object::ObjectKey;
+use super::owners::{self, Bundle, BundleRef, Driver};
 use super::policy::Freeze;
 use super::release::manifest::{DocumentKey, WorkloadRef};
 use super::release::{History, Storage};
 use super::release_override::{self, Override};
-use crate::owners::flux::{self, Driver};
-use crate::owners::olm;
-use crate::owners::sveltos::{self, Bundle, BundleRef};
 
 /// The ConfigMap in which nelm and werf keep their leases.
 pub const WERF_LEASES: &str = "werf-synchronization";
@@ -105,7 +103,7 @@ pub enum Query {
 impl Query {
     /// The query for the HelmReleases behind a release with these records, whose newest one this user holds.
     pub fn helm_releases(namespace: &str, release: &str, holder: Option<&str>) -> Self {
-        let account = flux::account_elsewhere(holder, namespace).map(str::to_owned);
+        let account = owners::account_elsewhere(holder, namespace).map(str::to_owned);
         Self::HelmReleases { namespace: namespace.to_owned(), release: release.to_owned(), account }
     }
 
@@ -142,12 +140,12 @@ impl Query {
             Self::History { storage, .. } | Self::Body { storage, .. } => vec![record(storage)],
             Self::Document { record: read, .. } => vec![record(&read.storage)],
             Self::Release { origin, .. } => {
-                let of_flux = origin.as_ref().map(|_| (flux::GROUP, flux::HELM_RELEASE));
-                [record(&Storage::Secret), record(&Storage::ConfigMap)].into_iter().chain(of_flux).collect()
+                let origin = origin.as_ref().map(|_| owners::HELM_RELEASES);
+                [record(&Storage::Secret), record(&Storage::ConfigMap)].into_iter().chain(origin).collect()
             }
             Self::Extension { .. } => vec![record(&Storage::OlmIndex)],
             Self::Parent { object, .. } => vec![(object.group.as_str(), object.kind.as_str())],
-            Self::HelmReleases { .. } | Self::HelmReleasesIn { .. } => vec![(flux::GROUP, flux::HELM_RELEASE)],
+            Self::HelmReleases { .. } | Self::HelmReleasesIn { .. } => vec![owners::HELM_RELEASES],
             Self::Overrides { .. } => vec![(release_override::GROUP, release_override::KIND)],
             Self::Freezes | Self::FreezesIn { .. } => vec![(release_override::GROUP, freeze_resource::KIND)],
             Self::Workloads(named) => {
@@ -156,7 +154,7 @@ impl Query {
             }
             Self::Leases { .. } => vec![record(&Storage::ConfigMap)],
             Self::Object(key) => vec![(key.group.as_str(), key.kind.as_str())],
-            Self::Bundles(_) => vec![(sveltos::LIB_GROUP, sveltos::CONFIGURATION_BUNDLE)],
+            Self::Bundles(_) => vec![owners::BUNDLES],
             Self::Namespace { .. } => vec![("", "Namespace")],
             Self::ReleasesIn { .. } => vec![record(&Storage::Secret), record(&Storage::ConfigMap)],
         }
@@ -171,8 +169,8 @@ pub fn can_be_asked_for(group: &str, kind: &str) -> bool {
         "" => ["Secret", "ConfigMap", "Namespace"].contains(&kind),
         "apps" => ["Deployment", "StatefulSet", "DaemonSet"].contains(&kind),
         "batch" => kind == "Job",
-        flux::GROUP | olm::GROUP | sveltos::LIB_GROUP | sveltos::CONFIG_GROUP | release_override::GROUP => true,
-        _ => false,
+        release_override::GROUP => true,
+        _ => owners::has_group(group),
     }
 }
 

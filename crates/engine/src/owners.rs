@@ -10,7 +10,8 @@ mod words;
 
 pub use flux::rules::release::DrivenRelease;
 pub(crate) use flux::words::goes_on_at_once;
-pub use flux::{CandidateSearch, Driver};
+pub use flux::{CandidateSearch, Driver, HelmRelease, MOST_CANDIDATES, account_elsewhere};
+pub use sveltos::{Bundle, BundleRef};
 pub use words::OwnerWords;
 
 /// Everybody whose releases or objects a rule may judge, by the names that they give themselves.
@@ -21,3 +22,17 @@ pub(crate) const OF_RELEASES: &[&str] = &[helm::NAME, flux::NAME, olm::NAME];
 
 /// Those who write records in a format of their own.
 pub(crate) const OF_RECORDS: &[&str] = &[helm::NAME, olm::NAME];
+
+/// The group and kind of [`HelmRelease`]s.
+pub const HELM_RELEASES: (&str, &str) = (flux::GROUP, flux::HELM_RELEASE);
+
+/// The group and kind of [`Bundle`]s.
+pub const BUNDLES: (&str, &str) = (sveltos::LIB_GROUP, sveltos::CONFIGURATION_BUNDLE);
+
+/// The API groups of the owners' own objects.
+const GROUPS: [&str; 4] = [flux::GROUP, olm::GROUP, sveltos::LIB_GROUP, sveltos::CONFIG_GROUP];
+
+/// Whether an API group is that of an owner.
+pub(crate) fn has_group(group: &str) -> bool {
+    GROUPS.contains(&group)
+}

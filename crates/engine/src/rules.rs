@@ -14,8 +14,9 @@ use serde::de::{Deserialize, Deserializer, Error};
 
 use super::evidence::{Evidence, Query};
 use super::facts::{ActorKind, Facts, Subject};
+use super::owners;
 use super::policy::{Policy, Scope};
-use super::release::{ReleaseRef, Storage};
+use super::release::ReleaseRef;
 use super::review::Operation;
 use super::rule::{Mode, RuleId};
 use super::text::look_alike;
@@ -27,8 +28,8 @@ use objects::case::ObjectCase;
 use records::case::RecordCase;
 
 pub use records::runbook::{RunbookCheck, RunbookCheckName, RunbookResult, inspect};
+use undecided::is_terminating;
 pub(crate) use undecided::{Undecided, lookup};
-use undecided::{is_migrated, is_terminating};
 
 /// What a rule is about. Rules are evaluated and reported in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,15 +177,14 @@ impl Table<'_> {
         let violations = self
             .consult(Family::Records, || case.subject(), || self.facts.release(), pending)
             .collect::<Result<Vec<_>, _>>()?;
-        // The Helm records of an extension that has moved to revisions of its own describe nothing any more.
-        if case.target.storage == Storage::OlmIndex && !violations.is_empty() {
-            match is_migrated(case.evidence, &case.target.release) {
-                Err(Undecided::Ask(query)) => return Err(query),
-                Ok(true) => return Ok(Vec::new()),
-                Ok(false) | Err(_) => {}
-            }
+        if violations.is_empty() {
+            return Ok(violations);
         }
-        Ok(violations)
+        match owners::rules::are_outdated(case.evidence, case.target.storage, &case.target.release) {
+            Err(Undecided::Ask(query)) => Err(query),
+            Ok(true) => Ok(Vec::new()),
+            Ok(false) | Err(_) => Ok(violations),
+        }
     }
 
     fn check_record_part(&self, case: &RecordPartCase<'_>) -> Result<Vec<Violation>, Query> {

@@ -7,7 +7,7 @@ use super::flux::{self, HelmRelease, InstalledRelease};
 use super::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
 use super::sveltos::{self, Commit, ConfigurationGroup, Requestor};
 use crate::json::{RawObject, first_at, redacted};
-use crate::object::Metadata;
+use crate::object::{Metadata, ObjectKey};
 use crate::release::ReleaseRef;
 use crate::review::{Operation, Request};
 
@@ -175,6 +175,15 @@ impl Declaration<'_> {
             Self::ConfigurationGroup(_, commit) => Some(commit.to_string()),
             _ => None,
         }
+    }
+
+    /// The apiVersion and the key of an object by which this one is known, because its own name differs from try to try and a refused
+    /// one never exists. The release that a rule found to be disturbed says more than the object.
+    pub(crate) fn lasting_object(&self, disturbed: Option<&ReleaseRef>) -> Option<(String, ObjectKey)> {
+        let Self::ConfigurationGroup(_, commit) = self else { return None };
+        let known = disturbed.and_then(Commit::object_of).unwrap_or_else(|| commit.object.clone());
+        let is_of_profile = known.group == sveltos::CONFIG_GROUP;
+        is_of_profile.then(|| (format!("{}/{}", known.group, sveltos::VERSION), known))
     }
 
     /// The name of the release that the object stands for, if the rules know it.

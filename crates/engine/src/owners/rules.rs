@@ -36,6 +36,26 @@ pub(crate) fn annotated_declaration(
     }
 }
 
+/// Whether the records of a release describe nothing any more, because its owner keeps the state of the release elsewhere now.
+pub(crate) fn are_outdated(evidence: &Evidence, storage: Storage, release: &str) -> Result<bool, Undecided> {
+    match storage {
+        Storage::OlmIndex => olm::rules::extension::is_migrated(evidence, release),
+        Storage::Secret | Storage::ConfigMap => Ok(false),
+    }
+}
+
+/// The namespace of the objects of a release, where its declaration says it.
+pub(crate) fn declared_namespace(
+    evidence: &Evidence,
+    storage: Storage,
+    release: &str,
+) -> Result<Option<String>, Undecided> {
+    match storage {
+        Storage::OlmIndex => olm::rules::extension::namespace_of_extension(evidence, release),
+        Storage::Secret | Storage::ConfigMap => Ok(None),
+    }
+}
+
 /// The releases that annotated objects in a namespace declare, and what these objects are called.
 pub(crate) fn protected_in(evidence: &Evidence, namespace: &str) -> Result<Vec<(ReleaseRef, String)>, Undecided> {
     flux::rules::protected_release::annotated_in(evidence, namespace)

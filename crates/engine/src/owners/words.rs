@@ -1,7 +1,5 @@
 //! What those who keep a release's records call things, and the commands for it. Each has a [`Vocabulary`] in its folder.
 
-use semver::Version;
-
 use super::{helm, olm};
 use crate::release::{Revision, Status, Storage};
 use crate::text::command::command;
@@ -31,7 +29,7 @@ pub(super) struct Vocabulary {
     pub(super) look: fn(&OwnerWords<'_>) -> String,
     pub(super) remove_command: fn(&OwnerWords<'_>) -> String,
     pub(super) run_again: fn(Status) -> String,
-    pub(super) finish: fn(&OwnerWords<'_>, &str, Option<&Version>) -> String,
+    pub(super) finish: fn(&OwnerWords<'_>, &str) -> String,
 }
 
 impl OwnerWords<'_> {
@@ -134,8 +132,8 @@ impl OwnerWords<'_> {
     }
 
     /// What finishes an interrupted operation before another version.
-    pub(crate) fn finish(&self, chart: &str, version: Option<&Version>) -> String {
-        (self.vocabulary().finish)(self, chart, version)
+    pub(crate) fn finish(&self, chart: &str) -> String {
+        (self.vocabulary().finish)(self, chart)
     }
 
     /// The command that deletes a record, in a sentence.
@@ -164,6 +162,8 @@ impl OwnerWords<'_> {
 
 #[cfg(test)]
 mod tests {
+    use semver::Version;
+
     use super::*;
     use crate::owners::helm::words::{operation, rollback};
     use crate::owners::olm::words::pin;
@@ -172,7 +172,6 @@ mod tests {
     fn olm_is_spoken_of_in_its_own_words() {
         let words = |storage| {
             let words = OwnerWords { storage, namespace: "shop", release: "web" };
-            let version = Version::parse("2.0.0").ok();
             [
                 words.name().to_owned(),
                 words.history_stays(),
@@ -181,7 +180,7 @@ mod tests {
                 words.look(),
                 words.remove(),
                 words.run_again(Status::PendingUpgrade),
-                words.finish("web-2.0.0", version.as_ref()),
+                words.finish("web-2.0.0"),
             ]
             .join("\n")
             .to_lowercase()

@@ -1,7 +1,5 @@
 //! Helm's words and commands.
 
-use semver::Version;
-
 use crate::owners::words::{OwnerWords, Vocabulary};
 use crate::release::{Revision, Status, Storage};
 use crate::text::command::command;
@@ -20,7 +18,7 @@ pub(in crate::owners) static VOCABULARY: Vocabulary = Vocabulary {
     look: |words| format!("See {}.", in_sentence(words, "history", &[])),
     remove_command: |words| command_of(words, "uninstall", &[]),
     run_again: |status| format!("run the {} again", operation(status)),
-    finish: |_, chart: &str, _: Option<&Version>| format!("Upgrade to {chart} again"),
+    finish: |_, chart: &str| format!("Upgrade to {chart} again"),
 };
 
 /// The command that upgrades a release, to a version of its chart if it must be that one.

@@ -1,5 +1,6 @@
 //! The rules that only OLM has, and the parts of a record that it stores in several Secrets.
 
+pub(crate) mod extension;
 pub(crate) mod extension_change_while_pending;
 pub(crate) mod extension_safety;
 pub(crate) mod protected_release;

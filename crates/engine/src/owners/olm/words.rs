@@ -4,6 +4,7 @@
 use semver::Version;
 use serde_json::json;
 
+use super::version_range::version_of;
 use crate::owners::words::{OwnerWords, Vocabulary};
 use crate::text::command::{command, quoted};
 
@@ -24,7 +25,7 @@ pub(in crate::owners) static VOCABULARY: Vocabulary = Vocabulary {
     },
     remove_command: |words| command(&["kubectl", "delete", "clusterextension", words.release]),
     run_again: |_| "let OLM try again".to_owned(),
-    finish: |words, _: &str, version: Option<&Version>| format!("Pin it: {}", pin(words.release, version)),
+    finish: |words, chart: &str| format!("Pin it: {}", pin(words.release, version_of(chart, words.release).as_ref())),
 };
 
 fn change(words: &OwnerWords<'_>) -> String {

@@ -10,12 +10,12 @@ use crate::evidence::{Evidence, Freshness, Knowledge, Located, Query, RecordRef,
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::json::FieldPath;
 use crate::managed::{Marks, Origin, Owner};
-use crate::owners::DrivenRelease;
 use crate::owners::OwnerWords;
+use crate::owners::{self, DrivenRelease};
 use crate::policy::{Policy, ScalableResource};
 use crate::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::rules::home::{records_of_extension, records_of_release};
-use crate::rules::undecided::{Undecided, is_migrated, lookup};
+use crate::rules::undecided::{Undecided, lookup};
 use crate::rules::wording;
 
 /// One request about an object.
@@ -240,8 +240,7 @@ impl<'a> ObjectCase<'a> {
         let Some(LostFields { fields, unreadable }) = lost? else {
             return Ok(None);
         };
-        // The Helm records of an extension that has migrated are out of date.
-        if *storage == Storage::OlmIndex && is_migrated(self.evidence, name)? {
+        if owners::rules::are_outdated(self.evidence, *storage, name)? {
             return Ok(None);
         }
         if matches!(holding, Holding::Unknown(_)) {

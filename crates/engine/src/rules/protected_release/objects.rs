@@ -5,11 +5,12 @@ use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installe
 use crate::evidence::{Freshness, Located};
 use crate::facts::{ActorKind, ObjectChange};
 use crate::managed::{Marks, Owner};
-use crate::release::{ReleaseRef, Storage};
+use crate::owners;
+use crate::release::ReleaseRef;
 use crate::rules::check::Checked;
 use crate::rules::objects::case::{ObjectCase, declaring};
 use crate::rules::objects::declared_fields::Declaration;
-use crate::rules::undecided::{Undecided, is_migrated};
+use crate::rules::undecided::Undecided;
 
 /// How an object leaves its release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,8 +108,7 @@ fn protected(
     let Some(protection) = at_home.protection(case.policy, case.evidence)? else {
         return Ok(None);
     };
-    // The Helm records of an extension that has migrated are out of date.
-    if *storage == Storage::OlmIndex && is_migrated(case.evidence, name)? {
+    if owners::rules::are_outdated(case.evidence, *storage, name)? {
         return Ok(None);
     }
     Ok(Some((at_home.release, protection)))

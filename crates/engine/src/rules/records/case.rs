@@ -6,12 +6,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::evidence::{Evidence, Knowledge, Query, Workload};
 use crate::facts::{Facts, RecordChange, Target};
+use crate::owners;
 use crate::owners::DrivenRelease;
 use crate::owners::OwnerWords;
 use crate::policy::Policy;
 use crate::release::manifest::WorkloadRef;
 use crate::release::{DecodeError, Entry, History, Record, RecordName, Status, Storage};
-use crate::rules::undecided::{Undecided, lookup, namespace_of_extension};
+use crate::rules::undecided::{Undecided, lookup};
 use crate::rules::wording;
 
 /// One request that writes or deletes a record.
@@ -50,7 +51,7 @@ impl<'a> RecordCase<'a> {
             }
         };
         let of_objects = match stored.target_namespace() {
-            None if *storage == Storage::OlmIndex => namespace_of_extension(self.evidence, release)?,
+            None => owners::rules::declared_namespace(self.evidence, *storage, release)?,
             known => known,
         };
         Ok(storage.home(namespace, of_objects.as_deref()).to_owned())

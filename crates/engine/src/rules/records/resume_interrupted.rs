@@ -8,7 +8,6 @@
 use super::case::RecordCase;
 use crate::facts::RecordChange;
 use crate::owners;
-use crate::owners::olm::version_range::version_of;
 use crate::release::Status;
 use crate::release::stamps::INTERRUPTED;
 use crate::review::Operation;
@@ -56,12 +55,11 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         interrupted.revision
     );
     let words = case.words();
-    let version = version_of(&interrupted.chart, case.target.release.as_str());
     let rollback = if case.policy.recovery.roll_forward_only { "" } else { words.or_roll_back() };
     let way_out = format!(
         "{}{rollback}, then continue from there. If you will not finish that upgrade, remove the annotation {INTERRUPTED} from the \
          record {}: {}.",
-        words.finish(&interrupted.chart, version.as_ref()),
+        words.finish(&interrupted.chart),
         entry.name,
         words.remove_annotation(&entry.name, INTERRUPTED)
     );

@@ -2,6 +2,7 @@
 
 use crate::evidence::{Evidence, Freshness, Knowledge, Query};
 use crate::facts::DeclarationWrite;
+use crate::owners::olm::rules::extension::extension;
 use crate::owners::olm::{CLUSTER_EXTENSION, ClusterExtension, NAME};
 use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::CheckedAll;
@@ -9,7 +10,7 @@ use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::home::records_of_extension;
 use crate::rules::protected_release::declarations::{Removal, annotation_removed, protection, removal, uninstalls};
 use crate::rules::protected_release::protection::{self, ReleaseAtHome, refusal};
-use crate::rules::undecided::{Undecided, extension, lookup};
+use crate::rules::undecided::{Undecided, lookup};
 
 pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, ClusterExtension<'_>>) -> CheckedAll {
     let before = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none());

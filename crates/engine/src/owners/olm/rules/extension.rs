@@ -1,0 +1,24 @@
+//! What the ClusterExtension of a release says of it.
+
+use crate::evidence::Evidence;
+use crate::object::ObjectKey;
+use crate::owners::olm::{CLUSTER_EXTENSION, ClusterExtension, GROUP};
+use crate::rules::undecided::{Undecided, lookup_object};
+
+/// Whether a ClusterExtension has migrated to revisions, which own its objects now. Its Helm records stay behind unchanged. That there
+/// are ClusterObjectSets with its name proves nothing: whoever may create them can name any extension.
+pub(crate) fn is_migrated(evidence: &Evidence, name: &str) -> Result<bool, Undecided> {
+    Ok(extension(evidence, name)?.is_some_and(|it| it.has_revisions()))
+}
+
+/// The namespace of the objects of a ClusterExtension.
+pub(crate) fn namespace_of_extension(evidence: &Evidence, name: &str) -> Result<Option<String>, Undecided> {
+    let namespace = extension(evidence, name)?.map(|it| it.spec.namespace.to_string());
+    Ok(namespace.filter(|namespace| !namespace.is_empty()))
+}
+
+/// A ClusterExtension; `None` if it does not exist. One of another shape proves nothing either.
+pub(crate) fn extension<'e>(evidence: &'e Evidence, name: &str) -> Result<Option<ClusterExtension<'e>>, Undecided> {
+    let text = lookup_object(evidence, ObjectKey::new(GROUP, CLUSTER_EXTENSION, "", name))?;
+    Ok(text.and_then(|text| serde_json::from_str(text).ok()))
+}
