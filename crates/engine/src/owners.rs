@@ -11,6 +11,7 @@ mod words;
 pub use flux::rules::release::DrivenRelease;
 pub(crate) use flux::words::goes_on_at_once;
 pub use flux::{CandidateSearch, Driver, HelmRelease, MOST_CANDIDATES, account_elsewhere};
+pub(crate) use flux::{DeclaredObject, IgnoredFields};
 pub use sveltos::{Bundle, BundleRef};
 pub use words::OwnerWords;
 
@@ -22,6 +23,11 @@ pub(crate) const OF_RELEASES: &[&str] = &[helm::NAME, flux::NAME, olm::NAME];
 
 /// Those who write records in a format of their own.
 pub(crate) const OF_RECORDS: &[&str] = &[helm::NAME, olm::NAME];
+
+/// What refusals call a profile of Sveltos: `the Sveltos ClusterProfile prod`.
+pub(crate) fn profile(kind: &str, name: &str) -> String {
+    format!("the {} {kind} {name}", sveltos::NAME)
+}
 
 /// The group and kind of [`HelmRelease`]s.
 pub const HELM_RELEASES: (&str, &str) = (flux::GROUP, flux::HELM_RELEASE);

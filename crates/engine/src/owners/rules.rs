@@ -1,5 +1,6 @@
 //! What the general rules ask of every owner. Each arm only forwards to the folder of one.
 
+pub(crate) use super::flux::rules::release::helm_releases;
 use super::{flux, olm, sveltos};
 use crate::evidence::Evidence;
 use crate::facts::Declaration;

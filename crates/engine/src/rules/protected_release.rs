@@ -30,7 +30,7 @@ pub(super) static RULE: Rule = Rule {
                   history; uninstalling what has never been deployed, as `helm install --atomic` does after a failure; deleting a \
                   suspended HelmRelease, which leaves the release.",
         refused: "`helm uninstall` of a release under `protected` in the policy, by a person, a pipeline or a manager; deleting its \
-                  HelmRelease, its ClusterExtension or its namespace; a commit of Sveltos without it; removing the annotation \
+                  HelmRelease, its ClusterExtension or its namespace; a commit of bundles without it; removing the annotation \
                   interlock.dev/protected from these, except by managers and controllers of the policy.",
         way_out: "Ask for a ReleaseOverride of protected-release, or take the release out of `protected` in the policy.",
         settings: &[],

@@ -46,7 +46,7 @@ const INSTRUCTIONS: &[(&str, Step)] = &[
 
 /// What a reader does nothing about, or what only introduces a command.
 const REMARKS: &[&str] = &[
-    r"flux, sveltos and olm try again by themselves",
+    r"controllers try again by themselves",
     r"that operation counts as stuck",
     r", so that it starts from the new(est)? (state of the release|revision)",
     r"do not edit records by hand",

@@ -170,10 +170,11 @@ impl<'a> ObjectCase<'a> {
             Owner::Profile { .. } if self.by_manager() => Ok(None),
             Owner::Profile { kind, name } => {
                 require_consistent(marks)?;
+                let profile = owners::profile(kind, name);
                 Ok(self.changed_managed_fields(marks).map(|fields| OwnershipConflict {
-                    owner: format!("the Sveltos {kind} {name}"),
+                    owner: profile.clone(),
                     declarer: "the profile",
-                    through: format!("the Sveltos {kind} {name}"),
+                    through: profile,
                     release: ReleaseRef::new(&self.write.namespace, name),
                     fields,
                     in_flight: false,

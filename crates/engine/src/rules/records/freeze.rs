@@ -31,13 +31,13 @@ pub(crate) static RULE: Rule = Rule {
         fails_closed: FailsClosed::OnRecordCreate,
         requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
         summary: "No operation starts while a freeze of the policy, or a Freeze of the namespace, is in force.",
-        why: "A change before a weekend or during a sale is one that nobody is there to repair.",
+        why: "Before a weekend or during a sale, nobody is available to fix a bad change.",
         allowed: "The end of an upgrade that started before the freeze, and its rollback if it fails; the uninstall of a first \
                   install that failed; an upgrade by a user that the freeze exempts.",
         refused: "`helm upgrade`, `helm rollback` and `helm uninstall` in a window that denies, or outside of the windows that \
                   `allowOnly` names.",
         way_out: "Wait until the freeze ends: the refusal says when, and `interlock wait NAMESPACE/RELEASE --until open` waits for it. \
-                  Flux, Sveltos and OLM try again by themselves. For an urgent fix, use a ReleaseOverride.",
+                  Controllers try again by themselves. For an urgent fix, use a ReleaseOverride.",
         settings: &[],
     },
     checks: &[Check::Record(check), Check::Object(uninstalls)],
@@ -145,7 +145,7 @@ fn remedies<'c>(
 fn way_out(active: ActiveFreeze<'_>) -> &'static str {
     match active.until {
         Some(_) => {
-            "Wait until the freeze ends; Flux, Sveltos and OLM try again by themselves. If a fix cannot wait, ask for a ReleaseOverride."
+            "Wait until the freeze ends; controllers try again by themselves. If a fix cannot wait, ask for a ReleaseOverride."
         }
         None => "Ask for a ReleaseOverride.",
     }

@@ -39,8 +39,8 @@ pub(crate) static RULE: Rule = Rule {
                   status to itself.",
         refused: "superseded to deployed; pending-upgrade to deployed below a higher revision, or while the revision before is still \
                   deployed.",
-        way_out: "See `helm history`. To change the release, start a new upgrade or rollback. With OLM, change the source of the \
-                  ClusterExtension.",
+        way_out: "See `helm history`. To change the release, start a new upgrade or rollback. Where an object declares \
+                  the release, change that object.",
         settings: &[],
     },
     checks: &[Check::Record(check)],

@@ -31,10 +31,10 @@ pub(crate) static RULE: Rule = Rule {
         why: "Without it helm reports that there are no deployed releases, and the next upgrade is an install over live \
               objects.",
         allowed: "Pruning of superseded records; every deletion by whoever uninstalls the release, or once it is uninstalled; a \
-                  record of OLM whose parts are missing.",
-        refused: "`kubectl delete secret` of the newest deployed record, or of a part of a record of OLM; a person deleting several \
+                  record whose parts are missing.",
+        refused: "`kubectl delete secret` of the newest deployed record, or of a part of a record in several Secrets; a person deleting several \
                   records at once.",
-        way_out: "Use `helm uninstall` to remove the release (with OLM, delete the ClusterExtension), or delete one superseded or \
+        way_out: "Use `helm uninstall` to remove the release, or delete the object that declares it. Or delete one superseded or \
                   failed record by name.",
         settings: &[],
     },

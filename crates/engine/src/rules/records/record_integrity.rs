@@ -29,8 +29,8 @@ pub static RULE: Rule = Rule {
         allowed: "Helm's own writes; an update that repairs a disagreement, or leaves it as it is.",
         refused: "`kubectl label secret ... status=deployed --overwrite` on a superseded record; a body that cannot be \
               decoded.",
-        way_out: "Leave records to helm and OLM. `helm history` or the status of the ClusterExtension shows the state of the \
-                  release.",
+        way_out: "Leave records to the program that writes them. `helm history` shows the state of the release, or the status of the \
+                  object that declares it.",
         settings: &[],
     },
     checks: &[Check::Record(check)],
@@ -103,7 +103,7 @@ pub fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_>) -> V
     }
     let foreign_key = |key: &&str| storage == Storage::OlmIndex && *key != object;
     if metadata.label(OLM_KEY_LABEL).is_some_and(|key| foreign_key(&key)) {
-        let sentence = "its label key is not its own name, and OLM finds its parts by it".to_owned();
+        let sentence = "its label key is not its own name, and its parts are found by it".to_owned();
         note(About::KeyLabel, "/metadata/labels/key", sentence);
     }
     let owner = storage.owner();

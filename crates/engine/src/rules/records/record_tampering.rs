@@ -33,8 +33,8 @@ pub(crate) static RULE: Rule = Rule {
         why: "A rollback installs the content of a stored record, and nobody reviews it again.",
         allowed: "A new status; the run of a hook; Helm 3 rewriting a record of Helm 4; a record replaced with itself.",
         refused: "A different manifest, chart, name or revision, different values or hooks in a stored record; a finalizer, an \
-                  owner reference or `immutable: true` on one; any change of what OLM stores in several Secrets, except by the \
-                  record's holder and managers.",
+                  owner reference or `immutable: true` on one; any change of a record in several Secrets, except by its \
+                  holder and managers.",
         way_out: "A record is history. Start a new upgrade to change the release.",
         settings: &[],
     },
@@ -86,7 +86,7 @@ fn relabelled(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide
     Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}"))))
 }
 
-/// The refusal of a label by which OLM would not find the record or its parts any more. Setting it back is a repair.
+/// The refusal of a label by which the record or its parts would not be found any more. Setting it back is a repair.
 fn hidden(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
     if case.target.storage != Storage::OlmIndex {
         return None;
@@ -96,9 +96,11 @@ fn hidden(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>
     let is_lost =
         |&(label, value): &(&str, &str)| old.label(label) != new.label(label) && new.label(label) != Some(value);
     let (label, _) = found_by.into_iter().find(is_lost)?;
+    let words = case.words();
+    let (subject, name) = (case.subject(), words.name());
     let sentence =
-        format!("Cannot change the label {label} on the record of {}: OLM finds it by this label.", case.subject());
-    let way_out = case.words().change();
+        format!("Cannot change the label {label} on the record of {subject}: {name} finds it by this label.");
+    let way_out = words.change();
     Some(Refusal::new(sentence, way_out).at(format!("/metadata/labels/{label}")))
 }
 

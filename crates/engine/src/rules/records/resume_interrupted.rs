@@ -29,7 +29,7 @@ pub(crate) static RULE: Rule = Rule {
         allowed: "The interrupted version again; a rollback; any version after either succeeded, or after a person removed \
               the note.",
         refused: "An upgrade to version 3 after the upgrade to version 2 was killed and its record deleted or unlocked.",
-        way_out: "Upgrade to the interrupted version first, then to the next one. With OLM, pin it in the ClusterExtension.",
+        way_out: "Upgrade to the interrupted version first, then to the next one. Where an object declares the release, pin that version in it.",
         settings: &[],
     },
     checks: &[Check::Record(check)],

@@ -30,7 +30,7 @@ pub(crate) static RULE: Rule = Rule {
         requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
         summary: "A record is created in a pending status, by a user who may start operations.",
         why: "A record that is created as deployed belongs to no operation, so nothing shows that its objects exist.",
-        allowed: "Records that helm and Flux create; records that a tool listed in `tools` restores; the record that helm- \
+        allowed: "Records that helm and controllers create; records that a tool listed in `tools` restores; the record that helm- \
               mapkubeapis writes.",
         refused: "`kubectl create` of a record that says deployed; with `startedBy: managers`, `helm upgrade` by a person.",
         way_out: "Install or upgrade with helm, or through a manager where only managers may. Add the account of a restore \
