@@ -1,7 +1,7 @@
-//! Learns which addresses carry the calls of the API server, so that nobody else can take their turns.
+//! Finds the addresses from which the API server calls, so that other callers cannot use up its share.
 //!
-//! The cluster names the addresses of its API servers. Where calls come by another way, a probe finds it: its nonce is given to the API
-//! server alone, and whoever brings it carries calls.
+//! The cluster publishes the addresses of its API servers. If calls arrive from other addresses, a probe finds these: only the API
+//! server gets the nonce of the probe, so the address that delivers the nonce carries its calls.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use super::https::KnownPeers;
 use crate::inspect::arrival::{Half, nonce, probe_with};
 use crate::world::kubernetes::api_error::reason;
 
-/// The EndpointSlice that the API servers keep of themselves, in the namespace `default`.
+/// The EndpointSlice with which the API servers publish their addresses, in the namespace `default`.
 const OF_API_SERVERS: &str = "kubernetes";
 
-/// How often the addresses are read, and how often a probe goes out while strangers call.
+/// How often the addresses are read, and how often a probe is sent while strangers call.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// Follows the addresses, forever. `namespace` is Interlock's own, where it may send probes.
+/// Keeps the addresses up to date, forever. `namespace` is Interlock's own, the only one for probes.
 pub(crate) async fn follow(client: Client, namespace: String, peers: Arc<KnownPeers>) {
-    let mut told = [None, None];
+    let mut logged = [None, None];
     loop {
         let unread = match endpoints(&client).await {
             Ok(addresses) => {
@@ -33,19 +33,19 @@ pub(crate) async fn follow(client: Client, namespace: String, peers: Arc<KnownPe
             }
             Err(error) => Some(format!("the addresses of the API servers cannot be read: {}", reason(&error))),
         };
-        let unproved = if peers.take_strangers_call() { look(&client, &namespace, &peers).await } else { None };
-        for (told, trouble) in told.iter_mut().zip([unread, unproved]) {
-            if let Some(why) = trouble.as_ref().filter(|why| told.as_ref() != Some(*why)) {
+        let unproved = if peers.take_strangers_call() { send_probe(&client, &namespace, &peers).await } else { None };
+        for (logged, problem) in logged.iter_mut().zip([unread, unproved]) {
+            if let Some(why) = problem.as_ref().filter(|why| logged.as_ref() != Some(*why)) {
                 tracing::warn!(%why, "the API server may be taken for a stranger, which gets a quarter of the turns and memory");
             }
-            *told = trouble;
+            *logged = problem;
         }
         sleep(INTERVAL).await;
     }
 }
 
-/// Sends a probe, whose nonce marks who brings it. Returns why it did not arrive anywhere.
-async fn look(client: &Client, namespace: &str, peers: &KnownPeers) -> Option<String> {
+/// Sends a probe, whose nonce marks the address that delivers it. Returns why the probe did not arrive.
+async fn send_probe(client: &Client, namespace: &str, peers: &KnownPeers) -> Option<String> {
     let nonce = nonce();
     peers.look_for(Some(&nonce));
     let passage = probe_with(client, namespace, Half::Validating, &nonce).await;
@@ -53,7 +53,7 @@ async fn look(client: &Client, namespace: &str, peers: &KnownPeers) -> Option<St
     passage.problem()
 }
 
-/// The addresses of the API servers; none if they do not publish them.
+/// The addresses of the API servers. Empty if they do not publish them.
 async fn endpoints(client: &Client) -> Result<Vec<IpAddr>, Error> {
     let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), "default");
     let slice = slices.get_opt(OF_API_SERVERS).await?;

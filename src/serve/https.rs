@@ -5,8 +5,8 @@
 //!          listener ------------------------------------------> connection          -> admin router
 //! ```
 //!
-//! Errors of a client end here, as a status and a sentence ([`Rejection`]) or as a closed connection. The reviewer gets
-//! every whole JSON body that arrives in time.
+//! Client errors end here, with a status and a sentence ([`Rejection`]) or with a closed connection. The reviewer gets every complete
+//! JSON body that arrives in time.
 
 pub mod admin;
 pub mod admission;
@@ -47,11 +47,11 @@ pub use shutdown::{Signals, Stopped};
 
 use metrics::{HttpsMetrics, Port};
 
-/// Both sockets, bound but not yet served, so that a port in use is an error at start.
+/// Both sockets, bound but not yet served. A port in use is therefore an error at start.
 #[derive(Debug)]
 pub struct Bound {
     admission: TcpListener,
-    /// Of no runtime: the admin port has its own.
+    /// Not registered with a runtime: the admin port has its own runtime.
     admin: std::net::TcpListener,
     admission_address: SocketAddr,
     admin_address: SocketAddr,
@@ -99,7 +99,7 @@ async fn listen(port: &'static str, address: SocketAddr) -> Result<(TcpListener,
     Ok((listener, real))
 }
 
-/// What a server needs besides its sockets and its reviewer.
+/// Everything that a server needs, except its sockets and its reviewer.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The serving certificate. It can be replaced without a restart.
@@ -107,23 +107,26 @@ pub struct Setup {
     /// The clients that may send reviews; `None` allows every client.
     pub clients: Option<Arc<Clients>>,
     pub metrics: Arc<HttpsMetrics>,
-    /// What `/metrics` shows.
+    /// Shown by `/metrics`.
     pub registry: Arc<Registry>,
-    /// What `/` shows; `None` for no page.
+    /// Shown by `/`. `None` for no page.
     pub page: Option<OverviewPage>,
-    /// What `/readyz` shows.
+    /// Shown by `/readyz`.
     pub readiness: Readiness,
-    /// Which addresses carry the calls of the API server.
+    /// The addresses from which the API server calls.
     pub peers: Arc<KnownPeers>,
     pub limits: Limits,
 }
 
-/// Serves both ports until a signal arrives, then lets the requests in flight finish.
+/// Serves both ports until a signal arrives, then waits for the requests in flight.
 ///
-/// First signal: `/readyz` fails at once and every answer closes its connection, but new connections are still
-/// accepted for [`Limits::drain_delay`], because the API server learns of the removed endpoint only after the signal, and for
-/// longer while they arrive. Then the port closes, clients of idle connections are told to close them, and the requests in
-/// flight have the rest of [`Limits::drain`] to finish. A second signal, at any time, stops everything at once. The admin port answers until the very end, from a thread of its own.
+/// 1. After the first signal `/readyz` fails, and every answer closes its connection. The port still accepts connections for
+///    [`Limits::drain_delay`], because the API server sees the removed endpoint only after the signal. It stays open for longer
+///    while connections arrive.
+/// 2. Then the port closes. The server asks clients to close their idle connections. Requests in flight have the rest of
+///    [`Limits::drain`] to finish.
+///
+/// A second signal stops everything at once. The admin port has its own thread and answers until the end.
 ///
 /// # Errors
 /// When the thread of the admin port cannot be started.
@@ -160,7 +163,7 @@ pub async fn run(bound: Bound, reviewer: Arc<dyn Reviewer>, setup: Setup, signal
     let stopping = shutdown::run_phases(signals, &phase, &readiness, &arrivals, &limits);
     tokio::pin!(served, stopping);
     Ok(tokio::select! {
-        // Ends only after the port was closed, so no connection was cut.
+        // Ends only after the port is closed, so no connection was cut.
         _ = &mut served => Stopped::Drained,
         stopped = &mut stopping => stopped.with_cut(served.await),
     })

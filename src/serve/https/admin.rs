@@ -1,6 +1,7 @@
-//! The admin router: probes and metrics, on a separate port over plain HTTP, because kubelets and scrapers do not have the CA and
-//! the answers to them contain no names. With `--page` also the [page](super::super::page), which contains names and is served only to
-//! clients in the same pod.
+//! The admin router: probes and metrics, on a separate port.
+//!
+//! The port uses plain HTTP, because kubelets and scrapers do not have the CA and their answers contain no names. With `--page` it also
+//! serves the [page](super::super::page), which contains names, but only to clients in the same pod.
 
 use std::sync::Arc;
 
@@ -17,10 +18,10 @@ use crate::readiness::Readiness;
 use crate::serve::openmetrics;
 use crate::serve::page::OverviewPage;
 
-/// Routes `/livez`, `/readyz` and `/metrics`, which shows a registry. Needs no socket.
+/// Routes `/livez`, `/readyz` and `/metrics`. Needs no socket.
 pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
     Router::new()
-        // An answer means that the process is alive; a restart would fix nothing else.
+        // Any answer means that the process is alive. A restart would fix nothing else.
         .route("/livez", get(|| async { sentence(StatusCode::OK, b"ok\n".to_vec()) }))
         .route("/readyz", get(readyz).with_state(readiness))
         .route("/metrics", get(render).with_state(registry))
@@ -29,7 +30,7 @@ pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
         })
 }
 
-/// The same, and `/` if there is a page.
+/// Like [`router`], and routes `/` if there is a page.
 pub(crate) fn router_with_page(readiness: Readiness, registry: Arc<Registry>, page: Option<OverviewPage>) -> Router {
     let router = router(readiness, registry);
     match page {
@@ -38,7 +39,7 @@ pub(crate) fn router_with_page(readiness: Readiness, registry: Arc<Registry>, pa
     }
 }
 
-/// With `?verbose`, as in Kubernetes, every gate and note comes before the answer.
+/// With `?verbose`, as in Kubernetes, the answer begins with every gate and note.
 async fn readyz(State(readiness): State<Readiness>, RawQuery(query): RawQuery) -> Response {
     let verbose = query.is_some_and(|query| query.split(['&', '=']).any(|word| word == "verbose"));
     let details = if verbose { readiness.describe() } else { String::new() };

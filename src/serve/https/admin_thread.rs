@@ -1,5 +1,5 @@
-//! The thread of the admin port, with a runtime of its own: whatever the reviews do to theirs, a kubelet that probes gets its
-//! answer, and a scrape shows what is wrong.
+//! The thread of the admin port, with its own runtime. If reviews block their runtime, probes of the kubelet still get an answer, and
+//! metrics still show the problem.
 
 use std::io;
 use std::thread;
@@ -11,7 +11,7 @@ use super::listener::Listener;
 
 /// Serves the admin port until it is dropped.
 pub(super) struct AdminThread {
-    /// Nothing is ever sent: the thread waits for the drop.
+    /// Never used to send: the thread waits for the drop.
     _serving: oneshot::Sender<()>,
 }
 
@@ -19,7 +19,7 @@ impl AdminThread {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system has no thread or no files for it.
+    /// When the system has no thread or files for the port.
     pub(super) fn start(listener: Listener, socket: std::net::TcpListener) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let socket = {

@@ -37,9 +37,10 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest timeout that the API server allows.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Sending the answer takes time too: it must be there a tenth of the timeout early, at most this much. An answer that comes
-/// a moment too late is a failed call; an undecided answer in time is an answer. The reviewer stops asking earlier by the
-/// same time, because it can still say which of its rules are undecided, and the stand-in cannot.
+/// The server replies 10 % before the timeout, at most this much before, because sending takes time. A late answer is a failed call,
+/// so an undecided answer in time is better.
+///
+/// The reviewer stops asking one more margin earlier: it can name the undecided rules, and its stand-in cannot.
 const MAX_MARGIN: Duration = Duration::from_millis(200);
 
 /// Routes `POST /validate` and `POST /mutate` to the reviewer. Needs no socket.
@@ -51,8 +52,6 @@ pub fn router(
 ) -> Router {
     let bodies = BodyBudget::new(limits.bytes_in_flight, metrics.body_bytes().clone());
     let handler = Handler { reviewer, bodies, body_timeout: limits.body, metrics, peers };
-    let validate = |State(handler): State<Handler>, request: Request| handler.review(Endpoint::Validate, request);
-    let mutate = |State(handler): State<Handler>, request: Request| handler.review(Endpoint::Mutate, request);
     Router::new()
         .route("/validate", post(validate))
         .route("/mutate", post(mutate))
@@ -61,6 +60,14 @@ pub fn router(
         )
         .fallback(|State(handler): State<Handler>| async move { handler.reject(Rejection::UnknownPath) })
         .with_state(handler)
+}
+
+async fn validate(State(handler): State<Handler>, request: Request) -> Response {
+    handler.review(Endpoint::Validate, request).await
+}
+
+async fn mutate(State(handler): State<Handler>, request: Request) -> Response {
+    handler.review(Endpoint::Mutate, request).await
 }
 
 #[derive(Clone)]
@@ -77,14 +84,14 @@ struct ReceivedRequest {
     body: Bytes,
     held: HeldBytes,
     peer: Peer,
-    /// When an answer must go out.
+    /// When an answer must be sent.
     until: Instant,
-    /// When the reviewer should have answered: a little earlier.
+    /// When the reviewer should have answered: one margin earlier.
     deadline: Instant,
 }
 
 impl Handler {
-    /// Handles both endpoints. It does not look into the body.
+    /// Handles both endpoints. Does not parse the body.
     async fn review(self, endpoint: Endpoint, request: Request) -> Response {
         let metrics = Arc::clone(&self.metrics);
         let mut clock = metrics.review(endpoint);
@@ -109,7 +116,7 @@ impl Handler {
         }
     }
 
-    /// What the sender of a request is. Without a connection it is the program itself.
+    /// Whether the sender of a request is known. A request without a connection comes from this process.
     fn peer_of(&self, request: &Request) -> Peer {
         let peer = request.extensions().get::<Caller>().map_or(Peer::Known, |caller| self.peers.peer_of(*caller));
         if peer == Peer::Stranger {
@@ -118,8 +125,8 @@ impl Handler {
         peer
     }
 
-    /// The answer to a body that there is no memory for. If its head can be read, it is refused like a flood: a failed call would be
-    /// admitted where an entry fails open.
+    /// The answer to a body that was not read. If memory ran out, the stand-in answers by the head of the body: a rejection would be a
+    /// failed call, which the API server admits if the entry fails open.
     fn without_body(
         &self,
         endpoint: Endpoint,
@@ -150,7 +157,7 @@ impl Handler {
         let deadline = until - margin;
         let (body, held) = self.bodies.read(body, peer, deadline.min(arrived + self.body_timeout)).await?;
         if let Some(caller) = head.extensions.get::<Caller>() {
-            self.peers.hear(*caller, &body);
+            self.peers.search_nonce(*caller, &body);
         }
         if let Some(activity) = head.extensions.get::<Arc<Activity>>() {
             activity.body_arrived();
@@ -158,8 +165,10 @@ impl Handler {
         Ok(ReceivedRequest { body, held, peer, until, deadline })
     }
 
-    /// Runs the reviewer. A panic is an error value. A review that waits for something goes on in a task of its own, so that an answer
-    /// can go out in time whatever the review does. A task for every review would wake another thread for some microseconds of work.
+    /// Runs the reviewer. A panic is an error value.
+    ///
+    /// A review that has to wait moves to its own task, so that an answer is sent in time even if the review blocks. The others stay
+    /// here: a task would wake another thread for a few microseconds of work.
     async fn run(
         &self,
         endpoint: Endpoint,
@@ -170,7 +179,7 @@ impl Handler {
         let reviewer = Arc::clone(&self.reviewer);
         let body_copy = body.clone();
         let review = async move {
-            // A step that outlives the answer still holds the body.
+            // A step can outlive the answer, and then still uses the body.
             let _held = held;
             reviewer.answer(endpoint, body, peer, deadline).await
         };
@@ -216,7 +225,7 @@ impl IntoResponse for HttpReply {
     }
 }
 
-/// Aborts a review when it is answered without it, or its caller disconnects. It ends at its next wait.
+/// Aborts a review if its answer is too late or its caller disconnects. The review ends when it next waits.
 struct AbortOnDrop(JoinHandle<Result<Answer, Box<dyn Any + Send>>>);
 
 impl Drop for AbortOnDrop {
@@ -227,11 +236,7 @@ impl Drop for AbortOnDrop {
 
 /// Checks the content type and returns the timeout.
 fn check(headers: &HeaderMap, query: Option<&str>) -> Result<Duration, Rejection> {
-    let essence = |kind: &HeaderValue| {
-        let text = kind.to_str().unwrap_or_default();
-        text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
-    };
-    if !headers.get(CONTENT_TYPE).is_some_and(essence) {
+    if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
         return Err(Rejection::NotJson);
     }
     match query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("timeout="))) {
@@ -240,9 +245,15 @@ fn check(headers: &HeaderMap, query: Option<&str>) -> Result<Duration, Rejection
     }
 }
 
+/// Whether a content type is JSON. Ignores its parameters.
+fn is_json(content_type: &HeaderValue) -> bool {
+    let text = content_type.to_str().unwrap_or_default();
+    text.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
 /// Parses a Go duration (`3s`, `2500ms`, `1m30s`), at most [`MAX_TIMEOUT`]. `None` if it is invalid or not positive.
 fn parse_timeout(text: &str) -> Option<Duration> {
-    // A superset of what Go prints: units from h to ns, fractions of the last one.
+    // jiff accepts everything that Go prints: units from h to ns, and fractions of the last one.
     let duration = text.parse::<jiff::SignedDuration>().ok()?;
     let duration = Duration::try_from(duration).ok().filter(|duration| !duration.is_zero())?;
     Some(duration.min(MAX_TIMEOUT))

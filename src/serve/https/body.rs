@@ -1,8 +1,8 @@
-//! Reads request bodies into memory that is accounted for.
+//! Reads request bodies within a memory budget.
 //!
-//! A body takes its bytes as they arrive: what is announced and never sent keeps nothing from others. If there are no more, the
-//! body that has grown the least lately is dropped, strangers' first: an API server on the same network sends the longest body in
-//! a few milliseconds. Bodies of ordinary reviews have a reserve of their own.
+//! A body takes its bytes from the budget as they arrive, so a body that is announced but never sent takes nothing. If the budget is
+//! used up, the server drops the body that grew the least lately, bodies of strangers first. An API server on the same network sends
+//! the longest body in a few milliseconds. Ordinary, small reviews have their own reserve.
 
 mod ledger;
 
@@ -21,25 +21,25 @@ use super::rejection::Rejection;
 use crate::budget::Peer;
 use ledger::{Entry, Ledger};
 
-/// How much of a body is kept that there is no memory for, in bytes: the head of the review, which says who wants what.
+/// How much of a body is kept if memory runs out, in bytes: the head of the review, with the user and the operation.
 const HEAD_BYTES: usize = 16 << 10;
 
-/// How much of a rejected body is read and dropped, so that the client is still listening when the answer comes: a client
-/// that is cut off while it writes may see a broken connection instead of the sentence.
+/// How much of a rejected body is read and dropped, in bytes. Otherwise a client that is still writing may see a broken connection
+/// instead of the answer.
 const DISCARD_BYTES: usize = 2 * BODY_BYTES;
 
 /// Bytes for bodies, shared by all connections.
 #[derive(Clone, Debug)]
 pub(super) struct BodyBudget(Arc<Ledger>);
 
-/// The bytes that one body holds, given back on drop.
+/// The bytes of one body. Returned to the budget on drop.
 pub(super) type HeldBytes = Entry;
 
 /// A body that was not read to its end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NotRead {
     pub(super) why: Rejection,
-    /// Its first bytes, if there was no memory for the rest.
+    /// The first bytes of the body, if there was no memory for the rest.
     pub(super) head: Bytes,
 }
 
@@ -68,16 +68,16 @@ impl BodyBudget {
     }
 
     async fn collect(&self, body: &mut Body, peer: Peer, until: Instant) -> Result<(Bytes, HeldBytes), NotRead> {
-        // The API server always sends a Content-Length. Without one a body may be as long as the longest.
+        // The API server always sends a Content-Length. A body without one counts as the longest.
         let announced = body.size_hint().exact().unwrap_or(BODY_BYTES as u64);
         let announced = usize::try_from(announced).ok().filter(|bytes| *bytes <= BODY_BYTES);
         let announced = announced.ok_or(Rejection::TooLarge)?;
-        let (mut entry, mut cut) = self.0.enter(peer, announced);
-        let mut whole = BytesMut::new();
+        let (mut entry, mut dropped) = self.0.enter(peer, announced);
+        let mut collected = BytesMut::new();
         let read = tokio::select! {
             biased;
-            () = cut.happens() => Err(Rejection::NoMemory),
-            read = join(body, announced, &mut whole, &mut entry, until) => read,
+            () = dropped.received() => Err(Rejection::NoMemory),
+            read = join(body, announced, &mut collected, &mut entry, until) => read,
         };
         match read {
             Ok(bytes) => {
@@ -85,7 +85,7 @@ impl BodyBudget {
                 Ok((bytes, entry))
             }
             Err(Rejection::NoMemory) => {
-                let head = Bytes::copy_from_slice(&whole[..whole.len().min(HEAD_BYTES)]);
+                let head = Bytes::copy_from_slice(&collected[..collected.len().min(HEAD_BYTES)]);
                 Err(NotRead { why: Rejection::NoMemory, head })
             }
             Err(why) => Err(why.into()),
@@ -93,38 +93,38 @@ impl BodyBudget {
     }
 }
 
-/// Reads a body of at most [`BODY_BYTES`] into one piece, without a copy if it arrives as one. What has arrived is in `whole` if it
-/// ends early.
+/// Reads a body of at most [`BODY_BYTES`] into one piece, without a copy if it arrives as one piece. If the body ends early, `collected`
+/// contains the part that arrived.
 async fn join(
     body: &mut Body,
     announced: usize,
-    whole: &mut BytesMut,
+    collected: &mut BytesMut,
     entry: &mut Entry,
     until: Instant,
 ) -> Result<Bytes, Rejection> {
     while let Some(data) = next(body, until).await? {
-        if whole.len() + data.len() > BODY_BYTES {
+        if collected.len() + data.len() > BODY_BYTES {
             return Err(Rejection::TooLarge);
         }
-        let is_all = whole.is_empty() && body.is_end_stream();
+        let is_all = collected.is_empty() && body.is_end_stream();
         if !is_all {
-            // Memory that is never touched costs nothing.
-            whole.reserve(announced.saturating_sub(whole.len()).max(data.len()));
-            whole.extend_from_slice(&data);
+            // Reserved memory costs nothing until it is written.
+            collected.reserve(announced.saturating_sub(collected.len()).max(data.len()));
+            collected.extend_from_slice(&data);
         }
         if !entry.grow(data.len(), until).await {
             if is_all {
-                whole.extend_from_slice(&data);
+                collected.extend_from_slice(&data);
             }
             return Err(Rejection::NoMemory);
         }
         if is_all {
             return Ok(data);
         }
-        // A long body that arrives at once would keep its thread from the short ones.
+        // Otherwise a long body that arrives at once would block its thread for short bodies.
         yield_now().await;
     }
-    Ok(whole.split().freeze())
+    Ok(collected.split().freeze())
 }
 
 /// Reads and drops the rest of a rejected body, up to a limit.
@@ -139,7 +139,7 @@ pub(super) async fn discard(mut body: Body, until: Instant) {
     }
 }
 
-/// The next piece of the body; `None` at its end.
+/// The next piece of the body. `None` at the end.
 async fn next(body: &mut Body, until: Instant) -> Result<Option<Bytes>, Rejection> {
     loop {
         match timeout_at(until, body.frame()).await {

@@ -1,4 +1,4 @@
-//! Client certificates: the admission port can be limited to clients with a certificate of a CA and of some names.
+//! Client certificates: limits the admission port to clients with a certificate of a CA and, optionally, certain names.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::regular_file::Unread;
 use crate::serve::pki::metrics::{CertificateMetrics, CertificateStep, CertificateTrouble};
 use crate::serve::pki::tls;
 
-/// The CA of the clients, reloaded when its file changes, and the names that clients may have.
+/// The CA of the clients, reloaded when its file changes, and the accepted names.
 pub struct Clients {
     path: PathBuf,
     /// If empty, any name is accepted.
@@ -40,14 +40,14 @@ pub enum ClientsError {
     /// The file is missing or cannot be read.
     #[error("failed to read {}: it must hold the CA of the API server's client certificate", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    /// There is no CA in the file.
+    /// The file contains no CA.
     #[error("found no CA certificate in {}: it must hold the CA of the API server's client certificate, in PEM", path.display())]
     NoCa { path: PathBuf },
 }
 
 impl Clients {
-    /// Requires a certificate that a CA in this file signed. If names are given, one of them must be its common name or an
-    /// alternative name.
+    /// Requires a certificate that a CA in this file signed. If `names` is not empty, one of these names must be the common name or an
+    /// alternative name of the certificate.
     ///
     /// # Errors
     /// [`ClientsError`] names the file.
@@ -56,7 +56,7 @@ impl Clients {
         Ok(Arc::new(Self { path: path.to_owned(), names: names.into_iter().collect(), trust }))
     }
 
-    /// Reloads the file whenever it changes, forever. A file that cannot be used changes nothing.
+    /// Reloads the file whenever it changes, forever. If the new file is unusable, the previous CA stays in use.
     pub async fn follow(self: Arc<Self>, metrics: Arc<CertificateMetrics>) {
         let mut known = self.trust.load().pem.clone();
         loop {
@@ -85,8 +85,10 @@ impl Clients {
 impl ClientTrust {
     fn of(path: &Path, pem: Result<Vec<u8>, Unread>) -> Result<Self, ClientsError> {
         let no_ca = || ClientsError::NoCa { path: path.to_owned() };
-        let unreadable = |why: &Unread| ClientsError::Unreadable { path: path.to_owned(), source: why.clone().into() };
-        let text = pem.as_ref().map_err(unreadable)?;
+        let text = pem.as_ref().map_err(|unread| ClientsError::Unreadable {
+            path: path.to_owned(),
+            source: unread.clone().into(),
+        })?;
         let mut roots = RootCertStore::empty();
         for der in CertificateDer::pem_slice_iter(text) {
             roots.add(der.map_err(|_| no_ca())?).map_err(|_| no_ca())?;
@@ -100,7 +102,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Unread> {
     tls::read_pem(path).map_err(Unread::from)
 }
 
-/// The common names and alternative names of a certificate; `None` if it cannot be parsed.
+/// The common names and alternative names of a certificate. `None` if the certificate cannot be parsed.
 fn names(certificate: &CertificateDer<'_>) -> Option<Vec<String>> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     let common = parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok().map(str::to_owned));
@@ -120,7 +122,7 @@ impl fmt::Debug for Clients {
 }
 
 impl ClientCertVerifier for Clients {
-    /// Empty: the CA may change, and an API server has one certificate only.
+    /// Empty, because the CA may change and an API server has only one certificate.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

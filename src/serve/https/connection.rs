@@ -1,5 +1,4 @@
-//! One connection, from its first byte to its last. Generic over the stream, so that tests need no socket and can pause the
-//! clock.
+//! One connection, from the first byte to the last. Generic over the stream: tests need no socket and can pause the clock.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,11 +23,11 @@ use super::shutdown::{ShutdownPhase, reached};
 use super::slots::Activity;
 use super::timed_stream::TimedStream;
 
-/// hyper's read buffer, in bytes: the longest head. The default is 400 KiB, which an attacker would fill on every
-/// connection; the API server's head is under 1 KiB.
+/// hyper's read buffer, in bytes: the longest head. An attacker could fill the default of 400 KiB on every connection. The API server
+/// sends heads under 1 KiB.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What all connections of a port share.
+/// Shared by all connections of a port.
 #[derive(Clone)]
 pub(super) struct ConnectionContext {
     pub(super) router: Router,
@@ -37,7 +36,7 @@ pub(super) struct ConnectionContext {
     pub(super) phase: watch::Receiver<ShutdownPhase>,
 }
 
-/// Serves requests until the client disconnects, a timer expires, the slot is taken away, or the server closes.
+/// Serves requests until the client disconnects, a timer expires, the connection is evicted, or the server closes.
 pub(super) async fn serve<S>(stream: S, caller: Caller, activity: &Arc<Activity>, context: ConnectionContext)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -47,7 +46,7 @@ where
     let stream = TimedStream::new(stream, Arc::clone(activity), Arc::clone(&metrics), phase.clone(), &limits);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        // Also the idle timer, and here only that: see `timed_stream`.
+        // hyper also uses this as the idle timer. Here it is only that: see `timed_stream`.
         .header_read_timeout(limits.idle)
         .max_buf_size(BUFFER_BYTES)
         .serve_connection(TokioIo::new(stream), service_fn(|request| service.answer(request)));
@@ -63,7 +62,7 @@ where
                 }
                 return;
             }
-            // The stream looks at the phase when the connection is polled, which the next turn does.
+            // The next turn of the loop polls the connection, and then the stream reads the phase.
             () = reached(&mut phase, ShutdownPhase::Closing), if !closing => {
                 closing = true;
                 farewell.as_mut().reset(Instant::now() + limits.farewell);
@@ -94,7 +93,7 @@ impl RequestService {
         mut request: Request<Incoming>,
     ) -> impl Future<Output = Result<axum::response::Response, Infallible>> + use<> {
         self.activity.head_arrived();
-        // The handler reads the body, and says so when it is complete.
+        // The handler reads the body, and marks the activity when the body is complete.
         request.extensions_mut().insert(Arc::clone(&self.activity));
         request.extensions_mut().insert(ConnectInfo(self.caller.address));
         request.extensions_mut().insert(self.caller);
@@ -182,7 +181,7 @@ mod tests {
         let mut fixture = serving();
         fixture.asks_and_is_answered().await;
         sleep(Duration::from_secs(60)).await;
-        // Slow, but in time.
+        // The head is slow, but complete in time.
         let pause = fixture.limits.header / 10;
         for byte in &HEAD[..9] {
             fixture.client.write_all(&[*byte]).await.unwrap();
@@ -190,7 +189,7 @@ mod tests {
         }
         fixture.client.write_all(&HEAD[9..]).await.unwrap();
         fixture.reads_an_answer().await;
-        // Too slow, however often a byte comes.
+        // The head is too slow, even if bytes arrive often.
         let begun = Instant::now();
         while fixture.client.write_all(b"x").await.is_ok() {
             sleep(pause).await;
@@ -207,13 +206,13 @@ mod tests {
         idle.asks_and_is_answered().await;
         idle.phase.send_replace(ShutdownPhase::Leaving);
         idle.phase.send_replace(ShutdownPhase::Closing);
-        let mut told = vec![0; INTERIM.len()];
-        idle.client.read_exact(&mut told).await.unwrap();
-        assert_eq!(told, INTERIM);
-        // A client that does not know what to do with it.
-        let told = Instant::now();
+        let mut received = vec![0; INTERIM.len()];
+        idle.client.read_exact(&mut received).await.unwrap();
+        assert_eq!(received, INTERIM);
+        // The client ignores the interim response.
+        let received_at = Instant::now();
         (&mut idle.serving).await.unwrap();
-        assert_eq!(told.elapsed(), idle.limits.farewell);
+        assert_eq!(received_at.elapsed(), idle.limits.farewell);
 
         let mut half = serving();
         half.client.write_all(&HEAD[..9]).await.unwrap();
@@ -225,7 +224,7 @@ mod tests {
         half.client.read_to_end(&mut answer).await.unwrap();
         assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n") && answer.ends_with(b"short answer"));
 
-        // More than the pipe holds: its end waits for the client.
+        // The answer is longer than the pipe, so the server waits for the client.
         let mut slow = serving();
         slow.client.write_all(b"GET /long HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         slow.client.read_exact(&mut [0; 100]).await.unwrap();

@@ -1,6 +1,6 @@
-//! The two halves of the webhook.
+//! The two endpoints of the webhook.
 
-/// Which half of the webhook was called.
+/// The endpoint that was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     /// `POST /validate`

@@ -1,48 +1,46 @@
-//! Sizes and times of the server, each with its reason.
+//! Limits of the server on sizes and times, each with its reason.
 
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The longest body that is read, in bytes: 8 MiB. The API server takes objects of at most 3 MiB, and a review holds two.
+/// The longest body that is read, in bytes: 8 MiB. The API server accepts objects of at most 3 MiB, and a review contains two.
 pub const BODY_BYTES: usize = 8 << 20;
 
-/// The bytes of bodies held at a time: six of the longest, or thousands of ordinary ones.
+/// The memory for all bodies, in bytes: enough for six of the longest, or thousands of ordinary ones.
 pub const BODY_BYTES_IN_FLIGHT: usize = 48 << 20;
 
-/// Sizes and times of the server. Tests shorten them.
+/// Limits of the server on sizes and times. Tests use shorter ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections on the HTTPS port. An API server pools 25 idle ones a replica, so this leaves room for a large
-    /// control plane. Each takes up to 100 KiB for the buffers of TLS and of a head. Above it, connections without a whole
-    /// request are closed for new ones, those that were never answered first.
+    /// Connections on the HTTPS port. An API server keeps up to 25 idle connections to each replica, so there is room for a large
+    /// control plane. A connection takes up to 100 KiB for the buffers of TLS and a head. If all are in use, a new connection replaces
+    /// one without a complete request, first one that was never answered.
     pub connections: usize,
     /// Connections on the admin port: a kubelet and a few scrapers.
     pub admin_connections: usize,
-    /// From accept to the end of the TLS handshake. A fresh one takes a millisecond of work and a round trip or two.
+    /// From accept to the end of the TLS handshake. A handshake takes about a millisecond of work and one or two round trips.
     pub handshake: Duration,
     /// From the first byte of a request's head to its last.
     pub header: Duration,
-    /// Between requests. Go's transport drops idle connections after 90 s. If the server closed them earlier, Go could write
-    /// a review into a closing connection, which fails the call.
+    /// Between two requests. Go's transport drops idle connections after 90 s. If the server closed them earlier, Go could send a
+    /// review on a closing connection, and the call would fail.
     pub idle: Duration,
-    /// From the head of a request to the last byte of its body, or the request's own deadline if that is sooner.
+    /// From the head of a request to the last byte of its body. The request's own deadline applies if it is sooner.
     pub body: Duration,
     /// How long a client may take to read its answer.
     pub write: Duration,
-    /// Bytes of bodies held at a time, over all connections. Above it requests wait.
+    /// Memory for the bodies of all connections, in bytes. Further requests wait.
     pub bytes_in_flight: usize,
-    /// The pause after a failure to accept, which would otherwise repeat at once: the usual cause is a lack of file
-    /// descriptors, and only time frees some.
+    /// The pause after a failed accept. The usual cause is a lack of file descriptors, so an immediate retry fails again.
     pub accept_pause: Duration,
-    /// After the first signal: how long to go on accepting while the cluster removes the endpoint. While connections still
-    /// arrive, the port stays open for longer, up to half of `drain`.
+    /// How long the port stays open after the first signal, while the cluster removes the endpoint. If connections still arrive, the
+    /// port stays open for longer, up to half of `drain`.
     pub drain_delay: Duration,
-    /// Once the port is closed: how long clients have to close their idle connections, before the server does. It is the time
-    /// that the API server waits for an answer. With zero, the server closes them at once.
+    /// How long clients have to close their idle connections once the port is closed, before the server closes them. Equals the
+    /// timeout of the API server's calls. With zero, the server closes them at once.
     pub farewell: Duration,
-    /// After `drain_delay`: how long requests in flight may take. Together with `drain_delay` it is less than the 30 s that a pod has
-    /// by default.
+    /// How long requests in flight may take after `drain_delay`. Both together are less than a pod's default grace period of 30 s.
     pub drain: Duration,
 }
 
@@ -65,12 +63,11 @@ impl Default for Limits {
     }
 }
 
-/// Open files kept for everything that is not a review: the admin port, the client of the API server, the log.
+/// Open files reserved for everything except reviews: the admin port, the client of the API server, the log.
 const RESERVED_FILES: usize = 192;
 
-/// How many connections the limit of open files allows, after raising it to what the system allows: the soft limit is
-/// often 1,024, kept low for programs that use `select`. Without a reserve, a port full of idle connections would fail to
-/// accept before a connection could be evicted.
+/// How many connections the limit of open files allows. Raises the soft limit to the hard limit first: the soft limit is often 1,024,
+/// for programs that use `select`. Without a reserve, a port full of idle connections would fail to accept before it could evict one.
 pub(super) fn affordable_connections() -> usize {
     let Rlimit { mut current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
@@ -80,6 +77,6 @@ pub(super) fn affordable_connections() -> usize {
         }
     }
     let files = current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
-    // However low the limit is, serving a few connections is better than none.
+    // Even with a very low limit, a few connections are better than none.
     files.saturating_sub(RESERVED_FILES).max(RESERVED_FILES)
 }

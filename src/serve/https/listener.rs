@@ -58,7 +58,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Accepts until the server closes, then waits for its connections. Returns how many were cut.
+    /// Accepts connections until the server closes, then waits for them to end. Returns how many were cut.
     pub(super) async fn serve(self, socket: TcpListener) -> usize {
         let Self { port, transport, router, slots, limits, metrics, mut phase, arrivals } = self;
         let slots = Slots::new(slots);
@@ -96,7 +96,7 @@ impl Listener {
     }
 }
 
-/// Closes the port, and returns the connections that nobody has accepted yet. Their clients believe that they are connected.
+/// Closes the port, and returns the connections that are not accepted yet: their clients are already connected.
 fn queued(socket: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
     let socket = socket.into_std().ok();
     std::iter::from_fn(move || {
@@ -106,7 +106,7 @@ fn queued(socket: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> 
     })
 }
 
-/// Waits for connections to end until the shutdown aborts. Returns how many were left then.
+/// Waits for connections to end, until the shutdown aborts them. Returns how many were aborted.
 async fn drain(
     mut connections: JoinSet<()>,
     mut phase: watch::Receiver<ShutdownPhase>,
@@ -126,7 +126,7 @@ async fn drain(
     }
 }
 
-/// One connection, handshake included: a slow client delays nobody else.
+/// Serves one connection, including the handshake, so that a slow client delays no other.
 async fn connect(
     stream: TcpStream,
     peer: SocketAddr,
@@ -146,7 +146,7 @@ async fn connect(
     let _open = OnDrop(|| {
         open.dec();
     });
-    // Answers are written whole, so Nagle's algorithm would only delay them.
+    // Each answer is written at once, so Nagle's algorithm would only delay it.
     let _ = stream.set_nodelay(true);
     match transport {
         Transport::Plain => {
@@ -177,7 +177,7 @@ async fn handshake(mut stream: TcpStream, acceptor: &TlsAcceptor) -> Result<TlsS
         Ok(1) if first[0] == TLS_HANDSHAKE => {}
         Ok(1) => {
             if first[0].is_ascii_uppercase() {
-                // The connection ends either way.
+                // The connection ends even if the write fails.
                 let _ = stream.write_all(NOT_TLS).await;
                 let _ = stream.shutdown().await;
             }
@@ -187,7 +187,7 @@ async fn handshake(mut stream: TcpStream, acceptor: &TlsAcceptor) -> Result<TlsS
     }
     acceptor.accept(stream).await.map_err(|error| {
         tracing::debug!(%error, "TLS handshake failed");
-        // rustls reports its own errors as InvalidData; everything else comes from the socket.
+        // rustls reports its own errors as InvalidData. All other errors come from the socket.
         match error.kind() {
             io::ErrorKind::InvalidData => HandshakeFailure::Protocol,
             _ => HandshakeFailure::Broken,
@@ -195,7 +195,7 @@ async fn handshake(mut stream: TcpStream, acceptor: &TlsAcceptor) -> Result<TlsS
     })
 }
 
-/// Errors of the connection that was to be accepted, as opposed to errors of the listener.
+/// Whether an accept failed because of the one connection, and not because of the listener.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

@@ -13,9 +13,8 @@ use super::endpoint::Endpoint;
 use super::rejection::Rejection;
 use crate::serve::openmetrics;
 
-/// Bounds of the review histogram, in seconds. An ordinary review takes tens of microseconds and the largest possible
-/// record a few milliseconds, so half of the buckets lie below one millisecond; 30 s is the longest timeout that the
-/// API server allows.
+/// Bounds of the review histogram, in seconds. An ordinary review takes tens of microseconds, and the largest possible record a few
+/// milliseconds, so a third of the buckets end at 1 ms or below. The API server allows timeouts of at most 30 s.
 const REVIEW_BUCKETS: [f64; 18] = [
     0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
     3.0, 10.0, 30.0,
@@ -46,7 +45,7 @@ pub enum ReviewEnd {
     Late,
     /// The request was rejected before the reviewer saw it.
     Rejected,
-    /// The client disconnected first. Its decision, if there is one, is not reported.
+    /// The client disconnected first. The decision, if any, is not reported.
     Unanswered,
 }
 
@@ -62,9 +61,9 @@ pub enum Port {
 /// Why the server closed a connection early. Idle timeouts and clean shutdowns are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cut {
-    /// Every slot was taken by a request that waits for its answer.
+    /// Every slot had a request that waits for its answer.
     Full,
-    /// It had not sent a whole request and had to make room for a new one.
+    /// The connection had no complete request, and a new connection needed its slot.
     Evicted,
     /// The head of a request did not arrive in time.
     Header,
@@ -77,9 +76,9 @@ pub enum Cut {
 /// Why a TLS handshake failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HandshakeFailure {
-    /// Not finished in time.
+    /// The handshake did not finish in time.
     Timeout,
-    /// The client speaks something else, for example plain HTTP.
+    /// The client uses another protocol, for example plain HTTP.
     NotTls,
     /// The two sides share no version, suite or protocol, or the client did not accept the certificate.
     Protocol,
@@ -88,7 +87,7 @@ pub enum HandshakeFailure {
 }
 
 impl HttpsMetrics {
-    /// Metrics that all stand at zero.
+    /// Metrics that are all zero.
     #[must_use]
     pub fn new() -> Self {
         let metrics = Self {
@@ -102,14 +101,14 @@ impl HttpsMetrics {
             handshake_failures: Family::default(),
             body_bytes: Gauge::default(),
         };
-        // An alert on the first occurrence needs a series that stood at zero before.
+        // An alert on the first panic needs a series that was zero before.
         for endpoint in [Endpoint::Validate, Endpoint::Mutate] {
             metrics.panics.get_or_create(&EndpointLabels { endpoint }).inc_by(0);
         }
         metrics
     }
 
-    /// Adds them to a registry.
+    /// Adds the metrics to a registry.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Time from the head of a request to its answer, reading the body included";
         registry.register_with_unit("review_duration", help, Unit::Seconds, self.reviews.clone());
@@ -125,13 +124,13 @@ impl HttpsMetrics {
         registry.register_with_unit("bodies_in_flight", help, Unit::Bytes, self.body_bytes.clone());
     }
 
-    /// Starts the clock of one request. The guard records the request once, however the handler ends.
+    /// Starts the clock of one request. The guard records the request once, even if the handler is cancelled.
     #[must_use]
     pub fn review(&self, endpoint: Endpoint) -> ReviewClock<'_> {
         ReviewClock { metrics: self, endpoint, end: ReviewEnd::Unanswered, started: Instant::now() }
     }
 
-    /// Counts a request of a peer that is not known to carry the calls of the API server.
+    /// Counts a request of a peer that is not known to carry API server calls.
     pub fn came_from_stranger(&self) {
         self.of_strangers.inc();
     }
@@ -151,7 +150,7 @@ impl HttpsMetrics {
         self.cuts.get_or_create(&CutLabels { reason }).inc();
     }
 
-    /// Counts a failure to accept.
+    /// Counts a failed accept.
     pub fn accept_failed(&self, port: Port) {
         self.accept_errors.get_or_create(&PortLabels { port }).inc();
     }
@@ -190,7 +189,7 @@ pub struct ReviewClock<'a> {
 }
 
 impl ReviewClock<'_> {
-    /// Sets how the request ended; without it the request counts as unanswered.
+    /// Sets how the request ended. Without this call the request counts as unanswered.
     pub fn end(&mut self, end: ReviewEnd) {
         self.end = end;
     }

@@ -1,8 +1,8 @@
-//! Which addresses carry the calls of the API server. Their reviews share turns and memory by user; those of all others together are
-//! one class beside them.
+//! The addresses from which the API server calls. Reviews from these addresses share turns and memory by user. Reviews from all other
+//! addresses share one additional class.
 //!
-//! An API server does not identify itself to webhooks by default. But it is at an address that the cluster names as its own, and
-//! whoever carries its calls (an agent of the control plane, or a tunnel) has carried a nonce that only it was given.
+//! By default an API server does not identify itself to webhooks. Interlock recognises it by an address that the cluster publishes. An
+//! agent of the control plane or a tunnel that carries its calls is recognised by a nonce that only the API server was given.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -16,24 +16,24 @@ use tokio::time::Instant;
 
 use crate::budget::Peer;
 
-/// How long an address counts that has carried a nonce. It may belong to a pod, and later to another one.
+/// How long an address stays known after it delivered a nonce. The address may belong to a pod, and later to another pod.
 const PROVEN_FOR: Duration = Duration::from_secs(30 * 60);
 
-/// How many such addresses are remembered. A control plane has a handful.
+/// How many addresses that delivered a nonce are remembered. A control plane has a handful.
 const MAX_PROVEN: usize = 256;
 
-/// The longest body that is searched for a nonce, in bytes: that of a probe has one or two KiB.
+/// The longest body that is searched for a nonce, in bytes. A probe has one or two KiB.
 const MAX_PROBE_BYTES: usize = 16 << 10;
 
-/// Who sends a request, as far as its connection shows.
+/// The sender of a request, as its connection shows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller {
     pub(super) address: SocketAddr,
-    /// Whether it has shown a client certificate, which was verified.
+    /// Whether it has a verified client certificate.
     pub(super) is_certified: bool,
 }
 
-/// The addresses that are known, and the nonce that is on its way.
+/// The known addresses, and the nonce of the current probe.
 #[derive(Debug, Default)]
 pub struct KnownPeers {
     endpoints: ArcSwap<HashSet<IpAddr>>,
@@ -43,26 +43,25 @@ pub struct KnownPeers {
 }
 
 impl KnownPeers {
-    /// Replaces the addresses that the cluster names as those of its API servers.
+    /// Replaces the addresses that the API servers publish.
     pub fn set_endpoints(&self, addresses: impl IntoIterator<Item = IpAddr>) {
         self.endpoints.store(Arc::new(addresses.into_iter().collect()));
     }
 
-    /// Looks for a nonce, which the API server is given next; `None` looks for none any more.
+    /// Looks for a nonce, which the API server gets next. `None` stops looking.
     pub fn look_for(&self, nonce: Option<&str>) {
         self.nonce.store(nonce.map(|nonce| Arc::new(nonce.to_owned())));
     }
 
-    /// Whether a stranger has sent a review since this was asked last.
+    /// Whether a stranger has sent a review since the last call.
     pub fn take_strangers_call(&self) -> bool {
         self.strangers_call.swap(false, Ordering::Relaxed)
     }
 
-    /// What the sender of a request is.
+    /// Whether the sender of a request is known.
     pub(super) fn peer_of(&self, caller: Caller) -> Peer {
         let address = caller.address.ip().to_canonical();
-        let is_proven = || self.proven().get(&address).is_some_and(|since| since.elapsed() < PROVEN_FOR);
-        if caller.is_certified || self.endpoints.load().contains(&address) || is_proven() {
+        if caller.is_certified || self.endpoints.load().contains(&address) || self.is_proven(address) {
             Peer::Known
         } else {
             self.strangers_call.store(true, Ordering::Relaxed);
@@ -70,8 +69,12 @@ impl KnownPeers {
         }
     }
 
-    /// Looks for the nonce in a body that a caller has sent.
-    pub(super) fn hear(&self, caller: Caller, body: &[u8]) {
+    fn is_proven(&self, address: IpAddr) -> bool {
+        self.proven().get(&address).is_some_and(|since| since.elapsed() < PROVEN_FOR)
+    }
+
+    /// Searches a body for the nonce.
+    pub(super) fn search_nonce(&self, caller: Caller, body: &[u8]) {
         if body.len() > MAX_PROBE_BYTES {
             return;
         }

@@ -4,13 +4,13 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 
-/// Why a request gets a sentence instead of a review. For the API server each of these is a failed call, so the failure
-/// policy of the webhook configuration applies.
+/// Why a request gets a sentence instead of a review. The API server treats every rejection as a failed call and applies the failure
+/// policy of the webhook configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rejection {
     /// The content type is not `application/json`.
     NotJson,
-    /// `?timeout=` is there, and is not a positive duration.
+    /// `?timeout=` is not a positive duration.
     BadTimeout,
     /// The body is longer than [`BODY_BYTES`](super::limits::BODY_BYTES).
     TooLarge,
@@ -18,8 +18,7 @@ pub enum Rejection {
     BodyTooSlow,
     /// The connection broke before the end of the body.
     BodyBroken,
-    /// Too many bytes of other bodies are held. The API server retries within its timeout if, and only if, the answer has
-    /// a `Retry-After`.
+    /// Other bodies use the memory. The API server retries within its timeout only if the answer has a `Retry-After`.
     NoMemory,
     /// The review has no answer, and its stand-in panicked.
     NoAnswer,

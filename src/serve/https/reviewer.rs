@@ -1,4 +1,4 @@
-//! The interface between the HTTPS server and what answers reviews.
+//! The interface between the HTTPS server and the reviewer.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,20 +14,19 @@ pub use interlock_engine::decide::Unjudged;
 /// A boxed future, as a trait object needs it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The reply to the caller. With status 200 the body is an AdmissionReview and is sent as `application/json`; with any other
-/// status it is a sentence and is sent as `text/plain`.
+/// The reply to the caller. With status 200 the body is an AdmissionReview, sent as `application/json`. With any other status the body
+/// is a sentence, sent as `text/plain`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpReply {
-    /// 200 for every review that can be parsed, allowed or not: any other status makes the API server apply the failure
-    /// policy.
+    /// 200 for every review that can be parsed, allowed or not. With any other status the API server applies the failure policy.
     pub status: StatusCode,
     pub body: Vec<u8>,
 }
 
-/// A reply, and what follows from it once the caller gets it.
+/// A reply, and an action for the moment at which it is sent.
 pub struct Answer {
     pub reply: HttpReply,
-    /// Runs just before the reply is sent; never if it comes too late or the caller has gone.
+    /// Runs just before the reply is sent. Does not run if the reply is too late or the caller has disconnected.
     pub delivered: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -45,14 +44,15 @@ impl fmt::Debug for Answer {
 
 /// Answers reviews.
 pub trait Reviewer: Send + Sync + 'static {
-    /// Answers one whole request body, which need not be JSON. The answer should be ready at `deadline`; a moment later the
-    /// caller gets that of [`Self::undecided`]. The future is then dropped, and also when the caller disconnects.
+    /// Answers one complete request body, which need not be JSON. The answer should be ready at `deadline`. A moment later the caller
+    /// gets the answer of [`Self::undecided`] instead, and the future is dropped. The future is also dropped if the caller
+    /// disconnects.
     ///
-    /// It is first polled in the task of the connection. What takes longer than some milliseconds must wait for something before,
-    /// for example for its turn at a core.
+    /// The task of the connection polls the future first. Work of more than a few milliseconds must wait for something before, for
+    /// example for its turn at a core.
     fn answer(&self, endpoint: Endpoint, body: Bytes, peer: Peer, deadline: Instant) -> BoxFuture<'_, Answer>;
 
-    /// Answers at once for a review that has no answer of its own. Must not repeat what went wrong, and must not read much of
-    /// the body: the caller waits on a thread of the network.
+    /// Answers at once for a review without an answer. Must not repeat the work that failed, and must not read much of the body,
+    /// because it runs on a network thread.
     fn undecided(&self, endpoint: Endpoint, body: &Bytes, peer: Peer, why: Unjudged) -> Answer;
 }

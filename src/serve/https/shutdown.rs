@@ -14,11 +14,11 @@ use crate::readiness::Readiness;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ShutdownPhase {
     Serving,
-    /// Still answering and accepting, but every answer closes its connection.
+    /// The server still accepts connections and answers, but every answer closes its connection.
     Leaving,
-    /// The port is closed, and requests in flight finish. Clients of idle connections are told to close them.
+    /// The port is closed, and requests in flight finish. The server asks clients to close idle connections.
     Closing,
-    /// Remaining connections are dropped.
+    /// The server drops the remaining connections.
     Aborting,
 }
 
@@ -43,7 +43,7 @@ impl Stopped {
     }
 }
 
-/// Requests to stop: the first one gracefully, the second one at once.
+/// Requests to stop: the first one stops gracefully, the second one at once.
 #[derive(Debug)]
 pub struct Signals {
     requests: mpsc::Receiver<()>,
@@ -90,12 +90,12 @@ impl Signals {
 /// Resolves once the phase is at least `wanted`.
 pub(super) async fn reached(phase: &mut watch::Receiver<ShutdownPhase>, wanted: ShutdownPhase) {
     if phase.wait_for(|now| *now >= wanted).await.is_err() {
-        // The sender is dropped: the whole server is being dropped.
+        // The sender is dropped, so the server is being dropped too.
         std::future::pending::<()>().await;
     }
 }
 
-/// When the last connection arrived. Clones share it.
+/// When the last connection arrived. Clones share the value.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals(Arc<Mutex<Instant>>);
 
@@ -104,7 +104,7 @@ impl Arrivals {
         Self(Arc::new(Mutex::new(Instant::now())))
     }
 
-    /// A connection has just arrived.
+    /// Notes that a connection has just arrived.
     pub(super) fn note(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
@@ -114,9 +114,9 @@ impl Arrivals {
     }
 }
 
-/// Waits until nobody connects any more: until [`Limits::drain_delay`] has passed since the signal and since the last
-/// connection, because somebody who connects does not know yet that the endpoint is removed. Half of [`Limits::drain`] is
-/// kept for requests in flight, whoever goes on connecting.
+/// Waits until no client connects any more: until [`Limits::drain_delay`] has passed since the signal and since the last connection. A
+/// client that connects does not know yet that the endpoint is removed. Half of [`Limits::drain`] is reserved for requests in flight,
+/// even if connections still arrive.
 async fn until_nobody_connects(arrivals: &Arrivals, limits: &Limits) {
     let signal = Instant::now();
     let latest = signal + limits.drain_delay + limits.drain / 2;
@@ -129,7 +129,7 @@ async fn until_nobody_connects(arrivals: &Arrivals, limits: &Limits) {
     }
 }
 
-/// Turns signals into phases; resolves once the phase is [`ShutdownPhase::Aborting`].
+/// Turns signals into phases. Resolves once the phase is [`ShutdownPhase::Aborting`].
 pub(super) async fn run_phases(
     mut signals: Signals,
     phase: &watch::Sender<ShutdownPhase>,

@@ -1,9 +1,13 @@
-//! Slots for connections, and which connection loses its slot when all are taken.
+//! Slots for connections, and the choice of a connection to evict if all slots are taken.
 //!
-//! A plain limit would let a thousand connections that never send a whole request keep the API server out. So when every
-//! slot is taken, a connection that has not sent its whole request is closed for a new one. It comes from the address that
-//! holds the most slots, so strangers at one address do not push out the API server at another. Connections that were never
-//! answered go first, and among equals the one that has waited longest. A whole request keeps its slot until it is answered.
+//! With a plain limit, a thousand connections that never complete a request would lock out the API server. So a new connection evicts
+//! one without a complete request, in this order:
+//!
+//! 1. from the address with the most slots, so strangers at one address do not evict the API server at another
+//! 2. never answered before
+//! 3. waiting longest
+//!
+//! A connection with a complete request keeps its slot until the answer.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -23,11 +27,11 @@ pub(super) struct Slots {
 #[derive(Debug, Default)]
 struct SlotTable {
     next: u64,
-    holders: HashMap<u64, Holder>,
+    connections: HashMap<u64, Connection>,
 }
 
 #[derive(Debug)]
-struct Holder {
+struct Connection {
     peer: IpAddr,
     activity: Arc<Activity>,
 }
@@ -38,11 +42,11 @@ pub(super) struct Slot {
     slots: Arc<Slots>,
     number: u64,
     activity: Arc<Activity>,
-    /// Whether another connection was closed for this one.
+    /// Whether another connection was evicted for this one.
     pub(super) evicted_another: bool,
 }
 
-/// The phase of a connection. Its timers and its eviction depend on it.
+/// The phase of a connection. Timers and eviction depend on it.
 #[derive(Debug)]
 pub(super) struct Activity {
     state: Mutex<ActivityState>,
@@ -60,9 +64,9 @@ struct ActivityState {
 pub(super) enum ConnectionPhase {
     /// Handshaking, or waiting for a request.
     Waiting,
-    /// In the middle of a request's head.
+    /// The head of a request is arriving.
     Head,
-    /// In the middle of a request's body, or waiting for the memory that it needs.
+    /// The body of a request is arriving or waits for memory.
     Body,
     /// From the end of the body to the answer.
     Request,
@@ -75,18 +79,18 @@ impl Slots {
         Arc::new(Self { limit, table: Mutex::default() })
     }
 
-    /// Takes a slot for a peer, if necessary from another connection; `None` when every connection waits for an answer.
+    /// Takes a slot for a peer, if necessary from another connection. `None` if every connection waits for an answer.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
         let mut table = self.lock();
-        let full = table.holders.len() >= self.limit;
+        let full = table.connections.len() >= self.limit;
         if full {
             let victim = table.evict()?;
-            table.holders.remove(&victim);
+            table.connections.remove(&victim);
         }
         let number = table.next;
         table.next += 1;
         let activity = Arc::new(Activity::new());
-        table.holders.insert(number, Holder { peer, activity: Arc::clone(&activity) });
+        table.connections.insert(number, Connection { peer, activity: Arc::clone(&activity) });
         Some(Slot { slots: Arc::clone(self), number, activity, evicted_another: full })
     }
 
@@ -96,21 +100,20 @@ impl Slots {
 }
 
 impl SlotTable {
-    /// Evicts a connection. Looking at every connection is fine: it happens only when the port is full, and takes
-    /// microseconds.
+    /// Evicts a connection. Scans all connections, which takes microseconds and happens only if the port is full.
     fn evict(&self) -> Option<u64> {
         let mut slots: HashMap<IpAddr, usize> = HashMap::new();
-        for holder in self.holders.values() {
-            *slots.entry(holder.peer).or_default() += 1;
+        for connection in self.connections.values() {
+            *slots.entry(connection.peer).or_default() += 1;
         }
-        let rank = |(number, holder): (&u64, &Holder)| {
-            let (was_answered, since) = holder.activity.evictable_since()?;
-            Some((Reverse(slots.get(&holder.peer).copied()), was_answered, since, *number))
-        };
-        let mut ranks: Vec<_> = self.holders.iter().filter_map(rank).collect();
+        let candidates = self.connections.iter().filter_map(|(number, connection)| {
+            let (was_answered, since) = connection.activity.evictable_since()?;
+            Some((Reverse(slots.get(&connection.peer).copied()), was_answered, since, *number))
+        });
+        let mut ranks: Vec<_> = candidates.collect();
         ranks.sort_unstable();
-        // A connection may have sent the rest of its request since it was looked at; then the next one is evicted.
-        ranks.into_iter().map(|(.., number)| number).find(|number| self.holders[number].activity.evict())
+        // If a connection has completed its request in the meantime, the next one is evicted.
+        ranks.into_iter().map(|(.., number)| number).find(|number| self.connections[number].activity.evict())
     }
 }
 
@@ -122,7 +125,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.slots.lock().holders.remove(&self.number);
+        self.slots.lock().connections.remove(&self.number);
     }
 }
 
@@ -132,13 +135,13 @@ impl Activity {
         Self { state: Mutex::new(state), evicted: Notify::new() }
     }
 
-    /// The phase, and since when.
+    /// The phase and its start.
     pub(super) fn now(&self) -> (ConnectionPhase, Instant) {
         let state = self.lock();
         (state.phase, state.since)
     }
 
-    /// Bytes arrived: when the connection was waiting, they begin a head.
+    /// Bytes arrived. If the connection was waiting, they begin a head.
     pub(super) fn bytes_arrived(&self) {
         let mut state = self.lock();
         if state.phase == ConnectionPhase::Waiting {
@@ -176,7 +179,7 @@ impl Activity {
         self.evicted.notified().await;
     }
 
-    /// Whether a request was answered, and the start of the phase; `None` while a whole request waits for its answer.
+    /// Whether a request was answered before, and the start of the phase. `None` while a complete request waits for its answer.
     fn evictable_since(&self) -> Option<(bool, Instant)> {
         let state = self.lock();
         state.is_evictable().then_some((state.was_answered, state.since))
@@ -236,7 +239,7 @@ mod tests {
         assert!(new.evicted_another && is_evicted(&silent) && !is_evicted(&honest));
         silent.activity().evicted().await;
         drop(silent);
-        assert_eq!(slots.lock().holders.len(), 2);
+        assert_eq!(slots.lock().connections.len(), 2);
     }
 
     #[tokio::test]
@@ -250,7 +253,7 @@ mod tests {
     #[tokio::test]
     async fn the_address_with_the_most_slots_loses_one() {
         let slots = Slots::new(4);
-        // Never answered and the oldest, but alone at its address.
+        // Never answered and the oldest, but the only connection of its address.
         let newcomer = slots.take(API_SERVER).unwrap();
         let strangers: Vec<_> = (0..3).map(|_| slots.take(STRANGER).unwrap()).collect();
         strangers.iter().for_each(is_answered);

@@ -1,16 +1,19 @@
-//! A stream with time limits for the head of a request and for a client that does not read its answer, and with a message
-//! for a client whose idle connection is about to end.
+//! A stream with two time limits, one for the head of a request and one for reading the answer. It also sends a message to a client
+//! whose idle connection is about to end.
 //!
-//! hyper has one timer for the head, which also runs while a connection is idle. It must be longer than the 90 s after
-//! which Go drops idle connections, and that is far too long for a head that arrives byte by byte. So hyper's timer is the
-//! idle timer, and the head has a timer here, which starts with the first byte after an answer.
+//! hyper has one timer for the head, which also runs while a connection is idle. That timer must be longer than the 90 s after which Go
+//! drops idle connections, and this is far too long for a head that arrives byte by byte. So hyper's timer is the idle timer. The head
+//! has its own timer here, which starts with the first byte after an answer.
 //!
-//! HTTP/1.1 has no message that ends an idle connection. If the server closes it, a request may be on its way, and the API
-//! server does not send a POST twice. So the server sends an interim response and lets the client decide. A client without
-//! an open request closes the connection, because nothing was to come (RFC 9112, 9.2). A client that has just sent a request
-//! discards the interim response and reads the final one (RFC 9110, 15.2.1), which says `Connection: close`. Go's client
-//! does both (`readLoop` and `readResponse` of net/http's transport.go). A client that does neither loses the connection after
-//! [`Limits::farewell`].
+//! HTTP/1.1 has no message that ends an idle connection. If the server closes the connection, a request may be on its way, and the API
+//! server does not send a POST twice. So the server sends an interim response:
+//!
+//! - A client without an open request closes the connection, because it expects no response (RFC 9112, 9.2).
+//! - A client that has just sent a request discards the interim response and reads the final one (RFC 9110, 15.2.1), which says
+//!   `Connection: close`.
+//!
+//! Go's client does both (`readLoop` and `readResponse` of net/http's transport.go). A client that does neither loses the connection
+//! after [`Limits::farewell`].
 
 use std::io;
 use std::pin::Pin;
@@ -27,7 +30,7 @@ use super::metrics::{Cut, HttpsMetrics};
 use super::shutdown::ShutdownPhase;
 use super::slots::{Activity, ConnectionPhase};
 
-/// Every client discards it in front of an answer.
+/// Every client discards this response before an answer.
 const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 pub(super) struct TimedStream<S> {
@@ -44,12 +47,12 @@ pub(super) struct TimedStream<S> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Interim {
     Unsent,
-    /// Written, but perhaps still in the buffer of TLS.
+    /// Written, but possibly still in the TLS buffer.
     Written,
     Sent,
 }
 
-/// A limit on one wait. The timer of the runtime is created at the first wait and kept for the next.
+/// A limit on one wait. The runtime's timer is created at the first wait and reused.
 struct Timer {
     limit: Duration,
     since: Option<Instant>,
@@ -69,11 +72,11 @@ impl<S> TimedStream<S> {
         Self { stream, activity, metrics, shutdown, interim, head, write }
     }
 
-    /// Returns the result of a write, or an error when it has been pending for too long.
+    /// Returns the result of a write, or an error if the write has been pending for too long.
     fn poll_written<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             if self.write.since.take().is_some() {
-                // hyper reads before it writes, and only a read sends the interim response.
+                // hyper reads before it writes, and only a read sends the interim response: it needs another poll.
                 context.waker().wake_by_ref();
             }
             return written;
@@ -102,14 +105,14 @@ impl Timer {
 }
 
 impl<S: AsyncWrite + Unpin> TimedStream<S> {
-    /// Sends the interim response, once, when the port is closed and the connection is idle. hyper reads only after it has
-    /// written, so the response is never inside an answer: an answer that the client does not take has `write.since`.
+    /// Sends the interim response, once, when the port is closed and the connection is idle. The response never lands inside an answer:
+    /// hyper reads only after it has written, and `write.since` is set while the client does not read an answer.
     fn poll_interim(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let idle = self.write.since.is_none() && self.activity.now().0 == ConnectionPhase::Waiting;
         if self.interim == Interim::Unsent && idle && *self.shutdown.borrow() >= ShutdownPhase::Closing {
             match Pin::new(&mut self.stream).poll_write(context, INTERIM) {
                 Poll::Ready(Ok(written)) if written == INTERIM.len() => self.interim = Interim::Written,
-                // Less than a line does not fit: the client reads nothing.
+                // If there is no room for even one line, the client does not read.
                 Poll::Ready(Ok(_)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Err(error)) => return Err(error),
                 Poll::Pending => {}

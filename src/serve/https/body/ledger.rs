@@ -1,4 +1,4 @@
-//! Which body holds how many bytes, and which one is dropped if there are no more.
+//! Counts the bytes of each body, and chooses the body to drop if the budget is used up.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -11,17 +11,17 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::budget::{Peer, StrangersShare};
 
-/// The longest body that the reserve serves, in bytes. Ordinary reviews have a few KiB.
+/// The longest body that may use the reserve, in bytes. Ordinary reviews have a few KiB.
 const SMALL_BYTES: usize = 64 << 10;
 
-/// One part in so many of the bytes is kept for small bodies.
-const RESERVED: usize = 6;
+/// The reserve for small bodies: one sixth of the budget.
+const RESERVE_DIVISOR: usize = 6;
 
-/// The time in which growth is compared. A younger body is not dropped for what it has not sent yet.
+/// The period over which growth is measured. A younger body is never dropped.
 const WINDOW: Duration = Duration::from_millis(250);
 
-/// A body that would end within so many windows at its pace is let end.
-const FAST: usize = 4;
+/// A body is not dropped if at its pace it ends within this many windows.
+const FAST_WINDOWS: usize = 4;
 
 /// The bytes of all bodies.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Ledger {
     limit: usize,
     table: Mutex<Table>,
     held: Gauge,
-    /// Notified whenever bytes are given back.
+    /// Notified whenever a body returns its bytes.
     freed: Notify,
 }
 
@@ -50,11 +50,10 @@ struct Arriving {
     bytes: usize,
     began: Instant,
     growth: Growth,
-    /// Sent to once it is dropped.
-    cut: oneshot::Sender<()>,
+    drop_signal: oneshot::Sender<()>,
 }
 
-/// How much a body grew in the window before this one, and in this one.
+/// How much a body grew in the previous window and in the current one.
 #[derive(Debug)]
 struct Growth {
     since: Instant,
@@ -62,7 +61,7 @@ struct Growth {
     now: usize,
 }
 
-/// The account of one body. Gives its bytes back on drop.
+/// The bytes that one body holds. Returned on drop.
 #[derive(Debug)]
 pub(in super::super) struct Entry {
     ledger: Arc<Ledger>,
@@ -72,18 +71,18 @@ pub(in super::super) struct Entry {
     bytes: usize,
 }
 
-/// Tells a body that it was dropped.
+/// Signals to the reader of a body that the body was dropped.
 #[derive(Debug)]
-pub(super) struct Cut(oneshot::Receiver<()>);
+pub(super) struct DropSignal(oneshot::Receiver<()>);
 
 impl Ledger {
     pub(super) fn new(limit: usize, held: Gauge) -> Self {
         Self { limit, table: Mutex::default(), held, freed: Notify::new() }
     }
 
-    /// Begins a body that should have so many bytes.
-    pub(super) fn enter(self: &Arc<Self>, peer: Peer, announced: usize) -> (Entry, Cut) {
-        let (sender, cut) = oneshot::channel();
+    /// Registers a body of `announced` bytes that begins to arrive.
+    pub(super) fn enter(self: &Arc<Self>, peer: Peer, announced: usize) -> (Entry, DropSignal) {
+        let (drop_signal, dropped) = oneshot::channel();
         let now = Instant::now();
         let mut table = self.lock();
         let number = table.next;
@@ -92,11 +91,10 @@ impl Ledger {
             table.strangers_share.api_server_calls();
         }
         let growth = Growth { since: now, before: 0, now: 0 };
-        table.arriving.insert(number, Arriving { peer, announced, bytes: 0, began: now, growth, cut: sender });
-        (Entry { ledger: Arc::clone(self), number, peer, announced, bytes: 0 }, Cut(cut))
+        table.arriving.insert(number, Arriving { peer, announced, bytes: 0, began: now, growth, drop_signal });
+        (Entry { ledger: Arc::clone(self), number, peer, announced, bytes: 0 }, DropSignal(dropped))
     }
 
-    /// The bytes that are held.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.lock().held
@@ -107,17 +105,17 @@ impl Ledger {
     }
 }
 
-/// What became of an attempt to grow.
+/// The result of an attempt to grow.
 enum Attempt {
     Grown,
-    /// There are no bytes now. Another body may have been dropped, and gives its bytes back.
+    /// No bytes are free now. Another body may have been dropped and will return its bytes.
     Waits,
-    /// This body is the one to be dropped.
+    /// This body must be dropped.
     Dropped,
 }
 
 impl Entry {
-    /// Takes bytes that arrived, if necessary from another body. Whether it got them before a moment.
+    /// Takes bytes that arrived, if necessary from another body. Whether it got them before `until`.
     pub(super) async fn grow(&mut self, bytes: usize, until: Instant) -> bool {
         let ledger = Arc::clone(&self.ledger);
         loop {
@@ -127,7 +125,7 @@ impl Entry {
                 Attempt::Grown => return true,
                 Attempt::Dropped => return false,
                 Attempt::Waits if Instant::now() >= until => return false,
-                // Another body may be old enough to be dropped by then.
+                // By then another body may be old enough to be dropped.
                 Attempt::Waits => _ = timeout_at(until.min(Instant::now() + WINDOW / 5), freed).await,
             }
         }
@@ -148,14 +146,14 @@ impl Entry {
             Some(victim) => {
                 let dropped = table.arriving.remove(&victim);
                 drop(table);
-                // It may have ended just now.
-                dropped.map(|dropped| dropped.cut.send(()));
+                // Fails if that body has just ended.
+                dropped.map(|dropped| dropped.drop_signal.send(()));
                 Attempt::Waits
             }
         }
     }
 
-    /// From now on the body is being judged, and is not dropped.
+    /// The body has arrived. From now on it is under review and cannot be dropped.
     pub(super) fn complete(&self) {
         self.ledger.lock().arriving.remove(&self.number);
     }
@@ -175,9 +173,9 @@ impl Drop for Entry {
     }
 }
 
-impl Cut {
-    /// Resolves when the body is dropped for another one.
-    pub(super) async fn happens(&mut self) {
+impl DropSignal {
+    /// Resolves when the body is dropped in favour of another one.
+    pub(super) async fn received(&mut self) {
         if (&mut self.0).await.is_err() {
             // The body is complete, or the ledger has forgotten it.
             std::future::pending::<()>().await;
@@ -193,13 +191,13 @@ impl Table {
         if entry.announced <= SMALL_BYTES {
             return self.held + bytes <= limit;
         }
-        let limit = limit - limit / RESERVED;
-        // A large body begins once those before it have room to end. Otherwise several would wait for each other in the middle.
+        let limit = limit - limit / RESERVE_DIVISOR;
+        // A large body begins only if the bodies before it have room to end. Otherwise they could block each other halfway.
         let needed = if entry.bytes == 0 { self.promised(now) + entry.announced } else { bytes };
         self.held + needed <= limit || self.held == 0 && bytes <= limit
     }
 
-    /// What the bodies will still take that have begun and arrive fast enough.
+    /// The bytes still to come of bodies that have begun and arrive fast enough.
     fn promised(&self, now: Instant) -> usize {
         let begun = self.arriving.values().filter(|it| it.bytes > 0 && !it.is_slow(now));
         begun.map(Arriving::left).sum()
@@ -216,14 +214,12 @@ impl Table {
         }
     }
 
-    /// The body that is dropped for one of a peer: of the slow ones, the one that grew the least in the last window, strangers'
-    /// first.
-    fn victim(&self, of: Peer, now: Instant) -> Option<u64> {
-        let may_go =
-            |it: &Arriving| it.bytes > 0 && it.is_slow(now) && (of == Peer::Known || it.peer == Peer::Stranger);
-        let candidates = self.arriving.iter().filter(|(_, it)| may_go(it));
-        let rank = |it: &Arriving| (it.peer == Peer::Known, it.growth.lately(now));
-        candidates.min_by_key(|(number, it)| (rank(it), **number)).map(|(number, _)| *number)
+    /// The body to drop in favour of a body of `peer`: the slow body that grew the least in the last window, bodies of strangers first.
+    fn victim(&self, peer: Peer, now: Instant) -> Option<u64> {
+        let candidates = self.arriving.iter().filter(|(_, body)| body.is_droppable_for(peer, now));
+        let victim =
+            candidates.min_by_key(|(number, body)| (body.peer == Peer::Known, body.growth.lately(now), **number));
+        victim.map(|(number, _)| *number)
     }
 }
 
@@ -232,8 +228,13 @@ impl Arriving {
         self.announced.saturating_sub(self.bytes)
     }
 
+    /// A stranger's body never displaces a known peer's body.
+    fn is_droppable_for(&self, peer: Peer, now: Instant) -> bool {
+        self.bytes > 0 && self.is_slow(now) && (peer == Peer::Known || self.peer == Peer::Stranger)
+    }
+
     fn is_slow(&self, now: Instant) -> bool {
-        now.duration_since(self.began) >= WINDOW && self.growth.lately(now).saturating_mul(FAST) < self.left().max(1)
+        now.duration_since(self.began) >= WINDOW && self.growth.lately(now).saturating_mul(FAST_WINDOWS) < self.left().max(1)
     }
 }
 

@@ -114,7 +114,7 @@ async fn a_body_waits_for_bytes_that_are_freed_and_its_head_is_kept_if_none_are(
     let large = || Body::from(filler(2 << 20));
     let not_read = bodies.read(large(), Peer::Known, Instant::now() + Duration::from_secs(1)).await.unwrap_err();
     assert_eq!((not_read.why, not_read.head.len()), (Rejection::NoMemory, HEAD_BYTES));
-    // A small one has a reserve.
+    // A small body has a reserve.
     assert!(bodies.reads(Body::from(filler(64 << 10))).await.is_ok());
     let (second, ()) = tokio::join!(bodies.reads(large()), async {
         sleep(Duration::from_secs(1)).await;
@@ -123,7 +123,7 @@ async fn a_body_waits_for_bytes_that_are_freed_and_its_head_is_kept_if_none_are(
     assert!(second.is_ok());
 }
 
-/// Sends a piece now and then, as long as somebody reads it.
+/// Sends a piece now and then, until nobody reads any more.
 async fn dribble(sender: mpsc::UnboundedSender<Bytes>, bytes: usize) {
     while sender.send(filler(bytes)).is_ok() {
         sleep(Duration::from_millis(100)).await;
