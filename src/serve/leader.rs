@@ -1,4 +1,4 @@
-//! Work that one replica does for all. A Lease decides which one. All of it is safe if two replicas do it at once.
+//! Work that one replica does for all. A Lease decides which replica leads. Two replicas may do the work at once without harm.
 
 mod closing;
 mod election;
@@ -32,13 +32,13 @@ use metrics::LeaderMetrics;
 /// The name of the Lease, in Interlock's own namespace.
 pub const LEASE: &str = "interlock-leader";
 
-/// The annotation of the Lease with the digest of the policies that the leader has in force.
+/// The annotation of the Lease with the digest of the leader's policies in force.
 const POLICIES: &str = "interlock.dev/policies";
 
-/// How long shutdown waits for the release of the Lease, so that the next leader need not wait for its expiry.
+/// How long shutdown waits until the Lease is released. After a release, the next leader need not wait for the expiry.
 const RESIGN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The digest of the policies in force, as the leader of an installation reports it.
+/// The digest of the policies in force, as reported by the leader of an installation.
 ///
 /// # Errors
 /// When the API server does not answer, or denies the read.
@@ -51,18 +51,18 @@ pub(crate) async fn reported_policies(client: &Client, namespace: &str) -> Resul
 /// A replica that can become the leader.
 pub struct Candidate {
     pub client: Client,
-    /// A separate client for requests in large numbers.
+    /// A separate client for many requests.
     pub for_scans: Client,
-    /// A separate client for probes: a scan delays none.
+    /// A separate client for probes, so that a scan does not delay them.
     pub for_closing: Client,
     pub namespace: String,
     /// Unique among the replicas.
     pub identity: String,
-    /// Answers queries before something is written.
+    /// Answers the queries that precede a write.
     pub world: Arc<dyn World>,
-    /// Knows the overrides and Freezes, for the deletion of those that are over.
+    /// Provides the overrides and Freezes, to delete ended ones.
     pub cluster: Arc<Cluster>,
-    /// The records whose interruption is to be noted.
+    /// The deleted pending records, whose interruption must be noted.
     pub deleted_pending: Arc<DeletedPendingRecords>,
     /// `None` if reports are disabled.
     pub reports: Option<Arc<Reports>>,
@@ -70,14 +70,14 @@ pub struct Candidate {
     pub reach: Reach,
     /// Rotates the CA, if it is managed.
     pub rotator: Option<Arc<Rotator>>,
-    /// The policies by which releases are scanned.
+    /// The policies for scans.
     pub policies: Arc<ArcSwap<Policies>>,
-    /// The clock by which the ages of operations are computed in scans.
+    /// The clock for the ages of operations in scans.
     pub clock: Arc<ServerClock>,
     pub metrics: Arc<LeaderMetrics>,
 }
 
-/// A running candidacy. It ends when this is dropped; [`Self::resign`] releases the Lease too.
+/// A running candidacy. Ends on drop. [`Self::resign`] also releases the Lease.
 #[must_use]
 pub struct Candidacy {
     task: JoinHandle<()>,
@@ -85,7 +85,7 @@ pub struct Candidacy {
 }
 
 impl Candidate {
-    /// Runs as long as the process, and leads whenever it holds the Lease.
+    /// Runs as long as the process, and leads while this replica holds the Lease.
     pub fn stand(self) -> Candidacy {
         let (leaving, mut left) = watch::channel(false);
         let task = tokio::spawn(async move {
@@ -98,13 +98,13 @@ impl Candidate {
     async fn run(&self, leave: impl Future<Output = ()>) {
         let mut leave = std::pin::pin!(leave);
         let (sender, mut leads) = watch::channel(false);
-        // Apart from the work: a renewal waits for nothing.
+        // A task of its own, so that the work does not delay a renewal.
         let election = tokio::spawn(self.election().stand(sender));
         tokio::select! {
             () = &mut leave => {}
             () = self.serve(&mut leads) => {}
         }
-        // The Lease is released when nobody listens any more.
+        // The election releases the Lease once this receiver is dropped.
         drop(leads);
         _ = election.await;
     }
@@ -113,7 +113,7 @@ impl Candidate {
         Election::new(self.client.clone(), &self.namespace, &self.identity, Arc::clone(&self.policies))
     }
 
-    /// Works whenever this replica leads; ends when the election ends.
+    /// Does the work while this replica leads. Ends when the election ends.
     async fn serve(&self, leads: &mut watch::Receiver<bool>) {
         while leads.wait_for(|leads| *leads).await.is_ok() {
             tracing::info!(identity = %self.identity, "leading");

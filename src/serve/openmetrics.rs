@@ -1,7 +1,7 @@
-//! How metrics leave the process: their prefix, the names of label values, and the text format.
+//! The export of metrics: their prefix, the names of label values, and the text format.
 //!
-//! Label values come from closed enums only. A label with a name or a message in it would let anyone who can send a request
-//! fill the memory of this process and of the monitoring system behind it.
+//! Label values come only from closed enums. If a label contained a name or a message, anyone who can send a request could fill the memory
+//! of this process and of the monitoring system.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use prometheus_client::registry::Registry;
 /// The content type of [`render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The prefix of every metric but those of the process, which have the names that all Prometheus clients use.
+/// The prefix of all metrics except those of the process, which have the names that all Prometheus clients use.
 pub const PREFIX: &str = "interlock";
 
 /// A registry as OpenMetrics text.
 ///
 /// # Errors
-/// Only when a metric cannot be formatted; writing to a `String` does not fail.
+/// If a metric cannot be formatted. Writing to a `String` does not fail.
 pub fn render(registry: &Registry) -> Result<String, fmt::Error> {
     let mut text = String::new();
     encode(&mut text, registry)?;
@@ -32,7 +32,7 @@ pub(crate) fn rendered(register: impl FnOnce(&mut Registry)) -> String {
     render(&registry).unwrap()
 }
 
-/// Label values of enums that have an `as_str`.
+/// Label values of enums with an `as_str`.
 macro_rules! as_str {
     ($($name:ty),+) => {
         $(impl prometheus_client::encoding::EncodeLabelValue for $name {

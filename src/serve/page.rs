@@ -1,8 +1,8 @@
 //! The page of `serve --page` on the admin port: operations in flight, freezes, overrides in force, and the last refusals.
 //!
-//! It is computed from the copies of the replica, at most once in [`FRESH`] for all clients. One thing is read from the API server: the
-//! metadata of superseded records, which have no copies, if the next step of a stuck release depends on them. The work runs on the
-//! runtime of the reviews, beside their network, so the thread of the admin port only waits.
+//! The replica computes the page from its copies, at most once in [`FRESH`] for all clients. It reads the API server only for the metadata
+//! of superseded records, if the next step of a stuck release depends on them: there are no copies of these. The work runs on the runtime
+//! of the reviews, outside the network threads. The admin thread only waits.
 
 mod html;
 mod snapshot;
@@ -39,7 +39,7 @@ const FRESH: Duration = Duration::from_secs(3);
 /// How long a client waits for a page that is being computed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the page shows, and the last page.
+/// The sources of the page, and the last page.
 #[derive(Clone)]
 pub struct OverviewPage(Arc<Source>);
 
@@ -48,7 +48,7 @@ struct Source {
     policies: Arc<ArcSwap<Policies>>,
     clock: Arc<ServerClock>,
     refusals: Arc<LastRefusals>,
-    /// Of the reviews, not of the admin port.
+    /// The runtime of the reviews, not of the admin port.
     runtime: Handle,
     /// The last page. Locked while a page is computed.
     last: Arc<Mutex<Option<(Instant, Bytes)>>>,
@@ -82,7 +82,7 @@ impl OverviewPage {
             return Ok(page.clone());
         }
         let source = Arc::clone(&self.0);
-        // The task has the lock: if a client disconnects, the task goes on, and no second one starts.
+        // The task owns the lock: if a client disconnects, the task continues and no second task starts.
         let computed = self.0.runtime.spawn(async move {
             let page = source.compute().await;
             *last = Some((Instant::now(), page.clone()));
@@ -142,13 +142,14 @@ fn plain(status: StatusCode, text: &'static str) -> Response {
 }
 
 /// Whether a client connects over the loopback interface of the pod, as the container runtime does for `kubectl port-forward`. Every pod
-/// reaches the admin port for metrics; the page is for users who may forward ports of this pod.
+/// can reach the admin port for metrics, but the page is only for users who may forward ports of this pod.
 fn is_local(peer: IpAddr) -> bool {
     // A socket that listens on [::] shows IPv4 addresses as mapped ones.
     peer.to_canonical().is_loopback()
 }
 
-/// Whether a Host header is `localhost` or an IP address. A website that rebinds its name to this address sends its name.
+/// Whether a Host header is `localhost` or an IP address. A website that rebinds its name to this address (DNS rebinding) sends its own
+/// name.
 fn is_direct(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !host.ends_with(']') => name,

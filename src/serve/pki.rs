@@ -1,4 +1,4 @@
-//! The certificates of the webhook: a CA, and the serving certificate (leaf) that it signs.
+//! The certificates of the webhook: a CA, and the serving certificate (leaf), which the CA signs.
 
 pub(crate) mod authority;
 pub(crate) mod bundle;

@@ -1,5 +1,5 @@
-//! Metrics of this process, under the names that every Prometheus client uses. They are read from `/proc` at each scrape;
-//! on systems without `/proc` there is only the start time.
+//! Metrics of this process, under the names that every Prometheus client uses. Each scrape reads them from `/proc`. Systems without `/proc`
+//! have only the start time.
 
 use std::fmt;
 use std::fs;
@@ -21,7 +21,7 @@ struct Process {
     started: f64,
 }
 
-/// Adds the metrics of a process that starts now to a registry without a prefix.
+/// Adds the metrics of a process that starts now. The registry must have no prefix.
 pub fn register(registry: &mut Registry) {
     registry.register_collector(Box::new(Process { started: Timestamp::now().as_duration().as_secs_f64() }));
     let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
@@ -59,14 +59,14 @@ impl Collector for Process {
     }
 }
 
-/// From a line like `VmRSS:     53248 kB`.
+/// Parses a line like `VmRSS:     53248 kB`.
 fn resident_bytes() -> Option<i64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.trim().strip_suffix("kB")?.trim_end().parse::<i64>().ok()? * 1024)
 }
 
-/// User and system time: the 14th and 15th field. The second field is a name in parentheses and may hold anything.
+/// User and system time: the 14th and 15th field. The second field is a name in parentheses and may contain any characters.
 fn cpu_seconds() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
@@ -76,7 +76,7 @@ fn cpu_seconds() -> Option<f64> {
     Some(ticks / f64::from(per_second))
 }
 
-/// Without the descriptor that is open for counting.
+/// The open files, without the descriptor that is used to count them.
 fn open_files() -> Option<i64> {
     let open = fs::read_dir("/proc/self/fd").ok()?.count();
     i64::try_from(open).ok().map(|open| open - 1)
@@ -102,7 +102,7 @@ mod tests {
         assert!(text.contains("interlock_build_info{version="), "{text}");
         let started = value(&text, "process_start_time_seconds");
         assert!((now..now + 60.0).contains(&started), "{started}");
-        // Nothing that runs these tests takes less than a MB, or more than 64 GiB.
+        // Every process that runs these tests takes between 1 MB and 64 GiB.
         let resident = value(&text, "process_resident_memory_bytes");
         assert!((1e6..7e10).contains(&resident), "{resident}");
         assert!(value(&text, "process_cpu_seconds_total") >= 0.0);

@@ -1,5 +1,4 @@
-//! Reloads policies: follows their directory by a watch and by regular reads. A valid change is put in force, an invalid one
-//! changes nothing.
+//! Reloads policies: follows their directory by a watch and by regular reads. Only valid changes come into force.
 
 pub mod metrics;
 
@@ -20,7 +19,7 @@ use metrics::{PolicyMetrics, ReloadResult};
 /// How many problems the log and `/readyz?verbose` show.
 const MAX_PROBLEMS_SHOWN: usize = 10;
 
-/// How many warnings are logged at each load. `interlock policy check` prints all.
+/// How many warnings are logged at each load. `interlock policy check` prints all of them.
 const MAX_WARNINGS_LOGGED: usize = 100;
 
 /// Follows a directory of policies.
@@ -37,16 +36,16 @@ pub struct Reload {
 pub struct ReloadStatus {
     /// When the policies in force were loaded.
     pub loaded: Timestamp,
-    /// How many namespaces have a policy of their own.
+    /// How many namespaces have their own policy.
     pub namespaces: usize,
-    /// Whether the current files are in force, apart from invalid ones; otherwise earlier files are in force.
+    /// Whether the current files are in force, except invalid ones. If not, earlier files are in force.
     pub current: bool,
     /// The problems of the current files.
     pub problems: Vec<Problem>,
 }
 
 impl Reload {
-    /// Follows a directory whose `files` are in force already.
+    /// Follows a directory whose `files` are already in force.
     #[must_use]
     pub fn new(
         directory: &Path,
@@ -66,7 +65,7 @@ impl Reload {
         self.state.subscribe()
     }
 
-    /// Follows the directory until it is dropped.
+    /// Follows the directory until the future is dropped.
     pub async fn follow(mut self) {
         let directories = [self.directory.clone(), self.directory.join(NAMESPACES_DIR)];
         loop {
@@ -76,8 +75,8 @@ impl Reload {
         }
     }
 
-    /// Puts files in force if they are valid. If the file of a namespace is invalid, the policy of the cluster applies to
-    /// that namespace. If a file of the cluster is invalid, nothing changes.
+    /// Puts valid files in force. If the file of a namespace is invalid, the policy of the cluster applies to this namespace. If a file of
+    /// the cluster is invalid, the policies in force stay.
     fn take(&mut self, files: PolicyFiles, now: Timestamp) {
         let LoadedPolicies { policies, problems, warnings } = LoadedPolicies::of(&files);
         self.files = files;
@@ -110,14 +109,14 @@ impl Reload {
     }
 }
 
-/// Logs what policies say and probably do not mean.
+/// Logs settings that are probably not as intended.
 pub fn log_warnings(warnings: &[Problem]) {
     for problem in warnings.iter().take(MAX_WARNINGS_LOGGED) {
         tracing::warn!(%problem, "a setting of a policy file is probably not what was meant");
     }
 }
 
-/// On one line, for the log and for `/readyz?verbose`.
+/// One line, for the log and for `/readyz?verbose`.
 impl fmt::Display for ReloadStatus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "loaded {:.0}, {} namespaces with their own", self.loaded, self.namespaces)?;

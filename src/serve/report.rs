@@ -1,15 +1,15 @@
 //! Reports decisions to people and programs.
 //!
-//! There is one [`Decision`] for each review. It is reported in these places:
+//! Each review has one [`Decision`]. It is reported in these places:
 //!
-//! | | of | when |
+//! | place | of | when |
 //! |---|---|---|
 //! | audit annotations and warnings (see [`outcome`](interlock_engine::outcome)) | every review | with the reply |
 //! | the log | every review | before the reply |
-//! | the [metrics] | every review but dry runs and repeats | before the reply |
-//! | the [page](super::page), with `--page` | refusals of the same | after the reply |
-//! | [Kubernetes Events](events) | findings of the same | later, from a bounded queue |
-//! | [reports](openreports) of releases | failures and warnings of the same, and scans | every few seconds, by the leader |
+//! | the [metrics] | every review except dry runs and repeats | before the reply |
+//! | the [page](super::page), with `--page` | refusals, except dry runs and repeats | after the reply |
+//! | [Kubernetes Events](events) | findings, except of dry runs and repeats | later, from a bounded queue |
+//! | [reports](openreports) of releases | failures and warnings from Events, and findings of scans | every few seconds, by the leader |
 
 pub(crate) mod events;
 mod log;
@@ -54,13 +54,13 @@ impl Reporter {
         Self { events: Some(events), ..self }
     }
 
-    /// Keeps the last refusals.
+    /// Adds the last refusals, for the page.
     #[must_use]
     pub(crate) fn with_refusals(self, refusals: Option<Arc<LastRefusals>>) -> Self {
         Self { refusals, ..self }
     }
 
-    /// Reports one decision, at this moment by the clock of the reviews.
+    /// Reports one decision. `now` is by the clock of the reviews.
     pub fn report(&self, decision: Decision, now: Timestamp) {
         let decision = Decision { repeated: self.repeats.is_repeat(&decision, Instant::now()), ..decision };
         log::write(&decision);

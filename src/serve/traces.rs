@@ -1,7 +1,7 @@
-//! OpenTelemetry spans: one for each review, a child of the API server's span if there is one, and below it one for each
-//! query to the cluster. Spans hold what the log line of a decision holds, and never data of an object.
+//! OpenTelemetry spans. Each review has a span, as a child of the API server's span if there is one. Each query to the cluster has a span below
+//! that of the review. Spans have the fields of a decision's log line, and never data of an object.
 //!
-//! Without the feature `otel` nothing here has an effect.
+//! Without the feature `otel`, nothing here has an effect.
 
 #[cfg(feature = "otel")]
 mod sending;
@@ -31,7 +31,7 @@ impl Sending {
     /// Starts nothing.
     ///
     /// # Errors
-    /// Never, but with the feature `otel` it may fail.
+    /// Never. With the feature `otel`, this may fail.
     pub(crate) fn start(_: &tokio::runtime::Handle) -> anyhow::Result<Self> {
         Ok(Self)
     }
@@ -40,12 +40,12 @@ impl Sending {
     pub(crate) fn finish(self) {}
 }
 
-/// The longest value, in bytes: a queue of spans is held in memory, and any client of the port chooses the values. No name
-/// in Kubernetes is longer.
+/// The longest value, in bytes. No name in Kubernetes is longer. There is a limit because the queue of spans is in memory, and any client of
+/// the port can choose the values.
 #[cfg(feature = "otel")]
 const MAX_VALUE_BYTES: usize = 253;
 
-/// The span of a request; ends when its last copy is dropped.
+/// The span of a request. Ends when its last clone is dropped.
 #[cfg(feature = "otel")]
 #[must_use]
 pub(crate) fn review(endpoint: Endpoint, headers: &HeaderMap) -> Span {
@@ -63,7 +63,7 @@ pub(crate) fn review(endpoint: Endpoint, headers: &HeaderMap) -> Span {
     span
 }
 
-/// Records the decision in the span of the review.
+/// Adds the decision to the span of the review.
 #[cfg(feature = "otel")]
 pub(crate) fn decided(decision: &Decision) {
     let span = Span::current();
@@ -98,6 +98,6 @@ pub(crate) fn review(_: Endpoint, _: &HeaderMap) -> Span {
     Span::none()
 }
 
-/// Records nothing.
+/// Does nothing.
 #[cfg(not(feature = "otel"))]
 pub(crate) fn decided(_: &Decision) {}

@@ -1,4 +1,4 @@
-//! The webhook as the server's reviewer: takes a body, and returns the reply of a judged and reported review.
+//! The webhook as the reviewer of the server: judges and reports a review, and returns the reply.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::log_limit::OF_CLIENTS;
 use crate::world::kubernetes::clock::ServerClock;
 use crate::world::memory::Memory;
 
-/// The answer to a body without the head of a review.
+/// The answer to a body without a readable head of a review.
 const HEADLESS: &[u8] = b"the review was not judged, and its head cannot be read\n";
 
 /// Judges and reports reviews.
@@ -29,19 +29,19 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// A webhook in front of a cluster.
+    /// A webhook for a cluster.
     #[must_use]
     pub fn new(judge: Judge, reporter: Reporter) -> Self {
         Self { judge, reporter, memory: None, clock: Arc::default() }
     }
 
-    /// A standalone webhook: admitted requests are applied to the world in memory.
+    /// A standalone webhook, which applies admitted requests to the world in memory.
     #[must_use]
     pub fn standalone(judge: Judge, reporter: Reporter, memory: Arc<Memory>) -> Self {
         Self { memory: Some(memory), ..Self::new(judge, reporter) }
     }
 
-    /// The same, judging by this clock.
+    /// Sets the clock for decisions.
     #[must_use]
     pub fn with_clock(self, clock: Arc<ServerClock>) -> Self {
         Self { clock, ..self }
@@ -65,19 +65,19 @@ impl Webhook {
         Ok(decided(reply::allow_with_patch(&review.request.uid, patch.as_ref())))
     }
 
-    /// The answer of a judgement. Once it is delivered, the decision is reported and the write, if there is one, remembered.
+    /// The answer of a judgement. When the answer is sent, the decision is reported, and the write is applied to the memory if there is one.
     fn answer_with(&self, uid: &str, judgement: Judgement, write: impl FnOnce() -> Option<AdmittedWrite>) -> Answer {
         let Judgement { outcome, decision } = judgement;
         let memory = self.memory.clone().filter(|_| outcome.allowed);
         let admitted = memory.and_then(|memory| Some((memory, write()?)));
         let (reporter, clock) = (self.reporter.clone(), Arc::clone(&self.clock));
-        let delivered = move || {
+        let delivered = Box::new(move || {
             if let Some((memory, write)) = admitted {
                 remember(memory, write);
             }
             reporter.report(decision, clock.now());
-        };
-        Answer { delivered: Some(Box::new(delivered)), ..decided(reply::answer(uid, &outcome)) }
+        });
+        Answer { delivered: Some(delivered), ..decided(reply::answer(uid, &outcome)) }
     }
 }
 
@@ -101,7 +101,7 @@ impl Reviewer for Webhook {
 
     fn undecided(&self, endpoint: Endpoint, body: &Bytes, peer: Peer, why: Unjudged) -> Answer {
         let Some(head) = head_of(body) else {
-            // The API server takes no reply without the uid. The failure policy decides.
+            // The API server accepts no reply without the uid, so the failure policy decides.
             let kind = "the head of a review cannot be read";
             if let Some(suppressed) = OF_CLIENTS.admit(kind) {
                 tracing::warn!(?endpoint, suppressed, "{kind}");
@@ -111,11 +111,13 @@ impl Reviewer for Webhook {
         match endpoint {
             Endpoint::Mutate => decided(reply::allow_with_patch(&head.uid, None)),
             Endpoint::Validate => {
-                // A body that caused a panic is not parsed again.
-                let write = || (why != Unjudged::Failed).then(|| AdmittedWrite::unparsed(body.clone()));
                 let is_late = why == Unjudged::Late;
-                let why = if is_late { self.judge.out_of_time(&head, body.len(), peer) } else { why };
-                self.answer_with(&head.uid, self.judge.undecided(&head, why), write)
+                let reason = if is_late { self.judge.out_of_time(&head, body.len(), peer) } else { why };
+                let judgement = self.judge.undecided(&head, reason);
+                // A body that caused a panic is not parsed again.
+                self.answer_with(&head.uid, judgement, || {
+                    (why != Unjudged::Failed).then(|| AdmittedWrite::unparsed(body.clone()))
+                })
             }
         }
     }
@@ -125,7 +127,7 @@ fn decided(body: Vec<u8>) -> Answer {
     HttpReply { status: StatusCode::OK, body }.into()
 }
 
-/// Notes a write. It is applied in a task that runs once that of the connection has sent the reply and waits.
+/// Stores a write. Another task applies the write, after the task of the connection has sent the reply.
 fn remember(memory: Arc<Memory>, write: AdmittedWrite) {
     if memory.admit(write) {
         tokio::spawn(async move { memory.settle() });
@@ -154,7 +156,7 @@ mod tests {
         Reporter::new(Arc::new(ReportMetrics::new()))
     }
 
-    /// A review of a request whose object cannot be read.
+    /// A review of a request whose object cannot be parsed.
     fn unreadable(operation: &str, group: &str, kind: &str, user: &str) -> Bytes {
         let kind = json!({"group": group, "version": "v1", "kind": kind});
         let head = json!({
@@ -162,11 +164,11 @@ mod tests {
             "resource": {"group": group, "version": "v1", "resource": "things"}, "userInfo": {"username": user},
         });
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": head});
-        // The object is not read, so it need not be JSON.
+        // The object is not parsed, so it need not be JSON.
         review.to_string().replacen("}}}", r#"},"object":{{{"#, 1).into()
     }
 
-    /// Whether a request that was not judged is allowed, and what the user reads.
+    /// Whether a request that was not judged is allowed, and the message to the user.
     fn undecided(operation: &str, group: &str, kind: &str, user: &str, why: Unjudged) -> (bool, String) {
         let body = unreadable(operation, group, kind, user);
         let Answer { reply, .. } = webhook(reporter()).undecided(Endpoint::Validate, &body, Peer::Known, why);
@@ -192,7 +194,7 @@ mod tests {
             ("UPDATE", ("", "Secret"), true, true),
             ("UPDATE", ("apps", "Deployment"), true, true),
             ("UPDATE", ("helm.toolkit.fluxcd.io", "HelmRelease"), true, true),
-            // No rule concerns it.
+            // No rule is about this object.
             ("CREATE", ("apps", "Deployment"), true, false),
         ] {
             let got = undecided(operation, group, kind, "alice", Unjudged::Late);

@@ -114,12 +114,12 @@ mod tests {
         assert!(!peers.take_strangers_call());
 
         let body = br#"{"annotations":{"interlock.dev/probe-nonce":"abc123"}}"#;
-        peers.hear(caller("10.9.9.9"), body);
+        peers.search_nonce(caller("10.9.9.9"), body);
         peers.look_for(Some("abc123"));
-        peers.hear(caller("10.9.9.8"), br#"{"annotations":{"interlock.dev/probe-nonce":"abc124"}}"#);
-        peers.hear(caller("10.9.9.7"), body);
+        peers.search_nonce(caller("10.9.9.8"), br#"{"annotations":{"interlock.dev/probe-nonce":"abc124"}}"#);
+        peers.search_nonce(caller("10.9.9.7"), body);
         peers.look_for(None);
-        peers.hear(caller("10.9.9.6"), body);
+        peers.search_nonce(caller("10.9.9.6"), body);
         let known = ["10.9.9.6", "10.9.9.7", "10.9.9.8", "10.9.9.9"].map(|it| peers.peer_of(caller(it)));
         assert_eq!(known, [Peer::Stranger, Peer::Known, Peer::Stranger, Peer::Stranger]);
         tokio::time::advance(PROVEN_FOR).await;

@@ -1,8 +1,9 @@
-//! Lets entries fail closed once a review has arrived through their configuration.
+//! Makes webhook entries fail closed once a review has arrived through their configuration.
 //!
-//! An entry that fails closed before the API server can reach a replica refuses every operation on a release. So installers leave such
-//! entries open and name them in an annotation. The leader sends a probe through the API server, and closes the entries when the nonce
-//! comes back in its own response. Replicas report nothing, so nobody can forge an arrival. Nothing here opens an entry.
+//! If an entry fails closed before the API server can reach a replica, every operation on a release is refused. So installers create the
+//! entries open and list them in an annotation. The leader sends a probe through the API server, and closes the entries when the API
+//! server's response to the leader contains the nonce. Replicas report nothing, so nobody can forge an arrival. Nothing here opens an
+//! entry.
 
 mod event;
 mod rollout;
@@ -21,23 +22,23 @@ use crate::world::kubernetes::api_error::reason;
 use event::EventWriter;
 use rollout::Rollout;
 
-/// The pause between two looks at the registration: each reads two objects, and a proof is wanted within seconds.
-const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// The pause between two checks of the registration. A check reads two objects, and a proof should follow within seconds.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long a registration must have been unchanged before a probe counts: every API server has loaded it by then. Otherwise a probe
-/// could pass through the version before.
+/// How long a registration must be unchanged before a probe counts. By then every API server has loaded the registration. Otherwise a
+/// probe could use the previous version.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// How long old pods may answer after the last one was replaced, over connections that are still open.
+/// How long old pods may still answer over open connections after the last old pod was replaced.
 const OLD_PODS_LEAVE: Duration = Duration::from_secs(15);
 
-/// The pause between two probes while nothing waits, after one that did not arrive.
+/// The pause after a probe that did not arrive, if no entry waits to be closed.
 const RETRY_AT_REST: Duration = Duration::from_secs(60);
 
-/// The field manager of what is written here. It stays in `managedFields` for a moment only.
+/// The field manager of writes to the registration. It is removed from `managedFields` at once.
 const FIELD_MANAGER: &str = "interlock-closing";
 
-/// What the leader needs to close entries.
+/// Closes entries.
 pub(super) struct Closing<'l> {
     pub(super) client: &'l Client,
     pub(super) namespace: &'l str,
@@ -45,10 +46,10 @@ pub(super) struct Closing<'l> {
     pub(super) metrics: &'l LeaderMetrics,
 }
 
-/// What is remembered of one configuration between two looks.
+/// The state of one configuration between two checks.
 #[derive(Default)]
-struct Memory {
-    /// The generation that was read last, and since when it has been so.
+struct ProofState {
+    /// The generation that was read last, and when it was first read.
     seen: Option<(u64, Instant)>,
     /// When the last probe was sent, and whether it arrived.
     probed: Option<(Instant, bool)>,
@@ -56,8 +57,8 @@ struct Memory {
     reported: Option<(Problem, Instant)>,
 }
 
-impl Memory {
-    /// Any change of an entry needs another probe.
+impl ProofState {
+    /// A new generation needs another probe.
     fn observe(&mut self, generation: u64) {
         if self.seen.is_none_or(|(seen, _)| seen != generation) {
             self.seen = Some((generation, Instant::now()));
@@ -77,7 +78,7 @@ impl Memory {
     }
 }
 
-/// Why entries are not closed, as far as a report differs from the one before.
+/// Why entries are not closed. Reasons that differ are reported separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Problem {
     NotProved(Option<Obstacle>),
@@ -95,62 +96,62 @@ impl Closing<'_> {
     /// Closes entries, forever.
     pub(super) async fn run(self) {
         let events = EventWriter::new(self.client, self.namespace, self.identity);
-        let mut memories = [Memory::default(), Memory::default()];
-        // The leader before this one may have been one of the last old pods.
+        let mut states = [ProofState::default(), ProofState::default()];
+        // The previous leader may have been one of the last old pods.
         let mut replaced = Instant::now();
         loop {
-            for (half, memory) in Half::ALL.into_iter().zip(&mut memories) {
-                self.look(half, memory, &mut replaced, &events).await;
+            for (half, state) in Half::ALL.into_iter().zip(&mut states) {
+                self.check(half, state, &mut replaced, &events).await;
             }
-            sleep(if memories.iter().any(Memory::is_settling) { SETTLED } else { LOOK_INTERVAL }).await;
+            sleep(if states.iter().any(ProofState::is_settling) { SETTLED } else { CHECK_INTERVAL }).await;
         }
     }
 
-    async fn look(&self, half: Half, memory: &mut Memory, replaced: &mut Instant, events: &EventWriter<'_>) {
+    async fn check(&self, half: Half, state: &mut ProofState, replaced: &mut Instant, events: &EventWriter<'_>) {
         let registration = match read(self.client, half).await {
             Ok(Some(registration)) => registration,
             Ok(None) => {
-                *memory = Memory::default();
+                *state = ProofState::default();
                 self.metrics.clear_proof(half);
                 return;
             }
             Err(error) => {
                 let why = format!("it cannot be read: {}", reason(&error));
-                return self.report(half, memory, Problem::NotRead, &why, &[], events).await;
+                return self.report(half, state, Problem::NotRead, &why, &[], events).await;
             }
         };
         self.give_up_fields(half, &registration).await;
-        memory.observe(registration.generation());
+        state.observe(registration.generation());
         let waiting = registration.waiting();
-        if memory.is_settling() || !memory.is_due(!waiting.is_empty()) {
+        if state.is_settling() || !state.is_due(!waiting.is_empty()) {
             return;
         }
         if !waiting.is_empty()
             && let Some(why) = self.old_pods(replaced).await
         {
-            return self.report(half, memory, Problem::Replaced, &why, &waiting, events).await;
+            return self.report(half, state, Problem::Replaced, &why, &waiting, events).await;
         }
         let passage = match registration.probed_name() {
             Some(_) => probe(self.client, self.namespace, half).await,
             None => Passage::Unknown("there is no entry for probes: apply the manifests of this version".to_owned()),
         };
         let arrived = passage == Passage::Arrived;
-        memory.probed = Some((Instant::now(), arrived));
+        state.probed = Some((Instant::now(), arrived));
         self.metrics.set_proof(half, arrived);
         if let Some(problem) = passage.problem() {
-            // Nothing depends on a probe that was never on its way: the API server restarts, or lacks the definition.
+            // No entry waits, and the probe was never sent: the API server restarts, or lacks the definition.
             if waiting.is_empty() && !passage.shows_the_way() {
                 return;
             }
             let obstacle = passage.obstacle();
             let usual = obstacle.map(Obstacle::usual_cause).unwrap_or_default();
             let why = format!("{problem}. {usual}");
-            return self.report(half, memory, Problem::NotProved(obstacle), &why, &waiting, events).await;
+            return self.report(half, state, Problem::NotProved(obstacle), &why, &waiting, events).await;
         }
-        self.close(half, memory, &registration, events).await;
+        self.close(half, state, &registration, events).await;
     }
 
-    /// Why a probe may be answered by a pod of a former template, about whose successors it proves nothing.
+    /// Why a pod of a former template may answer a probe. Such an answer proves nothing about the new pods.
     async fn old_pods(&self, replaced: &mut Instant) -> Option<String> {
         match Rollout::read(self.client, self.namespace).await {
             Rollout::Never => None,
@@ -164,8 +165,8 @@ impl Closing<'_> {
         }
     }
 
-    /// Closes what the proof covers.
-    async fn close(&self, half: Half, memory: &mut Memory, registration: &Registration, events: &EventWriter<'_>) {
+    /// Closes the entries that the proof covers.
+    async fn close(&self, half: Half, state: &mut ProofState, registration: &Registration, events: &EventWriter<'_>) {
         let closed = registration.provable();
         if !closed.is_empty() {
             match patch(self.client, half, &registration.closing()).await {
@@ -183,40 +184,40 @@ impl Closing<'_> {
                         .await;
                     self.give_up_fields(half, &changed).await;
                 }
-                // Somebody has changed it, so the proof is one of another version.
+                // The configuration has changed, so the proof is for another version.
                 Err(Error::Api(status)) if matches!(status.code, 404 | 409) => return,
                 Err(error) => {
                     let why = format!("a review arrived, but the entries cannot be closed: {}", reason(&error));
-                    return self.report(half, memory, Problem::NotWritten, &why, &closed, events).await;
+                    return self.report(half, state, Problem::NotWritten, &why, &closed, events).await;
                 }
             }
         }
         let strangers = registration.strangers();
         if strangers.is_empty() {
-            memory.reported = None;
+            state.reported = None;
             return;
         }
         let probed = registration.probed_name().unwrap_or_default();
         let why = format!(
             "a review arrived, but not by their way: their Service, port or caBundle differs from that of {probed}"
         );
-        self.report(half, memory, Problem::Strangers, &why, &strangers, events).await;
+        self.report(half, state, Problem::Strangers, &why, &strangers, events).await;
     }
 
     /// Reports a problem once, and again before its Event expires.
     async fn report(
         &self,
         half: Half,
-        memory: &mut Memory,
+        state: &mut ProofState,
         problem: Problem,
         why: &str,
         open: &[&str],
         events: &EventWriter<'_>,
     ) {
-        if memory.reported.is_some_and(|(reported, at)| reported == problem && at.elapsed() < REPORT_AGAIN) {
+        if state.reported.is_some_and(|(reported, at)| reported == problem && at.elapsed() < REPORT_AGAIN) {
             return;
         }
-        memory.reported = Some((problem, Instant::now()));
+        state.reported = Some((problem, Instant::now()));
         let (configuration, open) = (half.kind(), open.join(", "));
         if problem == Problem::Replaced {
             tracing::info!(configuration, %open, %why, "a probe proves nothing yet, so what fails open stays open");

@@ -1,9 +1,10 @@
 //! The election: a Lease that one replica holds and renews.
 //!
-//! How long the Lease has not been renewed is measured by our own clock, since we saw it change, as client-go does it. The times in the
-//! Lease are by the clocks of other machines: after a leader whose clock was two minutes ahead, nobody would lead for two minutes.
-//! Libraries that compare these times have that fault. Every write is of the version that was read, so of two replicas that take over at
-//! once, one fails.
+//! Each replica measures by its own clock how long ago it saw the Lease change, like client-go. The times in the Lease are by the clocks of
+//! other machines: if they were compared, nobody would lead for two minutes after a leader whose clock was two minutes ahead. Some
+//! libraries have this fault.
+//!
+//! Every write applies only to the version that was read. If two replicas take over at once, one of them fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,11 +26,11 @@ use crate::serve::ownership::FIELD_MANAGER;
 /// The seconds after which another replica takes over from a silent leader.
 const LEASE_SECONDS: i32 = 15;
 
-/// A leader that could not renew the Lease for this long does not lead any more. With the two times below it knows before another
-/// replica takes over.
+/// A leader stops leading if it could not renew the Lease for this long. Together with the two times below, this is before another replica
+/// takes over.
 const RENEWED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Between two attempts to get or renew the Lease.
+/// The pause between two attempts to get or renew the Lease.
 const RETRY: Duration = Duration::from_secs(3);
 
 /// How long an attempt may take.
@@ -39,9 +40,9 @@ const ATTEMPT: Duration = Duration::from_secs(5);
 pub(super) struct Election {
     leases: Api<Lease>,
     identity: String,
-    /// The Lease says which are in force, for commands that read the same files.
+    /// The Lease shows the digest of the policies in force, for commands that read the same files.
     policies: Arc<ArcSwap<Policies>>,
-    /// The version of the Lease, and when we saw it first.
+    /// The version of the Lease, and when this replica first saw the version.
     seen: Option<(Option<String>, Instant)>,
 }
 
@@ -50,7 +51,7 @@ impl Election {
         Self { leases: Api::namespaced(client, namespace), identity: identity.to_owned(), policies, seen: None }
     }
 
-    /// Says whether this replica leads, until nobody listens any more. Then it releases the Lease.
+    /// Reports whether this replica leads, until all receivers are dropped. Then releases the Lease.
     pub(super) async fn stand(mut self, leads: watch::Sender<bool>) {
         let (mut renewed, mut is_failing) = (None, false);
         while !leads.is_closed() {
@@ -77,7 +78,7 @@ impl Election {
         }
     }
 
-    /// Gets or renews the Lease, if nobody else holds it.
+    /// Gets or renews the Lease, if no other replica holds it.
     async fn attempt(&mut self) -> Result<bool, Error> {
         let Some(lease) = self.leases.get_opt(LEASE).await? else {
             return won(self.leases.create(&creation(), &self.first()).await);
@@ -103,7 +104,7 @@ impl Election {
         self.write(version, claim).await
     }
 
-    /// Gives the Lease back, so that the next leader need not wait until it expires.
+    /// Releases the Lease, so that the next leader need not wait for the expiry.
     async fn release(&self) -> Result<(), Error> {
         let Some(lease) = self.leases.get_opt(LEASE).await? else {
             return Ok(());
@@ -146,7 +147,7 @@ fn now() -> MicroTime {
     MicroTime(Timestamp::now())
 }
 
-/// Whether a write of the Lease went through; `false` if another replica was faster.
+/// Whether a write of the Lease succeeded. `false` if another replica was faster.
 fn won(written: Result<Lease, Error>) -> Result<bool, Error> {
     match written {
         Ok(_) => Ok(true),
@@ -175,7 +176,7 @@ mod tests {
     }
 
     impl Server {
-        /// With a Lease of somebody, renewed so many seconds from now by the clock of that replica.
+        /// With a Lease held by a replica, renewed this many seconds from now by the clock of that replica.
         fn held(by: &str, seconds: i64) -> Self {
             let renewed = Timestamp::from_second(Timestamp::now().as_second() + seconds).unwrap();
             let spec = json!({"holderIdentity": by, "leaseDurationSeconds": 15, "renewTime": MicroTime(renewed)});
@@ -250,7 +251,7 @@ mod tests {
         }
     }
 
-    /// How long until somebody leads, or leads no more.
+    /// How long until a replica leads, or stops leading.
     async fn until(leads: &mut watch::Receiver<bool>, wanted: bool) -> Duration {
         let began = Instant::now();
         leads.wait_for(|leads| *leads == wanted).await.unwrap();

@@ -1,4 +1,4 @@
-//! Notes on records: which operation was interrupted by the deletion of its pending record.
+//! Notes interrupted operations on records. An operation is interrupted if its pending record was deleted.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::World;
 use crate::world::kubernetes::{DeletedPendingRecord, DeletedPendingRecords};
 
-/// The attempts at one note. Others write the record too, and each write changes its resourceVersion.
+/// The attempts to write one note. Other clients write the record too, and each write changes its resourceVersion.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// The pause before the second attempt; each further pause is twice as long.
+/// The pause before the second attempt. Each further pause is twice as long.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 
 /// Writes a note for every deleted pending record, forever.
@@ -33,10 +33,10 @@ pub(super) async fn write_all(client: &Client, world: &dyn World, deleted_pendin
     }
 }
 
-/// Writes the note on one deletion, unless it exists or is no longer needed.
+/// Writes the note about one deletion, unless the note exists or is no longer needed.
 ///
-/// The write applies only to the version that was read. Two leaders, or a promotion in between, lead to a conflict, after
-/// which everything is read again.
+/// The write applies only to the version that was read. A second leader or a deployment in between causes a conflict. Then everything is
+/// read again.
 async fn write(client: &Client, world: &dyn World, deleted: &DeletedPendingRecord) -> Result<(), String> {
     let Some(interrupted) = InterruptedOperation::of(&deleted.record) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Metrics of the leader: whether this replica leads, and what its last scan found.
+//! Metrics of the leader: whether this replica leads, the findings of its last scan, and the results of its probes.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -20,7 +20,7 @@ pub struct LeaderMetrics {
 }
 
 impl LeaderMetrics {
-    /// Adds them to a registry.
+    /// Adds the metrics to a registry.
     pub fn register(&self, registry: &mut Registry) {
         registry.register("leader", "Whether this replica is the leader", self.leader.clone());
         let help = "Findings of the last scan of all releases, or of the scan before where the last one was incomplete and \
@@ -41,7 +41,7 @@ impl LeaderMetrics {
         self.proofs.remove(&ConfigurationLabels { configuration });
     }
 
-    /// Removes the results: another replica sends probes from now on.
+    /// Removes the results, because another replica sends probes from now on.
     pub(super) fn clear_proofs(&self) {
         self.proofs.clear();
     }
@@ -51,8 +51,8 @@ impl LeaderMetrics {
         self.leader.set(leads.into());
     }
 
-    /// Sets the findings of a scan of all releases, zeros included. An incomplete scan lowers no number, because what it did
-    /// not find may still be there.
+    /// Sets the findings of a scan of all releases, zeros included. An incomplete scan lowers no number, because findings that it missed
+    /// may still exist.
     pub fn set_findings(&self, report: &ScanReport) {
         for check in FindingKind::ALL {
             let found = report.findings.iter().filter(|finding| finding.kind == check).count();
@@ -62,7 +62,7 @@ impl LeaderMetrics {
         }
     }
 
-    /// Removes the findings: another replica scans from now on, and the same finding must not be counted twice.
+    /// Removes the findings. Another replica scans from now on, and the same finding must not be counted twice.
     pub fn clear_findings(&self) {
         self.findings.clear();
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::inspect::scan::Finding;
 
-    /// A report of so many failed releases and stuck operations.
+    /// A report with this many failed releases and stuck operations.
     fn report(failed: usize, stuck: usize, is_whole: bool) -> ScanReport {
         let finding = |check| Finding {
             kind: check,

@@ -1,6 +1,6 @@
-//! Deletes overrides and Freezes that ended longer ago than the policy keeps them.
+//! Deletes overrides and Freezes once the policy's retention after their end is over.
 //!
-//! An object stays if this version cannot parse it, or if the watch does not know it.
+//! An object stays if this version cannot parse it, or if the watch has not seen it.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ use crate::world::kubernetes::intake::Projected;
 use crate::world::kubernetes::own_objects::OwnKind;
 use crate::world::kubernetes::{freezes, release_overrides};
 
-/// Between two passes. Nobody waits for the end of a retention of days.
+/// The pause between two passes. Retention is a matter of days, so nobody waits for a pass.
 const INTERVAL: Duration = Duration::from_secs(20);
 
-/// How many objects of a kind one pass deletes: little work for the API server, and a hundred thousand are deleted within six hours.
+/// How many objects of a kind one pass deletes. This is little work for the API server, and deletes 100,000 objects within six hours.
 const MAX_DELETIONS: usize = 100;
 
-/// The longest reason in the log, in bytes, as in an Event.
+/// The longest reason in the log, in bytes. Events have the same limit.
 const MAX_REASON_BYTES: usize = 1_024;
 
 /// An object by its namespace and name.
@@ -35,9 +35,9 @@ type Name = (String, String);
 /// A kind whose objects end.
 struct EndingKind {
     kind: OwnKind,
-    /// At most so many past objects that the watch knows, from the first one after a name.
+    /// At most this many past objects that the watch has seen, from the first one after a name.
     proposed: fn(&Cluster, &Policy, Timestamp, Option<&Name>, usize) -> Vec<Name>,
-    /// What the log says of an object; `None` if the object is not past.
+    /// The log fields of an object. `None` if the object is not past.
     past: fn(&Projected, &Policy, Timestamp) -> Option<PastObject>,
 }
 
@@ -96,7 +96,7 @@ pub(super) async fn delete_all(client: &Client, cluster: &Cluster, policies: &Ar
         sleep(INTERVAL).await;
         let policy = policies.load().of("").clone();
         for (kind, last) in KINDS.iter().zip(&mut last) {
-            // The copy only proposes, by the clock of this machine. What is deleted is decided by the API server's clock and object.
+            // The copy and this machine's clock only propose objects. The API server's clock and its object decide about a deletion.
             let proposed = (kind.proposed)(cluster, &policy, Timestamp::now(), last.as_ref(), MAX_DELETIONS);
             *last = end_of_pass(&proposed);
             if proposed.is_empty() {
@@ -116,13 +116,13 @@ pub(super) async fn delete_all(client: &Client, cluster: &Cluster, policies: &Ar
     }
 }
 
-/// Where the next pass continues, so that objects that cannot be deleted do not delay the others. `None` after the last object: then
-/// the next pass starts with the first one again.
+/// Where the next pass continues, so that objects that cannot be deleted do not delay the others. `None` after the last object: the next
+/// pass starts again with the first one.
 fn end_of_pass(proposed: &[Name]) -> Option<Name> {
     proposed.get(MAX_DELETIONS - 1).cloned()
 }
 
-/// Deletes those of the proposed objects that are past. Goes on after a failure, and returns the last one.
+/// Deletes the proposed objects that are past. Continues after a failure, and returns the last failure.
 async fn delete_each(
     client: &Client,
     kind: &EndingKind,
@@ -151,7 +151,7 @@ async fn delete_each(
     failure
 }
 
-/// Deletes an object if it is past, in the very version that was read. Returns what was deleted.
+/// Deletes an object if it is past and has not changed since it was read. Returns the deleted object.
 async fn delete(
     client: &Client,
     EndingKind { kind, past, .. }: &EndingKind,
@@ -168,7 +168,7 @@ async fn delete(
     let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     match kind.api(client, namespace).delete(name, &parameters).await {
         Ok(_) => Ok(Some(gone)),
-        // Somebody has deleted it, or created another one of the same name.
+        // The object was deleted, or replaced by another one of the same name.
         Err(Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(None),
         Err(error) => Err(error),
     }
@@ -201,7 +201,7 @@ mod tests {
         object
     }
 
-    /// A Freeze that ends by itself, or comes every week until the policy ends it.
+    /// A Freeze that ends by itself, or repeats every week until the policy ends it.
     fn freeze(name: &str, to: &str) -> Value {
         let mut spec = json!({"reason": "INC-7", "timeZone": "UTC", "from": "2026-11-20", "to": to});
         if name == "weekly" {
@@ -215,7 +215,7 @@ mod tests {
         json!({"apiVersion": "interlock.dev/v1alpha1", "kind": "Freeze", "metadata": metadata, "spec": spec})
     }
 
-    /// Deletes these by the answers of an API server; returns the name and preconditions of each DELETE.
+    /// Deletes these objects with an API server that answers as given. Returns the name and preconditions of each DELETE.
     async fn deleted(kind: &EndingKind, names: &[&str], answer: u16) -> (Vec<(String, Value)>, Result<(), Error>) {
         let received = Arc::<Mutex<Vec<(String, Value)>>>::default();
         let log = received.clone();

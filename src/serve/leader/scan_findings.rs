@@ -1,4 +1,4 @@
-//! Converts the findings of a scan to entries of reports.
+//! Converts scan findings to report entries.
 
 use interlock_engine::decision::ObjectReference;
 use interlock_engine::object::ObjectKey;
@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use crate::inspect::scan::{Finding, ScanReport};
 use crate::serve::report::openreports::{ReportEntry, ReportOutcome};
 
-/// The findings of a scan.
 pub(super) fn entries(report: &ScanReport) -> Vec<ReportEntry> {
     let now = Timestamp::now();
     report.findings.iter().map(|finding| entry(finding, now)).collect()
@@ -18,9 +17,8 @@ pub(super) fn entries(report: &ScanReport) -> Vec<ReportEntry> {
 fn entry(finding: &Finding, now: Timestamp) -> ReportEntry {
     let severity = finding.severity();
     let outcome = if severity >= Severity::Medium { ReportOutcome::Fail } else { ReportOutcome::Warn };
-    let named = || ReleaseRef::new(finding.namespace(), finding.name());
     ReportEntry {
-        release: finding.release.clone().unwrap_or_else(named),
+        release: finding.release.clone().unwrap_or_else(|| ReleaseRef::new(finding.namespace(), finding.name())),
         check: finding.kind.as_str().to_owned(),
         severity,
         outcome,
@@ -34,7 +32,7 @@ fn entry(finding: &Finding, now: Timestamp) -> ReportEntry {
     }
 }
 
-/// A scan knows the group of an object but not its version. Reports only name the object.
+/// A scan knows the group of an object but not the version, so the reference contains only the group.
 fn object(key: &ObjectKey) -> ObjectReference {
     let ObjectKey { group, kind, namespace, name } = key.clone();
     let api_version = if group.is_empty() { "v1".to_owned() } else { group };

@@ -1,4 +1,4 @@
-//! The page as HTML. Users choose names and reasons, so every text is escaped, made printable and limited in length.
+//! The page as HTML. Users choose names and reasons, so every text is escaped, made printable and shortened.
 
 use std::fmt::{self, Write};
 use std::sync::LazyLock;
@@ -17,10 +17,10 @@ use crate::serve::report::refusals::Refusal;
 const STYLE: &str = concat!(include_str!("../../inspect/html/base.css"), include_str!("page.css"));
 const SCRIPT: &str = include_str!("page.js");
 
-/// Where the list of a section ends. An entry usually takes half a KiB, but users may choose long names and reasons.
+/// The longest list of a section, in bytes. An entry usually takes half a KiB, but users may choose long names and reasons.
 const MAX_SECTION_BYTES: usize = 512 << 10;
 
-/// The Content-Security-Policy: the page's own style and script, and a request to the page itself.
+/// The Content-Security-Policy. Allows the page's own style and script, and requests to the page itself.
 pub(super) fn policy() -> &'static str {
     static POLICY: LazyLock<String> = LazyLock::new(|| {
         format!(
@@ -33,7 +33,6 @@ pub(super) fn policy() -> &'static str {
     &POLICY
 }
 
-/// Renders what is shown.
 pub(super) fn page(shown: &Snapshot) -> String {
     let mut html = String::with_capacity(16 * 1024);
     // Writing into a String cannot fail.
@@ -61,7 +60,7 @@ fn write(out: &mut String, shown: &Snapshot) -> fmt::Result {
     write!(out, "</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n")
 }
 
-/// Begins a section.
+/// Begins a section. [`cards`] ends the section.
 fn heading(out: &mut String, id: &str, title: &str, count: &str) -> fmt::Result {
     writeln!(
         out,
@@ -69,7 +68,7 @@ fn heading(out: &mut String, id: &str, title: &str, count: &str) -> fmt::Result 
     )
 }
 
-/// The entries of a section, of `total`, and its end.
+/// Writes the entries of a section, which has `total` entries, and ends the section.
 fn cards<T>(
     out: &mut String,
     (entries, total): (&[T], usize),

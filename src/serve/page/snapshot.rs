@@ -1,4 +1,4 @@
-//! What the page shows at one moment.
+//! The content of the page at one moment.
 
 use std::time::Duration;
 
@@ -16,30 +16,30 @@ use crate::inspect::status::{ReleaseSummary, assess};
 use crate::serve::report::refusals::Refusal;
 use crate::world::{InFlight, Known};
 
-/// How many operations, freezes and overrides are shown; more are counted.
+/// How many operations, freezes and overrides are shown. Further ones are only counted.
 const SHOWN: usize = 200;
 
 /// How many stuck releases one page may examine.
 const EXAMINED: usize = 10;
 
-/// How long all of them may take.
+/// How long all examinations of one page may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is shown.
+/// The content of the page.
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) time: Timestamp,
-    /// Stuck ones first, then in the order in which they started.
+    /// Stuck operations first, then by start.
     pub(super) operations: Vec<ReleaseSummary>,
     /// How many operations are in flight.
     pub(super) in_flight: usize,
     /// Whether the copies of records are in sync.
     pub(super) in_sync: bool,
-    /// Those in force first, then those to come; within each group, the next one to change first.
+    /// Freezes in force first, then freezes to come. Within each group, the next one to change first.
     pub(super) freezes: Vec<ShownFreeze>,
     pub(super) freezes_in_force: usize,
     pub(super) freezes_to_come: usize,
-    /// In the order in which they expire, each with its end by the policy. `None` if they are not known.
+    /// By expiry, each with its end under the policy. `None` if the overrides are not known.
     pub(super) overrides: Option<Vec<(Override, Option<Timestamp>)>>,
     /// How many overrides are in force.
     pub(super) overrides_in_force: usize,
@@ -53,9 +53,9 @@ pub(super) struct ShownFreeze {
     pub(super) name: String,
     pub(super) reason: String,
     pub(super) scope: String,
-    /// Of a Freeze that is stored in the cluster.
+    /// Only of a Freeze that is stored in the cluster.
     pub(super) creator: Option<String>,
-    /// Otherwise it is to come.
+    /// If not, the freeze is to come.
     pub(super) in_force: bool,
     /// `until 2027-01-02 06:00 Europe/Berlin`, `from 2026-12-20 00:00 Europe/Berlin`.
     pub(super) when: String,
@@ -75,7 +75,7 @@ pub(super) async fn take(world: &dyn Known, policies: &Policies, refusals: Vec<R
     shown
 }
 
-/// The operations, as far as the copies know. Returns the HelmReleases.
+/// Adds the operations, as far as the copies know them. Returns the HelmReleases.
 fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> Option<Vec<Driver>> {
     let (found, in_flight, in_sync) = world.in_flight(SHOWN);
     let drivers = if found.is_empty() { None } else { world.drivers() };
@@ -96,7 +96,7 @@ fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> O
             now: shown.time,
         };
         let mut row = assess(&release, storage, &history, diagnose(&state)?)?;
-        // The next step then depends on superseded records, of which there are no copies.
+        // The next step depends on superseded records, and there are no copies of these.
         if row.stuck == Stuck::Yes && history.newest_deployed().is_none() {
             row.next = None;
         }
@@ -107,8 +107,7 @@ fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> O
     drivers
 }
 
-/// Examines the oldest operations that are stuck. Where the copies do not know enough of another one, it gets the command that shows its
-/// next step.
+/// Examines the oldest stuck operations. If the copies are not sufficient for the others, their next step is the command that shows it.
 async fn complete(world: &dyn Known, policies: &Policies, drivers: Option<&[Driver]>, shown: &mut Snapshot) {
     let until = Instant::now() + PATIENCE;
     let examiner = Examiner { world, policies, drivers, reader: None, now: shown.time };
@@ -126,7 +125,7 @@ async fn complete(world: &dyn Known, policies: &Policies, drivers: Option<&[Driv
     }
 }
 
-/// The row as `status` shows it; `None` if the records cannot be listed, or the operation has ended.
+/// The row as `status` shows it. `None` if the records cannot be listed, or the operation has ended.
 async fn examined(world: &dyn Known, examiner: Examiner<'_>, row: &ReleaseSummary) -> Option<ReleaseSummary> {
     let (release, storage) = (&row.release_ref(), row.storage.into());
     let (history, missing) = (&history(world, row).await?, &MissingParts::new());
@@ -134,11 +133,11 @@ async fn examined(world: &dyn Known, examiner: Examiner<'_>, row: &ReleaseSummar
     assess(release, storage, history, found.diagnosis)
 }
 
-/// The metadata of all records of a release; `None` if they cannot be listed, or the operation has ended.
+/// The metadata of all records of a release. `None` if the records cannot be listed, or the operation has ended.
 async fn history(world: &dyn Known, row: &ReleaseSummary) -> Option<History> {
     let (namespace, release) = (row.namespace.clone(), row.release.clone());
     match world.answer(&Query::History { storage: row.storage.into(), namespace, release }).await {
-        Answer::Known(Knowledge::History(whole)) if whole.newest()?.status.is_in_flight() => Some(whole),
+        Answer::Known(Knowledge::History(history)) if history.newest()?.status.is_in_flight() => Some(history),
         _ => None,
     }
 }
@@ -164,7 +163,7 @@ fn freezes(policies: &Policies, stored: &[Freeze], shown: &mut Snapshot) {
     shown.freezes = rows.collect();
 }
 
-/// In the order in which freezes are shown.
+/// Ordered as freezes are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FrozenWhen {
     Until(Timestamp),

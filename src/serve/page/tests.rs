@@ -14,7 +14,7 @@ use tower_service::Service;
 use super::*;
 use crate::world::{AnswerFuture, InFlight, Payer, World};
 
-/// Nothing but a count of how often somebody looked.
+/// An empty world that counts its queries.
 #[derive(Default)]
 struct Counted(AtomicUsize);
 
@@ -48,7 +48,7 @@ fn page_of(world: Arc<Counted>) -> OverviewPage {
     OverviewPage::new(world, policies, Arc::default(), Arc::default())
 }
 
-/// The status and the text that a client at this address gets, and how often the page was computed for it.
+/// The status and the text for a client at this address, and how often the page was computed.
 async fn answer_to(peer: Option<&str>) -> (StatusCode, String, usize) {
     let world = Arc::new(Counted::default());
     let mut request = Request::get("/").header(HOST, "localhost:8081").body(Body::empty()).unwrap();
@@ -81,7 +81,7 @@ async fn however_many_clients_ask_the_page_is_computed_once_in_its_time() {
     let world = Arc::new(Counted::default());
     let page = page_of(world.clone());
     for times in 1..=2 {
-        // One that leaves while the page is computed.
+        // A client that disconnects while the page is computed.
         timeout(Duration::ZERO, page.html()).await.unwrap_err();
         let mut clients = JoinSet::new();
         for _ in 0..20 {

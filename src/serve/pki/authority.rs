@@ -1,8 +1,7 @@
 //! The certificate authority of the webhook.
 //!
-//! All keys are ECDSA P-256: a pair is created in under a millisecond, and every API server can verify it. Each certificate
-//! starts an hour early, because clocks differ. Every date is set here, because the library's defaults reach to the year
-//! 4096.
+//! All keys are ECDSA P-256: creation takes under a millisecond, and every API server can verify them. Each certificate starts an hour
+//! early, because clocks differ. Every date is set here, because the library's defaults reach to the year 4096.
 
 use std::time::Duration;
 
@@ -19,13 +18,13 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::tls;
 
-/// How much earlier than now a certificate starts, for clocks that are behind.
+/// How much earlier than now a certificate becomes valid, for clocks that are behind.
 const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
 
-/// Bytes of a serial number. RFC 5280 allows 20; 16 random bytes are unique.
+/// Bytes of a serial number. RFC 5280 allows 20. With 16 random bytes, serial numbers are unique.
 const SERIAL_BYTES: usize = 16;
 
-/// A CA with its key, able to sign.
+/// A CA with its key.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate_pem: String,
@@ -37,7 +36,7 @@ pub(crate) struct Authority {
 #[derive(Clone)]
 pub(crate) struct Pair {
     pub certificate_pem: String,
-    /// Its private key, PKCS#8.
+    /// PKCS#8.
     pub key_pem: String,
     /// The last moment at which the certificate is valid.
     pub not_after: Timestamp,
@@ -61,7 +60,7 @@ pub enum AuthorityError {
     /// The PEM is not the certificate of a CA.
     #[error("not the PEM of a CA certificate")]
     NotACa,
-    /// The CA is no longer valid, or not yet.
+    /// The CA has expired or is not valid yet.
     #[error("not valid now: it is valid from {not_before} to {not_after}")]
     OutOfDate { not_before: Timestamp, not_after: Timestamp },
     /// The PEM is not a private key, or the key of another certificate.
@@ -76,8 +75,8 @@ pub enum AuthorityError {
 }
 
 impl Authority {
-    /// Creates a self-signed CA that may sign leaves and nothing else. The subject is `name` followed by the serial number:
-    /// two CAs never share a subject, so no verifier confuses them.
+    /// Creates a self-signed CA that may sign only leaves. The subject is `name` and the start of the serial number, so that no verifier
+    /// confuses two CAs.
     ///
     /// # Errors
     /// [`AuthorityError::Signing`] and [`AuthorityError::NoRandomness`].
@@ -95,7 +94,7 @@ impl Authority {
         let certificate_pem = params.self_signed(&key)?.pem();
         let key_pem = key.serialize_pem();
         Ok(Self {
-            not_after: whole_seconds(now + lifetime),
+            not_after: truncated_to_seconds(now + lifetime),
             issuer: Issuer::new(params, key),
             certificate_pem,
             key_pem,
@@ -105,7 +104,7 @@ impl Authority {
     /// Parses a CA and its key, and checks that they are valid and belong together.
     ///
     /// # Errors
-    /// Every [`AuthorityError`] but those of signing.
+    /// Every [`AuthorityError`] except those of signing.
     pub(crate) fn from_pem(certificate_pem: &str, key_pem: &str, now: Timestamp) -> Result<Self, AuthorityError> {
         let not_after = check_ca(certificate_pem, now)?;
         let der = CertificateDer::from_pem_slice(certificate_pem.as_bytes()).map_err(|_| AuthorityError::NotACa)?;
@@ -118,7 +117,7 @@ impl Authority {
         Ok(Self { issuer, certificate_pem: certificate_pem.to_owned(), key_pem: key_pem.to_owned(), not_after })
     }
 
-    /// Signs a server certificate for `names` (DNS names and addresses), with a fresh key. It does not outlive the CA.
+    /// Signs a server certificate with a new key for `names` (DNS names and addresses). The certificate does not outlive the CA.
     ///
     /// # Errors
     /// [`AuthorityError::Signing`] and [`AuthorityError::NoRandomness`].
@@ -133,11 +132,11 @@ impl Authority {
         let common_name = names.first().map_or("interlock", String::as_str);
         let distinguished_name = named(common_name);
         let mut params = CertificateParams::new(names)?;
-        let not_after = whole_seconds((now + lifetime).min(self.not_after));
+        let not_after = truncated_to_seconds((now + lifetime).min(self.not_after));
         date(&mut params, now, not_after);
         params.distinguished_name = distinguished_name;
         params.serial_number = Some(SerialNumber::from_slice(&random_serial()?));
-        // Explicitly no CA, which writes the subject key identifier too.
+        // `ExplicitNoCa` also writes the subject key identifier.
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -146,7 +145,7 @@ impl Authority {
         Ok(Pair { certificate_pem, key_pem: key.serialize_pem(), not_after })
     }
 
-    /// The CA certificate, as it goes into a `caBundle`.
+    /// The CA certificate, in the form of a `caBundle`.
     #[must_use]
     pub(crate) fn certificate_pem(&self) -> &str {
         &self.certificate_pem
@@ -159,7 +158,7 @@ impl Authority {
     }
 }
 
-/// Checks a CA certificate without its key, and returns when it expires.
+/// Checks a CA certificate without its key, and returns its expiry.
 ///
 /// # Errors
 /// [`AuthorityError::NotACa`] and [`AuthorityError::OutOfDate`].
@@ -176,7 +175,7 @@ pub(crate) fn check_ca(certificate_pem: &str, now: Timestamp) -> Result<Timestam
     Ok(not_after)
 }
 
-/// The validity of a CA certificate; `None` for any other certificate.
+/// The validity of a CA certificate. `None` for any other certificate.
 pub(super) fn ca_validity(der: &CertificateDer<'_>) -> Option<(Timestamp, Timestamp)> {
     let (_, parsed) = X509Certificate::from_der(der).ok()?;
     if parsed.is_ca() { validity(&parsed) } else { None }
@@ -197,7 +196,7 @@ pub(super) fn pem(der: &CertificateDer<'_>) -> String {
     pem + "-----END CERTIFICATE-----\n"
 }
 
-/// The last moment at which a certificate is valid; `None` if it cannot be parsed.
+/// The last moment at which a certificate is valid. `None` if the certificate cannot be parsed.
 pub(super) fn not_after(der: &CertificateDer<'_>) -> Option<Timestamp> {
     let (_, parsed) = X509Certificate::from_der(der).ok()?;
     validity(&parsed).map(|(_, not_after)| not_after)
@@ -205,19 +204,25 @@ pub(super) fn not_after(der: &CertificateDer<'_>) -> Option<Timestamp> {
 
 fn validity(parsed: &X509Certificate<'_>) -> Option<(Timestamp, Timestamp)> {
     let validity = parsed.validity();
-    let moment = |time: x509_parser::time::ASN1Time| Timestamp::from_second(time.timestamp()).ok();
-    Some((moment(validity.not_before)?, moment(validity.not_after)?))
+    Some((timestamp(validity.not_before)?, timestamp(validity.not_after)?))
+}
+
+fn timestamp(time: x509_parser::time::ASN1Time) -> Option<Timestamp> {
+    Timestamp::from_second(time.timestamp()).ok()
 }
 
 fn date(params: &mut CertificateParams, now: Timestamp, not_after: Timestamp) {
     let epoch = date_time_ymd(1970, 1, 1);
-    // Certificates have whole seconds, and no machine that runs this has a clock before 1970.
-    let since_epoch = |moment: Timestamp| Duration::from_secs(u64::try_from(moment.as_second()).unwrap_or_default());
     params.not_before = epoch + since_epoch(now - BACKDATED);
     params.not_after = epoch + since_epoch(not_after);
 }
 
-fn whole_seconds(moment: Timestamp) -> Timestamp {
+/// Certificates have a resolution of one second. No machine that runs this has a clock before 1970.
+fn since_epoch(moment: Timestamp) -> Duration {
+    Duration::from_secs(u64::try_from(moment.as_second()).unwrap_or_default())
+}
+
+fn truncated_to_seconds(moment: Timestamp) -> Timestamp {
     Timestamp::from_second(moment.as_second()).unwrap_or(moment)
 }
 
@@ -230,7 +235,7 @@ fn named(common_name: &str) -> DistinguishedName {
 fn random_serial() -> Result<[u8; SERIAL_BYTES], AuthorityError> {
     let mut serial = [0; SERIAL_BYTES];
     tls::provider().secure_random.fill(&mut serial).map_err(|_| AuthorityError::NoRandomness)?;
-    // A serial number is positive, and all have the same length.
+    // Makes the number positive, and gives all numbers the same length.
     serial[0] = serial[0] & 0x7f | 0x40;
     Ok(serial)
 }

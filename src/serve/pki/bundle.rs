@@ -16,9 +16,9 @@ pub(crate) type Fingerprint = [u8; 32];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ca {
     pub id: Fingerprint,
-    /// This certificate alone, as PEM.
+    /// Only this certificate, as PEM.
     pub pem: String,
-    /// The last moment at which it is valid.
+    /// The last moment at which the certificate is valid.
     pub not_after: Timestamp,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Ca {
 pub(crate) struct CaBundle(BTreeMap<Fingerprint, Ca>);
 
 impl Ca {
-    /// Parses the first certificate of a PEM, whatever its dates; `None` if there is none, or it is not a CA.
+    /// Parses the first certificate of a PEM. Does not check its dates. `None` if there is no certificate, or it is not a CA.
     #[must_use]
     pub(crate) fn read(pem: &str) -> Option<Self> {
         Self::of(&CertificateDer::from_pem_slice(pem.as_bytes()).ok()?)
@@ -38,7 +38,7 @@ impl Ca {
         Some(Self { id: Sha256::digest(der).into(), pem: authority::pem(der), not_after })
     }
 
-    /// The first bytes of the fingerprint in hex, enough for people to distinguish CAs.
+    /// The first bytes of the fingerprint in hex: enough to distinguish CAs.
     #[must_use]
     pub(crate) fn short(&self) -> String {
         self.id.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
@@ -46,8 +46,8 @@ impl Ca {
 }
 
 impl CaBundle {
-    /// Parses every CA certificate of a PEM. Anything else is left out: bundles are rewritten as a whole, and a bundle that
-    /// cannot be parsed is treated as empty.
+    /// Parses all CA certificates of a PEM and ignores everything else. Bundles are rewritten completely, so a bundle that cannot be
+    /// parsed is treated as empty.
     #[must_use]
     pub(crate) fn read(pem: &[u8]) -> Self {
         let found = CertificateDer::pem_slice_iter(pem).filter_map(|der| Ca::of(&der.ok()?));

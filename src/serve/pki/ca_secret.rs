@@ -1,4 +1,4 @@
-//! The Secret that holds the CA: its content, parsed and checked.
+//! The Secret with the CA: its content, parsed and checked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::rotation::CaSet;
 /// The name of the Secret, in Interlock's own namespace.
 pub(crate) const SECRET_NAME: &str = "interlock-ca";
 
-/// The time from which the current CA signs leaves, RFC 3339.
+/// The time since which the current CA signs leaves, RFC 3339.
 pub(crate) const PROMOTED_ANNOTATION: &str = "interlock.dev/promoted";
 
-/// This annotation requests a rotation from the leader. Its value, for people, is the time of the request.
+/// This annotation requests a rotation from the leader. Its value is the time of the request, for information only.
 pub(crate) const ROTATE_ANNOTATION: &str = "interlock.dev/rotate";
 
 const CURRENT: CaKeys = CaKeys { certificate: "current.crt", key: "current.key" };
@@ -75,7 +75,7 @@ impl CaSecret {
         let data = secret.data.as_ref().unwrap_or(&none);
         let current = CURRENT.read(data, now)?.ok_or(CaSecretError::Missing(CURRENT.certificate))?;
         let next = NEXT.read(data, now)?;
-        // These two are trusted, even if somebody edited the bundle.
+        // The current and the next CA are trusted, even if the bundle was edited.
         let mut bundle = data.get(BUNDLE).map(|pem| CaBundle::read(&pem.0)).unwrap_or_default();
         let current_ca = CURRENT.certificate(&current)?;
         let next_ca = next.as_ref().map(|next| NEXT.certificate(next)).transpose()?;
@@ -109,15 +109,15 @@ impl CaSecret {
         Self { cas: self.cas.retired(bundle), ..self.clone() }
     }
 
-    /// Writes the content into the Secret that it was read from, or a new one. Everything else in it is kept.
+    /// Writes the content into the Secret that it was read from, or into a new one. Keeps everything else in the Secret.
     #[must_use]
     pub(crate) fn written(&self, mut secret: Secret) -> Secret {
         let mut data = BTreeMap::new();
         let mut put = |key: &str, text: &str| data.insert(key.to_owned(), ByteString(text.as_bytes().to_vec()));
-        for (half, authority) in [(CURRENT, Some(&self.current)), (NEXT, self.next.as_ref())] {
+        for (keys, authority) in [(CURRENT, Some(&self.current)), (NEXT, self.next.as_ref())] {
             if let Some(authority) = authority {
-                put(half.certificate, authority.certificate_pem());
-                put(half.key, authority.key_pem());
+                put(keys.certificate, authority.certificate_pem());
+                put(keys.key, authority.key_pem());
             }
         }
         put(BUNDLE, &self.cas.bundle.pem());

@@ -1,8 +1,7 @@
 //! Development certificates: a CA and a leaf in a directory, for `serve` without a cluster and for tests.
 //!
-//! Valid files are kept, so that a browser or curl that trusts the CA goes on trusting it. A leaf that is missing, invalid
-//! or about to expire is replaced. A CA is replaced only on request: it may be in somebody's trust store, or be somebody's
-//! real CA.
+//! Valid files are kept, so that browsers and curl continue to trust the CA. A leaf that is missing, invalid or about to expire is
+//! replaced. A CA is replaced only on request, because it may be in a trust store, or be a real CA.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -21,16 +20,16 @@ use super::authority::{self, Authority, AuthorityError};
 use super::tls;
 use crate::regular_file;
 
-/// One year, so that nobody has to think of it during a project.
+/// One year, so that the CA does not expire during a project.
 const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 
-/// 90 days. Each start renews a leaf of which less than a third is left.
+/// 90 days. Each start renews the leaf if less than a third is left.
 const LEAF_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// A leaf with less time left is replaced.
+/// A leaf that expires sooner is replaced.
 const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// The names in the leaf: this machine, and the service of the default manifests.
+/// The names in the leaf: this machine, and the Service of the default manifests.
 const LEAF_NAMES: [&str; 7] = [
     "localhost",
     "127.0.0.1",
@@ -41,10 +40,10 @@ const LEAF_NAMES: [&str; 7] = [
     "interlock.interlock-system.svc.cluster.local",
 ];
 
-/// Keys are for their owner only.
+/// Only the owner may read a key.
 const KEY_MODE: u32 = 0o600;
 
-/// The permissions of everybody but the owner.
+/// The permissions of all users except the owner.
 const OTHERS: u32 = 0o077;
 
 /// Certificates are public.
@@ -65,14 +64,14 @@ pub struct DevCertificates {
     /// The last moment at which the leaf is valid.
     pub not_after: Timestamp,
     pub created: Created,
-    /// The keys that others than their owner may read or write.
+    /// The keys that users other than the owner may read or write.
     pub exposed_keys: Vec<PathBuf>,
 }
 
-/// What was created to get the certificates.
+/// The files that were created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Created {
-    /// Nothing: all files were there and valid.
+    /// Nothing: all files existed and were valid.
     Nothing,
     /// A new leaf, signed by the existing CA.
     Leaf,
@@ -91,13 +90,13 @@ pub enum DevError {
         path: PathBuf,
         source: io::Error,
     },
-    /// There is a link, a directory or a pipe in the place of a file.
+    /// A link, a directory or a pipe is in the place of a file.
     #[error("failed to use {}: remove it, or name another directory", path.display())]
     Irregular { path: PathBuf, source: io::Error },
     /// The CA in the directory cannot be used.
     #[error("failed to use the CA in {}: {WAY_OUT}", path.display())]
     Authority { path: PathBuf, source: AuthorityError },
-    /// Half of the CA is missing while a new leaf is needed, or there is a leaf without a CA.
+    /// The certificate or the key of the CA is missing and a new leaf is needed, or there is a leaf without a CA.
     #[error("failed to find {}, while {} is there: {WAY_OUT}", missing.display(), present.display())]
     Incomplete {
         missing: PathBuf,
@@ -109,7 +108,7 @@ pub enum DevError {
     Creation(#[source] AuthorityError),
 }
 
-/// The way out of errors that a person has to resolve.
+/// What to do about errors that a person has to resolve.
 const WAY_OUT: &str = "put the right file back, or replace CA and certificate with `interlock certs dev --force`";
 
 impl std::fmt::Debug for DevCertificates {
@@ -123,11 +122,11 @@ impl std::fmt::Debug for DevCertificates {
     }
 }
 
-/// Makes sure that `dir` holds development certificates that are valid at `now` and for some time after it. Several
-/// processes may call this at once: one creates the files, the others use them.
+/// Ensures that `dir` contains development certificates that are valid at `now` and for some time afterwards. If several processes call
+/// this at once, one creates the files and the others use them.
 ///
 /// # Errors
-/// [`DevError`] names the file and the way out.
+/// [`DevError`] names the file and what to do.
 pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
     let files = DevFiles::in_dir(dir);
     let _lock = files.lock()?;
@@ -146,7 +145,7 @@ pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
             let ca_not_after = authority::check_ca(&ca_pem, now).map_err(|source| files.broken(&files.ca, source))?;
             if let (Some(certificate_pem), Some(key_pem)) = leaf
                 && let Some(not_after) = good_until(&ca_pem, &certificate_pem, &key_pem, now)
-                // A new leaf could not be valid for longer either.
+                // A new leaf could not be valid for longer than the CA.
                 && (not_after - RENEW_BEFORE > now || not_after >= ca_not_after)
             {
                 return Ok(files.certificates(ca_pem, certificate_pem, key_pem, not_after, Created::Nothing));
@@ -161,7 +160,7 @@ pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
     }
 }
 
-/// Creates a new CA and a new leaf, whatever `dir` contains.
+/// Creates a new CA and a new leaf, and replaces existing ones in `dir`.
 ///
 /// # Errors
 /// [`DevError::Io`] and [`DevError::Creation`].
@@ -202,7 +201,7 @@ impl DevFiles {
     fn create_everything(&self, now: Timestamp) -> Result<DevCertificates, DevError> {
         let authority =
             Authority::generate("interlock development CA", now, CA_LIFETIME).map_err(DevError::Creation)?;
-        // Keys first: nobody can repair a certificate without its key.
+        // Keys first: a certificate without its key is useless.
         self.write(&self.ca_key, authority.key_pem(), KEY_MODE)?;
         self.write(&self.ca, authority.certificate_pem(), CERTIFICATE_MODE)?;
         self.create_leaf(&authority, now, Created::Everything)
@@ -272,12 +271,12 @@ fn io_error(action: &'static str, path: &Path, source: io::Error) -> DevError {
     DevError::Io { action, path, source }
 }
 
-/// Whether others than the owner of a file may read or write it. A missing file is not exposed: a leaf needs no key of its CA.
+/// Whether users other than the owner may read or write a file. A missing file is not exposed: the key of the CA may be absent.
 fn is_exposed(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.permissions().mode() & OTHERS != 0)
 }
 
-/// The text of a file; `None` if there is none. Bytes that are not UTF-8 become text that is not PEM.
+/// The text of a file. `None` if the file does not exist. Bytes that are not UTF-8 become text that is not PEM.
 fn read(path: &Path) -> Result<Option<String>, DevError> {
     match tls::read_pem(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -286,8 +285,8 @@ fn read(path: &Path) -> Result<Option<String>, DevError> {
     }
 }
 
-/// Until when the leaf is valid, checked as a client would: signed by the CA, valid now, for servers, for all our names, and
-/// with its own key. `None` if it is not.
+/// The expiry of a valid leaf. `None` if the leaf is not valid. Checks like a client: signed by the CA, valid now, for servers, for all of
+/// [`LEAF_NAMES`], and with its own key.
 fn good_until(ca_pem: &str, certificate_pem: &str, key_pem: &str, now: Timestamp) -> Option<Timestamp> {
     let pem = tls::Pem {
         certificate_path: Path::new("tls.crt"),
@@ -302,11 +301,9 @@ fn good_until(ca_pem: &str, certificate_pem: &str, key_pem: &str, now: Timestamp
     let provider = Arc::new(tls::provider());
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().ok()?;
     let at = UnixTime::since_unix_epoch(now.duration_since(Timestamp::UNIX_EPOCH).try_into().ok()?);
-    let good_for = |name: &&str| {
-        ServerName::try_from(*name).is_ok_and(|name| verifier.verify_server_cert(leaf, &[], &name, &[], at).is_ok())
-    };
-    if !LEAF_NAMES.iter().all(good_for) {
-        return None;
+    for name in LEAF_NAMES {
+        let name = ServerName::try_from(name).ok()?;
+        verifier.verify_server_cert(leaf, &[], &name, &[], at).ok()?;
     }
     authority::not_after(leaf)
 }
@@ -489,7 +486,7 @@ mod tests {
             assert_eq!((found.created, found.exposed_keys), (Created::Nothing, vec![path.clone()]));
             fs::set_permissions(&path, Permissions::from_mode(KEY_MODE)).unwrap();
         }
-        // Mounted files are links.
+        // Kubernetes mounts files as links.
         let linked = dir.path().join("tls.key");
         fs::rename(&linked, dir.path().join("data")).unwrap();
         symlink("data", &linked).unwrap();

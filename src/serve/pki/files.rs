@@ -1,7 +1,6 @@
-//! A serving certificate from files, as cert-manager's Secret mounts them. It is reloaded when the files change and belong
-//! together.
+//! A serving certificate from files, as in a mounted Secret of cert-manager. It is reloaded if the files change and belong together.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::authority;
@@ -10,7 +9,7 @@ use super::tls::{self, CertificateError, Certificates};
 use crate::file_watch::{self, parent_directory};
 use crate::regular_file::Unread;
 
-/// Follows the files of a certificate chain and its key.
+/// Follows the files of a certificate chain and of its key.
 pub struct CertificateFiles {
     certificate_path: PathBuf,
     key_path: PathBuf,
@@ -30,7 +29,7 @@ impl CertificateFiles {
     /// Reads both files and serves the certificate.
     ///
     /// # Errors
-    /// [`CertificateError`] names the file and the way out.
+    /// [`CertificateError`] names the file and what to do.
     pub fn open(
         certificate_path: PathBuf,
         key_path: PathBuf,
@@ -42,18 +41,21 @@ impl CertificateFiles {
         Ok(followed)
     }
 
-    /// The served certificate, which later changes replace.
+    /// The served certificate. Later changes of the files replace it.
     #[must_use]
     pub fn certificates(&self) -> Arc<Certificates> {
         Arc::clone(&self.certificates)
     }
 
-    /// Follows the files until it is dropped. Files that are missing, incomplete or do not belong together change nothing.
+    /// Follows the files until the future is dropped. If files are missing, incomplete or do not belong together, the previous certificate
+    /// stays in use.
     pub async fn follow(mut self) {
         let directories = [parent_directory(&self.certificate_path), parent_directory(&self.key_path)];
         loop {
-            let reads = || read(&self.certificate_path, &self.key_path);
-            self.content = file_watch::changed(&self.content, &directories, reads).await;
+            self.content = file_watch::changed(&self.content, &directories, || {
+                read(&self.certificate_path, &self.key_path)
+            })
+            .await;
             let file = self.certificate_path.display().to_string();
             match self.take() {
                 Ok(()) => tracing::info!(%file, "serving a new certificate"),
@@ -68,12 +70,8 @@ impl CertificateFiles {
 
     /// Serves the content that was read.
     fn take(&mut self) -> Result<(), CertificateError> {
-        let bytes = |read: &Result<Vec<u8>, Unread>, path: &PathBuf| {
-            let unreadable = |why: Unread| CertificateError::Unreadable { path: path.clone(), source: why.into() };
-            read.clone().map_err(unreadable)
-        };
-        let certificate = bytes(&self.content.certificate, &self.certificate_path)?;
-        let key = bytes(&self.content.key, &self.key_path)?;
+        let certificate = readable(&self.content.certificate, &self.certificate_path)?;
+        let key = readable(&self.content.key, &self.key_path)?;
         let (certificate_path, key_path) = (self.certificate_path.as_path(), self.key_path.as_path());
         let parsed = tls::parse(tls::Pem { certificate_path, certificate: &certificate, key_path, key: &key })?;
         let not_after = parsed.end_entity_cert().ok().and_then(authority::not_after);
@@ -84,7 +82,14 @@ impl CertificateFiles {
     }
 }
 
-fn read(certificate: &PathBuf, key: &PathBuf) -> CertificateContent {
-    let read = |path: &PathBuf| tls::read_pem(path).map_err(Unread::from);
-    CertificateContent { certificate: read(certificate), key: read(key) }
+fn readable(content: &Result<Vec<u8>, Unread>, path: &Path) -> Result<Vec<u8>, CertificateError> {
+    content.clone().map_err(|unread| CertificateError::Unreadable { path: path.to_owned(), source: unread.into() })
+}
+
+fn read(certificate: &Path, key: &Path) -> CertificateContent {
+    CertificateContent { certificate: read_file(certificate), key: read_file(key) }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, Unread> {
+    tls::read_pem(path).map_err(Unread::from)
 }

@@ -1,4 +1,4 @@
-//! The caBundles in Interlock's webhook configurations, on the API server.
+//! The caBundles in Interlock's webhook configurations on the API server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ use super::bundle::CaBundle;
 /// The name of both configurations.
 pub(crate) const CONFIGURATION: &str = "interlock";
 
-/// The field manager of what is written here. It stays in `managedFields` for a moment only.
+/// The field manager of writes to the caBundles. It is removed from `managedFields` at once.
 pub(crate) const FIELD_MANAGER: &str = "interlock-certificates";
 
 /// The validating or the mutating configuration.
@@ -42,13 +42,13 @@ enum ConfigurationKind {
 /// A change of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ConfigurationChange {
-    /// Adds CAs. Expired certificates and those that are no CA are removed at the same time.
+    /// Adds CAs. Also removes expired certificates, and certificates that are not a CA.
     Add(CaBundle),
     /// Replaces all CAs.
     Set(CaBundle),
 }
 
-/// Reads both configurations, as far as they exist.
+/// Reads the configurations that exist.
 ///
 /// # Errors
 /// When the API server does not answer, or denies the read.
@@ -80,15 +80,15 @@ impl WebhookConfiguration {
         metadata: ObjectMeta,
         entries: impl Iterator<Item = (String, Option<ByteString>)>,
     ) -> Self {
-        let entry = |(name, bundle): (String, Option<ByteString>)| WebhookEntry {
-            bundle: bundle.map(|text| CaBundle::read(&text.0)).unwrap_or_default(),
+        let entries = entries.map(|(name, bundle)| WebhookEntry {
             name,
-        };
+            bundle: bundle.map(|text| CaBundle::read(&text.0)).unwrap_or_default(),
+        });
         Self {
             kind,
             resource_version: metadata.resource_version.unwrap_or_default(),
             managers: metadata.managed_fields.unwrap_or_default(),
-            entries: entries.map(entry).collect(),
+            entries: entries.collect(),
         }
     }
 
@@ -106,35 +106,28 @@ impl WebhookConfiguration {
         self.entries.iter().map(|entry| (entry.name.as_str(), &entry.bundle))
     }
 
-    /// Changes the configuration, unless that changes nothing.
+    /// Changes the configuration, unless the change has no effect.
     ///
     /// # Errors
-    /// A conflict when the configuration was changed since it was read, or any other error of a write.
+    /// A conflict if the configuration has changed since it was read, or any other error of a write.
     pub(crate) async fn change(
         &self,
         client: &Client,
         change: &ConfigurationChange,
         now: Timestamp,
     ) -> Result<(), Error> {
-        let done = |entry: &WebhookEntry| match change {
-            ConfigurationChange::Add(required) => entry.bundle.has_all(required),
-            ConfigurationChange::Set(bundle) => entry.bundle == *bundle,
-        };
-        if self.entries.iter().all(done) {
+        if self.entries.iter().all(|entry| change.is_done(&entry.bundle)) {
             return Ok(());
         }
-        let changed = |entry: &WebhookEntry| {
-            let bundle = match change {
-                ConfigurationChange::Add(required) => entry.bundle.clone().unexpired(now).with(required),
-                ConfigurationChange::Set(bundle) => bundle.clone(),
-            };
+        let changed = self.entries.iter().map(|entry| {
+            let bundle = change.changed(&entry.bundle, now);
             json!({"name": entry.name, "clientConfig": {"caBundle": STANDARD.encode(bundle.pem())}})
-        };
-        self.apply(client, self.entries.iter().map(changed).collect()).await
+        });
+        self.apply(client, changed.collect()).await
     }
 
-    /// Applies all entries, because an apply removes what it leaves out. It applies only to the version that was read, so that an
-    /// entry that somebody removed is not created again.
+    /// Applies all entries, because an apply removes entries that it omits. The apply is only for the version that was read, so that an
+    /// entry which was removed in the meantime is not created again.
     async fn apply(&self, client: &Client, webhooks: Vec<Value>) -> Result<(), Error> {
         let patch = json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -145,14 +138,14 @@ impl WebhookConfiguration {
         self.patch(client, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(patch)).await
     }
 
-    /// Gives up the ownership of what was applied. Otherwise, when an installer stops applying an entry, the API
-    /// server would keep our part of the entry, and then reject the configuration because of this remnant.
+    /// Gives up the ownership of the applied fields. Otherwise, when an installer stops applying an entry, the API server would keep our
+    /// part of the entry and reject the configuration because of this remnant.
     ///
     /// # Errors
     /// As [`Self::change`].
     pub(crate) async fn disown(&self, client: &Client) -> Result<(), Error> {
-        let ours = |entry: &&ManagedFieldsEntry| entry.manager.as_deref() == Some(FIELD_MANAGER);
-        let others: Vec<_> = self.managers.iter().filter(|entry| !ours(entry)).collect();
+        let others = self.managers.iter().filter(|entry| entry.manager.as_deref() != Some(FIELD_MANAGER));
+        let others: Vec<_> = others.collect();
         // The API server ignores an empty list.
         if others.len() == self.managers.len() || others.is_empty() {
             return Ok(());
@@ -172,6 +165,22 @@ impl WebhookConfiguration {
                 let api: Api<MutatingWebhookConfiguration> = Api::all(client);
                 api.patch(CONFIGURATION, params, patch).await.map(drop)
             }
+        }
+    }
+}
+
+impl ConfigurationChange {
+    fn is_done(&self, bundle: &CaBundle) -> bool {
+        match self {
+            Self::Add(required) => bundle.has_all(required),
+            Self::Set(wanted) => bundle == wanted,
+        }
+    }
+
+    fn changed(&self, bundle: &CaBundle, now: Timestamp) -> CaBundle {
+        match self {
+            Self::Add(required) => bundle.clone().unexpired(now).with(required),
+            Self::Set(wanted) => wanted.clone(),
         }
     }
 }

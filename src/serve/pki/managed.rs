@@ -1,9 +1,10 @@
 //! Managed certificates: a CA in a Secret, a leaf for each replica, and the caBundles.
 //!
-//! There is one loop for every case. It reads everything from the API server, does the step that [`rotation::plan`] returns,
-//! and starts again, until there is nothing to do. Watches only trigger the loop, and a check of the wall clock once a
-//! minute makes up for missed events. Every write applies only to the version that was read; if somebody else was quicker,
-//! the write fails and the loop plans again. Reviews never wait for any of this.
+//! One loop handles every case. It reads everything from the API server, does the step that [`rotation::plan`] returns, and starts again
+//! until there is nothing to do. Watches only trigger the loop. A check once a minute, by the wall clock, makes up for missed events.
+//!
+//! Every write applies only to the version that was read. If another client was faster, the write fails and the loop plans again. Reviews
+//! never wait for this loop.
 
 mod act;
 mod observation;
@@ -32,14 +33,13 @@ use pace::{CHECK_INTERVAL, HealPace, MAX_RETRY, RETRY};
 
 pub(crate) use rotator::Rotator;
 
-/// The most steps in a row. More are needed only if somebody undoes them at once.
+/// The most steps in a row. More are needed only if another client reverts them at once.
 const MAX_STEPS: usize = 16;
 
-/// The least time between two checks. The first check is immediate, because calls may fail until it is done; later changes
-/// are collected.
+/// The shortest time between two checks. The first check is immediate, because calls may fail before it. Later changes are collected.
 const WATCH_DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// What the certificates' tasks of a replica need.
+/// The certificate tasks of a replica.
 pub(crate) struct Managed {
     /// For reads and writes.
     pub client: Client,
@@ -47,13 +47,13 @@ pub(crate) struct Managed {
     /// The names and addresses in the leaf. The first one is its subject.
     pub names: Vec<String>,
     pub lifetimes: Lifetimes,
-    /// Where the leaf is served.
+    /// Serves the leaf.
     pub certificates: Arc<Certificates>,
     pub metrics: Arc<CertificateMetrics>,
     /// Opens with the first leaf.
     pub served: Gate,
-    /// Opens once the leaf's issuer is in every caBundle, and never closes: a wiped caBundle affects all replicas at once,
-    /// and only a serving replica can repair it.
+    /// Opens once the leaf's issuer is in every caBundle. Never closes again: a wiped caBundle affects all replicas at once, and only a
+    /// serving replica can repair it.
     pub trusted: Gate,
 }
 
@@ -82,7 +82,7 @@ struct ReplicaState {
     known: Option<CaSecret>,
     leaf: Option<Leaf>,
     trusted_since: TrustHistory,
-    /// The last logged problem of the Secret, to log each problem once.
+    /// The last logged problem of the Secret, so that each problem is logged once.
     logged: Option<String>,
     pace: HealPace,
 }
@@ -94,7 +94,7 @@ impl ManageError {
 }
 
 impl Managed {
-    /// Starts the tasks, which end with the process. `watches` is a client with a long read timeout.
+    /// Starts the tasks, which run until the process ends. `watches` is a client with a long read timeout.
     #[must_use]
     pub(crate) fn start(self, watches: &Client) -> Arc<Rotator> {
         let rotator = Arc::new(Rotator::new());
@@ -109,12 +109,12 @@ impl Managed {
     }
 
     async fn follow(self, rotator: Arc<Rotator>) {
-        let mut memory = ReplicaState::default();
+        let mut replica = ReplicaState::default();
         let mut retry = RETRY;
         let mut logged = None;
         loop {
             let leads = rotator.leads();
-            let pause = match self.pass(&mut memory, leads, &rotator).await {
+            let pause = match self.pass(&mut replica, leads, &rotator).await {
                 Ok(until) => {
                     (retry, logged) = (RETRY, None);
                     until.duration_since(Timestamp::now()).clamp(SignedDuration::ZERO, CHECK_INTERVAL)
@@ -133,7 +133,7 @@ impl Managed {
                 }
             };
             sleep(WATCH_DEBOUNCE).await;
-            // An event wakes the loop at once, the timeout in time.
+            // An event wakes the loop at once, otherwise the timeout does.
             _ = timeout(pause.unsigned_abs(), rotator.woken()).await;
         }
     }
@@ -147,19 +147,19 @@ impl Managed {
     }
 
     /// Observes and acts until there is nothing to do. Returns the time of the next pass.
-    async fn pass(&self, memory: &mut ReplicaState, leads: bool, rotator: &Rotator) -> Result<Timestamp, ManageError> {
+    async fn pass(&self, replica: &mut ReplicaState, leads: bool, rotator: &Rotator) -> Result<Timestamp, ManageError> {
         for _ in 0..MAX_STEPS {
-            let observation = self.observe(memory).await?;
+            let observation = self.observe(replica).await?;
             let situation = Situation {
                 stored: &observation.stored,
                 live: &observation.live,
-                trusted_since: &memory.trusted_since,
-                leaf: memory.leaf.as_ref(),
+                trusted_since: &replica.trusted_since,
+                leaf: replica.leaf.as_ref(),
                 leads,
                 now: observation.now,
             };
             let step = rotation::plan(&situation, &self.lifetimes);
-            self.report(memory, &observation, rotator);
+            self.report(replica, &observation, rotator);
             if let RotationStep::Wait(until) = step {
                 return match self.disown(&observation.configurations).await {
                     Err(failure) if failure.is_conflict() => Ok(observation.now + RETRY),
@@ -167,12 +167,12 @@ impl Managed {
                 };
             }
             if matches!(step, RotationStep::Add(_))
-                && let Some(later) = memory.pace.later(observation.now)
+                && let Some(later) = replica.pace.later(observation.now)
             {
                 return Ok(later);
             }
-            match self.act(step, observation, memory).await {
-                // Somebody else was quicker.
+            match self.act(step, observation, replica).await {
+                // Another client was faster.
                 Err(failure) if failure.is_conflict() => {}
                 acted => acted?,
             }
@@ -180,34 +180,33 @@ impl Managed {
         Ok(Timestamp::now() + RETRY)
     }
 
-    /// Reads everything: first the caBundles, then the Secret, so that a CA which is missing in the Secret was not needed in
-    /// the caBundles either.
-    async fn observe(&self, memory: &mut ReplicaState) -> Result<Observation, ManageError> {
+    /// Reads everything: first the caBundles, then the Secret. So a CA that is missing in the Secret was not needed in the caBundles.
+    async fn observe(&self, replica: &mut ReplicaState) -> Result<Observation, ManageError> {
         let configurations = live::read(&self.client).await;
         let configurations = configurations.map_err(|source| ManageError::Read { what: THE_CONFIGURATIONS, source })?;
         let secret = self.secrets().get_opt(ca_secret::SECRET_NAME).await;
         let secret = secret.map_err(|source| ManageError::Read { what: THE_SECRET, source })?;
         let now = Timestamp::now();
         let live = live::bundles(&configurations);
-        memory.trusted_since.observe(&live, now);
+        replica.trusted_since.observe(&live, now);
         let stored = match secret.as_ref().map(|secret| CaSecret::parse(secret, now)) {
             None => StoredCa::Absent,
             Some(Ok(good)) => {
-                memory.logged = None;
-                StoredCa::Good(memory.known.insert(good).cas.clone())
+                replica.logged = None;
+                StoredCa::Good(replica.known.insert(good).cas.clone())
             }
             Some(Err(why)) => {
-                self.report_unusable(memory, &why);
-                let known = memory.known.as_ref().filter(|known| known.cas.current.not_after > now);
+                self.report_unusable(replica, &why);
+                let known = replica.known.as_ref().filter(|known| known.cas.current.not_after > now);
                 StoredCa::Unusable(known.map(|known| known.cas.clone()))
             }
         };
         Ok(Observation { configurations, secret, stored, live, now })
     }
 
-    fn report_unusable(&self, memory: &mut ReplicaState, why: &CaSecretError) {
+    fn report_unusable(&self, replica: &mut ReplicaState, why: &CaSecretError) {
         let why = why.to_string();
-        if memory.logged.as_ref() == Some(&why) {
+        if replica.logged.as_ref() == Some(&why) {
             return;
         }
         self.metrics.count_trouble(CertificateTrouble::Secret);
@@ -215,21 +214,21 @@ impl Managed {
             namespace = %self.namespace, secret = ca_secret::SECRET_NAME, %why,
             "the Secret of the CA cannot be used; the served certificate stays; delete the Secret to create a new one"
         );
-        memory.logged = Some(why);
+        replica.logged = Some(why);
     }
 
     /// Opens gates, and updates metrics and state.
-    fn report(&self, memory: &ReplicaState, observation: &Observation, rotator: &Rotator) {
+    fn report(&self, replica: &ReplicaState, observation: &Observation, rotator: &Rotator) {
         let metrics = &self.metrics;
-        let known = memory.known.as_ref().map(|known| &known.cas);
+        let known = replica.known.as_ref().map(|known| &known.cas);
         metrics.set_expiry(CertificateRole::Ca, known.map(|cas| cas.current.not_after));
         metrics.set_expiry(CertificateRole::Next, known.and_then(|cas| cas.next.as_ref()).map(|next| next.not_after));
-        metrics.set_expiry(CertificateRole::Leaf, memory.leaf.as_ref().map(|leaf| leaf.not_after));
-        let state = observation.state(memory.leaf.as_ref());
-        if memory.leaf.is_some() {
+        metrics.set_expiry(CertificateRole::Leaf, replica.leaf.as_ref().map(|leaf| leaf.not_after));
+        let state = observation.state(replica.leaf.as_ref());
+        if replica.leaf.is_some() {
             self.served.open();
         }
-        if observation.trusts(memory.leaf.as_ref()) {
+        if observation.trusts(replica.leaf.as_ref()) {
             self.trusted.open();
         }
         rotator.set_state(state);

@@ -9,12 +9,12 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::serve::openmetrics;
 
-/// Which certificate.
+/// The role of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CertificateRole {
-    /// The CA that signs.
+    /// The CA that signs leaves.
     Ca,
-    /// The CA that takes over next.
+    /// The CA that signs leaves after the next promotion.
     Next,
     /// The certificate that this replica serves.
     Leaf,
@@ -25,7 +25,7 @@ pub enum CertificateRole {
 pub enum CertificateStep {
     /// The Secret of the CA was created.
     Created,
-    /// A Secret that could not be used was replaced.
+    /// An unusable Secret was replaced.
     Replaced,
     /// A leaf was signed.
     Signed,
@@ -35,7 +35,7 @@ pub enum CertificateStep {
     Begun,
     /// The next CA became the current one.
     Promoted,
-    /// The old CA was removed from the bundle.
+    /// The old CA was removed from the Secret's bundle.
     Retired,
     /// Foreign CAs were removed from the caBundles.
     Tidied,
@@ -67,7 +67,7 @@ pub struct CertificateMetrics {
 }
 
 impl CertificateMetrics {
-    /// Adds them to a registry.
+    /// Adds the metrics to a registry.
     pub fn register(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "cert_not_after",
@@ -79,7 +79,7 @@ impl CertificateMetrics {
         registry.register("cert_troubles", "Failures around certificates", self.troubles.clone());
     }
 
-    /// Sets the expiry of the certificate in a role; `None` where there is none any more.
+    /// Sets the expiry of the certificate in a role. `None` if there is no such certificate.
     pub fn set_expiry(&self, role: CertificateRole, not_after: Option<Timestamp>) {
         match not_after {
             Some(not_after) => _ = self.not_after.get_or_create(&RoleLabels { role }).set(not_after.as_second()),

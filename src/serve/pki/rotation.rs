@@ -1,19 +1,19 @@
-//! Plans the next step for the certificates: a pure function of what was read.
+//! Plans the next step for the certificates: a pure function of the observed objects.
 //!
 //! ```text
-//! Create | Replace      a Secret with a CA, if there is none that can be used
+//! Create | Replace      a Secret with a CA, if there is no usable one
 //! Sign                  a leaf for this replica
-//! Add                   what must be trusted, to every caBundle that lacks it     (any replica: adding is harmless)
-//! Begin                 a next CA, into the bundle                                (from here on the leader)
-//!   Add                 the first replica that sees it publishes it
-//! Promote               next becomes current, once it was seen everywhere and has settled
-//!   Sign                each replica, with the new one
+//! Add                   the trusted CAs, to every caBundle that lacks one         (any replica: adding is harmless)
+//! Begin                 a next CA, into the Secret's bundle                       (from here on only the leader)
+//!   Add                 the first replica that sees the next CA publishes it
+//! Promote               the next CA becomes the current one, once it is in every caBundle and has settled
+//!   Sign                each replica, with the new CA
 //! Retire, Tidy          the old CA leaves the bundle, then the caBundles, after the longest leaf lifetime
 //! ```
 //!
-//! One invariant holds at every moment: *the issuer of every served leaf is in every live caBundle*, once it was published.
-//! Only [`RotationStep::Tidy`] removes a CA from a caBundle, and only when every leaf that the CA signed has expired. A leaf
-//! is signed by the CA that was current when the Secret was last read, and a promotion records its time.
+//! One invariant always holds: *the issuer of every served leaf is in every live caBundle*, once it was published. Only
+//! [`RotationStep::Tidy`] removes a CA from a caBundle, and only after every leaf of that CA has expired. A leaf is signed by the CA that was
+//! current when the Secret was last read. A promotion stores its time.
 
 mod lifetimes;
 
@@ -24,8 +24,8 @@ use jiff::Timestamp;
 use super::bundle::{Ca, CaBundle, Fingerprint};
 pub(crate) use lifetimes::{Lifetimes, LifetimesError};
 
-/// How many CAs a bundle may hold before the next rotation has to wait for the retirement of one. They add to the size of
-/// every copy of the configurations, though not to calls.
+/// How many CAs a bundle may contain. A further rotation waits until a CA is retired. CAs add to the size of every copy of the
+/// configurations, but not of calls.
 const MAX_BUNDLE: usize = 8;
 
 /// The CAs in the Secret, without their keys.
@@ -35,22 +35,22 @@ pub(crate) struct CaSet {
     pub current: Ca,
     /// Signs leaves once it is trusted everywhere.
     pub next: Option<Ca>,
-    /// All trusted CAs, including these two.
+    /// All trusted CAs, including `current` and `next`.
     pub bundle: CaBundle,
     /// When `current` was promoted.
     pub promoted: Option<Timestamp>,
-    /// Whether somebody requested a rotation.
+    /// Whether a rotation was requested.
     pub asked: bool,
 }
 
 /// The state of the Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoredCa {
-    /// It does not exist.
+    /// There is no Secret.
     Absent,
-    /// It holds no CA that is valid now. The value is the last CA that this replica knew, if that is still valid.
+    /// The Secret contains no CA that is valid now. The value is the last CA that this replica knew, if still valid.
     Unusable(Option<CaSet>),
-    /// It is valid.
+    /// The Secret is valid.
     Good(CaSet),
 }
 
@@ -60,18 +60,18 @@ pub(crate) struct Leaf {
     pub issuer: Ca,
     /// When a new leaf is due.
     pub renew_at: Timestamp,
-    /// The last moment at which it is valid.
+    /// The last moment at which the leaf is valid.
     pub not_after: Timestamp,
 }
 
-/// Everything that a plan depends on.
+/// All inputs of a plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Situation<'a> {
-    /// The Secret, which is read after the caBundles.
+    /// The Secret, read after the caBundles.
     pub stored: &'a StoredCa,
     /// The caBundle of every entry of the configurations.
     pub live: &'a [CaBundle],
-    /// Since when each CA is in all of them.
+    /// Since when each CA is in all caBundles.
     pub trusted_since: &'a TrustHistory,
     /// The leaf that this replica serves.
     pub leaf: Option<&'a Leaf>,
@@ -89,21 +89,21 @@ pub(crate) struct TrustHistory(HashMap<Fingerprint, Timestamp>);
 pub(crate) enum RotationStep {
     /// Create the Secret, with the CA in memory or a new one.
     Create,
-    /// Put a new CA into the Secret: its content cannot be used, and this replica has nothing to serve.
+    /// Put a new CA into the Secret, because the Secret is unusable and this replica has no certificate to serve.
     Replace,
     /// Sign a leaf with the current CA, and serve it.
     Sign,
-    /// Add these to every caBundle.
+    /// Add these CAs to every caBundle.
     Add(CaBundle),
     /// Put a next CA into the Secret.
     Begin,
     /// Make the next CA the current one.
     Promote,
-    /// Remove all CAs but these from the Secret's bundle.
+    /// Remove all CAs except these from the Secret's bundle.
     Retire(CaBundle),
     /// Replace every caBundle by the Secret's bundle.
     Tidy,
-    /// Nothing until this moment, unless something changes.
+    /// Do nothing until this moment, unless an object changes.
     Wait(Timestamp),
 }
 
@@ -141,14 +141,14 @@ pub(crate) fn plan(situation: &Situation<'_>, lifetimes: &Lifetimes) -> Rotation
 /// Whether a leaf is due, now that `current` can sign one.
 fn signs(cas: &CaSet, leaf: Option<&Leaf>, situation: &Situation<'_>, lifetimes: &Lifetimes) -> bool {
     let Some(leaf) = leaf else {
-        // A leaf that is not trusted yet does no harm: this replica is not ready until it is.
+        // A leaf that is not trusted yet does no harm: the replica becomes ready only when the leaf is trusted.
         return true;
     };
     let due = situation.now >= leaf.renew_at;
     if leaf.issuer == cas.current {
         return due;
     }
-    // API servers take a moment to see a new caBundle. Wait for them, unless waiting is worse.
+    // API servers take a moment to see a new caBundle. Wait, unless the served leaf expires soon or is not trusted either.
     situation.trusts(&cas.current)
         && (due || !situation.trusts(&leaf.issuer) || situation.now >= situation.settles(&cas.current, lifetimes))
 }
@@ -169,7 +169,7 @@ fn lead(cas: &CaSet, situation: &Situation<'_>, lifetimes: &Lifetimes, mut wake:
         }
         wake = wake.min(due);
     }
-    // Without a promotion time, a CA is removed only when it has expired.
+    // Without a promotion time, a CA is removed only after its expiry.
     let retires = cas.promoted.map(|promoted| promoted + lifetimes.retirement());
     let quiet = retires.is_some_and(|retires| now >= retires);
     let remaining = cas.remaining(now, quiet);
@@ -179,7 +179,7 @@ fn lead(cas: &CaSet, situation: &Situation<'_>, lifetimes: &Lifetimes, mut wake:
     let Some(retires) = retires else {
         return RotationStep::Wait(wake);
     };
-    // A restored Secret has an old promotion time, so the replicas get time to sign with its CA.
+    // A restored Secret has an old promotion time. The replicas need time to sign with its CA.
     let tidies = retires.max(situation.settles(&cas.current, lifetimes) + lifetimes.settle);
     let strays = situation.live.iter().any(|entry| *entry != cas.bundle);
     if strays && now >= tidies && situation.leaf.is_none_or(|leaf| cas.bundle.has(&leaf.issuer)) {
@@ -195,7 +195,7 @@ fn lead(cas: &CaSet, situation: &Situation<'_>, lifetimes: &Lifetimes, mut wake:
 }
 
 impl Situation<'_> {
-    /// Whether every entry trusts a CA; not if there are no entries.
+    /// Whether every entry trusts a CA. False if there are no entries.
     fn trusts(&self, ca: &Ca) -> bool {
         !self.live.is_empty() && self.live.iter().all(|entry| entry.has(ca))
     }
@@ -213,14 +213,17 @@ impl TrustHistory {
             return self.0.clear();
         };
         let everywhere = first.iter().filter(|ca| rest.iter().all(|entry| entry.has(ca)));
-        // If the clock was set back, the time starts again.
-        let since = |ca: &Ca| self.0.get(&ca.id).copied().filter(|since| *since <= now).unwrap_or(now);
-        self.0 = everywhere.map(|ca| (ca.id, since(ca))).collect();
+        let history = everywhere.map(|ca| {
+            // If the clock was set back, the time starts again.
+            let since = self.0.get(&ca.id).copied().filter(|since| *since <= now);
+            (ca.id, since.unwrap_or(now))
+        });
+        self.0 = history.collect();
     }
 }
 
 impl CaSet {
-    /// A first CA, with everything that is trusted already: another replica may serve a leaf of it.
+    /// A first CA. All CAs that are already trusted stay trusted, because another replica may serve a leaf of one of them.
     #[must_use]
     pub(crate) fn fresh(current: Ca, live: &[CaBundle], now: Timestamp) -> Self {
         let mut bundle = live.iter().fold(CaBundle::default(), CaBundle::with).unexpired(now);
@@ -251,7 +254,7 @@ impl CaSet {
         Self { bundle, ..self.clone() }
     }
 
-    /// The CAs that remain: the current and next one and, as long as leaves of others may be served, the others.
+    /// The CAs that remain: the current one, the next one, and the others while leaves of those may be served.
     fn remaining(&self, now: Timestamp, quiet: bool) -> CaBundle {
         let mut remaining = if quiet { CaBundle::default() } else { self.bundle.clone().unexpired(now) };
         remaining.add(&self.current);

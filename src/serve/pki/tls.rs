@@ -1,4 +1,4 @@
-//! TLS: the versions, and the served certificate.
+//! TLS: the protocol versions, and the served certificate.
 
 use std::fmt;
 use std::io;
@@ -16,10 +16,10 @@ use rustls::sign::CertifiedKey;
 
 use crate::regular_file;
 
-/// The size of what a mounted Secret can hold, in bytes.
+/// The longest file of certificates or of a key, in bytes: the size limit of a Secret.
 const MAX_PEM_BYTES: u64 = 1 << 20;
 
-/// The serving certificate. A replacement affects later handshakes only, not open connections.
+/// The serving certificate. A replacement affects only later handshakes, not open connections.
 pub struct Certificates {
     current: ArcSwapOption<CertifiedKey>,
 }
@@ -43,14 +43,14 @@ pub enum CertificateError {
     /// A file is missing or cannot be read.
     #[error("failed to read {}: write a certificate there with `interlock certs dev`, or name another file", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    /// There is no certificate in the file.
+    /// The file contains no certificate.
     #[error("found no certificate in {}: it must hold the chain in PEM, the server's own certificate first", path.display())]
     NoCertificate {
         path: PathBuf,
         /// `None` if there is no PEM section.
         source: Option<pem::Error>,
     },
-    /// There is no private key in the file.
+    /// The file contains no private key.
     #[error("found no private key in {}: it must hold one key in PEM (PKCS#8, PKCS#1 or SEC1), not encrypted", path.display())]
     NoKey { path: PathBuf, source: pem::Error },
     /// The key belongs to another certificate, or cannot sign.
@@ -90,8 +90,8 @@ impl fmt::Debug for Certificates {
 }
 
 impl ResolvesServerCert for Certificates {
-    /// Any server name is accepted: the client may connect by address, through a port-forward, or as a probe, and the client
-    /// decides whether the certificate is valid for it.
+    /// Accepts any server name. Clients may connect by address, through a port-forward, or as a probe, and decide by themselves whether the
+    /// certificate is valid.
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.current()
     }
@@ -100,12 +100,14 @@ impl ResolvesServerCert for Certificates {
 /// Reads a chain and its key from files.
 ///
 /// # Errors
-/// [`CertificateError`] names the file and the way out.
+/// [`CertificateError`] names the file and what to do.
 pub fn load(certificate_path: &Path, key_path: &Path) -> Result<CertifiedKey, CertificateError> {
-    let read =
-        |path: &Path| read_pem(path).map_err(|source| CertificateError::Unreadable { path: path.to_owned(), source });
-    let (certificate, key) = (read(certificate_path)?, read(key_path)?);
+    let (certificate, key) = (load_file(certificate_path)?, load_file(key_path)?);
     parse(Pem { certificate_path, certificate: &certificate, key_path, key: &key })
+}
+
+fn load_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    read_pem(path).map_err(|source| CertificateError::Unreadable { path: path.to_owned(), source })
 }
 
 /// Reads a file of certificates or of a key.
@@ -137,14 +139,13 @@ pub fn parse(pem: Pem<'_>) -> Result<CertifiedKey, CertificateError> {
     })
 }
 
-/// The crypto provider of this program. It is passed wherever TLS is set up, because the process-wide default belongs to
-/// whichever library sets it first.
+/// The crypto provider of this program. Every TLS setup gets it explicitly, because any library may set the process-wide default.
 #[must_use]
 pub fn provider() -> CryptoProvider {
     aws_lc_rs::default_provider()
 }
 
-/// TLS 1.2 and 1.3, HTTP/1.1 only: the API server uses nothing else for webhooks, because HTTP/2 did not balance load.
+/// TLS 1.2 and 1.3, and only HTTP/1.1: API servers use HTTP/1.1 for webhooks, because HTTP/2 does not balance load.
 pub(crate) fn server_config(
     certificates: Arc<Certificates>,
     clients: Option<Arc<dyn ClientCertVerifier>>,
@@ -153,7 +154,7 @@ pub(crate) fn server_config(
     let versions = [&rustls::version::TLS13, &rustls::version::TLS12];
     #[expect(
         clippy::expect_used,
-        reason = "fails only for a provider without a suite for either version; ours is fixed"
+        reason = "fails only for a provider without a suite for either version, and the provider is fixed"
     )]
     let config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
@@ -164,7 +165,7 @@ pub(crate) fn server_config(
     };
     let mut config = config.with_cert_resolver(certificates);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // The API server resumes no sessions. Without tickets, every later handshake uses a new certificate.
+    // API servers do not resume sessions. Without tickets, every later handshake uses the current certificate.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Arc::new(config)

@@ -9,14 +9,14 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::serve::openmetrics;
 
-/// How a change of policy files ended.
+/// The result of a change of policy files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReloadResult {
     /// All files are in force.
     Good,
-    /// All files are in force but the invalid ones of some namespaces.
+    /// All files are in force, except invalid ones of some namespaces.
     Partly,
-    /// The change is ignored: the policies in force stay.
+    /// The change is ignored, and the policies in force stay.
     Bad,
 }
 
@@ -29,7 +29,7 @@ pub struct PolicyMetrics {
 }
 
 impl PolicyMetrics {
-    /// Adds them to a registry.
+    /// Adds the metrics to a registry.
     pub fn register(&self, registry: &mut Registry) {
         registry.register("policy_reloads", "Changes of policy files, by result", self.reloads.clone());
         registry.register("policy_errors", "Errors in the policy files as they are now", self.errors.clone());
@@ -41,12 +41,12 @@ impl PolicyMetrics {
         );
     }
 
-    /// Sets when the policies in force were loaded.
+    /// Sets the time at which the policies in force were loaded.
     pub fn set_loaded(&self, at: Timestamp) {
         self.loaded.set(at.as_second());
     }
 
-    /// Counts a change of files, which now have so many errors.
+    /// Counts a change of files, which now have `errors` errors.
     pub fn count_reload(&self, result: ReloadResult, errors: usize) {
         self.reloads.get_or_create(&ReloadLabels { result }).inc();
         self.errors.set(i64::try_from(errors).unwrap_or(i64::MAX));

@@ -1,6 +1,7 @@
-//! Kubernetes Events: what was denied, warned about or would have been denied, as `kubectl describe` and `kubectl events`
-//! show it. Every replica writes its own Events after its replies, from a bounded queue. The leader reads the Events of all
-//! replicas for its [reports](super::openreports) on releases.
+//! Kubernetes Events about findings: denied, warned about, or would have been denied. `kubectl describe` and `kubectl events` show them.
+//!
+//! Every replica writes its own Events after its replies, from a bounded queue. The leader reads the Events of all replicas for its
+//! [reports](super::openreports) on releases.
 
 pub(crate) mod annotation;
 mod body;
@@ -38,10 +39,10 @@ use interlock_engine::owners::sveltos;
 use series::{OpenSeries, SeriesTable};
 use series_key::SeriesKey;
 
-/// How many decisions wait at most. Each takes a few KiB.
+/// The longest queue of decisions. Each takes a few KiB.
 const QUEUE_LENGTH: usize = 1_024;
 
-/// Between two attempts to write what could not be written at once.
+/// The pause before Events that could not be written are tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long shutdown waits for the last Events.
@@ -54,15 +55,14 @@ pub struct EventQueue {
     metrics: Arc<ReportMetrics>,
 }
 
-/// The task that writes Events. It ends when this is dropped; [`Self::finish`] lets it write what is queued.
+/// The task that writes Events. Ends on drop. [`Self::finish`] first writes the queued Events.
 #[must_use]
 pub(crate) struct EventWriter {
     task: JoinHandle<()>,
     leaving: watch::Sender<bool>,
 }
 
-/// Starts to write Events as `instance`. The client must not be used for anything else, so that slow writes delay nothing
-/// else.
+/// Starts to write Events as `instance`. The client must not be used for other requests, so that slow writes do not delay them.
 pub(crate) fn start(
     client: Client,
     instance: String,
@@ -99,7 +99,7 @@ impl EventQueue {
 }
 
 impl EventWriter {
-    /// Writes what is queued, if the API server answers in time.
+    /// Writes the queued Events, if the API server answers in time.
     pub(crate) async fn finish(mut self) {
         _ = self.leaving.send(true);
         _ = timeout(FINISH_TIMEOUT, &mut self.task).await;
@@ -120,7 +120,7 @@ struct WriterTask {
     labels: Arc<NamespaceLabels>,
     series: SeriesTable,
     names: RandomState,
-    /// Whoever is denied in a namespace that is being deleted makes every write of its Events fail.
+    /// Users who are denied in a namespace that is being deleted make every write of its Events fail.
     log_limit: LogLimit,
 }
 
@@ -194,15 +194,15 @@ impl WriterTask {
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match self.api(&namespace).create(&params, &event).await {
-            // It was written, and the answer was lost.
+            // The Event was written, but the answer was lost.
             Err(Error::Api(status)) if status.code == 409 => {}
             created => _ = created?,
         }
         Ok((namespace, name))
     }
 
-    /// The uid of the object, without which `kubectl describe` does not show the Event. The object of a Sveltos commit is another
-    /// one than that of the request.
+    /// The uid of the object. `kubectl describe` shows an Event only with its uid. The object of a Sveltos commit is not the object of the
+    /// request.
     async fn uid_of(&self, key: &SeriesKey) -> String {
         let object = key.object.as_ref().filter(|object| group_of(&object.api_version) == sveltos::CONFIG_GROUP);
         let Some(ObjectReference { kind, namespace, name, .. }) = object.filter(|_| key.object_uid.is_empty()) else {
@@ -229,7 +229,7 @@ impl WriterTask {
     }
 }
 
-/// Whether a retry is pointless: the namespace is being deleted, or the API server does not accept the Event.
+/// Whether a retry is pointless: the namespace is being deleted, or the API server rejects the Event.
 fn is_final(error: &Error) -> bool {
     matches!(error, Error::Api(status) if matches!(status.code, 400 | 403 | 404 | 422))
 }

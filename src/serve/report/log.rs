@@ -1,12 +1,13 @@
-//! One log line for each decision, at level debug if the object cannot concern a release. It contains no data of the object,
-//! because objects include Secrets. Its texts come from a [`Decision`], so they are printable and bounded, and so is the line:
-//! at most 12 KiB before the log format escapes quotes.
+//! One log line for each decision, at level debug if the object cannot concern a release. The line contains no data of the object, because
+//! objects include Secrets. Its texts come from a [`Decision`], so they are printable and bounded. The line has at most 12 KiB before the log
+//! format escapes quotes.
 //!
-//! `verdict` is the answer to the API server. `rules` has the mode of each rule, as `manual-edit=audit`, followed by the
-//! reason if it was undecided, as `(late)`. `overridden` names the overrides that were used, and `ticket` their tickets.
-//! `repeated` marks a review that the API server sent again, which is counted nowhere else.
+//! - `verdict`: the answer to the API server
+//! - `rules`: the mode of each rule, as `manual-edit=audit`, and the reason if the rule was undecided, as `(late)`
+//! - `overridden`, `ticket`: the overrides that were used, and their tickets
+//! - `repeated`: a review that the API server sent again, which is counted nowhere else
 //!
-//! A change of the status of a record has a second line, `transition`: a contract for programs, in `docs/changes.md`.
+//! A change of the status of a record has a second line, `transition`: a contract for programs, see `docs/changes.md`.
 
 use interlock_engine::decision::{Decision, DecisionFinding, Transition, TransitionOutcome};
 use interlock_engine::release::Status;
@@ -15,7 +16,7 @@ use interlock_engine::text::{MAX_MESSAGE_BYTES, into_printable};
 /// The longest list of rules, in bytes.
 const MAX_LIST_BYTES: usize = 1024;
 
-/// A level has to be known when the program is built. Nothing is computed for a level that is off.
+/// A macro, because the level must be known at compile time. Nothing is computed if the level is off.
 macro_rules! line {
     ($level:ident, $decision:expr) => {{
         let decision = $decision;
@@ -40,7 +41,7 @@ macro_rules! line {
     }};
 }
 
-/// Writes the lines. A denial is not an error of Interlock, so it is at level info too.
+/// Writes the lines. A denial is not an error of Interlock, so its level is info too.
 pub(super) fn write(decision: &Decision) {
     if decision.concerns_releases {
         line!(info, decision);
@@ -52,9 +53,8 @@ pub(super) fn write(decision: &Decision) {
     }
 }
 
-/// Writes the line of a transition. What is unknown is absent.
+/// Writes the line of a transition. Unknown fields are absent.
 fn write_transition(decision: &Decision, transition: &Transition) {
-    let known = |text: String| Some(text).filter(|text| !text.is_empty());
     tracing::info!(
         transition = transition.kind.as_str(),
         outcome = TransitionOutcome::of(decision).as_str(),
@@ -71,11 +71,15 @@ fn write_transition(decision: &Decision, transition: &Transition) {
         chart = transition.chart,
         seconds = transition.seconds,
         holder = transition.holder,
-        "override" = known(decision.overrides()),
-        ticket = known(decision.tickets()),
+        "override" = non_empty(decision.overrides()),
+        ticket = non_empty(decision.tickets()),
         freeze = transition.freeze,
         "transition"
     );
+}
+
+fn non_empty(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
 }
 
 fn rules(decision: &Decision) -> String {

@@ -11,12 +11,11 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::serve::openmetrics;
 
-/// Bounds of the decode histogram, in seconds: an ordinary record takes a fraction of a millisecond, the largest possible
-/// record some tens of milliseconds.
+/// Bounds of the decode histogram, in seconds. An ordinary record takes a fraction of a millisecond, the largest possible record some
+/// tens of milliseconds.
 const DECODE_BUCKETS: [f64; 11] = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1];
 
-/// Bounds of the effort histogram, in steps: most objects take none, an ordinary record two million, and no review more than
-/// 800 million.
+/// Bounds of the effort histogram, in steps. Most objects take none, an ordinary record two million, and no review more than 800 million.
 const EFFORT_BUCKETS: [f64; 9] = [0.0, 1e5, 1e6, 1e7, 5e7, 1e8, 2e8, 4e8, 8e8];
 
 /// Metrics of decisions and sinks.
@@ -60,7 +59,7 @@ pub enum Write {
 }
 
 impl ReportMetrics {
-    /// Metrics that all stand at zero.
+    /// Metrics that are all zero.
     #[must_use]
     pub fn new() -> Self {
         let metrics = Self {
@@ -78,7 +77,7 @@ impl ReportMetrics {
             drops: Family::default(),
             writes: Family::default(),
         };
-        // An alert on the first occurrence needs a series that stood at zero before.
+        // An alert on the first failure needs a series that was zero before.
         for sink in [Sink::Events, Sink::Reports] {
             metrics.drops.get_or_create(&SinkLabels { sink }).inc_by(0);
             metrics.writes.get_or_create(&WriteLabels { sink, write: Write::Failed }).inc_by(0);
@@ -86,7 +85,7 @@ impl ReportMetrics {
         metrics
     }
 
-    /// Adds them to a registry.
+    /// Adds the metrics to a registry.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Reviews by the most severe verdict; dry runs and repeats are not counted";
         registry.register("decisions", help, self.decisions.clone());
@@ -112,7 +111,7 @@ impl ReportMetrics {
         registry.register("report_writes", "Writes of a sink to the API server", self.writes.clone());
     }
 
-    /// Counts a review and its findings; once, however often the API server sends it.
+    /// Counts a review and its findings. A review that the API server sends again is not counted again.
     pub fn decided(&self, decision: &Decision) {
         self.effort.observe(decision.effort as f64);
         if decision.over_budget {

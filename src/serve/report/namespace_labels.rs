@@ -1,8 +1,8 @@
-//! The labels of Namespaces that Events and reports copy, so that their readers know which team a release belongs to. The policy names
-//! the labels in `reportLabels`.
+//! Labels of Namespaces that are copied to Events and reports, so that readers know the team of a release. The policy names the labels in
+//! `reportLabels`.
 //!
-//! The writers of Events and reports read them; reviews do not. A Namespace is read again after half a minute, so a changed label appears
-//! in Events and reports with that delay.
+//! Only the writers of Events and reports read Namespaces; reviews do not. A Namespace is read again after half a minute, so a changed label
+//! appears with this delay.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ const MAX_NAMESPACES: usize = 1_000;
 
 type Labels = BTreeMap<String, String>;
 
-/// The labels of Namespaces, as far as the policy names them.
+/// The labels of Namespaces that the policy names.
 pub struct NamespaceLabels {
     client: Client,
     policies: Arc<ArcSwap<Policies>>,
@@ -37,7 +37,7 @@ pub struct NamespaceLabels {
 #[derive(Debug, Clone)]
 struct KnownLabels {
     read: Instant,
-    /// The keys that were looked for.
+    /// The keys in the policy at the time of the read.
     keys: Vec<String>,
     labels: Labels,
 }
@@ -49,8 +49,8 @@ impl NamespaceLabels {
         Self { client, policies, known: Mutex::default(), log_limit: LogLimit::new() }
     }
 
-    /// The labels of a namespace that the policy names; none for an empty name. If the Namespace cannot be read, the labels of the last
-    /// read, or none: an Event or a report without labels is better than none.
+    /// The labels of a namespace. None for an empty name. If the Namespace cannot be read, the labels of the last read, or none: an Event or a
+    /// report without labels is better than no Event or report.
     pub(super) async fn of(&self, namespace: &str) -> Labels {
         let keys = self.policies.load().of("").report_labels.clone();
         if keys.is_empty() || namespace.is_empty() {
@@ -78,7 +78,7 @@ impl NamespaceLabels {
 
     async fn read(&self, namespace: &str, keys: &[String]) -> Result<Labels, Error> {
         let api: Api<Namespace> = Api::all(self.client.clone());
-        // Without the Namespace there are no labels.
+        // A missing Namespace has no labels.
         let found = api.get_metadata_opt(namespace).await?.and_then(|found| found.metadata.labels).unwrap_or_default();
         Ok(found.into_iter().filter(|(key, _)| keys.contains(key)).collect())
     }
@@ -93,7 +93,7 @@ impl NamespaceLabels {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, KnownLabels>> {
-        // Nothing can panic while it is held.
+        // No code panics with this lock.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,10 +113,10 @@ mod tests {
         Arc::new(Policy::parse(&text, Path::new("test")).unwrap().into())
     }
 
-    /// What the API server has not answered yet: the labels of the Namespace, or a code.
+    /// The remaining answers of the API server: the labels of the Namespace, or a code.
     type Left = Arc<Mutex<Vec<Result<Value, u16>>>>;
 
-    /// The labels, and the answers of the API server one after the other.
+    /// The labels, with an API server that gives these answers in turn.
     fn labels(list: &str, answers: &[Result<Value, u16>]) -> (NamespaceLabels, Left) {
         let left = Arc::new(Mutex::new(answers.iter().rev().cloned().collect::<Vec<_>>()));
         let answers = left.clone();

@@ -1,12 +1,12 @@
-//! Reports of releases: what was denied, warned about or would have been denied, and what a scan found, in one object for
-//! each release, beside its records. They are for people who switch a rule from `audit` to `enforce`, and for tools that
-//! show such reports.
+//! Reports of releases, with the findings of reviews (denied, warned about, would have been denied) and of scans. Each release has one
+//! report, in the namespace of its records. Reports are for people who switch a rule from `audit` to `enforce`, and for tools that show such
+//! reports.
 //!
-//! Only the leader writes them. It reads the findings of all replicas from their [Events](super::events), which expire after
-//! an hour; a report holds them for a day. A new leader reads the reports back. Each report names the Events that it counts,
-//! so that nothing is lost and nothing is counted twice.
+//! Only the leader writes reports. It reads the findings of all replicas from their [Events](super::events). Events expire after an hour;
+//! a report keeps the findings for a day. A new leader reads the reports back. Each report names the Events that it counts, so that nothing
+//! is lost or counted twice.
 //!
-//! Reports inform people; no decision depends on them.
+//! No decision depends on reports.
 
 mod body;
 mod entry;
@@ -48,20 +48,20 @@ pub(crate) use writer::Flavour;
 /// How many reports one round writes.
 const MAX_WRITES: usize = 100;
 
-/// How many releases that are unknown to the watches one round looks up by reads.
+/// How many releases without known records one round looks up on the API server.
 const MAX_LOOKUPS: usize = 20;
 
-/// How many rounds pass between two checks whether the kind of the reports is installed.
+/// The rounds between two checks whether the kind of the reports is installed.
 const ROUNDS_UNTIL_RECHECK: u32 = 12;
 
-/// Between two attempts to read the reports back.
+/// The pause between two attempts to read the reports back.
 const READ_RETRY: Duration = Duration::from_secs(5);
 
-/// How reports are written.
+/// Settings of reports.
 #[derive(Debug, Clone)]
 pub struct ReportSettings {
     pub flavour: Flavour,
-    /// How long a report holds a finding.
+    /// How long a report keeps a finding.
     pub retention: SignedDuration,
     /// The time between two rounds of writes.
     pub round: Duration,
@@ -80,7 +80,7 @@ pub struct Reports {
     labels: Arc<NamespaceLabels>,
     settings: ReportSettings,
     store: Mutex<ReportStore>,
-    /// Whoever may write Events for a release whose report cannot be written makes every round fail.
+    /// Users who may write Events for a release whose report cannot be written can make every round fail.
     log_limit: LogLimit,
 }
 
@@ -93,7 +93,7 @@ enum RoundEnd {
 }
 
 impl Reports {
-    /// Reports of a cluster. Both clients must not be used for urgent requests; `watches` needs a long read timeout.
+    /// Reports of a cluster. Neither client may be used for urgent requests. `watches` needs a long read timeout.
     #[must_use]
     pub fn new(
         client: Client,
@@ -108,10 +108,10 @@ impl Reports {
         Self { writer, watches, world, metrics, labels, settings, store, log_limit: LogLimit::new() }
     }
 
-    /// Adds the findings of a scan of all releases. If the scan was complete, they replace those of the scan before.
-    pub fn record_scan(&self, entries: Vec<ReportEntry>, is_whole: bool) {
+    /// Adds the findings of a scan of all releases. The findings of a complete scan replace those of the previous scan.
+    pub fn record_scan(&self, entries: Vec<ReportEntry>, is_complete: bool) {
         let entries = entries.into_iter().map(ReportEntry::bounded).collect();
-        self.store().record_scan(entries, is_whole, Timestamp::now());
+        self.store().record_scan(entries, is_complete, Timestamp::now());
     }
 
     /// Writes the reports, forever. For the leader.
@@ -129,7 +129,7 @@ impl Reports {
         self.metrics.waiting(Sink::Reports, 0);
     }
 
-    /// Loads the existing reports, as soon as their kind is installed.
+    /// Loads the existing reports once their kind is installed.
     async fn read_back(&self) {
         let mut logged = false;
         loop {
@@ -157,11 +157,11 @@ impl Reports {
         }
     }
 
-    /// Follows the Events of every replica and writes changed reports, as long as the kind is installed.
+    /// Follows the Events of all replicas and writes changed reports, until the kind is uninstalled.
     async fn follow(&self) {
-        let ours = Config::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
+        let own_events = Config::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
         let apis: Vec<Api<Event>> = self.settings.reach.apis(&self.watches);
-        let watches = apis.into_iter().map(|api| watcher(api, ours.clone()).default_backoff());
+        let watches = apis.into_iter().map(|api| watcher(api, own_events.clone()).default_backoff());
         let mut events = pin!(merge_watches(watches.collect()));
         let mut rounds = interval(self.settings.round);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -170,7 +170,7 @@ impl Reports {
             tokio::select! {
                 event = events.next() => match event {
                     Some(event) => self.take(event, &mut listed),
-                    // The watch of one namespace started again.
+                    // The watch of one namespace has ended.
                     None => return,
                 },
                 _ = rounds.tick() => if self.write().await == RoundEnd::Uninstalled {
@@ -195,7 +195,7 @@ impl Reports {
                     self.store().forget_event(&event);
                 }
             }
-            // The API server does not cache Events, so a quiet watch of them ends every now and then.
+            // The API server does not cache Events, so a watch without events ends from time to time.
             Err(error) => {
                 let error = watch_reason(&error);
                 tracing::debug!(error, "the watch of our Events failed, and starts again");
@@ -223,7 +223,7 @@ impl Reports {
                     self.metrics.wrote(Sink::Reports, write);
                     self.store().written(&due);
                 }
-                // The namespace is gone, and the release with it.
+                // The namespace was deleted, and the release with it.
                 Err(error) if is_missing_object(&error) => self.store().forget(&due.release),
                 Err(error) if is_not_found(&error) => return RoundEnd::Uninstalled,
                 Err(error) => {
@@ -260,7 +260,7 @@ impl Reports {
         })
     }
 
-    /// Drops the releases that had records and have none any more.
+    /// Drops releases whose records were all deleted.
     async fn forget_gone(&self) {
         let recorded = self.store().recorded();
         let missing = recorded.into_iter().filter(|release| matches!(self.world.newest(release), (None, true)));
@@ -271,7 +271,7 @@ impl Reports {
         }
     }
 
-    /// Whether the API server has no record of a release. The watches do not keep superseded records.
+    /// Whether the API server has no record of a release. The watches omit superseded records, so they cannot tell.
     async fn is_gone(&self, release: &ReleaseRef) -> bool {
         let ReleaseRef { namespace, name } = release;
         let queries = match namespace.as_str() {
@@ -291,7 +291,7 @@ impl Reports {
     }
 
     fn store(&self) -> MutexGuard<'_, ReportStore> {
-        // After a panic at most one entry is incomplete.
+        // After a panic, at most one entry is incomplete.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

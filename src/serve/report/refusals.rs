@@ -6,17 +6,17 @@ use std::sync::{Mutex, PoisonError};
 use interlock_engine::decision::Decision;
 use jiff::Timestamp;
 
-/// How many refusals are kept. Each takes at most some 10 KiB, usually half a KiB.
+/// How many refusals are kept. Each usually takes half a KiB, at most about 10 KiB.
 const KEPT: usize = 50;
 
-/// The newest refusals that were delivered. Repeats and dry runs are not among them.
+/// The newest delivered refusals, except repeats and dry runs.
 #[derive(Debug, Default)]
 pub(crate) struct LastRefusals(Mutex<VecDeque<Refusal>>);
 
-/// A refusal: names and sentences, which a [`Decision`] has made printable and bounded.
+/// A refusal: names and sentences. They come from a [`Decision`], so they are printable and bounded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// By the clock of the reviews, which is the API server's.
+    /// By the clock of the reviews, that is the API server's clock.
     pub(crate) at: Timestamp,
     pub(crate) user: String,
     pub(crate) operation: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct Refusal {
 }
 
 impl LastRefusals {
-    /// Keeps a refusal, and forgets the oldest above the limit.
+    /// Keeps a refusal, and drops the oldest one above the limit.
     pub(crate) fn note(&self, decision: &Decision, at: Timestamp) {
         if decision.allowed || decision.dry_run || decision.repeated {
             return;

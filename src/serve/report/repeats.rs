@@ -1,11 +1,11 @@
-//! Recognizes repeated reviews. The API server sends a review again with a fresh copy of the object when the first one was
-//! stale, and again when another write came in between. One `kubectl label` causes four reviews, each with its own uid, and
-//! none of them refers to another. So equal findings within a short time count once: the same user, object, rules and values
-//! at the places concerned.
+//! Recognizes repeated reviews.
 //!
-//! Each replica recognizes repeats of its own reviews. The API server keeps using one connection while it is open, so
-//! repeats reach the same replica. If it changes the connection in between, the finding is counted once at each of the two
-//! replicas.
+//! The API server sends a review again with a new copy of the object if the first copy was stale, and again if another write came in between.
+//! One `kubectl label` causes four reviews, each with its own uid and without a reference to the others. So equal findings within a short
+//! time count once: same user, object, rules and changed values.
+//!
+//! Each replica recognizes only repeats of its own reviews. The API server uses one connection while it is open, so repeats reach the same
+//! replica. If the API server changes the connection in between, each of the two replicas counts the finding once.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -14,17 +14,17 @@ use std::time::{Duration, Instant};
 
 use interlock_engine::decision::Decision;
 
-/// How long an equal finding counts as a repeat, from the first one on: longer than the API server's retries take, and short
-/// enough that a client which keeps trying is counted again and again.
+/// How long after the first finding an equal finding counts as a repeat. Longer than the API server's retries take, and short enough that a
+/// client which keeps trying is counted again.
 const REPEAT_WINDOW: Duration = Duration::from_secs(10);
 
-/// How many findings are remembered. Above it the oldest one is dropped. Each takes 24 bytes.
+/// How many findings are remembered. Each takes 24 bytes. A further finding replaces the oldest one.
 const MAX_REMEMBERED: usize = 4_096;
 
 /// The recent findings.
 #[derive(Debug, Default)]
 pub(super) struct RepeatFilter {
-    /// Randomly keyed, so that nobody can construct two findings with the same hash.
+    /// With a random key, so that nobody can construct two findings with the same hash.
     hashes: RandomState,
     recent: Mutex<RecentFindings>,
 }
@@ -36,7 +36,7 @@ struct RecentFindings {
 }
 
 impl RepeatFilter {
-    /// Whether the same was found recently. A dry run is no repeat and has none: the write that it is for follows it.
+    /// Whether an equal finding was made recently. A dry run neither is nor has a repeat: the actual write follows it and must be counted.
     pub(super) fn is_repeat(&self, decision: &Decision, now: Instant) -> bool {
         if decision.findings.is_empty() || decision.dry_run {
             return false;
@@ -44,7 +44,7 @@ impl RepeatFilter {
         let findings: Vec<_> = decision.findings.iter().map(|it| (it.rule, it.mode.as_str(), it.kind)).collect();
         let Decision { operation, resource, namespace, name, user, change, .. } = decision;
         let key = self.hashes.hash_one((operation.as_str(), resource, namespace, name, user, findings, change));
-        // Nothing can panic while it is held.
+        // No code panics with this lock.
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.forget(now);
         !recent.add(key, now)
@@ -53,8 +53,9 @@ impl RepeatFilter {
 
 impl RecentFindings {
     fn forget(&mut self, now: Instant) {
-        let is_old = |(at, _): &(Instant, u64)| now.saturating_duration_since(*at) >= REPEAT_WINDOW;
-        while let Some((_, key)) = self.order.pop_front_if(|first| is_old(first)) {
+        while let Some((_, key)) =
+            self.order.pop_front_if(|(at, _)| now.saturating_duration_since(*at) >= REPEAT_WINDOW)
+        {
             self.keys.remove(&key);
         }
     }
@@ -89,7 +90,7 @@ mod tests {
         assert!(!again(&first, 0));
         assert!(again(&Decision { uid: "another".into(), ..first.clone() }, 1));
         assert!(again(&first, 9));
-        // A client that keeps trying without a pause is counted again.
+        // A client that keeps trying without a pause is counted again after a while.
         assert!(!again(&first, 10));
         assert!(again(&first, 19));
     }

@@ -1,5 +1,4 @@
-//! Sends spans over OTLP (HTTP, protobuf), configured by OpenTelemetry's environment variables. Without an endpoint no span
-//! is created.
+//! Sends spans by OTLP (HTTP, protobuf), configured by OpenTelemetry's environment variables. Without an endpoint, no spans are created.
 
 use std::fmt;
 use std::pin::Pin;
@@ -33,7 +32,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::serve::pki::tls::provider;
 
-/// The target of every span, by which the log filters spans out and nothing else is sent.
+/// The target of every span. The log excludes this target, and only this target is sent.
 pub(super) const TARGET: &str = "interlock::traces";
 
 /// The time limit for one batch of spans. A batch that takes longer is lost.
@@ -47,7 +46,7 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 pub(crate) struct Sending(Option<SdkTracerProvider>);
 
 impl Sending {
-    /// Starts if the environment names a receiver. Requests run on `runtime`.
+    /// Starts to send if the environment names a receiver. Requests run on `runtime`.
     ///
     /// # Errors
     /// When a variable is invalid.
@@ -73,7 +72,7 @@ impl Sending {
         )))
     }
 
-    /// The layer that receives our spans and nothing else.
+    /// The layer that receives only our spans.
     #[must_use]
     pub(crate) fn layer<S: Subscriber + for<'s> LookupSpan<'s>>(&self) -> Option<impl Layer<S>> {
         let tracer = self.0.as_ref()?.tracer("interlock");
@@ -88,7 +87,7 @@ impl Sending {
         )
     }
 
-    /// Sends the remaining spans. Blocks for some seconds at most, and needs the runtime.
+    /// Sends the remaining spans. Blocks for a few seconds at most. The runtime must still run.
     pub(crate) fn finish(self) {
         if let Some(Err(error)) = self.0.map(|provider| provider.shutdown()) {
             tracing::warn!(%error, "the last traces were not sent");
@@ -99,7 +98,7 @@ impl Sending {
 /// Excludes spans from the filter of the log.
 ///
 /// # Errors
-/// Never, as long as [`TARGET`] is a valid target.
+/// Never, because [`TARGET`] is a valid target.
 pub(crate) fn without_spans(filter: EnvFilter) -> anyhow::Result<EnvFilter> {
     Ok(filter.add_directive(format!("{TARGET}=off").parse()?))
 }
@@ -111,20 +110,20 @@ pub(super) fn continue_from(span: &Span, headers: &HeaderMap) {
     }
     let parent = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
     if parent.span().span_context().is_valid() {
-        // Fails only for a span that is not sent.
+        // Fails only for spans that are not sent.
         _ = span.set_parent(parent);
     }
 }
 
 /// Whether the variables name a receiver and do not disable tracing.
 fn is_wanted(variable: impl Fn(&str) -> Option<String>) -> bool {
-    let says = |name, value: &str| variable(name).is_some_and(|said| said.eq_ignore_ascii_case(value));
+    let is_set_to = |name, value: &str| variable(name).is_some_and(|set| set.eq_ignore_ascii_case(value));
     let names = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
-    let is_named = names.into_iter().any(|name| variable(name).is_some_and(|said| !said.trim().is_empty()));
-    is_named && !says("OTEL_SDK_DISABLED", "true") && !says("OTEL_TRACES_EXPORTER", "none")
+    let is_named = names.into_iter().any(|name| variable(name).is_some_and(|set| !set.trim().is_empty()));
+    is_named && !is_set_to("OTEL_SDK_DISABLED", "true") && !is_set_to("OTEL_TRACES_EXPORTER", "none")
 }
 
-/// Sends requests from a thread without a runtime, with the HTTP and TLS libraries that the program has already.
+/// Sends requests from a thread without a runtime, with the HTTP and TLS libraries that the program already uses.
 struct Sender {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     runtime: Handle,
@@ -133,7 +132,7 @@ struct Sender {
 impl Sender {
     fn new(runtime: &Handle) -> anyhow::Result<Self> {
         let mut roots = RootCertStore::empty();
-        // Without any roots, receivers over plain HTTP can still be reached.
+        // An empty store is no error: receivers with plain HTTP can still be reached.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         let tls = ClientConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()
@@ -177,7 +176,7 @@ mod tests {
     use super::*;
 
     fn wanted(variables: &[(&str, &str)]) -> bool {
-        is_wanted(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, said)| (*said).to_owned()))
+        is_wanted(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, set)| (*set).to_owned()))
     }
 
     #[test]

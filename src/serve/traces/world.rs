@@ -13,7 +13,7 @@ use crate::world::{AnswerFuture, Payer, World};
 pub(crate) struct TracedWorld(Arc<dyn World>);
 
 impl TracedWorld {
-    /// Traces the queries to a world.
+    /// Traces queries to `world`.
     #[must_use]
     pub(crate) fn new(world: Arc<dyn World>) -> Self {
         Self(world)

@@ -1,4 +1,4 @@
-//! Events about the proof, on the Deployment, for `kubectl describe deployment interlock`.
+//! Events on the Deployment about the proof, for `kubectl describe deployment interlock`.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -56,7 +56,7 @@ impl<'l> EventWriter<'l> {
     }
 
     fn event(&self, half: Half, kind: &str, why: &str, note: &str, uid: Option<String>, now: Timestamp) -> Event {
-        // Without the label of Interlock's Events about releases, which the leader reads for its reports.
+        // No label as on Interlock's Events about releases, because the leader reads those for its reports.
         let name = format!("registration-{}.{:016x}", half.as_str(), self.names.hash_one((why, now)));
         let metadata =
             ObjectMeta { name: Some(name), namespace: Some(self.namespace.to_owned()), ..ObjectMeta::default() };
@@ -83,7 +83,7 @@ impl<'l> EventWriter<'l> {
         }
     }
 
-    /// The uid of the Deployment, without which `kubectl describe` does not show the Event.
+    /// The uid of the Deployment. `kubectl describe` shows an Event only with its uid.
     async fn uid(&self) -> Option<String> {
         let path = format!("/apis/apps/v1/namespaces/{}/deployments/{DEPLOYMENT}", self.namespace);
         let deployment: Value = self.client.request(Request::get(path).body(Vec::new()).ok()?).await.ok()?;

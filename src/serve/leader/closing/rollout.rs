@@ -1,4 +1,4 @@
-//! Whether pods of a former template are still there: a probe that they answer says nothing about their successors.
+//! Checks whether pods of a former template still exist. If such a pod answers a probe, this proves nothing about the new pods.
 
 use http::Request;
 use kube::{Client, Error};
@@ -35,16 +35,20 @@ impl Rollout {
 
     fn of(deployment: &Value) -> Self {
         let status = &deployment["status"];
-        let number = |value: &Value| value.as_u64().unwrap_or_default();
         let generation = number(&deployment["metadata"]["generation"]);
         if generation == 1 {
             return Self::Never;
         }
         let is_observed = number(&status["observedGeneration"]) >= generation;
-        // Pods that cannot be scheduled are no reason to wait.
+        // New pods need not be ready: pods that cannot be scheduled are no reason to wait.
         let are_new = number(&status["updatedReplicas"]) == number(&status["replicas"]);
         if is_observed && are_new { Self::Complete } else { Self::Running }
     }
+}
+
+/// Zero if the field is absent, as Kubernetes omits zeros.
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::inspect::arrival::OPEN_UNTIL_CALLED;
 use crate::serve::openmetrics;
 use crate::world::kubernetes::fake;
 
-/// The API server's way to the replicas.
+/// Whether the API server reaches the replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Port {
     Open,
@@ -21,7 +21,7 @@ struct State {
     validating: Value,
     port: Port,
     deployment: Option<Value>,
-    /// Somebody changes the configuration while a probe is under way.
+    /// The configuration changes while a probe is under way.
     is_edited_during_probe: bool,
     may_patch: bool,
     events: Vec<(String, String)>,

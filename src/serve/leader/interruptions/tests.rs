@@ -1,4 +1,4 @@
-//! Notes as an API server receives them.
+//! Tests with an API server that receives notes.
 
 use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use super::*;
 use crate::world::kubernetes::fake;
 use crate::world::{AnswerFuture, Payer};
 
-/// Answers patches with these codes, one after the other, and then with success; keeps what it received.
+/// Answers patches with these codes in turn, and then with success. Keeps the patches.
 #[derive(Clone, Default)]
 struct Server {
     codes: Arc<Mutex<Vec<u16>>>,
@@ -30,7 +30,7 @@ impl Server {
     }
 }
 
-/// A world of one release, whose records change each time somebody looks.
+/// A world of one release, whose records change with each query.
 struct Records(Mutex<Vec<History>>);
 
 impl World for Records {
@@ -57,7 +57,7 @@ fn deployed(note: Option<&str>, resource_version: &str) -> History {
     History::new(vec![entry(1, Status::Deployed, INTERRUPTED, note, resource_version)])
 }
 
-/// Writes the note of revision 2, and says what the API server received.
+/// Writes the note about revision 2. Returns the requests to the API server.
 async fn written(codes: &[u16], histories: Vec<History>) -> (Result<(), String>, Vec<(String, Value)>) {
     let server = Server::default();
     *server.codes.lock().unwrap() = codes.iter().rev().copied().collect();
@@ -102,7 +102,7 @@ async fn after_a_conflict_everything_is_looked_at_anew() {
     // Another leader was faster.
     let noted = vec![deployed(None, "7"), deployed(Some("shop-2.0.0@2"), "9")];
     assert_eq!(written(&[409], noted).await, (Ok(()), vec![note("7")]));
-    // Something newer was deployed.
+    // A newer revision was deployed.
     let newer = History::new(vec![entry(3, Status::Deployed, INTERRUPTED, None, "11")]);
     assert_eq!(written(&[409], vec![deployed(None, "7"), newer]).await, (Ok(()), vec![note("7")]));
 }

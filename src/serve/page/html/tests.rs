@@ -62,7 +62,7 @@ fn nothing_that_users_choose_becomes_markup() {
     let html = page(&snapshot("<img src=x onerror=alert(1)>\"'&</p><script>alert(2)</script>\u{202e}\u{0}"));
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (1, 1));
     assert!(!html.contains("<img") && !html.contains('\u{202e}') && !html.contains('\u{0}'));
-    // Six of the operation, three of each freeze and its creator, seven of the override, three of the refusal.
+    // Six texts of the operation, three of each freeze, one of its creator, seven of the override, three of the refusal.
     assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 23);
 }
 

@@ -14,7 +14,7 @@ use Status::{Deployed, PendingUpgrade, Superseded};
 
 const NOW: &str = "2026-11-21T10:00:00Z";
 
-/// What copies know, the histories that can be listed, and the releases that were asked for.
+/// The copies, the histories that can be listed, and the releases that were queried.
 #[derive(Default)]
 struct Copies {
     in_flight: Vec<InFlight>,
@@ -38,7 +38,7 @@ impl World for Copies {
         Box::pin(async move {
             match found {
                 Some(entries) => Answer::Known(Knowledge::History(History::new(entries))),
-                // An API server that does not answer.
+                // The API server does not answer.
                 None => std::future::pending().await,
             }
         })
@@ -114,11 +114,11 @@ async fn stuck_operations_come_first_and_are_examined() {
 #[tokio::test(start_paused = true)]
 async fn superseded_records_are_listed_for_a_few_and_nobody_waits_long() {
     let stuck = |release: &str| in_flight(release, vec![entry(2, PendingUpgrade, 60)]);
-    let whole = vec![entry(1, Superseded, 90), entry(2, PendingUpgrade, 60)];
+    let records = vec![entry(1, Superseded, 90), entry(2, PendingUpgrade, 60)];
     let ended = vec![entry(1, Superseded, 90), entry(2, Deployed, 60)];
     let world = Copies {
         in_flight: vec![stuck("a"), stuck("ended"), stuck("silent"), stuck("z")],
-        histories: [("shop/a".to_owned(), whole.clone()), ("shop/ended".to_owned(), ended)].into(),
+        histories: [("shop/a".to_owned(), records.clone()), ("shop/ended".to_owned(), ended)].into(),
         ..Copies::default()
     };
     let begun = Instant::now();
@@ -136,10 +136,10 @@ async fn superseded_records_are_listed_for_a_few_and_nobody_waits_long() {
     let names: Vec<_> = (0..=EXAMINED).map(|number| format!("r{number:02}")).collect();
     let world = Copies {
         in_flight: names.iter().map(|name| stuck(name)).collect(),
-        histories: names.iter().map(|name| (format!("shop/{name}"), whole.clone())).collect(),
+        histories: names.iter().map(|name| (format!("shop/{name}"), records.clone())).collect(),
         ..Copies::default()
     };
-    // Each has records in the other storage looked up too: none of its own is deployed.
+    // No own record is deployed, so the records in the other storage are queried too.
     let steps = next_steps(&world).await;
     assert_eq!((world.asked.lock().unwrap().len(), &*steps[9].1), (2 * EXAMINED, "helm rollback r09 1 -n shop"));
     assert_eq!(steps[EXAMINED].1, "interlock status shop/r10");
@@ -182,7 +182,7 @@ async fn only_overrides_in_force_are_shown_with_their_end_by_the_policy() {
     assert_eq!(shown.overrides_in_force, 2);
 }
 
-/// The policies of a cluster and of the namespace `shop`, by their freezes.
+/// The policies of a cluster and of the namespace `shop`, with these freezes.
 fn policies(cluster: &str, shop: &str) -> Policies {
     let mut files = PolicyFiles::default();
     let file =

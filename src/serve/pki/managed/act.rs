@@ -19,20 +19,20 @@ use crate::serve::pki::rotation::{Leaf, RotationStep};
 use crate::serve::pki::tls;
 
 impl Managed {
-    /// Executes the planned step on what was observed.
+    /// Executes the planned step.
     pub(super) async fn act(
         &self,
         step: RotationStep,
         observation: Observation,
-        memory: &mut ReplicaState,
+        replica: &mut ReplicaState,
     ) -> Result<(), ManageError> {
         let done = match step {
             RotationStep::Wait(_) => None,
-            RotationStep::Create => Some(self.create(observation, memory).await?),
-            RotationStep::Replace => Some(self.replace(observation, memory).await?),
-            RotationStep::Sign => self.serve_new_leaf(observation.now, memory)?,
-            RotationStep::Add(required) => Some(self.add(required, &observation, memory).await?),
-            step => match &memory.known {
+            RotationStep::Create => Some(self.create(observation, replica).await?),
+            RotationStep::Replace => Some(self.replace(observation, replica).await?),
+            RotationStep::Sign => self.serve_new_leaf(observation.now, replica)?,
+            RotationStep::Add(required) => Some(self.add(required, &observation, replica).await?),
+            step => match &replica.known {
                 Some(known) => self.rotate(step, observation, known).await?,
                 None => None,
             },
@@ -44,9 +44,9 @@ impl Managed {
     }
 
     /// Creates the Secret.
-    async fn create(&self, observation: Observation, memory: &ReplicaState) -> Result<CertificateStep, ManageError> {
+    async fn create(&self, observation: Observation, replica: &ReplicaState) -> Result<CertificateStep, ManageError> {
         let Observation { live, now, .. } = observation;
-        let secret = self.new_secret(memory, live, now)?.written(CaSecret::object());
+        let secret = self.new_secret(replica, live, now)?.written(CaSecret::object());
         self.secrets().create(&PostParams::default(), &secret).await.map_err(writing(THE_SECRET))?;
         tracing::info!(namespace = %self.namespace, secret = ca_secret::SECRET_NAME, "created the Secret of the CA");
         Ok(CertificateStep::Created)
@@ -56,11 +56,11 @@ impl Managed {
     async fn replace(
         &self,
         observation: Observation,
-        memory: &mut ReplicaState,
+        replica: &mut ReplicaState,
     ) -> Result<CertificateStep, ManageError> {
         let Observation { secret, live, now, .. } = observation;
-        memory.known = None;
-        self.write(secret, &self.new_secret(memory, live, now)?).await?;
+        replica.known = None;
+        self.write(secret, &self.new_secret(replica, live, now)?).await?;
         tracing::warn!(
             namespace = %self.namespace, secret = ca_secret::SECRET_NAME,
             "replaced a CA that cannot be used, because there was no certificate to serve"
@@ -72,13 +72,13 @@ impl Managed {
     fn serve_new_leaf(
         &self,
         now: Timestamp,
-        memory: &mut ReplicaState,
+        replica: &mut ReplicaState,
     ) -> Result<Option<CertificateStep>, ManageError> {
-        let Some(known) = &memory.known else { return Ok(None) };
+        let Some(known) = &replica.known else { return Ok(None) };
         let leaf = self.sign(known, now)?;
         let (issuer, not_after) = (leaf.issuer.short(), leaf.not_after);
         tracing::info!(%issuer, %not_after, "serving a new certificate");
-        memory.leaf = Some(leaf);
+        replica.leaf = Some(leaf);
         Ok(Some(CertificateStep::Signed))
     }
 
@@ -87,9 +87,9 @@ impl Managed {
         &self,
         required: CaBundle,
         observation: &Observation,
-        memory: &mut ReplicaState,
+        replica: &mut ReplicaState,
     ) -> Result<CertificateStep, ManageError> {
-        memory.pace.healed(observation.now);
+        replica.pace.healed(observation.now);
         let cas = required.len();
         self.publish(&observation.configurations, &ConfigurationChange::Add(required), observation.now).await?;
         tracing::info!(cas, "added the CAs that caBundles lacked");
@@ -113,7 +113,7 @@ impl Managed {
                 Some(CertificateStep::Begun)
             }
             RotationStep::Promote => {
-                // The time of the write: until then the other replicas sign with the CA before it.
+                // The time of the write: until then the other replicas sign with the previous CA.
                 let promoted = known.promoted(Timestamp::now());
                 self.write(secret, &promoted).await?;
                 tracing::info!(current = %promoted.cas.current.short(), "the next CA is now the current one");
@@ -135,20 +135,20 @@ impl Managed {
         })
     }
 
-    /// The content of a new Secret, with the CA that this replica remembers or a new one.
+    /// The content of a new Secret: with the last known CA if it is still valid, otherwise with a new CA.
     fn new_secret(
         &self,
-        memory: &ReplicaState,
+        replica: &ReplicaState,
         mut live: Vec<CaBundle>,
         now: Timestamp,
     ) -> Result<CaSecret, ManageError> {
-        let remembered = memory.known.as_ref().filter(|known| known.cas.current.not_after > now);
-        let authority = match remembered {
+        let known = replica.known.as_ref().filter(|known| known.cas.current.not_after > now);
+        let authority = match known {
             Some(known) => Arc::clone(&known.current),
             None => Arc::new(self.authority(now)?),
         };
-        live.extend(memory.leaf.as_ref().map(|leaf| CaBundle::from_iter([leaf.issuer.clone()])));
-        // The time of the write, from which the age of older leaves is counted.
+        live.extend(replica.leaf.as_ref().map(|leaf| CaBundle::from_iter([leaf.issuer.clone()])));
+        // The time of the write: the retirement of older CAs counts from it.
         Ok(CaSecret::fresh(authority, &live, Timestamp::now())?)
     }
 
@@ -182,7 +182,7 @@ impl Managed {
             .map_err(writing(THE_SECRET))
     }
 
-    /// Changes both configurations at once, because calls fail until it is done. A failure of one does not affect the other.
+    /// Changes both configurations at once, because calls fail until then. A failure of one does not affect the other.
     pub(super) async fn publish(
         &self,
         configurations: &[WebhookConfiguration],
@@ -199,7 +199,7 @@ impl Managed {
     }
 }
 
-/// The first failure of the writes of both configurations. A configuration that was deleted needs no write.
+/// The first failure of the writes to both configurations. A deleted configuration needs no write.
 fn written(ended: Vec<Result<(), Error>>) -> Result<(), ManageError> {
     let failed = ended.into_iter().filter_map(Result::err).find(|error| !is_absent(error));
     failed.map_or(Ok(()), |source| Err(ManageError::Write { what: THE_CONFIGURATIONS, source }))

@@ -1,4 +1,4 @@
-//! What one pass observes on the API server, and the watches that trigger a pass.
+//! The observations of one pass on the API server, and the watches that trigger a pass.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::serve::pki::live::WebhookConfiguration;
 use crate::serve::pki::rotation::{Leaf, StoredCa};
 use crate::world::metadata_only::MetadataOnly;
 
-/// Everything that was read in one pass.
+/// All objects that one pass reads.
 pub(super) struct Observation {
     pub(super) configurations: Vec<WebhookConfiguration>,
     pub(super) secret: Option<Secret>,
@@ -27,12 +27,12 @@ pub(super) struct Observation {
 }
 
 impl Observation {
-    /// Whether there is a leaf, and every existing entry trusts it.
+    /// Whether there is a leaf and every entry trusts it. False if there are no entries.
     pub(super) fn trusts(&self, leaf: Option<&Leaf>) -> bool {
         leaf.is_some_and(|leaf| !self.live.is_empty() && self.live.iter().all(|entry| entry.has(&leaf.issuer)))
     }
 
-    /// The state, on one line.
+    /// The state in one line.
     pub(super) fn state(&self, leaf: Option<&Leaf>) -> String {
         let secret = match &self.stored {
             StoredCa::Absent => "there is no Secret with a CA",
@@ -52,7 +52,7 @@ impl Observation {
     }
 }
 
-/// Wakes the loop whenever an object changes, forever. The regular check finds what a failed watch misses.
+/// Wakes the loop whenever an object changes, forever. The regular check finds changes that a failed watch misses.
 pub(super) async fn wake(api: Api<MetadataOnly>, name: &'static str, rotator: Arc<Rotator>) {
     let only = Config::default().fields(&format!("metadata.name={name}"));
     let resource = api.resource_url().to_owned();

@@ -1,10 +1,10 @@
-//! The handle of the certificates' tasks: whether this replica leads, their state, and when they run again.
+//! The handle of the certificate tasks: whether this replica leads, the state of the certificates, and a way to wake the tasks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{Notify, watch};
 
-/// The handle by which the rest of the program sees the certificates' tasks.
+/// The handle of the certificate tasks for the rest of the program.
 #[derive(Debug)]
 pub struct Rotator {
     leads: AtomicBool,
@@ -18,7 +18,7 @@ impl Rotator {
         Self { leads: AtomicBool::new(false), wake: Notify::new(), state }
     }
 
-    /// Rotates the CA for as long as the future is polled. Two replicas that lead get in each other's way, but do no harm.
+    /// Rotates the CA until the future is dropped. If two replicas lead, their writes conflict, without harm.
     pub async fn lead(&self) {
         struct Leading<'r>(&'r Rotator);
         impl Drop for Leading<'_> {
@@ -32,7 +32,7 @@ impl Rotator {
         std::future::pending().await
     }
 
-    /// The state of the certificates, in a sentence.
+    /// The state of the certificates, as a sentence.
     #[must_use]
     pub fn state(&self) -> String {
         self.state.borrow().clone()
@@ -50,7 +50,7 @@ impl Rotator {
         self.wake.notify_one();
     }
 
-    /// Resolves when something has changed.
+    /// Resolves when an object or the leadership has changed.
     pub(super) async fn woken(&self) {
         self.wake.notified().await;
     }

@@ -5,12 +5,12 @@ use jiff::SignedDuration;
 /// The lifetimes of managed certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lifetimes {
-    /// The lifetime of a CA. A rotation begins when a third of it is left.
+    /// The lifetime of a CA. A rotation begins when a third is left.
     pub ca: SignedDuration,
-    /// The lifetime of a leaf. A new leaf is signed when a third of it is left.
+    /// The lifetime of a leaf. A new leaf is signed when a third is left.
     pub leaf: SignedDuration,
-    /// The time from when a CA is seen in every caBundle to its first leaf. It is longer than API servers take to see a
-    /// change of the configurations, and longer than the minute within which replicas read the Secret.
+    /// The wait between the time at which a CA is in every caBundle and its first leaf. It must be longer than API servers take to see
+    /// changed configurations, and longer than the minute within which replicas read the Secret.
     pub settle: SignedDuration,
 }
 
@@ -48,7 +48,7 @@ impl Lifetimes {
     /// Checks that the phases of a rotation fit together.
     ///
     /// # Errors
-    /// [`LifetimesError`] says why they do not.
+    /// [`LifetimesError`] gives the reason.
     pub(crate) fn checked(self) -> Result<Self, LifetimesError> {
         if [self.ca, self.leaf, self.settle].into_iter().any(|time| time < SignedDuration::from_secs(1)) {
             return Err(LifetimesError::Nothing);
@@ -60,14 +60,14 @@ impl Lifetimes {
         Ok(self)
     }
 
-    /// How long before its end a CA is replaced.
+    /// How long before its expiry a CA is replaced.
     #[must_use]
     pub(crate) fn ca_renewal(&self) -> SignedDuration {
         self.ca / 3
     }
 
-    /// How long after a promotion leaves of older CAs may exist: a replica may have signed one after it read the Secret just
-    /// before.
+    /// How long after a promotion leaves of older CAs may exist. A replica may have read the Secret just before the promotion, and then signed a
+    /// leaf with the older CA.
     #[must_use]
     pub(crate) fn retirement(&self) -> SignedDuration {
         self.leaf + self.settle

@@ -3,14 +3,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Seconds. The world of these tests begins at 1,000,000 of them.
+/// A second of these tests, which begin 1,000,000 seconds after 1970.
 const TIMES: Lifetimes = Lifetimes {
     ca: SignedDuration::from_secs(400),
     leaf: SignedDuration::from_secs(60),
     settle: SignedDuration::from_secs(8),
 };
 
-/// How far the clock of a replica is off, at most. Two of them together stay within the time to settle.
+/// The largest error of a replica's clock. Two errors together are within the settle time.
 const SKEW: i64 = 3;
 
 /// Entries of the two configurations.
@@ -24,7 +24,7 @@ fn ca(number: u8, made: Timestamp) -> Ca {
     Ca { id: [number; 32], pem: format!("CA {number}\n"), not_after: made + TIMES.ca }
 }
 
-/// The API server: what is stored, each thing with a version.
+/// The API server: the stored objects, each with a version.
 #[derive(Debug, Clone)]
 struct World {
     now: i64,
@@ -34,7 +34,7 @@ struct World {
     made: u8,
 }
 
-/// A replica, and how far it is in its round: it reads one object after the other, plans, and acts.
+/// A replica and its progress in a round: it reads one object after the other, plans, and acts.
 #[derive(Debug, Clone, Default)]
 struct Replica {
     skew: i64,
@@ -64,7 +64,7 @@ struct Planned {
 
 #[derive(Debug, Clone)]
 enum Event {
-    /// A replica goes one read or write further.
+    /// A replica does its next read or write.
     Goes(usize),
     Passes(i64),
     Restarts(usize),
@@ -73,7 +73,7 @@ enum Event {
     DeletesSecret,
     CorruptsSecret,
     Wipes(usize),
-    /// Somebody else's CA is put where ours are.
+    /// A foreign CA replaces ours.
     Adds(usize),
 }
 
@@ -92,7 +92,7 @@ impl World {
         ca(self.made, now)
     }
 
-    /// A write of the Secret over a version of it.
+    /// Writes the Secret if it still has the version `over`.
     fn write(&mut self, over: u64, cas: CaSet) {
         if over == self.secret_version {
             self.secret = Some(Some(cas));
@@ -160,7 +160,7 @@ impl Replica {
                 let issuer = known.unwrap().current;
                 let not_after = (now + TIMES.leaf).min(issuer.not_after);
                 let renew_at = not_after - not_after.duration_since(now) / 3;
-                // A leaf that has ended was nobody's any more.
+                // An expired leaf is no longer served.
                 self.ready &= self.leaf.as_ref().is_some_and(|leaf| leaf.not_after > now);
                 self.leaf = Some(Leaf { issuer, renew_at, not_after });
             }
@@ -218,7 +218,7 @@ fn happens(event: &Event, world: &mut World, replicas: &mut [Replica]) {
     }
 }
 
-/// What nobody outside can bring about, and everything that can happen to replicas and the Secret.
+/// Everything that can happen to replicas and the Secret, without edits by other clients.
 fn harmless() -> impl Strategy<Value = Event> {
     prop_oneof![
         200 => (0_usize..3).prop_map(Event::Goes),
@@ -241,7 +241,7 @@ fn replicas() -> impl Strategy<Value = Vec<Replica>> {
     prop::collection::vec(replica.prop_map(|(skew, leads)| Replica { skew, leads, ..Replica::default() }), 3)
 }
 
-/// Every leaf that somebody may meet is trusted everywhere.
+/// A served leaf that is not trusted everywhere, if there is one.
 fn distrusted(world: &World, replicas: &[Replica]) -> Option<String> {
     let live = world.live();
     let serving = replicas.iter().filter(|replica| replica.ready).filter_map(|replica| replica.leaf.as_ref());
@@ -250,7 +250,7 @@ fn distrusted(world: &World, replicas: &[Replica]) -> Option<String> {
     Some(format!("{leaf:?}"))
 }
 
-/// Lets everybody go on by turns, as they do when nothing happens.
+/// Lets all replicas run in turn, without other events.
 fn calm(world: &mut World, replicas: &mut [Replica], seconds: i64) {
     for _ in 0..seconds {
         world.now += 1;
@@ -283,7 +283,7 @@ proptest! {
     ) {
         let mut world = World::new();
         events.iter().for_each(|event| happens(event, &mut world, &mut replicas));
-        // Only a replica that starts replaces a Secret that cannot be used.
+        // Only a starting replica replaces an unusable Secret.
         if world.secret == Some(None) {
             happens(&Event::Restarts(0), &mut world, &mut replicas);
         }
@@ -291,7 +291,7 @@ proptest! {
         calm(&mut world, &mut replicas, 20);
         prop_assert_eq!(distrusted(&world, &replicas), None);
         prop_assert!(replicas.iter().all(|replica| replica.ready));
-        // A last rotation is over when its old CA is retired.
+        // The last rotation ends when its old CA is retired.
         for _ in 0..1000 {
             calm(&mut world, &mut replicas, 1);
             prop_assert_eq!(distrusted(&world, &replicas), None);
@@ -305,7 +305,7 @@ proptest! {
     }
 }
 
-/// One replica over one look at everything.
+/// The inputs of one replica's plan.
 struct Scene {
     stored: StoredCa,
     live: Vec<CaBundle>,

@@ -1,4 +1,4 @@
-//! The annotations of Interlock's Events, for programs.
+//! The annotations on Interlock's Events, for programs.
 
 /// The reporting controller of every Event of Interlock.
 pub(crate) const CONTROLLER: &str = "interlock.dev/webhook";
@@ -11,7 +11,7 @@ pub(crate) const MODE: &str = "interlock.dev/mode";
 pub(crate) const VERDICT: &str = "interlock.dev/verdict";
 /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
 pub(crate) const OPERATION: &str = "interlock.dev/operation";
-/// The user.
+/// The name of the user.
 pub(crate) const ACTOR: &str = "interlock.dev/actor";
 /// Namespace and name of the release.
 pub(crate) const RELEASE: &str = "interlock.dev/release";
@@ -27,6 +27,6 @@ pub(crate) const FREEZE: &str = "interlock.dev/freeze";
 pub(crate) const FROZEN_UNTIL: &str = "interlock.dev/frozen-until";
 /// Present if the release had records.
 pub(crate) const RECORDED: &str = "interlock.dev/recorded";
-/// All of them.
+/// All annotations.
 pub(crate) const ALL: [&str; 12] =
     [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, TICKET, FREEZE, FROZEN_UNTIL, RECORDED];

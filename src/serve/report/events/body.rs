@@ -1,9 +1,11 @@
-//! The Event of a series. It contains no data of the object, because more people can read Events than Secrets. Its texts come from a
+//! The Event of a series. The Event contains no data of the object, because more people can read Events than Secrets. Its texts come from a
 //! [`Decision`](interlock_engine::decision::Decision), so they are printable and bounded.
 //!
-//! It lies in the namespace of the release's records, because the leader trusts it only there: anybody with the right to
-//! write Events in a namespace can write one. It regards the object that was changed, so that `kubectl describe` shows it
-//! there, if that object exists in the same namespace; otherwise it regards the newest record of the release.
+//! The Event is in the namespace of the release's records. The leader trusts it only there, because anybody with the right to write Events in
+//! a namespace can write one.
+//!
+//! The Event regards the changed object if that object exists in the same namespace, so that `kubectl describe` shows the Event there.
+//! Otherwise it regards the newest record of the release.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +33,7 @@ const MAX_INSTANCE_BYTES: usize = 128;
 /// The namespace of Events about cluster-scoped objects.
 pub(crate) const CLUSTER_SCOPED_NAMESPACE: &str = "default";
 
-/// The Event under a name. Of the labels of its Namespace, none takes the place of Interlock's own.
+/// The Event with a name and the labels of its Namespace. Interlock's own label wins.
 pub(super) fn event(
     key: &SeriesKey,
     live: &OpenSeries,
@@ -64,7 +66,7 @@ pub(super) fn event(
     }
 }
 
-/// How often it happened.
+/// How often the finding was made.
 pub(super) fn series(live: &OpenSeries) -> EventSeries {
     EventSeries { count: live.count, last_observed_time: MicroTime(live.last) }
 }
@@ -96,7 +98,7 @@ fn references(key: &SeriesKey, record: Option<&NewestRecord>) -> (ObjectReferenc
     let object = key.object.as_ref().filter(|object| !object.name.is_empty());
     let touched = object.map(|object| reference(object, &key.object_uid));
     let at_home = object.filter(|object| home.is_none_or(|home| home == object.namespace));
-    // A ClusterExtension has no namespace; its records are in a namespace of OLM's.
+    // A ClusterExtension has no namespace. Its records are in a namespace of OLM.
     let record = record.filter(|record| home.is_none_or(|home| home == record.namespace)).map(of_record);
     match (touched, record) {
         (Some(touched), Some(record)) if touched.name == record.name => (touched, None),
@@ -111,15 +113,18 @@ fn references(key: &SeriesKey, record: Option<&NewestRecord>) -> (ObjectReferenc
 
 fn reference(object: &decision::ObjectReference, uid: &str) -> ObjectReference {
     let decision::ObjectReference { api_version, kind, namespace, name } = object;
-    let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     ObjectReference {
-        api_version: given(api_version),
-        kind: given(kind),
-        namespace: given(namespace),
-        name: given(name),
-        uid: given(uid),
+        api_version: non_empty(api_version),
+        kind: non_empty(kind),
+        namespace: non_empty(namespace),
+        name: non_empty(name),
+        uid: non_empty(uid),
         ..ObjectReference::default()
     }
+}
+
+fn non_empty(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
 fn of_record(record: &NewestRecord) -> ObjectReference {
@@ -132,7 +137,7 @@ fn of_record(record: &NewestRecord) -> ObjectReference {
     reference(&object, &record.entry.uid)
 }
 
-/// The Namespace, as if it lay in itself: an Event must be in the namespace of the object that it regards.
+/// The Namespace, with its own name as its namespace: an Event must be in the namespace of the regarded object.
 fn of_namespace(name: &str) -> ObjectReference {
     let object = decision::ObjectReference {
         api_version: "v1".to_owned(),
@@ -166,11 +171,12 @@ fn note(key: &SeriesKey, message: &str) -> String {
 
 /// `manual-edit` as `ManualEdit`.
 fn camel(rule: RuleId) -> String {
-    let word = |word: &str| {
-        let (first, rest) = word.split_at(word.len().min(1));
-        first.to_ascii_uppercase() + rest
-    };
-    rule.as_str().split('-').map(word).collect()
+    rule.as_str().split('-').map(capitalized).collect()
+}
+
+fn capitalized(word: &str) -> String {
+    let (first, rest) = word.split_at(word.len().min(1));
+    first.to_ascii_uppercase() + rest
 }
 
 #[cfg(test)]
@@ -208,7 +214,7 @@ mod tests {
         event(key, &live, record, ("e1".into(), labels.into()), "pod-1")
     }
 
-    /// Namespace of the Event, then kind and name of what it regards and of what is related.
+    /// The namespace of the Event, then kind and name of the regarded and of the related object.
     fn about(key: &SeriesKey, record: Option<&NewestRecord>) -> (String, String, String) {
         let event = written(key, record, "It is so.", 1);
         let shown = |reference: Option<ObjectReference>| {

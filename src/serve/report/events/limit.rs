@@ -1,10 +1,10 @@
-//! Limits rates with token buckets: one for each object, and one for all.
+//! Limits rates with token buckets: one for each object, and one for all objects together.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// A burst, and the interval at which further tokens are added.
+/// The largest number of tokens, and the interval at which one token is added.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rate {
     pub(super) burst: u32,
@@ -57,12 +57,12 @@ pub(super) struct TokenBuckets<K> {
 }
 
 impl<K: Hash + Eq + Clone> TokenBuckets<K> {
-    /// Stores at most so many buckets that are not full.
+    /// Stores at most `limit` buckets that are not full.
     pub(super) fn new(rate: Rate, limit: usize) -> Self {
         Self { rate, limit, buckets: HashMap::new() }
     }
 
-    /// Takes a token of a key, if there is one. If there is no room for the bucket of a new key, there is none.
+    /// Takes a token of a key, if there is one. A new key gets none if there is no room for its bucket.
     pub(super) fn take(&mut self, key: &K, now: Instant) -> bool {
         if !self.buckets.contains_key(key) && self.buckets.len() >= self.limit {
             self.forget_full(now);
@@ -73,7 +73,7 @@ impl<K: Hash + Eq + Clone> TokenBuckets<K> {
         self.buckets.entry(key.clone()).or_insert_with(|| TokenBucket::full(self.rate, now)).take(now)
     }
 
-    /// Drops full buckets, which equal new ones.
+    /// Drops full buckets, because they equal new ones.
     pub(super) fn forget_full(&mut self, now: Instant) {
         self.buckets.retain(|_, bucket| !bucket.is_full(now));
     }

@@ -1,4 +1,4 @@
-//! Repeated findings are one Event with a count.
+//! Counts repeated findings on one Event.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use super::limit::{Rate, TokenBucket, TokenBuckets};
 use super::series_key::SeriesKey;
 
-/// A series ends this long after its last finding, as in Kubernetes' own recorders.
+/// A series ends this long after its last finding, as in the Event recorders of Kubernetes.
 const IDLE_AFTER: Duration = Duration::from_secs(6 * 60);
 
-/// How many series are kept. Each takes some 2 KiB.
+/// How many series are kept. Each takes about 2 KiB.
 const MAX_SERIES: usize = 2_048;
 
-/// The rate of writes for one object: a denied client tries again and again.
+/// The rate of writes for one object. Denied clients often retry.
 const OBJECT_RATE: Rate = Rate { burst: 20, each: Duration::from_secs(15) };
 
 /// The rate of writes for all objects together.
@@ -39,9 +39,9 @@ pub(super) struct OpenSeries {
     pub(super) first: Timestamp,
     /// The last finding.
     pub(super) last: Timestamp,
-    /// How many findings there were from the first to the last.
+    /// The number of findings from the first to the last.
     pub(super) count: i32,
-    /// How many of them the Event counts.
+    /// How many findings the written Event counts.
     written: i32,
     seen: Instant,
 }
@@ -52,7 +52,7 @@ impl SeriesTable {
         Self { live: HashMap::new(), of_objects, of_all: TokenBucket::full(TOTAL_RATE, now) }
     }
 
-    /// Adds a finding. Returns how many unwritten findings were dropped for it.
+    /// Adds a finding. Returns how many unwritten findings were dropped to make room.
     pub(super) fn observe(&mut self, key: SeriesKey, message: String, at: Timestamp, now: Instant) -> u64 {
         if let Some(live) = self.live.get_mut(&key) {
             *live = OpenSeries { message, last: at, count: live.count.saturating_add(1), seen: now, ..live.clone() };
@@ -64,7 +64,7 @@ impl SeriesTable {
         forgotten
     }
 
-    /// The series to write now, as far as the rates allow; the others remain for later.
+    /// The series to write now, as far as the rates allow. The others stay due.
     pub(super) fn due(&mut self, now: Instant) -> Vec<(SeriesKey, OpenSeries)> {
         let mut due: Vec<_> = self.live.iter().filter(|(_, live)| live.written < live.count).collect();
         due.sort_by_key(|(_, live)| live.first);
@@ -81,7 +81,7 @@ impl SeriesTable {
         }
     }
 
-    /// Gives up on a series. Returns how many unwritten findings that loses.
+    /// Gives up on a series. Returns how many unwritten findings are lost.
     pub(super) fn refused(&mut self, key: &SeriesKey, wrote: &OpenSeries) -> u64 {
         if let Some(live) = self.live.get_mut(key) {
             live.written = wrote.count;
@@ -89,7 +89,7 @@ impl SeriesTable {
         wrote.unwritten()
     }
 
-    /// The Event is gone; the next one counts from here.
+    /// The Event no longer exists. The next Event counts from here.
     pub(super) fn vanished(&mut self, key: &SeriesKey) {
         if let Some(live) = self.live.get_mut(key) {
             let (first, count) = (live.last, live.count - live.written);
@@ -97,7 +97,7 @@ impl SeriesTable {
         }
     }
 
-    /// Ends the series without recent findings.
+    /// Ends series without recent findings.
     pub(super) fn end_idle(&mut self, now: Instant) {
         self.live.retain(|_, live| live.written < live.count || now.saturating_duration_since(live.seen) < IDLE_AFTER);
         self.of_objects.forget_full(now);
@@ -141,7 +141,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// Observes, writes what is due, and says what was written: the count, and the Event's name where it had one.
+    /// Observes a finding and writes the due series. Returns the count of each, and the name of an existing Event.
     fn step(series: &mut SeriesTable, actor: &str, at: i64, now: Instant) -> Vec<(i32, Option<String>)> {
         series.observe(key(actor, "web"), format!("at {at}"), second(at), now);
         let due = series.due(now);

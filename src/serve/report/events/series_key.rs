@@ -1,4 +1,4 @@
-//! What an Event is about: a finding, without what differs between repetitions.
+//! The subject of an Event: a finding, without the parts that differ between repetitions.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -9,7 +9,7 @@ use interlock_engine::review::Operation;
 use interlock_engine::rule::{Mode, RuleId};
 use interlock_engine::violation::Frozen;
 
-/// A user's operation on an object, as a rule judged it. Equal keys are one series.
+/// A user's operation on an object, and the verdict of a rule. Equal keys belong to one series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct SeriesKey {
     pub(super) rule: RuleId,
@@ -24,12 +24,12 @@ pub(super) struct SeriesKey {
     /// The ticket of that override.
     pub(super) ticket: Option<String>,
     pub(super) frozen: Option<Frozen>,
-    /// What is wrong, without its numbers: the API server never changes the text of an Event, so another cause needs another Event.
+    /// A hash of the message without its numbers. The API server never changes the text of an Event, so another cause needs another Event.
     pub(super) cause: u64,
 }
 
 impl SeriesKey {
-    /// The key of a finding; `None` for an undecided rule that did not deny, which gets no Event.
+    /// The key of a finding. `None` for an undecided rule that did not deny: these have no Event.
     pub(super) fn of(decision: &Decision, finding: &DecisionFinding) -> Option<Self> {
         let verdict = finding.verdict();
         (verdict > Verdict::Undecided).then(|| Self {
@@ -48,10 +48,13 @@ impl SeriesKey {
         })
     }
 
-    /// The namespace of the release, or of the object if no release is known; empty for neither.
+    /// The namespace of the release, or of the object if no release is known. Empty for neither.
     pub(super) fn namespace(&self) -> &str {
-        let of_object = || self.object.as_ref().map(|object| object.namespace.as_str());
-        self.release.as_ref().map(|release| release.namespace.as_str()).or_else(of_object).unwrap_or_default()
+        match (&self.release, &self.object) {
+            (Some(release), _) => &release.namespace,
+            (None, Some(object)) => &object.namespace,
+            (None, None) => "",
+        }
     }
 
     #[cfg(test)]
@@ -60,7 +63,7 @@ impl SeriesKey {
     }
 }
 
-/// A number for a sentence. Ages, revisions and replicas differ each time, and are no other cause.
+/// A hash of a message without its numbers. Ages, revisions and replica counts differ each time, but the cause is the same.
 fn cause(message: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     message

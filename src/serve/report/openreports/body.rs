@@ -1,6 +1,5 @@
-//! The report of one release. `Report` of openreports.io/v1alpha1 and `PolicyReport` of wgpolicyk8s.io/v1alpha2 have the
-//! same fields as far as they are used here, except for the [source](SOURCE) of the report, which the older API does not
-//! have.
+//! The report of one release. `Report` of openreports.io/v1alpha1 and `PolicyReport` of wgpolicyk8s.io/v1alpha2 share all fields that are used
+//! here, except the [source](SOURCE) of the report, which the older API does not have.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +16,14 @@ use super::entry::{ReportEntry, ReportOutcome};
 pub(super) const CONTENT: &str = "interlock.dev/content";
 /// Namespace and name of the release.
 pub(super) const RELEASE: &str = "interlock.dev/release";
-/// The Events that the report counts, and how many findings of each: `<uid>=<count>,...`.
+/// The Events that the report counts, with their findings: `<uid>=<count>,...`.
 pub(super) const EVENTS: &str = "interlock.dev/events";
 
 /// The source of every report and result.
 pub(super) const SOURCE: &str = "interlock";
 const CATEGORY: &str = "Release transitions";
 
-/// The properties of a result besides those of the entry.
+/// The properties of a result that are fields of the entry.
 const ACTOR: &str = "actor";
 const COUNT: &str = "count";
 const FIRST: &str = "first";
@@ -83,7 +82,7 @@ pub(super) enum FoundBy {
 }
 
 impl ReportBody {
-    /// The report of these entries. The scope is the newest record, if there is one.
+    /// The report of these entries. The scope is the newest record, if any.
     pub(super) fn of<'e>(
         entries: impl IntoIterator<Item = (&'e ReportEntry, FoundBy)>,
         scope: Option<ObjectReference>,
@@ -95,7 +94,7 @@ impl ReportBody {
         Self { scope, summary, results }
     }
 
-    /// A hash of the content, without the scope, which changes with every upgrade.
+    /// A hash of the results. Not of the scope, which changes with every upgrade.
     pub(super) fn content(&self) -> String {
         let text = serde_json::to_vec(&self.results).unwrap_or_default();
         Sha256::digest(&text)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
@@ -105,18 +104,18 @@ impl ReportBody {
 impl ReportResult {
     fn of(entry: &ReportEntry, origin: FoundBy) -> Self {
         let mut properties = entry.properties.clone();
-        let mut tell = |key: &str, value: String| properties.insert(key.to_owned(), value);
-        entry.actor.clone().map(|actor| tell(ACTOR, actor));
-        tell(FIRST, entry.first.to_string());
+        let mut set = |key: &str, value: String| properties.insert(key.to_owned(), value);
+        entry.actor.clone().map(|actor| set(ACTOR, actor));
+        set(FIRST, entry.first.to_string());
         let at = match origin {
-            // A scan finds the same every time, so the time of the last scan is left out.
+            // Every scan finds the same, so the time of the last scan is omitted: it would change the report each time.
             FoundBy::Scan => {
-                tell(FOUND_BY, SCAN.to_owned());
+                set(FOUND_BY, SCAN.to_owned());
                 entry.first
             }
             FoundBy::Admission => {
-                tell(COUNT, entry.count.to_string());
-                tell(LAST, entry.last.to_string());
+                set(COUNT, entry.count.to_string());
+                set(LAST, entry.last.to_string());
                 entry.last
             }
         };
@@ -135,7 +134,7 @@ impl ReportResult {
         }
     }
 
-    /// The entry of a result; `None` for a result of another version or another author.
+    /// The entry of a result. `None` for a result of another version or author.
     pub(super) fn entry(self, release: &ReleaseRef) -> Option<(ReportEntry, FoundBy)> {
         let mut properties = self.properties;
         let origin = match properties.remove(FOUND_BY) {
@@ -162,20 +161,19 @@ impl ReportResult {
     }
 }
 
-/// Namespace and name of the report of a release. The report of a release without a namespace is in Interlock's own
-/// namespace.
-pub(super) fn place(release: &ReleaseRef, ours: &str) -> (String, String) {
+/// The namespace and name of a release's report. If the release has no namespace, the report is in Interlock's own namespace.
+pub(super) fn place(release: &ReleaseRef, own_namespace: &str) -> (String, String) {
     let ReleaseRef { namespace, name } = release;
     let name = match name.parse::<ReleaseName>() {
         Ok(name) => name.to_string(),
-        // Some objects name their release by a label, whose value may be no valid name of an object.
+        // Some objects name their release in a label, whose value need not be a valid object name.
         Err(_) => {
             let digest = Sha256::digest(name.as_bytes());
             digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
         }
     };
     match namespace.as_str() {
-        "" => (ours.to_owned(), format!("extension.interlock-{name}")),
+        "" => (own_namespace.to_owned(), format!("extension.interlock-{name}")),
         namespace => (namespace.to_owned(), format!("interlock-{name}")),
     }
 }

@@ -1,4 +1,4 @@
-//! One entry of a report, and how it is read from an Event.
+//! One entry of a report, and the conversion from an Event.
 
 use std::collections::BTreeMap;
 
@@ -17,28 +17,27 @@ use crate::serve::report::events::{CLUSTER_SCOPED_NAMESPACE, CONTROLLER, annotat
 /// The longest message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 500;
 
-/// The longest annotation that is read, in bytes. Interlock's annotations are shorter: the longest is a reference to an object, with
-/// its group, kind, namespace and name. The limit keeps others from filling the memory.
+/// The longest annotation that is read, in bytes, so that other writers of Events cannot fill the memory. Interlock's own annotations are
+/// shorter: the longest is a reference to an object, with its group, kind, namespace and name.
 const MAX_ANNOTATION_BYTES: usize = 704;
 
-/// A finding about a release: all repetitions of the same operation on the same object by the same user, or a finding of a
-/// scan.
+/// A finding about a release: a finding of a scan, or all repetitions of the same operation on the same object by the same user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportEntry {
     pub release: ReleaseRef,
-    /// The rule, or the check of the scan: `manual-edit`.
+    /// The rule or the check of the scan, for example `manual-edit`.
     pub check: String,
     pub severity: Severity,
     pub outcome: ReportOutcome,
     /// The user.
     pub actor: Option<String>,
     pub object: Option<ObjectReference>,
-    /// The message, at most 500 bytes of it. It contains no data of an object.
+    /// The message, at most 500 bytes. Contains no data of an object.
     pub message: String,
     pub first: Timestamp,
     pub last: Timestamp,
     pub count: u64,
-    /// Further properties, such as `mode` and `verdict` of a rule.
+    /// Further properties, for example `mode` and `verdict` of a rule.
     pub properties: BTreeMap<String, String>,
 }
 
@@ -67,7 +66,7 @@ impl ReportEntry {
         EntryKey { check, actor, object, outcome }
     }
 
-    /// The entry with its message printable and cut to the limit.
+    /// Makes the message printable and cuts it to the limit.
     pub(super) fn bounded(self) -> Self {
         Self { message: into_printable(self.message, MAX_MESSAGE_BYTES), ..self }
     }
@@ -82,22 +81,23 @@ impl ReportEntry {
     }
 }
 
-/// An Event of Interlock: an entry with the count and the times of this Event alone.
+/// An Event of Interlock: an entry with the count and the times of only this Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ObservedEvent {
     pub(super) uid: String,
     pub(super) entry: ReportEntry,
-    /// Whether the release had records at the time.
+    /// Whether the release had records at that time.
     pub(super) recorded: bool,
 }
 
 impl ObservedEvent {
-    /// Parses an Event. `None` for an Event that is not Interlock's, that names no release, that Interlock would not write,
-    /// or that is about a release of another namespace: an author with rights in one namespace must not be believed about
-    /// others.
+    /// Parses an Event. `None` for an Event that Interlock has not written or would not write, that names no release, or that is about a
+    /// release of another namespace. Users with rights in one namespace must not be able to forge findings about another.
     pub(super) fn read(event: &Event) -> Option<Self> {
-        let ours = event.reporting_controller.as_deref() == Some(CONTROLLER);
-        let annotations = event.metadata.annotations.as_ref().filter(|_| ours)?;
+        if event.reporting_controller.as_deref() != Some(CONTROLLER) {
+            return None;
+        }
+        let annotations = event.metadata.annotations.as_ref()?;
         if annotation::ALL
             .iter()
             .filter_map(|key| annotations.get(*key))
@@ -162,7 +162,7 @@ pub(super) mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// An Event: alice edited the Deployment web of the release shop/web at some second.
+    /// An Event: alice edited the Deployment web of the release shop/web at the second `at`.
     pub(in crate::serve::report::openreports) fn event(uid: &str, at: i64, count: i32) -> Event {
         let annotations = [
             ("rule", "manual-edit"),
@@ -209,13 +209,13 @@ pub(super) mod tests {
         assert_eq!((entry.outcome, entry.severity), (ReportOutcome::Fail, Severity::Medium));
         assert_eq!(entry.release, ReleaseRef::new("shop", "web"));
         assert_eq!(entry.properties["verdict"], "would-deny");
-        let told = with(
+        let frozen = with(
             event("e1", 1, 1),
             &[("ticket", "OPS-7"), ("freeze", "sale"), ("frozen-until", "2027-01-02T05:00:00Z")],
         );
-        let properties = ObservedEvent::read(&told).unwrap().entry.properties;
-        let told = ["ticket", "freeze", "frozenUntil"].map(|key| properties[key].as_str());
-        assert_eq!(told, ["OPS-7", "sale", "2027-01-02T05:00:00Z"]);
+        let properties = ObservedEvent::read(&frozen).unwrap().entry.properties;
+        let values = ["ticket", "freeze", "frozenUntil"].map(|key| properties[key].as_str());
+        assert_eq!(values, ["OPS-7", "sale", "2027-01-02T05:00:00Z"]);
         assert_eq!(ObservedEvent::read(&event("e1", 100, 1)).unwrap().entry.count, 1);
     }
 

@@ -1,4 +1,4 @@
-//! The content of the reports, in memory. Events and scans fill it; its caller writes the reports.
+//! The content of the reports, in memory. Events and scans fill the store, and the caller writes the reports.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,22 +10,21 @@ use super::body::{FoundBy, ReportBody};
 use super::entry::{EntryKey, ObservedEvent, ReportEntry};
 use super::writer::StoredReport;
 
-/// How many entries a release has. Above it the oldest one is dropped.
+/// The most entries of a release. A further entry replaces the oldest one.
 const MAX_RELEASE_ENTRIES: usize = 50;
 
-/// How many entries all releases have together. Each takes some KiB.
+/// The most entries of all releases together. Each takes some KiB.
 const MAX_ENTRIES: usize = 20_000;
 
-/// How many entries the releases of a namespace have together: anybody who may write Events there can imitate Interlock, and
-/// must not fill the whole store.
+/// The most entries of all releases in a namespace. Users who may write Events there can imitate Interlock, but must not fill the store.
 const MAX_NAMESPACE_ENTRIES: usize = MAX_ENTRIES / 10;
 
-/// The pause after a report could not be written. Each further pause is twice as long, up to the maximum.
+/// The pause after a failed write of a report. Each further pause is twice as long, up to the maximum.
 const WRITE_RETRY: SignedDuration = SignedDuration::from_secs(10);
 const MAX_WRITE_RETRY: SignedDuration = SignedDuration::from_mins(10);
 
-/// How many Events of a release are remembered with their counts. An Event that is dropped while it exists is counted again
-/// when it is seen again.
+/// How many Events of a release are remembered with their counts. An Event that is dropped from this list is counted again if it is seen
+/// again.
 const MAX_RELEASE_EVENTS: usize = 200;
 
 /// The content of the reports of all releases.
@@ -39,17 +38,17 @@ pub(super) struct ReportStore {
 
 #[derive(Debug, Default)]
 struct ReleaseFindings {
-    found: BTreeMap<EntryKey, ReportEntry>,
-    state: BTreeMap<EntryKey, ReportEntry>,
-    /// How many findings of each Event are counted in `found`, and when that last changed.
+    admission: BTreeMap<EntryKey, ReportEntry>,
+    scan: BTreeMap<EntryKey, ReportEntry>,
+    /// How many findings of each Event `admission` counts, and when the count last changed.
     events: BTreeMap<String, (u64, Timestamp)>,
-    /// The content of the written report, if there is one.
+    /// The content of the written report, if any.
     written: Option<String>,
-    /// Whether the release had records. A release that never had any cannot lose them.
+    /// Whether the release had records. Only then can it lose them.
     recorded: bool,
     /// Whether the report may differ from the written one.
     dirty: bool,
-    /// After a failed write: the pause, and its end.
+    /// After a failed write: the pause and its end.
     pause: SignedDuration,
     not_before: Timestamp,
 }
@@ -58,7 +57,7 @@ struct ReleaseFindings {
 #[derive(Debug)]
 pub(super) struct DueReport {
     pub(super) release: ReleaseRef,
-    /// `None` if the report is to be deleted.
+    /// `None` if the report must be deleted.
     pub(super) report: Option<StoredReport>,
 }
 
@@ -68,25 +67,25 @@ impl ReportStore {
         Self { retention, releases: HashMap::new(), scanned: false }
     }
 
-    /// Starts again from the existing reports. The findings of a scan in the meantime are kept.
+    /// Starts again from the existing reports. Keeps findings of a scan that ended in the meantime.
     pub(super) fn load(&mut self, reports: Vec<StoredReport>, now: Timestamp) {
-        self.releases.retain(|_, held| {
-            let state = std::mem::take(&mut held.state);
-            *held = ReleaseFindings { state, dirty: true, ..ReleaseFindings::default() };
-            !held.state.is_empty()
+        self.releases.retain(|_, findings| {
+            let scan = std::mem::take(&mut findings.scan);
+            *findings = ReleaseFindings { scan, dirty: true, ..ReleaseFindings::default() };
+            !findings.scan.is_empty()
         });
         for StoredReport { release, content, events, body } in reports {
-            let held = self.releases.entry(release.clone()).or_default();
-            held.written = Some(content);
-            held.events = events.into_iter().map(|(uid, count)| (uid, (count, now))).collect();
-            held.recorded = body.scope.is_some();
-            // A report of another version is written again in the form of this version.
-            held.dirty = true;
+            let findings = self.releases.entry(release.clone()).or_default();
+            findings.written = Some(content);
+            findings.events = events.into_iter().map(|(uid, count)| (uid, (count, now))).collect();
+            findings.recorded = body.scope.is_some();
+            // Reports of other versions are written again in this version's format.
+            findings.dirty = true;
             for (entry, origin) in body.results.into_iter().filter_map(|line| line.entry(&release)) {
                 match origin {
-                    FoundBy::Admission => _ = held.found.insert(entry.key(), entry),
+                    FoundBy::Admission => _ = findings.admission.insert(entry.key(), entry),
                     FoundBy::Scan if self.scanned => {}
-                    FoundBy::Scan => held.keep_scanned(ReportEntry { last: now, ..entry }),
+                    FoundBy::Scan => findings.keep_scanned(ReportEntry { last: now, ..entry }),
                 }
             }
         }
@@ -95,74 +94,73 @@ impl ReportStore {
     /// Adds an Event. Returns whether there was room for it.
     pub(super) fn observe(&mut self, event: ObservedEvent, now: Timestamp) -> bool {
         let ObservedEvent { uid, mut entry, recorded } = event;
-        // An entry with a time in the future would never expire.
+        // Otherwise an entry with a time in the future would stay too long.
         (entry.first, entry.last) = (entry.first.min(now), entry.last.min(now));
         if self.is_old(&entry, now) {
             return true;
         }
         let known = self.releases.get(&entry.release);
-        if known.is_none_or(|held| !held.found.contains_key(&entry.key())) && !self.has_room(&entry.release) {
+        if known.is_none_or(|findings| !findings.admission.contains_key(&entry.key())) && !self.has_room(&entry.release) {
             return false;
         }
-        let held = self.releases.entry(entry.release.clone()).or_default();
-        held.recorded |= recorded;
-        let counted = held.events.get(&uid).map_or(0, |(count, _)| *count);
+        let findings = self.releases.entry(entry.release.clone()).or_default();
+        findings.recorded |= recorded;
+        let counted = findings.events.get(&uid).map_or(0, |(count, _)| *count);
         if entry.count <= counted {
             return true;
         }
-        held.events.insert(uid, (entry.count, entry.last));
-        forget_oldest(&mut held.events, MAX_RELEASE_EVENTS, |(_, last)| *last);
+        findings.events.insert(uid, (entry.count, entry.last));
+        forget_oldest(&mut findings.events, MAX_RELEASE_EVENTS, |(_, last)| *last);
         if counted > 0 {
             entry.count -= counted;
             entry.first = entry.last;
         }
-        match held.found.get_mut(&entry.key()) {
+        match findings.admission.get_mut(&entry.key()) {
             Some(found) => found.merge(entry),
-            None => _ = held.found.insert(entry.key(), entry),
+            None => _ = findings.admission.insert(entry.key(), entry),
         }
-        forget_oldest(&mut held.found, MAX_RELEASE_ENTRIES, |entry| entry.last);
-        held.dirty = true;
+        forget_oldest(&mut findings.admission, MAX_RELEASE_ENTRIES, |entry| entry.last);
+        findings.dirty = true;
         true
     }
 
-    /// Drops the counts of all Events but these, which are all that exist.
-    pub(super) fn keep_events(&mut self, living: &HashSet<String>) {
-        for held in self.releases.values_mut() {
-            held.events.retain(|uid, _| living.contains(uid));
+    /// Drops the counts of all Events that no longer exist.
+    pub(super) fn keep_events(&mut self, existing: &HashSet<String>) {
+        for findings in self.releases.values_mut() {
+            findings.events.retain(|uid, _| existing.contains(uid));
         }
     }
 
-    /// Drops the count of a deleted Event; its findings remain.
+    /// Drops the count of a deleted Event. Its findings stay.
     pub(super) fn forget_event(&mut self, event: &ObservedEvent) {
-        if let Some(held) = self.releases.get_mut(&event.entry.release) {
-            held.events.remove(&event.uid);
+        if let Some(findings) = self.releases.get_mut(&event.entry.release) {
+            findings.events.remove(&event.uid);
         }
     }
 
-    /// Records the findings of a scan in place of those of the scan before. An incomplete scan removes nothing: what it does
-    /// not find again expires.
-    pub(super) fn record_scan(&mut self, entries: Vec<ReportEntry>, is_whole: bool, now: Timestamp) {
-        self.scanned |= is_whole;
+    /// Replaces the findings of the previous scan. An incomplete scan removes no findings: old ones expire.
+    pub(super) fn record_scan(&mut self, entries: Vec<ReportEntry>, is_complete: bool, now: Timestamp) {
+        self.scanned |= is_complete;
         let room = MAX_ENTRIES.saturating_sub(entries.len());
         let mut before = HashMap::new();
-        for (release, held) in &mut self.releases {
-            let state = std::mem::take(&mut held.state);
-            held.dirty |= !state.is_empty();
-            before.insert(release.clone(), state);
+        for (release, findings) in &mut self.releases {
+            let scan = std::mem::take(&mut findings.scan);
+            findings.dirty |= !scan.is_empty();
+            before.insert(release.clone(), scan);
         }
         for entry in entries.into_iter().take(MAX_ENTRIES).map(ReportEntry::bounded) {
-            let held = self.releases.entry(entry.release.clone()).or_default();
-            let known = before.get(&entry.release).and_then(|state| state.get(&entry.key()));
+            let findings = self.releases.entry(entry.release.clone()).or_default();
+            let known = before.get(&entry.release).and_then(|scan| scan.get(&entry.key()));
             let first = known.map_or(entry.first, |known| known.first.min(entry.first));
-            held.dirty = true;
-            if held.state.len() < MAX_RELEASE_ENTRIES {
-                held.state.insert(entry.key(), ReportEntry { first, last: now, ..entry });
+            findings.dirty = true;
+            if findings.scan.len() < MAX_RELEASE_ENTRIES {
+                findings.scan.insert(entry.key(), ReportEntry { first, last: now, ..entry });
             }
         }
         let earlier = before
             .into_iter()
-            .filter(|_| !is_whole)
-            .flat_map(|(release, state)| state.into_values().map(move |entry| (release.clone(), entry)));
+            .filter(|_| !is_complete)
+            .flat_map(|(release, scan)| scan.into_values().map(move |entry| (release.clone(), entry)));
         for (release, entry) in earlier.take(room) {
             self.releases.entry(release).or_default().keep_scanned(entry);
         }
@@ -172,33 +170,33 @@ impl ReportStore {
     pub(super) fn expire(&mut self, now: Timestamp) {
         let retention = self.retention;
         let is_old = |last: Timestamp| now.duration_since(last) >= retention;
-        for held in self.releases.values_mut() {
-            let before = held.found.len() + held.state.len();
-            held.found.retain(|_, entry| !is_old(entry.last));
-            held.state.retain(|_, entry| !is_old(entry.last));
-            held.dirty |= held.found.len() + held.state.len() < before;
+        for findings in self.releases.values_mut() {
+            let before = findings.admission.len() + findings.scan.len();
+            findings.admission.retain(|_, entry| !is_old(entry.last));
+            findings.scan.retain(|_, entry| !is_old(entry.last));
+            findings.dirty |= findings.admission.len() + findings.scan.len() < before;
         }
-        self.releases.retain(|_, held| held.dirty || held.written.is_some() || !held.is_empty());
+        self.releases.retain(|_, findings| findings.dirty || findings.written.is_some() || !findings.is_empty());
     }
 
     /// The releases that had records.
     pub(super) fn recorded(&self) -> Vec<ReleaseRef> {
-        let recorded = self.releases.iter().filter(|(_, held)| held.recorded && held.has_entries());
+        let recorded = self.releases.iter().filter(|(_, findings)| findings.recorded && findings.has_entries());
         recorded.map(|(release, _)| release.clone()).collect()
     }
 
-    /// Drops a deleted release. The counts of its Events are kept, so that they do not bring it back.
+    /// Drops a deleted release. Keeps the counts of its Events, so that these do not add the release again.
     pub(super) fn forget(&mut self, release: &ReleaseRef) {
-        if let Some(held) = self.releases.get_mut(release) {
-            held.found.clear();
-            held.state.clear();
-            held.recorded = false;
-            held.dirty = true;
+        if let Some(findings) = self.releases.get_mut(release) {
+            findings.admission.clear();
+            findings.scan.clear();
+            findings.recorded = false;
+            findings.dirty = true;
         }
     }
 
-    /// The changed reports, at most so many; a report that could not be written waits for its retry. Each must then be
-    /// marked as [written](Self::written) or [failed](Self::failed). `scope` names the newest record of a release.
+    /// The changed reports, at most `limit`. A report that could not be written waits for its retry. The caller must mark each as
+    /// [written](Self::written) or [failed](Self::failed). `scope` returns the newest record of a release.
     pub(super) fn due(
         &mut self,
         limit: usize,
@@ -206,24 +204,24 @@ impl ReportStore {
         scope: impl Fn(&ReleaseRef) -> Option<ObjectReference>,
     ) -> Vec<DueReport> {
         let mut due = Vec::new();
-        for (release, held) in &mut self.releases {
+        for (release, findings) in &mut self.releases {
             if due.len() == limit {
                 break;
             }
-            if !held.dirty || held.not_before > now {
+            if !findings.dirty || findings.not_before > now {
                 continue;
             }
-            held.dirty = false;
-            let body = ReportBody::of(held.lines(), scope(release));
+            findings.dirty = false;
+            let body = ReportBody::of(findings.lines(), scope(release));
             let content = (!body.results.is_empty()).then(|| body.content());
-            held.recorded |= body.scope.is_some() && content.is_some();
-            if held.written == content {
+            findings.recorded |= body.scope.is_some() && content.is_some();
+            if findings.written == content {
                 continue;
             }
             let report = content.map(|content| StoredReport {
                 release: release.clone(),
                 content,
-                events: held.events.iter().map(|(uid, (count, _))| (uid.clone(), *count)).collect(),
+                events: findings.events.iter().map(|(uid, (count, _))| (uid.clone(), *count)).collect(),
                 body,
             });
             due.push(DueReport { release: release.clone(), report });
@@ -233,24 +231,24 @@ impl ReportStore {
 
     /// Marks a report as written.
     pub(super) fn written(&mut self, due: &DueReport) {
-        if let Some(held) = self.releases.get_mut(&due.release) {
-            held.written = due.report.as_ref().map(|report| report.content.clone());
-            held.pause = SignedDuration::ZERO;
+        if let Some(findings) = self.releases.get_mut(&due.release) {
+            findings.written = due.report.as_ref().map(|report| report.content.clone());
+            findings.pause = SignedDuration::ZERO;
         }
     }
 
-    /// Marks a report as failed, so that others come first.
+    /// Marks a report as failed, so that it waits and others come first.
     pub(super) fn failed(&mut self, due: &DueReport, now: Timestamp) {
-        if let Some(held) = self.releases.get_mut(&due.release) {
-            held.dirty = true;
-            held.pause = held.pause.saturating_mul(2).clamp(WRITE_RETRY, MAX_WRITE_RETRY);
-            held.not_before = now.checked_add(held.pause).unwrap_or(now);
+        if let Some(findings) = self.releases.get_mut(&due.release) {
+            findings.dirty = true;
+            findings.pause = findings.pause.saturating_mul(2).clamp(WRITE_RETRY, MAX_WRITE_RETRY);
+            findings.not_before = now.checked_add(findings.pause).unwrap_or(now);
         }
     }
 
     /// How many reports wait to be written.
     pub(super) fn waiting(&self) -> usize {
-        self.releases.values().filter(|held| held.dirty).count()
+        self.releases.values().filter(|findings| findings.dirty).count()
     }
 
     fn is_old(&self, entry: &ReportEntry, now: Timestamp) -> bool {
@@ -260,34 +258,34 @@ impl ReportStore {
     /// Whether there is room for one more entry of a release.
     fn has_room(&self, release: &ReleaseRef) -> bool {
         let (mut of_all, mut of_namespace) = (0, 0);
-        for (other, held) in &self.releases {
-            of_all += held.found.len();
-            of_namespace += if other.namespace == release.namespace { held.found.len() } else { 0 };
+        for (other, findings) in &self.releases {
+            of_all += findings.admission.len();
+            of_namespace += if other.namespace == release.namespace { findings.admission.len() } else { 0 };
         }
         of_all < MAX_ENTRIES && of_namespace < MAX_NAMESPACE_ENTRIES
     }
 }
 
 impl ReleaseFindings {
-    /// Adds a finding of an earlier scan, unless a later scan has found the same.
+    /// Adds a finding of an earlier scan, unless a later scan also made it.
     fn keep_scanned(&mut self, entry: ReportEntry) {
-        if self.state.len() < MAX_RELEASE_ENTRIES {
-            self.state.entry(entry.key()).or_insert(entry);
+        if self.scan.len() < MAX_RELEASE_ENTRIES {
+            self.scan.entry(entry.key()).or_insert(entry);
         }
     }
 
-    /// The findings of a scan, and then the others. If there are too many, the oldest of the others are left out.
+    /// The findings of scans, then those of reviews. If there are too many, the oldest findings of reviews are omitted.
     fn lines(&self) -> impl Iterator<Item = (&ReportEntry, FoundBy)> {
-        let mut newest: Vec<_> = self.found.values().map(|entry| entry.last).collect();
+        let mut newest: Vec<_> = self.admission.values().map(|entry| entry.last).collect();
         newest.sort_unstable_by(|one, other| other.cmp(one));
-        let since = newest.get(MAX_RELEASE_ENTRIES.saturating_sub(self.state.len())).copied();
-        let found = self.found.values().filter(move |entry| since.is_none_or(|since| entry.last > since));
-        let state = self.state.values().map(|entry| (entry, FoundBy::Scan));
-        state.chain(found.map(|entry| (entry, FoundBy::Admission)))
+        let since = newest.get(MAX_RELEASE_ENTRIES.saturating_sub(self.scan.len())).copied();
+        let found = self.admission.values().filter(move |entry| since.is_none_or(|since| entry.last > since));
+        let scan = self.scan.values().map(|entry| (entry, FoundBy::Scan));
+        scan.chain(found.map(|entry| (entry, FoundBy::Admission)))
     }
 
     fn has_entries(&self) -> bool {
-        !self.found.is_empty() || !self.state.is_empty()
+        !self.admission.is_empty() || !self.scan.is_empty()
     }
 
     fn is_empty(&self) -> bool {
@@ -295,7 +293,7 @@ impl ReleaseFindings {
     }
 }
 
-/// Removes the oldest value of a map that has one too many.
+/// Removes the oldest value if the map is above the limit.
 fn forget_oldest<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, limit: usize, age: impl Fn(&V) -> Timestamp) {
     if map.len() > limit
         && let Some(oldest) = map.iter().min_by_key(|(_, value)| age(value)).map(|(key, _)| key.clone())
@@ -335,7 +333,7 @@ mod tests {
         ReportEntry { check: check.into(), severity: Severity::High, actor: None, ..entry }
     }
 
-    /// Writes what is due, and says of each report how often what was found, or that it is gone.
+    /// Writes the due reports. Returns the count of each finding for each report, or `None` for a deleted report.
     fn flush(store: &mut ReportStore) -> Vec<Option<Vec<(String, u64)>>> {
         let due = store.due(100, second(NOW), |_| None);
         due.iter().for_each(|due| store.written(due));
@@ -390,7 +388,7 @@ mod tests {
         assert_eq!(flush(&mut store), edits(1));
         store.expire(second(1_450));
         assert_eq!(flush(&mut store), [None]);
-        // Its Event lives on and is seen again, by a new list or a new write.
+        // The Event still exists and is seen again, in a new list or after a new write.
         store.observe(by("bob", 950), second(1_450));
         assert_eq!(flush(&mut store), []);
         store.keep_events(&HashSet::new());
@@ -462,13 +460,13 @@ mod tests {
         store.record_scan(vec![scanned("failed", 980)], false, second(NOW + 30));
         store.expire(second(NOW + 520));
         assert_eq!(said(&mut store), [("failed".to_owned(), 960)]);
-        // The reports of another leader are added to what a scan with gaps has said.
+        // The reports of another leader are added to the findings of an incomplete scan.
         let mut heir = self::store();
         heir.record_scan(vec![scanned("stuck", 990)], false, now);
         store.record_scan(vec![scanned("failed", 980), scanned("stuck", 980)], true, now);
         let due = store.due(100, now, |_| None);
         heir.load(due.into_iter().filter_map(|due| due.report).collect(), now);
-        assert_eq!(heir.releases[&web()].state.len(), 2);
+        assert_eq!(heir.releases[&web()].scan.len(), 2);
     }
 
     #[test]
@@ -506,13 +504,13 @@ mod tests {
         };
         for index in 0..MAX_NAMESPACE_ENTRIES {
             let entry = of("noisy", index).entry;
-            let held =
-                ReleaseFindings { found: BTreeMap::from([(entry.key(), entry.clone())]), ..ReleaseFindings::default() };
-            store.releases.insert(entry.release, held);
+            let findings =
+                ReleaseFindings { admission: BTreeMap::from([(entry.key(), entry.clone())]), ..ReleaseFindings::default() };
+            store.releases.insert(entry.release, findings);
         }
         assert!(!store.observe(of("noisy", MAX_NAMESPACE_ENTRIES), now));
         assert!(store.observe(of("shop", 1), now));
-        let entry = store.releases[&ReleaseRef::new("shop", "1")].found.values().next().unwrap();
+        let entry = store.releases[&ReleaseRef::new("shop", "1")].admission.values().next().unwrap();
         assert_eq!((entry.first, entry.last), (now, now));
     }
 
@@ -549,14 +547,14 @@ mod tests {
                 ..event
             }
         };
-        // Counting them each time would take the test as long as it takes a cluster a day.
+        // Counting all of them each time would make the test far too slow.
         for index in 0..MAX_ENTRIES {
             let event = of(index);
-            let held = ReleaseFindings {
-                found: BTreeMap::from([(event.entry.key(), event.entry.clone())]),
+            let findings = ReleaseFindings {
+                admission: BTreeMap::from([(event.entry.key(), event.entry.clone())]),
                 ..ReleaseFindings::default()
             };
-            store.releases.insert(event.entry.release, held);
+            store.releases.insert(event.entry.release, findings);
         }
         assert!(!store.observe(of(MAX_ENTRIES), now));
         let again = ObservedEvent { uid: "another".into(), ..of(0) };

@@ -1,4 +1,4 @@
-//! Reads and writes reports. Their API is alpha and may change: all code that depends on it is here.
+//! Reads and writes reports. Their API is alpha and may change, so all code that depends on it is here.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const PAGE_SIZE: u32 = 100;
 pub enum Flavour {
     /// `Report` of openreports.io/v1alpha1.
     OpenReports,
-    /// `PolicyReport` of wgpolicyk8s.io/v1alpha2, its predecessor.
+    /// `PolicyReport` of wgpolicyk8s.io/v1alpha2, the predecessor.
     WgPolicy,
 }
 
@@ -55,7 +55,7 @@ impl Flavour {
         }
     }
 
-    /// A report as an object of this API, with labels besides Interlock's own.
+    /// A report as an object of this API, with `labels` and Interlock's own label.
     fn object(
         self,
         (namespace, name): &(String, String),
@@ -77,7 +77,7 @@ impl Flavour {
                 EVENTS: events.join(","),
             },
         });
-        // The API server rejects fields that are not in the schema of an applied object.
+        // The API server rejects an applied object with a field that is not in the schema.
         if self == Self::OpenReports {
             object["source"] = SOURCE.into();
         }
@@ -95,8 +95,8 @@ impl ReportWriter {
         format!("{}.{}", self.resource.plural, self.resource.group)
     }
 
-    /// Every report of Interlock; `None` if their kind is not installed. `ours` is Interlock's own namespace.
-    pub(super) async fn list(&self, ours: &str) -> Result<Option<Vec<StoredReport>>, Error> {
+    /// All reports of Interlock. `None` if their kind is not installed.
+    pub(super) async fn list(&self, own_namespace: &str) -> Result<Option<Vec<StoredReport>>, Error> {
         let mut params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(PAGE_SIZE);
         let mut found = Vec::new();
         for api in self.reach.apis_with::<DynamicObject>(&self.client, &self.resource) {
@@ -106,7 +106,7 @@ impl ReportWriter {
                     Err(Error::Api(status)) if status.code == 404 => return Ok(None),
                     Err(error) => return Err(error),
                 };
-                found.extend(page.items.into_iter().filter_map(|object| StoredReport::read(object, ours)));
+                found.extend(page.items.into_iter().filter_map(|object| StoredReport::read(object, own_namespace)));
                 params.continue_token = page.metadata.continue_.filter(|next| !next.is_empty());
                 if params.continue_token.is_none() {
                     break;
@@ -116,7 +116,7 @@ impl ReportWriter {
         Ok(Some(found))
     }
 
-    /// Writes a report with further labels, whatever its content and its labels were.
+    /// Writes a report with `labels`, and overwrites an existing one.
     pub(super) async fn apply(
         &self,
         place: &(String, String),
@@ -143,14 +143,14 @@ impl ReportWriter {
 }
 
 impl StoredReport {
-    /// `None` for an object that is not Interlock's: an author with rights in one namespace must not be believed about
-    /// others.
-    fn read(object: DynamicObject, ours: &str) -> Option<Self> {
+    /// `None` for an object that is not a report of Interlock. Users with rights in one namespace must not be able to forge reports about
+    /// another.
+    fn read(object: DynamicObject, own_namespace: &str) -> Option<Self> {
         let annotations = object.metadata.annotations.unwrap_or_default();
         let release = annotations.get(RELEASE)?;
         let (namespace, name) = release.split_once('/').unwrap_or(("", release));
         let release = ReleaseRef::new(namespace, name);
-        if body::place(&release, ours) != (object.metadata.namespace?, object.metadata.name?) {
+        if body::place(&release, own_namespace) != (object.metadata.namespace?, object.metadata.name?) {
             return None;
         }
         let pairs = annotations.get(EVENTS).into_iter().flat_map(|events| events.split(','));
