@@ -1,7 +1,7 @@
 //! The command line: one file per subcommand.
 //!
-//! Exit codes: 0 success, 1 a finding (a refused review, an invalid policy file), 2 the command could not run. Of `wait` also 3, the
-//! time is up, and 4, a freeze is in force.
+//! Exit codes: 0 success, 1 a finding (a refused review, an invalid policy file), 2 the command could not run. Only for `wait`: 3 timeout,
+//! 4 a freeze is in force.
 
 mod break_glass;
 mod certs;
@@ -126,14 +126,14 @@ pub fn main() -> ExitCode {
         Ok(ExitStatus::Findings) => ExitCode::from(1),
         Ok(ExitStatus::TimedOut) => ExitCode::from(3),
         Ok(ExitStatus::Frozen) => ExitCode::from(4),
-        // Who reads the output has enough, for example `head`.
+        // The reader of the output has closed it, for example `head`.
         Err(error) if output::is_unread(&error) => ExitCode::SUCCESS,
         Err(error) => {
             match error.downcast_ref::<PolicyError>() {
                 Some(error) => {
                     complain(&format!("interlock: the policies cannot be used\n\n{}", excerpt::excerpts(error)))
                 }
-                None => complain(&format!("interlock: {}", failure::told(&error))),
+                None => complain(&format!("interlock: {}", failure::message(&error))),
             }
             ExitCode::from(2)
         }

@@ -78,7 +78,7 @@ async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 }
 
 impl Arguments {
-    /// The object to create; `now` is the API server's clock.
+    /// The object to create. `now` is by the API server's clock.
     fn requested(&self, release: &ReleaseRef, now: Timestamp) -> anyhow::Result<ReleaseOverride> {
         let expires_at = now.checked_add(self.open_for).context("--for is too long")?;
         let spec = ReleaseOverrideSpec {
@@ -126,7 +126,7 @@ fn rules() -> PossibleValuesParser {
     PossibleValuesParser::new(rules::all().map(|rule| PossibleValue::new(rule.as_str())))
 }
 
-/// The lengths of a reason that the definition of ReleaseOverrides allows, in characters.
+/// The allowed lengths of a reason, in characters. Equals the limits in the definition of ReleaseOverrides.
 const REASON_CHARS: RangeInclusive<usize> = 5..=500;
 
 fn reason(text: &str) -> Result<String, String> {

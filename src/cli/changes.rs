@@ -76,7 +76,7 @@ enum Format {
 #[serde(rename_all = "camelCase")]
 struct ChangesOutput<'a> {
     changes: &'a [Change],
-    /// What was left out, and why.
+    /// The inputs that could not be read, and why.
     not_read: &'a [String],
 }
 
@@ -91,7 +91,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
                 found.notes.extend(notes);
                 found.has_read = true;
             }
-            // What the files say is worth more than nothing.
+            // The changes in the files are better than none.
             Err(error) if found.has_read => found.notes.push(format!("the records of the cluster: {error:#}")),
             Err(error) => {
                 complain(&found.notes);
@@ -122,7 +122,7 @@ impl Arguments {
         let wanted = Wanted { since: self.since, refused: self.refused, ..Wanted::default() };
         let namespace = self.namespace.clone().filter(|_| !self.all_namespaces);
         let Some(named) = self.release.as_deref() else { return Ok(Wanted { namespace, ..wanted }) };
-        // Without a namespace it is the release of this name in any.
+        // Without a namespace, releases of this name in any namespace are wanted.
         let release = release_argument::named(named, namespace.as_deref(), "default")?;
         let namespace = namespace.or_else(|| named.contains('/').then_some(release.namespace));
         Ok(Wanted { namespace, release: Some(release.name), ..wanted })
@@ -138,15 +138,13 @@ impl Arguments {
         anyhow::ensure!(inputs <= 1, "standard input (-) can be read once only");
         let size = files().filter_map(|file| Some(file.metadata().ok()?.len())).sum::<u64>();
         let mut bar = Progress::new("reading", size, Unit::Bytes, false);
-        let failed =
-            |(path, error): NotOpened| anyhow::Error::new(error).context(format!("failed to read {}", path.display()));
         let mut before = 0;
         let mut all = read_audit_logs(&self.audit_log, wanted, |bytes| {
             before = bytes;
             bar.at(bytes);
         })
-        .map_err(failed)?;
-        let of_log = read_own_logs(&self.log, wanted, |bytes| bar.at(before + bytes)).map_err(failed)?;
+        .map_err(not_opened)?;
+        let of_log = read_own_logs(&self.log, wanted, |bytes| bar.at(before + bytes)).map_err(not_opened)?;
         all.changes.extend(of_log.changes);
         all.notes.extend(of_log.notes);
         all.has_read |= of_log.has_read;
@@ -159,6 +157,10 @@ impl Arguments {
         let (changes, gaps) = listed.map_err(anyhow::Error::msg)?;
         Ok((changes, gaps.into_iter().map(|gap| format!("not read: {}: {}", gap.what, gap.why)).collect()))
     }
+}
+
+fn not_opened((path, error): NotOpened) -> anyhow::Error {
+    anyhow::Error::new(error).context(format!("failed to read {}", path.display()))
 }
 
 #[cfg(test)]

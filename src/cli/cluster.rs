@@ -11,7 +11,7 @@ use super::failure;
 use super::helm::HelmFlags;
 pub(super) use crate::world::kubernetes::clock::server_time;
 
-/// When the connection of a watch counts as dead: the API server sends a bookmark on a quiet watch every minute.
+/// The read timeout of a watch. On a quiet watch the API server sends a bookmark every minute.
 pub(super) const WATCH_READ_TIMEOUT: Duration = Duration::from_secs(295);
 
 /// The arguments that name a cluster.
@@ -38,7 +38,7 @@ impl ClusterArguments {
         self.kubeconfig.is_some() || self.context.is_some()
     }
 
-    /// The configuration of the named cluster; `None` if none was named.
+    /// The configuration of the named cluster. `None` if no cluster was named.
     async fn named(&self, context: Option<&str>) -> anyhow::Result<Option<Config>> {
         let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
         let Some(path) = &self.kubeconfig else {
@@ -52,7 +52,7 @@ impl ClusterArguments {
         config.map(Some).with_context(|| format!("the kubeconfig {} is not usable", path.display()))
     }
 
-    /// The named cluster, or the cluster of the pod; `None` outside of a cluster.
+    /// The named cluster, or the cluster of the pod. `None` outside a cluster.
     pub(super) async fn in_cluster_or_named(&self) -> anyhow::Result<Option<Config>> {
         match self.named(self.context.as_deref()).await? {
             None if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
@@ -68,7 +68,7 @@ impl ClusterArguments {
         client(self.infer().await?)
     }
 
-    /// The named cluster, or the cluster of kubectl, or the cluster of the pod. As a plugin of helm, with the flags of helm.
+    /// The named cluster, or the cluster of kubectl, or the cluster of the pod. A helm plugin also applies helm's flags.
     pub(super) async fn infer(&self) -> anyhow::Result<Config> {
         let helm = HelmFlags::of_plugin().unwrap_or_default();
         let context = self.context.clone().or_else(|| helm.context.clone());

@@ -43,8 +43,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 async fn doctor(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let client = arguments.cluster.client().await?;
     if arguments.registration {
-        let whole = registration(&client, &arguments.namespace).await.context("failed to read the registration")?;
-        output::print_json(&whole)?;
+        let objects = registration(&client, &arguments.namespace).await.context("failed to read the registration")?;
+        output::print_json(&objects)?;
         return Ok(ExitStatus::Success);
     }
     let report =
@@ -53,7 +53,7 @@ async fn doctor(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     Ok(if report.has_findings() { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-/// A table of all checks, then the fixes. Commands have lines of their own, so that they can be copied.
+/// A table of all checks, then the fixes. Each command has its own line, so that users can copy it.
 fn text_of(report: &DoctorReport, before: bool) -> String {
     let mut checks = table::table(&["", "check", "evidence"]);
     for check in &report.checks {

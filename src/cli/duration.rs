@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-/// The longest one: the sum with any moment of a policy remains a moment.
+/// The longest duration: its sum with any time in a policy is still a valid time.
 const LONGEST: SignedDuration = SignedDuration::from_hours(366 * 24);
 
 /// A duration up to a year.
@@ -17,7 +17,7 @@ pub(super) fn duration(text: &str) -> Result<SignedDuration, String> {
     }
 }
 
-/// A duration up to a year, and not none.
+/// A duration up to a year, but not zero.
 pub(super) fn some_time(text: &str) -> Result<SignedDuration, String> {
     match duration(text)? {
         duration if duration.is_zero() => Err(format!("{text:?} is no time at all; use a duration like 30m or 1h30m")),
@@ -25,7 +25,7 @@ pub(super) fn some_time(text: &str) -> Result<SignedDuration, String> {
     }
 }
 
-/// A duration of whole seconds. A bare number counts as seconds, which is all that earlier versions read.
+/// A duration without fractions of a second. A bare number counts as seconds, because earlier versions accepted only these.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let bare = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
     let duration = duration(&if bare { format!("{text}s") } else { text.to_owned() })?;
@@ -35,7 +35,7 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The same, and not none.
+/// Like [`seconds`], but not zero.
 pub(super) fn some_seconds(text: &str) -> Result<Duration, String> {
     match seconds(text)? {
         Duration::ZERO => Err(format!("{text:?} is no time at all; use a duration like 30s or 24h")),

@@ -1,8 +1,8 @@
-//! The examples that `--help` shows at its end.
+//! The examples at the end of `--help`.
 
 use clap::Command;
 
-/// The examples of each command, by its words.
+/// The examples of each command, by the words of the command.
 const EXAMPLES: [(&str, &[&str]); 24] = [
     ("serve", &["interlock serve", "interlock serve --policies policies --page"]),
     ("review", &["interlock review review.json", "interlock review - --policies policies -o yaml < review.json"]),
@@ -59,11 +59,11 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
     ("man", &["interlock man man", "interlock man /usr/local/share/man/man1"]),
 ];
 
-/// The command line with its examples, as the program is called: `kubectl interlock`.
+/// The command line with its examples. `program` is the name in the examples, for example `kubectl interlock`.
 pub(super) fn with_examples(command: Command, program: &str) -> Command {
     EXAMPLES.iter().fold(command, |command, (words, lines)| {
         let words: Vec<_> = words.split(' ').collect();
-        // helm keeps `-n` to itself.
+        // helm does not pass `-n` to plugins.
         let shown = lines.iter().filter(|line| !program.starts_with("helm") || !line.contains(" -n "));
         let shown: String =
             shown.map(|line| line.replacen("interlock", program, 1)).map(|line| format!("\n  {line}")).collect();
@@ -86,7 +86,7 @@ mod tests {
     use crate::cli::Cli;
     use crate::cli::plugin::Invocation;
 
-    /// The commands that do something, by their words.
+    /// The commands without subcommands, by their words.
     fn leaves(command: &Command, words: &str, found: &mut Vec<String>) {
         let mut below = command.get_subcommands().filter(|it| it.get_name() != "help").peekable();
         if below.peek().is_none() {

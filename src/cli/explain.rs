@@ -1,4 +1,4 @@
-//! `interlock explain`: a rule, the settings in force in a namespace, or what a user counts as.
+//! `interlock explain`: explains a rule, the settings in force in a namespace, or the classification of a user.
 
 mod user;
 
@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// What is explained, for programs and for people.
+/// An explanation, for programs and for people.
 struct Explained {
     value: Value,
     text: String,
@@ -86,7 +86,7 @@ fn user_explained(user: &str, arguments: &Arguments) -> anyhow::Result<Explained
     })
 }
 
-/// What is in force in a namespace; an error if there is no such namespace.
+/// The settings in force in a namespace. An error message if there is no such namespace.
 fn namespace_explained(name: &str, arguments: &Arguments) -> anyhow::Result<Result<Explained, String>> {
     let Known { policies, exists, freezes } = block_on(arguments.known(Some(name)))?;
     let in_force = in_force(&policies.files, name, policies.policies.labels())?;
@@ -105,18 +105,18 @@ fn namespace_explained(name: &str, arguments: &Arguments) -> anyhow::Result<Resu
     }))
 }
 
-/// The policies, and what a cluster says of a namespace.
+/// The policies, and the state of a namespace in the cluster.
 struct Known {
     policies: FoundPolicies,
-    /// Whether the namespace exists, as far as a cluster says it.
+    /// Whether the namespace exists, if known.
     exists: Option<bool>,
-    /// The Freezes in it.
+    /// The Freezes in the namespace.
     freezes: Vec<Freeze>,
 }
 
 impl Arguments {
     async fn known(&self, namespace: Option<&str>) -> anyhow::Result<Known> {
-        // Policy files of one's own may be for another cluster than that of kubectl.
+        // The files in a directory may be for another cluster than that of kubectl.
         if self.policies.is_directory() && !self.cluster.is_named() {
             return self.without_cluster();
         }
@@ -192,7 +192,7 @@ fn rule_text(rule: RuleId) -> String {
     )
 }
 
-/// Whose releases a rule judges.
+/// The owners whose releases a rule applies to.
 fn owners(rule: RuleId) -> Vec<&'static str> {
     rule.specification().owners.to_vec()
 }
@@ -201,11 +201,11 @@ fn break_glass(rule: RuleId) -> String {
     format!("interlock override NAMESPACE/RELEASE --rule {rule} --for 30m --reason \"...\"")
 }
 
-/// A freeze, with where it comes from.
+/// A freeze and its origin.
 type FreezeWithOrigin<'f> = (LimitedFreeze<'f>, String);
 
 fn freezes_of_files(in_force: &InForce) -> impl Iterator<Item = FreezeWithOrigin<'_>> {
-    in_force.freezes.iter().map(|told| (LimitedFreeze::of_policy(&told.freeze), origin(&told.origin)))
+    in_force.freezes.iter().map(|found| (LimitedFreeze::of_policy(&found.freeze), origin(&found.origin)))
 }
 
 /// The Freezes of the cluster that the policies allow.
@@ -245,7 +245,7 @@ fn setting_json(setting: &SettingInForce) -> Value {
     json!({"name": setting.name, "value": setting.value, "origin": origin})
 }
 
-/// No table, because paths and conditions are long and must not be split.
+/// Plain lines instead of a table, because paths and conditions are long and must not be split.
 fn namespace_text(
     namespace: &str,
     in_force: &InForce,

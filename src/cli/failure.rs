@@ -1,4 +1,4 @@
-//! Why a command failed, on one line.
+//! The error message of a command, on one line.
 
 use std::error::Error;
 use std::sync::OnceLock;
@@ -8,36 +8,36 @@ use crate::world::kubernetes::api_error::root_cause;
 /// The cluster that this command talks to.
 static CLUSTER: OnceLock<String> = OnceLock::new();
 
-/// Notes the cluster, so that the failure of a connection can name it.
+/// Stores the cluster, so that the message about a failed connection can name it.
 pub(super) fn talks_to(server: &str, context: Option<&str>) {
     let server = server.trim_end_matches('/');
     let cluster = context.map_or_else(|| server.to_owned(), |context| format!("{server} (context {context})"));
     _ = CLUSTER.set(cluster);
 }
 
-/// The error and its causes. A cause that says again what was said is left out, and a failed connection names the server and its last
-/// cause alone.
-pub(super) fn told(error: &anyhow::Error) -> String {
+/// The error and its causes. Omits a cause that the previous text already contains. For a failed connection, names only the server and the
+/// root cause.
+pub(super) fn message(error: &anyhow::Error) -> String {
     described(error.chain(), CLUSTER.get().map(String::as_str))
 }
 
 fn described<'e>(chain: impl Iterator<Item = &'e (dyn Error + 'static)>, cluster: Option<&str>) -> String {
-    let mut told: Vec<String> = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
     for error in chain {
         if is_unanswered(error) {
-            told.extend(cluster.map(str::to_owned));
-            told.push(root_cause(error));
+            parts.extend(cluster.map(str::to_owned));
+            parts.push(root_cause(error));
             break;
         }
         let cause = error.to_string();
-        if told.last().is_none_or(|last| !last.contains(&cause)) {
-            told.push(cause);
+        if parts.last().is_none_or(|last| !last.contains(&cause)) {
+            parts.push(cause);
         }
     }
-    told.join(": ")
+    parts.join(": ")
 }
 
-/// Whether no answer came from the API server.
+/// Whether the API server did not answer.
 fn is_unanswered(error: &(dyn Error + 'static)) -> bool {
     matches!(error.downcast_ref(), Some(kube::Error::Service(_) | kube::Error::HyperError(_)))
 }
@@ -59,8 +59,8 @@ mod tests {
         let refused = io::Error::other(io::Error::from(ErrorKind::ConnectionRefused));
         let failed: Result<(), _> = Err(kube::Error::Service(Box::new(refused)));
         let error = failed.context("failed to reach the API server").unwrap_err();
-        let told = shown(&error, Some("https://a:6443 (context b)"));
-        assert_eq!(told, "failed to reach the API server: https://a:6443 (context b): connection refused");
+        let message = shown(&error, Some("https://a:6443 (context b)"));
+        assert_eq!(message, "failed to reach the API server: https://a:6443 (context b): connection refused");
         assert_eq!(shown(&error, None), "failed to reach the API server: connection refused");
     }
 

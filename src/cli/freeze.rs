@@ -1,4 +1,4 @@
-//! `interlock freeze`: no operation starts in some namespaces, for a limited time.
+//! `interlock freeze`: prevents new operations in some namespaces, for a limited time.
 
 mod until;
 
@@ -21,7 +21,7 @@ use until::{Until, written};
 
 const FREEZES: OwnKind = OwnKind { plural: "Freezes", definition: "freezes.yaml" };
 
-/// How long before its creation a Freeze begins, in minutes: the clocks of the replicas differ by some seconds.
+/// How long before its creation a Freeze begins, in minutes, because the clocks of the replicas differ by a few seconds.
 const HEAD_START_MINUTES: i64 = 1;
 
 /// Stop the line: no upgrade, rollback or uninstall starts in these namespaces until a time. What has started goes on
@@ -91,7 +91,7 @@ impl Arguments {
         }
     }
 
-    /// Creates a Freeze in each namespace. Returns those that were created, and the failures.
+    /// Creates a Freeze in each namespace. Returns the created Freezes and the failures.
     async fn create_all(&self, client: &Client) -> anyhow::Result<(Vec<Freeze>, Vec<anyhow::Error>)> {
         let now = server_time(client).await?;
         let end = match (&self.until, self.freeze_for) {
@@ -110,7 +110,7 @@ impl Arguments {
         Ok((created, failed))
     }
 
-    /// The object to create; `now` is the API server's clock.
+    /// The object to create. `now` is by the API server's clock.
     fn requested(&self, namespace: &str, now: Timestamp, end: &Zoned) -> Freeze {
         let (zone, name) = until::named_zone(end);
         let begin = now.saturating_sub(HEAD_START_MINUTES.minutes()).unwrap_or(now).to_zoned(zone.clone());
@@ -132,7 +132,7 @@ impl Arguments {
         Freeze { metadata, spec }
     }
 
-    /// Deletes the named Freezes. Returns those that were deleted, and the failures.
+    /// Deletes the named Freezes. Returns the deleted Freezes and the failures.
     async fn end_all(&self, client: &Client) -> (Vec<Freeze>, Vec<anyhow::Error>) {
         let (mut ended, mut failed) = (Vec::new(), Vec::new());
         for place in &self.places {
@@ -155,7 +155,7 @@ impl Arguments {
                 DeleteParams { dry_run: self.dry_run, preconditions: Some(preconditions), ..DeleteParams::default() };
             match api.delete(freeze.metadata.name.as_deref().unwrap_or_default(), &parameters).await {
                 Ok(_) => ended.push(freeze),
-                // Somebody else has ended it.
+                // The Freeze was already deleted.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                 Err(error) => return Err(error),
             }
@@ -194,8 +194,8 @@ impl Arguments {
 
 /// `shop/stop-x7k2p`.
 fn reference(freeze: &Freeze) -> String {
-    let part = |text: &Option<String>| text.clone().unwrap_or_default();
-    format!("{}/{}", part(&freeze.metadata.namespace), part(&freeze.metadata.name))
+    let ObjectMeta { namespace, name, .. } = &freeze.metadata;
+    format!("{}/{}", namespace.as_deref().unwrap_or_default(), name.as_deref().unwrap_or_default())
 }
 
 /// Parses `NAMESPACE` or `NAMESPACE/NAME`.
@@ -287,10 +287,10 @@ mod tests {
             (&["shop", "--for", "soon", "--reason", "x"], Some("is not a duration like 90s")),
             (&["shop", "--until", "soon", "--reason", "x"], Some("is not a time like 18:00")),
         ] {
-            let told = parse(line).err();
+            let error = parse(line).err();
             match wanted {
-                None => assert_eq!(told, None, "{line:?}"),
-                Some(wanted) => assert!(told.as_ref().is_some_and(|it| it.contains(wanted)), "{line:?}: {told:?}"),
+                None => assert_eq!(error, None, "{line:?}"),
+                Some(wanted) => assert!(error.as_ref().is_some_and(|it| it.contains(wanted)), "{line:?}: {error:?}"),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Freezes for people: which are in force at a moment, and until when.
+//! Shows freezes to people: the freezes in force at a moment, and their end.
 
 use interlock_engine::policy::{Freeze, FreezeState, LimitedFreeze};
 use jiff::civil::DateTime;
@@ -9,10 +9,19 @@ use serde_json::{Value, json};
 /// Parses a moment: `2026-12-24T18:00:00Z`, `2026-12-24T18:00+01:00`, `2026-12-24T18:00[Europe/Berlin]`, or in UTC `2026-12-24` and
 /// `2026-12-24T18:00`.
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
-    let zoned = || text.parse::<Zoned>().ok().map(|zoned| zoned.timestamp());
-    let civil = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
-    let moment = text.parse().ok().or_else(zoned).or_else(civil);
-    moment.ok_or_else(|| format!("{text:?} is not a time like 2026-12-24T18:00:00Z or 2026-12-24T18:00[Europe/Berlin]"))
+    timestamp(text)
+        .ok_or_else(|| format!("{text:?} is not a time like 2026-12-24T18:00:00Z or 2026-12-24T18:00[Europe/Berlin]"))
+}
+
+fn timestamp(text: &str) -> Option<Timestamp> {
+    if let Ok(timestamp) = text.parse::<Timestamp>() {
+        return Some(timestamp);
+    }
+    if let Ok(zoned) = text.parse::<Zoned>() {
+        return Some(zoned.timestamp());
+    }
+    let utc = text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?;
+    Some(utc.timestamp())
 }
 
 /// `in force until 2027-01-02 06:00 Europe/Berlin`, `from 2026-12-20 00:00 Europe/Berlin`, or `over`.
@@ -25,7 +34,7 @@ pub(super) fn state(it: LimitedFreeze<'_>, at: Timestamp) -> String {
     }
 }
 
-/// The same as data. `changes` is when it begins or ends next.
+/// Like [`state`], as JSON. `changes` is the next begin or end.
 pub(super) fn state_json(it: LimitedFreeze<'_>, at: Timestamp) -> Value {
     let freeze = it.freeze;
     let (in_force, changes) = match it.at(at) {

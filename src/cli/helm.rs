@@ -1,4 +1,4 @@
-//! The helm plugin: helm takes its own flags out of the command line, and gives their values to the plugin in the environment.
+//! The helm plugin. helm removes its own flags from the command line, and passes their values to the plugin in the environment.
 
 use std::env;
 
@@ -10,11 +10,10 @@ use rustls::pki_types::pem::PemObject;
 /// The name in `packaging/helm-plugin/plugin.yaml`.
 const PLUGIN: &str = "interlock";
 
-/// The flags of helm that name a cluster, an identity and a namespace. `--kubeconfig` is not among them: helm passes it as
-/// `KUBECONFIG`.
+/// helm's flags for the cluster, the identity and the namespace. Not `--kubeconfig`, which helm passes as `KUBECONFIG`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct HelmFlags {
-    /// Also the namespace of the kubeconfig's context, if there is no flag.
+    /// Without the flag, the namespace of the kubeconfig's context.
     pub(super) namespace: Option<String>,
     pub(super) context: Option<String>,
     server: Option<String>,
@@ -52,7 +51,7 @@ impl HelmFlags {
         })
     }
 
-    /// Overrides what the kubeconfig says, as helm does. A flag that was ignored would let `unstick` write as somebody else.
+    /// Overrides the kubeconfig, as helm does. If a flag was ignored, `unstick` could write as another user.
     pub(super) fn apply(self, config: &mut Config) -> anyhow::Result<()> {
         if let Some(namespace) = self.namespace {
             config.default_namespace = namespace;
@@ -95,7 +94,7 @@ mod tests {
     fn only_helms_own_plugin_reads_the_environment_of_helm() {
         assert_eq!(of(&[("HELM_NAMESPACE", "shop")]), None);
         assert_eq!(of(&[("HELM_PLUGIN_NAME", "diff"), ("HELM_NAMESPACE", "shop")]), None);
-        // As helm sets them without any flag.
+        // helm sets these variables without any flag.
         let unset = [("HELM_PLUGIN_NAME", "interlock"), ("HELM_KUBECONTEXT", ""), ("HELM_KUBEASGROUPS", "")];
         assert_eq!(of(&unset), Some(HelmFlags::default()));
     }

@@ -1,8 +1,8 @@
-//! The output of commands: its formats, and the door through which it leaves.
+//! The output of commands: formats and printing.
 //!
-//! Recordings, files and clusters hold names that others chose, and a terminal obeys the escape sequences in them. So every command
-//! prints through this module: text for people without characters that cannot be printed, JSON with these characters escaped, so
-//! that programs read the exact values.
+//! Recordings, files and clusters contain names that other users chose, and terminals obey escape sequences in names. So every command prints
+//! through this module. Text for people contains no unprintable characters. JSON contains them escaped, so that programs read the exact
+//! values.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use interlock_engine::text::{is_printable, printable, shown_as};
 use serde::Serialize;
 
-/// The longest line of a text for people, in bytes: a table of the widest terminal with colours is far below it.
+/// The longest line of a text for people, in bytes. A coloured table on the widest terminal is far below this limit.
 const MAX_LINE_BYTES: usize = 16 * 1024;
 
 /// The output format.
@@ -26,7 +26,7 @@ pub(super) enum Output {
 }
 
 impl Output {
-    /// Prints one document: the value for programs, or its text for people.
+    /// Prints one document: the value for programs, or the text for people.
     pub(super) fn print(self, value: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<()> {
         match self {
             Self::Table => Ok(print(&text())?),
@@ -35,7 +35,7 @@ impl Output {
         }
     }
 
-    /// Prints one of the documents of a stream, for programs: JSON on one line, or YAML after a separator.
+    /// Prints one document of a stream for programs: JSON on one line, or YAML after a separator.
     pub(super) fn print_next(self, out: &mut impl Write, value: &impl Serialize) -> anyhow::Result<()> {
         match self {
             Self::Table => {}
@@ -51,13 +51,13 @@ pub(super) fn print(text: &str) -> std::io::Result<()> {
     stdout().write_all(screened(text, stdout().is_terminal()).as_bytes())
 }
 
-/// Prints a text for people to standard error. There is nowhere left to report that it cannot be written.
+/// Prints a text for people to standard error. Ignores a failed write, because there is nowhere left to report it.
 pub(super) fn complain(text: &str) {
     let mut stderr = stderr();
     _ = writeln!(stderr, "{}", screened(text, stderr.is_terminal()));
 }
 
-/// Whether a command ended because standard output was closed. What the API server closes is the cause of another error.
+/// Whether a command ended because standard output was closed. A connection that the API server closes is the cause of another error.
 pub(super) fn is_unread(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
@@ -72,7 +72,7 @@ pub(super) fn print_yaml(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(stdout().write_all(yaml(value)?.as_bytes())?)
 }
 
-/// YAML, in which characters that cannot be printed are shown as in a text for people.
+/// YAML. Unprintable characters are replaced as in a text for people.
 pub(super) fn yaml(value: &impl Serialize) -> Result<String, serde_saphyr::ser::Error> {
     Ok(screened(&serde_saphyr::to_string(value)?, false).into_owned())
 }
@@ -87,8 +87,8 @@ pub(super) fn pretty_json(value: &impl Serialize) -> serde_json::Result<String> 
     serde_json::to_string_pretty(value).map(escaped)
 }
 
-/// A text of several lines as it may be printed. Colours pass where they are meant: a sequence that others smuggle in changes no
-/// more than the colour.
+/// A text of several lines without unprintable characters. With `coloured`, colours are kept: a smuggled sequence can change only the
+/// colour.
 pub(super) fn screened(text: &str, coloured: bool) -> Cow<'_, str> {
     if text.len() <= MAX_LINE_BYTES && text.split('\n').all(is_printable) {
         return Cow::Borrowed(text);
@@ -109,7 +109,7 @@ pub(super) fn screened(text: &str, coloured: bool) -> Cow<'_, str> {
     Cow::Owned(screened)
 }
 
-/// The first sequence for a colour, `ESC [ 31 m`, with the text before and after it.
+/// The first colour sequence, for example `ESC [ 31 m`, with the text before and after it.
 fn split_at_colour(text: &str) -> Option<(&str, &str, &str)> {
     const START: &str = "\x1b[";
     text.match_indices(START).find_map(|(start, _)| {
@@ -120,7 +120,7 @@ fn split_at_colour(text: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// JSON with escapes for the characters that cannot be printed. Outside of strings only line breaks are such.
+/// JSON with escapes for unprintable characters. Outside of strings, JSON contains only line breaks of these.
 pub(super) fn escaped(json: String) -> String {
     if json.split('\n').all(is_printable) {
         return json;

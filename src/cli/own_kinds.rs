@@ -1,20 +1,20 @@
-//! What the commands for ReleaseOverrides and Freezes have in common.
+//! Errors of the commands for ReleaseOverrides and Freezes.
 
-/// One of Interlock's own kinds, in the words of an error.
+/// One of Interlock's own kinds, for error messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OwnKind {
     /// For example `ReleaseOverrides`.
     pub(super) plural: &'static str,
-    /// The file of the definition below `manifests/base`.
+    /// The file of the definition in `manifests/base`.
     pub(super) definition: &'static str,
 }
 
 impl OwnKind {
-    /// Why `attempt`, for example `create the override`, has failed.
+    /// The error of a failed `attempt`, for example `create the override`.
     pub(super) fn failure(self, attempt: &str, error: kube::Error) -> anyhow::Error {
         let Self { plural, definition } = self;
         match error {
-            // The error names a missing object or namespace; for a path that is not served it names nothing.
+            // If an object or namespace is missing, the error names it. If the path is not served, the error has no name.
             kube::Error::Api(status)
                 if status.code == 404 && status.details.as_ref().is_none_or(|it| it.name.is_empty()) =>
             {

@@ -1,5 +1,8 @@
-//! The plugins. Of kubectl: a link `kubectl-interlock` to the binary provides `kubectl interlock`, and a link
-//! `kubectl_complete-interlock` its completions. Of helm: `packaging/helm-plugin` provides `helm interlock` and its completions.
+//! The plugins.
+//!
+//! - kubectl: a link `kubectl-interlock` to the binary provides `kubectl interlock`. A link `kubectl_complete-interlock` provides its
+//!   completions.
+//! - helm: `packaging/helm-plugin` provides `helm interlock` and its completions.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Write, stdout};
@@ -10,13 +13,13 @@ use clap::Command;
 
 use super::examples::with_examples;
 
-/// The first word of the command line by which the helm plugin asks for completions.
+/// The first word of the command line with which the helm plugin requests completions.
 const COMPLETE: &str = "__complete";
 
 /// How the binary was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Invocation {
-    /// Under its own name, or any other.
+    /// By its own name, or any other name.
     ByItself,
     /// As a kubectl plugin.
     ByKubectl,
@@ -27,7 +30,7 @@ pub(super) enum Invocation {
 }
 
 impl Invocation {
-    /// By the name of the binary, and by whether helm runs it.
+    /// By the name of the binary, and by whether helm runs the binary.
     pub(super) fn by(name: Option<&OsStr>, is_of_helm: bool) -> Self {
         let name = name.and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
         match name.to_str() {
@@ -38,7 +41,7 @@ impl Invocation {
         }
     }
 
-    /// The words to complete, if that is what the command line asks for.
+    /// The words to complete, if the command line requests completions.
     pub(super) fn to_complete(self, line: &[OsString]) -> Option<&[OsString]> {
         let words = line.get(1..).unwrap_or_default();
         match self {
@@ -48,10 +51,8 @@ impl Invocation {
         }
     }
 
-    /// The command line, with the usage that matches the call.
+    /// The command line, with the usage for this invocation.
     pub(super) fn command(self, own: Command) -> Command {
-        let called =
-            |command: Command, name: &'static str| with_examples(command, name).bin_name(name).display_name(name);
         match self {
             Self::ByItself => with_examples(own, "interlock"),
             Self::ByKubectl | Self::ToComplete => called(own, "kubectl interlock"),
@@ -60,12 +61,16 @@ impl Invocation {
     }
 }
 
-/// helm keeps `-n`, `--namespace`, `--kubeconfig` and its other flags to itself. A flag of ours with such a name never arrives, so
-/// it gets another one: helm's own for the same thing, otherwise one of ours.
+fn called(command: Command, name: &'static str) -> Command {
+    with_examples(command, name).bin_name(name).display_name(name)
+}
+
+/// helm does not pass `-n`, `--namespace`, `--kubeconfig` and its other flags to plugins. So a flag of ours with such a name is renamed: to
+/// helm's flag with the same meaning, or to another name.
 fn with_flags_of_helm(command: Command) -> Command {
     command.mut_subcommands(|subcommand| {
         let namespace = match subcommand.get_name() {
-            // helm's namespace is that of releases.
+            // helm's namespace is the namespace of the release.
             "status" | "unstick" | "wait" | "override" => None,
             "scan" | "changes" => Some("only-namespace"),
             _ => Some("interlock-namespace"),
@@ -74,13 +79,13 @@ fn with_flags_of_helm(command: Command) -> Command {
     })
 }
 
-/// `namespace`: the new name of the flag.
+/// `namespace` is the new name of this flag.
 fn renamed(command: Command, namespace: Option<&'static str>) -> Command {
     let renamed_here = command.mut_args(|argument| match (argument.get_id().as_str(), namespace) {
         ("context", _) => argument.long("kube-context"),
         ("as_user", _) => argument.long("kube-as-user"),
         ("as_groups", _) => argument.long("kube-as-group"),
-        // helm's --kubeconfig is in KUBECONFIG, and must win.
+        // helm's --kubeconfig is in KUBECONFIG, and must take precedence.
         ("kubeconfig", _) => argument.env(None::<&str>),
         ("namespace", Some(name)) => argument.long(name).short(None),
         _ => argument,
@@ -103,14 +108,8 @@ fn candidates(root: &Command, words: &[&str]) -> Vec<String> {
     for word in before {
         command = command.find_subcommand(word).unwrap_or(command);
     }
-    let flag = before.last().and_then(|word| {
-        let is_it = |argument: &&clap::Arg| {
-            let long = word.strip_prefix("--");
-            let short = word.strip_prefix('-').filter(|it| it.len() == 1).and_then(|it| it.chars().next());
-            (long.is_some() && argument.get_long() == long) || (short.is_some() && argument.get_short() == short)
-        };
-        command.get_arguments().find(is_it).filter(|argument| argument.get_action().takes_values())
-    });
+    let flag = before.last().and_then(|word| command.get_arguments().find(|argument| is_flag(argument, word)));
+    let flag = flag.filter(|argument| argument.get_action().takes_values());
     let mut all: Vec<String> = Vec::new();
     if let Some(argument) = flag {
         all.extend(argument.get_possible_values().iter().map(|value| value.get_name().to_owned()));
@@ -123,6 +122,12 @@ fn candidates(root: &Command, words: &[&str]) -> Vec<String> {
     }
     all.retain(|word| word.starts_with(last));
     all
+}
+
+fn is_flag(argument: &clap::Arg, word: &str) -> bool {
+    let long = word.strip_prefix("--");
+    let short = word.strip_prefix('-').filter(|it| it.len() == 1).and_then(|it| it.chars().next());
+    (long.is_some() && argument.get_long() == long) || (short.is_some() && argument.get_short() == short)
 }
 
 #[cfg(test)]
@@ -165,7 +170,7 @@ mod tests {
             let flags = flags(command);
             assert!(flags.contains(&"--kube-context".to_owned()), "{command:?} {flags:?}");
             assert!(!flags.contains(&"--context".to_owned()), "{command:?} {flags:?}");
-            // helm's namespace is that of releases.
+            // helm's namespace is the namespace of the release.
             let names_releases = ["status", "unstick", "wait", "override"].contains(&command[0]);
             assert_eq!(flags.contains(&"--namespace".to_owned()), names_releases, "{command:?} {flags:?}");
         }

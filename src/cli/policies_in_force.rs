@@ -30,7 +30,7 @@ pub(super) struct PoliciesInForce {
 pub(super) struct FoundPolicies {
     pub(super) files: PolicyFiles,
     pub(super) policies: Policies,
-    /// Where they are from.
+    /// The origin of the policies, for messages.
     pub(super) origin: String,
 }
 
@@ -40,13 +40,13 @@ impl PoliciesInForce {
         &self.interlock_namespace
     }
 
-    /// Whether a directory is named, so that no cluster is needed.
+    /// Whether a directory is named. Then no cluster is needed.
     pub(super) fn is_directory(&self) -> bool {
         self.policies.is_some()
     }
 
-    /// The policies of the named directory, otherwise of the installation in the cluster. If these are missing, not
-    /// readable or not valid, the shipped policies, with a notice on standard error.
+    /// The policies of the named directory, or of the installation in the cluster. If these are missing, not readable or invalid, returns the
+    /// shipped policies and prints a notice to standard error.
     pub(super) async fn read(&self, client: &Client) -> anyhow::Result<FoundPolicies> {
         if self.is_directory() {
             return Ok(self.without_cluster()?.knowing_labels(client).await);
@@ -60,11 +60,10 @@ impl PoliciesInForce {
         }
     }
 
-    /// The policies of the named directory, otherwise of the installation in the cluster, and no others: nothing is frozen by the
-    /// shipped policy.
+    /// The policies of the named directory, or of the installation in the cluster. Never the shipped policy, because it has no freezes.
     ///
     /// # Errors
-    /// When they are missing, not readable or not valid.
+    /// If the policies are missing, not readable or invalid.
     pub(super) async fn require(&self, client: &Client) -> anyhow::Result<FoundPolicies> {
         let found = if self.is_directory() {
             self.without_cluster()?
@@ -74,7 +73,7 @@ impl PoliciesInForce {
         Ok(found.knowing_labels(client).await)
     }
 
-    /// The policies of the named directory, otherwise the shipped ones.
+    /// The policies of the named directory, or the shipped policies.
     pub(super) fn without_cluster(&self) -> anyhow::Result<FoundPolicies> {
         let (files, origin) = match &self.policies {
             Some(directory) => (policy_directory::read(directory), format!("the directory {}", directory.display())),
@@ -85,9 +84,9 @@ impl PoliciesInForce {
 
     async fn of_installation(&self, client: &Client) -> Result<FoundPolicies, String> {
         let namespace = &self.interlock_namespace;
-        let files = policies(client, namespace).await.map_err(|error| reason(&error)).and_then(there)?;
+        let files = policies(client, namespace).await.map_err(|error| reason(&error)).and_then(existing)?;
         let found = of_cluster(files, namespace)?;
-        // A user who may not read the Lease still has the right policy nearly always.
+        // Users who may not read the Lease almost always still get the right policy.
         let reported = reported_policies(client, namespace).await.ok().flatten();
         if let Some(reported) = reported.filter(|reported| *reported != found.policies.digest()) {
             output::complain(&format!(
@@ -121,7 +120,7 @@ impl PoliciesInForce {
 }
 
 impl FoundPolicies {
-    /// The same policies, whose selectors select by the labels of the Namespaces of the cluster.
+    /// Adds the labels of the cluster's Namespaces, for the selectors of the policies.
     async fn knowing_labels(self, client: &Client) -> Self {
         if !self.policies.uses_labels() {
             return self;
@@ -139,11 +138,11 @@ impl FoundPolicies {
     }
 }
 
-fn there(found: Option<PolicyFiles>) -> Result<PolicyFiles, String> {
+fn existing(found: Option<PolicyFiles>) -> Result<PolicyFiles, String> {
     found.ok_or_else(|| format!("there is no ConfigMap {CLUSTER_POLICY}"))
 }
 
-/// The policies that replicas put in force: the wrong file of a namespace does not change those of others.
+/// The policies that replicas put in force: an invalid file of one namespace does not affect the others.
 fn of_cluster(files: PolicyFiles, namespace: &str) -> Result<FoundPolicies, String> {
     let LoadedPolicies { policies, problems, .. } = LoadedPolicies::of(&files);
     let policies = policies.ok_or_else(|| PolicyError { problems }.to_string())?;
@@ -165,7 +164,7 @@ mod tests {
     #[test]
     fn the_notice_has_one_line_and_another_installation_can_be_named() {
         let shipped = || ("cluster.yaml".to_owned(), include_str!("../../policies/cluster.yaml").to_owned());
-        let used = |files| there(files).and_then(|files| of_cluster(files, "guard")).map(|found| found.origin);
+        let used = |files| existing(files).and_then(|files| of_cluster(files, "guard")).map(|found| found.origin);
         let mounted =
             |cluster, namespaces: &[(String, String)]| Some(PolicyFiles::mounted([cluster], namespaces.to_vec()));
         assert_eq!(used(mounted(shipped(), &[])).as_deref(), Ok("ConfigMap guard/interlock-policies"));
@@ -176,9 +175,12 @@ mod tests {
         let without = used(Some(PolicyFiles::mounted([], []))).unwrap_err();
         assert!(without.contains("has no key cluster.yaml"), "{without}");
         let line = Line::try_parse_from(["status", "--interlock-namespace", "guard"]).unwrap();
-        let told = line.in_force.fallback_notice("forbidden:\n\x1b[2J");
-        assert!(told.contains("namespace guard cannot be used: forbidden:") && told.lines().count() == 1, "{told}");
-        assert!(told.contains("using the shipped policy") && !told.contains('\x1b'), "{told}");
+        let notice = line.in_force.fallback_notice("forbidden:\n\x1b[2J");
+        assert!(
+            notice.contains("namespace guard cannot be used: forbidden:") && notice.lines().count() == 1,
+            "{notice}"
+        );
+        assert!(notice.contains("using the shipped policy") && !notice.contains('\x1b'), "{notice}");
         let refused = line.in_force.refusal("forbidden:\n\x1b[2J");
         assert!(refused.contains("unknown what is frozen, because the policy in namespace guard"), "{refused}");
         assert!(refused.lines().count() == 1 && !refused.contains('\x1b'), "{refused}");

@@ -71,8 +71,8 @@ impl CheckArguments {
         let changed = files.changed_meanings();
         match self.output {
             Output::Json | Output::Yaml => {
-                let whole = self.json(&files, &problems, &warnings, &changed, policies.as_ref());
-                self.output.print(&whole, String::new)?;
+                let value = self.json(&files, &problems, &warnings, &changed, policies.as_ref());
+                self.output.print(&value, String::new)?;
             }
             Output::Table => {
                 for path in files.paths().filter(|path| problems.iter().all(|problem| problem.file != **path)) {
@@ -102,7 +102,7 @@ impl CheckArguments {
         Ok(if is_fine { ExitStatus::Success } else { ExitStatus::Findings })
     }
 
-    /// What means something else than before the shipped policy was the base of every file.
+    /// The notice about settings whose meaning changed when the shipped policy became the base of every file.
     fn notice(&self, changed: &[ChangedMeaning]) -> String {
         let lines = changed
             .iter()
@@ -129,26 +129,27 @@ impl CheckArguments {
         changed: &[ChangedMeaning],
         policies: Option<&Policies>,
     ) -> Value {
-        let of = |file: &Path, all: &[Problem]| -> Vec<Value> {
-            all.iter().filter(|problem| problem.file == file).map(json_of).collect()
-        };
         let unread = problems.iter().filter(|problem| problem.location.is_none());
         let mut paths: Vec<_> = files.paths().chain(unread.map(|problem| problem.file.as_path())).collect();
         paths.dedup();
         let files = paths.into_iter().map(|path| {
-            let (problems, warnings) = (of(path, problems), of(path, warnings));
+            let (problems, warnings) = (of_file(path, problems), of_file(path, warnings));
             json!({"file": path, "good": problems.is_empty(), "problems": problems, "warnings": warnings})
         });
         let changed = changed.iter().map(|it| json!({"path": it.path, "before": it.before, "now": it.now}));
         let freezes = self.freezes(policies).into_iter().map(|(it, at)| {
-            let mut told = freezes::state_json(it, at);
-            told["namespace"] = it.freeze.home.as_deref().into();
-            told
+            let mut state = freezes::state_json(it, at);
+            state["namespace"] = it.freeze.home.as_deref().into();
+            state
         });
         json!({
             "files": files.collect::<Vec<_>>(), "changed": changed.collect::<Vec<_>>(), "freezes": freezes.collect::<Vec<_>>(),
         })
     }
+}
+
+fn of_file(file: &Path, all: &[Problem]) -> Vec<Value> {
+    all.iter().filter(|problem| problem.file == file).map(json_of).collect()
 }
 
 fn json_of(problem: &Problem) -> Value {

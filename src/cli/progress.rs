@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How often the time on a line of progress is redrawn.
+/// The interval at which the time on a line of progress is redrawn.
 const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shorter commands show no bar.
@@ -18,7 +18,7 @@ pub(super) enum Unit {
     Things,
 }
 
-/// A bar on standard error, if that is a terminal. Dropping it removes the bar.
+/// A bar on standard error, if standard error is a terminal. Drop removes the bar.
 pub(super) struct Progress {
     bar: ProgressBar,
     started: Instant,
@@ -28,8 +28,8 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// `total` may be unknown at first. `streams`: results are written to standard output meanwhile; on a terminal they
-    /// show the progress by themselves.
+    /// `total` may be unknown at first. `streams` means that the command prints results in the meantime. There is no bar if these appear on a
+    /// terminal, because they already show the progress.
     pub(super) fn new(doing: &'static str, total: impl Into<Option<u64>>, unit: Unit, streams: bool) -> Self {
         let total = total.into();
         let wanted = stderr().is_terminal() && !(streams && stdout().is_terminal());
@@ -71,7 +71,7 @@ fn style(total: Option<u64>, unit: Unit) -> ProgressStyle {
         (_, Unit::Bytes) => "{msg} {wide_bar} {bytes}/{total_bytes} {eta}",
         (_, Unit::Things) => "{msg} {wide_bar} {pos}/{len} {eta}",
     };
-    // The fallback for a template that cannot be parsed.
+    // The fallback is for an invalid template, and never used.
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
@@ -81,7 +81,7 @@ impl Drop for Progress {
     }
 }
 
-/// A line on standard error, if that is a terminal: what is waited for, and since when. Dropping it removes the line.
+/// A line on standard error, if standard error is a terminal: what the command waits for, and since when. Drop removes the line.
 #[derive(Default)]
 pub(super) struct WaitLine(Option<ProgressBar>);
 

@@ -1,4 +1,4 @@
-//! `interlock registration`: removes Interlock from the API server, in a safe order.
+//! `interlock registration`: removes Interlock from the API server in a safe order.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ struct Removal {
 }
 
 impl Removal {
-    /// Removes both webhook configurations; the API server then sends no reviews.
+    /// Removes both webhook configurations. Then the API server sends no reviews.
     async fn remove_registration(&self) -> anyhow::Result<()> {
         let kinds = [resource_of::<ValidatingWebhookConfiguration>(), resource_of::<MutatingWebhookConfiguration>()];
         for kind in &kinds {
@@ -100,7 +100,7 @@ impl Removal {
         Ok(())
     }
 
-    /// Stops the replicas, which would otherwise create their objects again.
+    /// Stops the replicas. Otherwise they would create their objects again.
     async fn stop_replicas(&self, namespace: &str) -> anyhow::Result<()> {
         let deployments = self.api(&resource_of::<Deployment>(), Some(namespace));
         let params = PatchParams { dry_run: self.dry_run, ..PatchParams::default() };
@@ -114,9 +114,9 @@ impl Removal {
             return Ok(());
         }
         let pods = self.api(&resource_of::<Pod>(), Some(namespace));
-        let ours = ListParams::default().labels(REPLICAS).limit(1);
+        let replicas = ListParams::default().labels(REPLICAS).limit(1);
         loop {
-            let found = pods.list_metadata(&ours).await.context("failed to list the replicas")?;
+            let found = pods.list_metadata(&replicas).await.context("failed to list the replicas")?;
             let Some(one) = found.items.first() else { return Ok(()) };
             let name = one.metadata.name.as_deref().unwrap_or_default();
             self.wait(&format!("pod {namespace}/{name}")).await?;
@@ -129,7 +129,7 @@ impl Removal {
         self.remove(&resource_of::<Lease>(), Some(namespace), LEASE).await
     }
 
-    /// The objects of a built-in kind, which have a namespace or not.
+    /// The objects of a built-in kind, in a namespace or cluster-scoped.
     fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
@@ -147,7 +147,7 @@ impl Removal {
         }
     }
 
-    /// Waits until an object is deleted, including its finalizers.
+    /// Waits until an object and its finalizers are gone.
     async fn await_gone(&self, resource: &ApiResource, name: &str) -> anyhow::Result<()> {
         if self.dry_run {
             return Ok(());
@@ -162,7 +162,7 @@ impl Removal {
         }
     }
 
-    /// Waits a moment, until the deadline.
+    /// Waits a moment. Fails after the deadline.
     async fn wait(&self, what: &str) -> anyhow::Result<()> {
         if Instant::now() >= self.deadline {
             bail!("{what} still exists. Check its metadata.finalizers and deletionTimestamp, and try again");

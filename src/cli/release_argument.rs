@@ -1,4 +1,4 @@
-//! A release as the command line names it: `NAMESPACE/NAME`, or `-n NAMESPACE NAME`.
+//! A release on the command line: `NAMESPACE/NAME`, or `-n NAMESPACE NAME`.
 
 use interlock_engine::object::{MAX_NAME_LENGTH, is_dns_subdomain};
 use interlock_engine::release::ReleaseRef;
@@ -15,13 +15,13 @@ pub(super) struct ReleaseArgument {
 }
 
 impl ReleaseArgument {
-    /// The release; `own` is the namespace of the kubeconfig.
+    /// The release. `own` is the namespace of the kubeconfig.
     pub(super) fn within(&self, own: &str) -> anyhow::Result<ReleaseRef> {
         named(&self.release, self.namespace.as_deref(), own).map_err(anyhow::Error::msg)
     }
 }
 
-/// A release by its name and the namespace that an option gives. `own` is the namespace if neither gives one.
+/// Parses a release. The namespace is in the name or in the option `namespace`, otherwise it is `own`.
 pub(super) fn named(release: &str, namespace: Option<&str>, own: &str) -> Result<ReleaseRef, String> {
     let (namespace, name) = match (release.split_once('/'), namespace) {
         (Some((of_name, _)), Some(namespace)) if of_name != namespace => {
@@ -33,7 +33,7 @@ pub(super) fn named(release: &str, namespace: Option<&str>, own: &str) -> Result
     if namespace.is_empty() || namespace.contains('.') {
         return Err(format!("{namespace:?} is not a namespace"));
     }
-    // Names of profiles and extensions may be longer than names of releases.
+    // Names of profiles and extensions may be longer than release names.
     if !is_dns_subdomain(name, MAX_NAME_LENGTH) {
         return Err(format!(
             "{name:?} is not a name: a lower-case DNS subdomain of at most {MAX_NAME_LENGTH} characters"

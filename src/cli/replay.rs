@@ -71,7 +71,7 @@ enum Format {
 }
 
 impl Format {
-    /// The output that prints each review at once; `None` for those that print at the end.
+    /// The output that prints each review at once. `None` for formats that print at the end.
     fn streamed(self) -> Option<Output> {
         match self {
             Self::Json => Some(Output::Json),
@@ -105,7 +105,7 @@ fn registration(arguments: &Arguments) -> anyhow::Result<Registration> {
     Registration::parse(&text).with_context(|| file.display().to_string())
 }
 
-/// Judges every line, prints the results, and reports what could not be judged.
+/// Judges every line, prints the results, and reports lines that could not be judged.
 async fn judge(
     arguments: &Arguments,
     mut source: Source,
@@ -150,7 +150,7 @@ async fn judge(
     Ok(if results.found() > 0 { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-/// What the input does not contain, a line each; `none_since` is set if no review is since then.
+/// The gaps of the input, one per line. `none_since` is set if no review is since then.
 fn notes(gaps: &ReplayGaps, notes: &SourceNotes, none_since: Option<Timestamp>) -> String {
     let mut notes = format!("{notes}{gaps}");
     if let Some(since) = none_since.filter(|_| gaps.reviews > 0) {
@@ -165,7 +165,7 @@ fn notes(gaps: &ReplayGaps, notes: &SourceNotes, none_since: Option<Timestamp>) 
 /// Prints the notes.
 ///
 /// # Errors
-/// If there may have been something to judge, and nothing was judged.
+/// If nothing was judged although the input may contain reviews.
 fn report(gaps: &ReplayGaps, notes: &str) -> anyhow::Result<()> {
     if !notes.is_empty() {
         output::complain(notes.trim_end());
@@ -178,6 +178,9 @@ fn report(gaps: &ReplayGaps, notes: &str) -> anyhow::Result<()> {
 
 async fn replayed(replay: &mut Replay, line: &SourceLine<'_>) -> anyhow::Result<Vec<Replayed>> {
     let replayed = replay.line(line.number, line.text).await;
-    let hint = || line.hint().map(|hint| format!(". {hint}")).unwrap_or_default();
-    replayed.map_err(|error| anyhow::anyhow!("{error}{}", hint())).with_context(|| line.file.display().to_string())
+    let replayed = replayed.map_err(|error| match line.hint() {
+        Some(hint) => anyhow::anyhow!("{error}. {hint}"),
+        None => anyhow::anyhow!("{error}"),
+    });
+    replayed.with_context(|| line.file.display().to_string())
 }

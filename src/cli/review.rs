@@ -13,7 +13,7 @@ use super::table;
 use crate::offline::replay::{Replay, Replayed};
 use crate::regular_file;
 
-/// The largest file, as long as the longest line of a recording.
+/// The largest file, in bytes. Equals the longest line of a recording.
 const MAX_REVIEW_BYTES: u64 = 64 << 20;
 
 /// Judge one AdmissionReview from a file, against an empty cluster

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -16,7 +16,7 @@ use super::cluster::{self, ClusterArguments, server_time};
 use super::exit_status::ExitStatus;
 use super::output;
 use super::policies_in_force::{FoundPolicies, PoliciesInForce};
-use super::progress::{self, Unit};
+use super::progress::{Progress, Unit};
 use super::table::{self, printable};
 use crate::inspect::scan::{BodySelection, Finding, Gap, ScanOptions, ScanProgress, ScanReport, page, scan};
 use crate::world::kubernetes::Reach;
@@ -105,22 +105,17 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
             bodies: arguments.bodies.into(),
             drift: arguments.drift,
         };
-        let bar = Mutex::new(progress::Progress::new("listing releases", None, Unit::Things, false));
-        let bar = || bar.lock().unwrap_or_else(PoisonError::into_inner);
-        let progress = |ScanProgress { done, total }| {
-            let mut bar = bar();
-            bar.of("examining releases", total as u64);
-            bar.at(done as u64);
-        };
+        let bar = Mutex::new(Progress::new("listing releases", None, Unit::Things, false));
         // A list can take long and reports no progress.
         let ticking = async {
             loop {
                 sleep(PROGRESS_TICK).await;
-                bar().tick();
+                locked(&bar).tick();
             }
         };
+        let on_progress = |progress| show(&bar, progress);
         tokio::select! {
-            report = scan(&client, &policies, &options, now, &progress) => anyhow::Ok(report?),
+            report = scan(&client, &policies, &options, now, &on_progress) => anyhow::Ok(report?),
             never = ticking => never,
         }
     })?;
@@ -136,11 +131,21 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
             output::print(&format!("{}: {}\n", file.display(), counts(&report)))?;
         }
         None if matches!(arguments.output, Format::Table) => output::print(&text)?,
-        // These escape by themselves.
+        // These formats are already escaped.
         None => stdout().write_all(text.as_bytes())?,
     }
     let fails = report.worst().is_some_and(|worst| worst >= arguments.fail_on.into());
     Ok(if fails { ExitStatus::Findings } else { ExitStatus::Success })
+}
+
+fn show(bar: &Mutex<Progress>, ScanProgress { done, total }: ScanProgress) {
+    let mut bar = locked(bar);
+    bar.of("examining releases", total as u64);
+    bar.at(done as u64);
+}
+
+fn locked(bar: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    bar.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn text_of(report: &ScanReport) -> String {

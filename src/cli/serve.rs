@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let policies = PolicySource::load(arguments.policies.as_deref())?;
     let ended = runtime.block_on(serve(arguments, policies));
     sending.finish();
-    // A step of a review cannot be interrupted, and must not keep the process alive.
+    // A step of a review cannot be interrupted, but must not keep the process alive.
     runtime.shutdown_background();
     ended
 }

@@ -95,7 +95,7 @@ async fn report(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     }
     let found = match &only {
         None => {
-            // A watch needs the other releases too, to notice when they get stuck.
+            // A watch also needs the other releases, to notice when they become stuck.
             let stuck = options.stuck && !arguments.watch;
             survey(&view, &StatusOptions { stuck, ..options.clone() }, clock.now()).await?
         }
@@ -115,7 +115,7 @@ async fn report(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 }
 
 impl Arguments {
-    /// The selected releases, and the release if there is one argument.
+    /// The selected releases, and the named release if there is one.
     fn which(&self, default_namespace: &str) -> anyhow::Result<(StatusOptions, Option<ReleaseRef>)> {
         let own = self.namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
         let release =
@@ -150,13 +150,13 @@ async fn describe_one(
             release.namespace
         );
     }
-    let whole = StatusOutput { time: now, releases: &described, not_looked_at: &[] };
+    let document = StatusOutput { time: now, releases: &described, not_looked_at: &[] };
     match format {
         Format::Table | Format::Wide => {
             output::print(&described.iter().map(|it| lines::description(it, now)).collect::<Vec<_>>().join("\n"))?;
         }
-        Format::Json => output::print_json(&whole)?,
-        Format::Yaml => output::print_yaml(&whole)?,
+        Format::Json => output::print_json(&document)?,
+        Format::Yaml => output::print_yaml(&document)?,
         Format::Name => output::print(&format!("{release}\n"))?,
     }
     let stuck = described.iter().any(|ReleaseDescription { row, .. }| row.stuck == Stuck::Yes);
@@ -179,18 +179,18 @@ struct Printer<'c> {
 }
 
 impl Printer<'_> {
-    /// Prints all releases; returns whether one is stuck.
+    /// Prints all releases. Returns whether one is stuck.
     fn all(&mut self, rows: &[ReleaseSummary], gaps: &[Gap], streams: bool) -> anyhow::Result<bool> {
         let now = self.clock.now();
-        let whole = StatusOutput { time: now, releases: rows, not_looked_at: gaps };
+        let document = StatusOutput { time: now, releases: rows, not_looked_at: gaps };
         match self.format {
             Format::Table | Format::Wide if rows.is_empty() && !streams => {
                 output::complain("interlock: no releases found")
             }
             Format::Table | Format::Wide => output::print(&self.lines.all(rows, now))?,
             Format::Json | Format::Yaml if streams => rows.iter().try_for_each(|row| self.one(row))?,
-            Format::Json => output::print_json(&whole)?,
-            Format::Yaml => output::print_yaml(&whole)?,
+            Format::Json => output::print_json(&document)?,
+            Format::Yaml => output::print_yaml(&document)?,
             Format::Name => rows.iter().try_for_each(|row| self.one(row))?,
         }
         Ok(rows.iter().any(|row| row.stuck == Stuck::Yes))
@@ -208,7 +208,7 @@ impl Printer<'_> {
     }
 }
 
-/// Reports on standard error what could not be read.
+/// Reports an object that could not be read on standard error.
 fn report_gap(gap: &Gap) {
     output::complain(&format!("interlock: not read: {}: {}", gap.what, printable(&gap.why)));
 }

@@ -1,4 +1,4 @@
-//! Tables for people: plain columns as kubectl has them, at most 100 characters wide, in colour only on a terminal.
+//! Tables for people: plain columns like kubectl's, at most 100 characters wide, in colour only on a terminal.
 
 use std::io::{IsTerminal, stdout};
 
@@ -6,7 +6,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Table, Width};
 use interlock_engine::text;
 
-/// The widths of a table, in characters. A terminal may say that it has none.
+/// The least and the largest width of a table, in characters. A terminal may report a width of zero.
 const WIDTHS: (u16, u16) = (40, 100);
 
 /// The space between two columns.
@@ -31,8 +31,8 @@ pub(super) fn table(heading: &[&str]) -> Table {
     table
 }
 
-/// Makes a column wide enough for each of these words, so that none is wrapped in a narrow terminal.
-pub(super) fn keep_whole<'w>(table: &mut Table, column: usize, words: impl Iterator<Item = &'w str>) {
+/// Makes a column wide enough for each of these words, so that none is broken on a narrow terminal.
+pub(super) fn fit_words<'w>(table: &mut Table, column: usize, words: impl Iterator<Item = &'w str>) {
     let longest = words.map(|word| word.chars().count()).max().unwrap_or_default();
     if let (Some(column), Ok(width)) = (table.column_mut(column), u16::try_from(longest)) {
         column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width.saturating_add(GAP))));
@@ -44,8 +44,7 @@ pub(super) fn verdict(allowed: bool) -> Cell {
     if allowed { Cell::new("allowed").fg(Color::Green) } else { Cell::new("DENIED").fg(Color::Red) }
 }
 
-/// A text on one line, for a cell or the rest of a line: names come from the cluster, and a terminal would obey their escape
-/// sequences.
+/// A printable text on one line. Names come from the cluster, and a terminal would obey their escape sequences.
 pub(super) fn printable(text: &str) -> String {
     text::printable(text, text::MAX_MESSAGE_BYTES).into_owned()
 }

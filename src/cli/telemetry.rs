@@ -1,4 +1,4 @@
-//! Log lines on standard error, and with the feature `otel` spans of reviews.
+//! Log lines on standard error and, with the feature `otel`, spans of reviews.
 
 use std::io::{IsTerminal, stderr};
 
@@ -14,10 +14,10 @@ use crate::serve::traces;
 /// The variable with the log filter, for example `debug` or `release_interlock=debug,kube=info`.
 const FILTER_VARIABLE: &str = "INTERLOCK_LOG";
 
-/// The default filter. The module logs every failed call of the API server; the callers log failures themselves.
+/// The default filter. The excluded module logs every failed call of the API server, but the callers log failures themselves.
 const DEFAULT_FILTER: &str = "info,kube_client::client::builder=off";
 
-/// Off whatever the filter says: these modules write answers of the API server that they cannot parse, values and all, into the log.
+/// Always off, regardless of the filter: if these modules cannot parse an answer of the API server, they log it including its values.
 const NEVER_LOGGED: [&str; 2] = ["kube_client::client=off", "kube_runtime::watcher=off"];
 
 /// The arguments for logging.
@@ -36,8 +36,8 @@ enum Format {
     Json,
 }
 
-/// Starts logging, and sending spans on `runtime` if a receiver is configured. The result must be finished before the
-/// process ends.
+/// Starts logging. Also starts to send spans on `runtime` if a receiver is configured. The caller must finish the result before the process
+/// ends.
 pub(super) fn init(arguments: &TelemetryArguments, runtime: &Handle) -> anyhow::Result<traces::Sending> {
     let level = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| DEFAULT_FILTER.to_owned());
     let filter = filter(&level)?;
@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// What was logged.
+    /// The logged text.
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
 

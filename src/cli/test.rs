@@ -19,7 +19,7 @@ use super::runtime::block_on;
 use crate::offline::suite::{CaseResult, SUITE_SUFFIX, Suite, SuiteError};
 use suite_run::{SuiteRun, chain};
 
-/// The suffix of files that look like suites and are none.
+/// The suffix of files that look like suites but are not.
 const OTHER_SUFFIX: &str = ".test.yml";
 
 /// Run policy test suites
@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     for path in &arguments.paths {
         let before = files.len();
         find(path, &mut files).with_context(|| format!("failed to read {}", path.display()))?;
-        // A directory beside others that tests nothing is a mistake too.
+        // A path without suites is a mistake, even if other paths have some.
         if files.len() == before {
             bail!("no files *{SUITE_SUFFIX} in {}", path.display());
         }
@@ -96,7 +96,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     Ok(if failed { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-/// The suites in a path.
+/// Collects the suites in a path.
 fn find(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
         found.push(path.to_path_buf());
@@ -133,7 +133,7 @@ async fn run_all(files: Vec<PathBuf>, chosen: Option<&Globs>) -> anyhow::Result<
     Ok(all)
 }
 
-/// Runs the cases of a file, and calls `run` after each.
+/// Runs the cases of a file. Calls `run` after each case.
 async fn run_file(
     file: &Path,
     chosen: Option<&Globs>,

@@ -84,11 +84,11 @@ enum UnstickResult {
     Refused,
     /// The record was deleted.
     Unstuck,
-    /// Dry run of the same.
+    /// A dry run would have deleted the record.
     WouldUnstick,
     /// The record was restored.
     Restored,
-    /// Dry run of the same.
+    /// A dry run would have restored the record.
     WouldRestore,
     /// No operation is pending.
     NothingToDo,
@@ -150,7 +150,7 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
         let checks = checks(&report.checks, colours());
         output::print(&format!("{release}: {status}, revision {revision}\n{checks}"))?;
     }
-    // The holder of the operation may delete its record whatever the checks say, and so may anybody under an override.
+    // The holder of the operation may delete the record even if checks fail, and so may any user with an override.
     let is_next = row.next.as_deref().is_some_and(|next| next.starts_with("interlock unstick"));
     if !is_next && report.checks.iter().any(|check| !check.passed()) {
         report.why = Some(failures(&report.checks));
@@ -175,7 +175,7 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
     Ok(report)
 }
 
-/// The next step once the record is deleted.
+/// The next step after the record is deleted.
 async fn next_after(
     view: &View<'_>,
     (release, storage): (&ReleaseRef, Storage),
@@ -217,12 +217,12 @@ async fn restore(arguments: &Arguments, release: &ReleaseRef, view: &View<'_>) -
     Ok(report)
 }
 
-/// The reason of a definite answer; any other error means that the command could not run.
+/// The reason, if the error is a definite answer. Any other error means that the command could not run.
 fn reason_of(error: UnstickError) -> anyhow::Result<String> {
     if error.is_answer() { Ok(error.to_string()) } else { Err(error.into()) }
 }
 
-/// The first storage with a pending record, as helm looks into Secrets first; or the first one with records.
+/// The first storage with a pending record, otherwise the first storage with records. Secrets come first, as in helm.
 fn choose_storage<'f>(
     arguments: &Arguments,
     release: &ReleaseRef,
@@ -230,8 +230,8 @@ fn choose_storage<'f>(
 ) -> anyhow::Result<(Storage, &'f History)> {
     let wanted = arguments.storage.map(Storage::from);
     let found: Vec<_> = found.iter().filter(|(storage, _)| wanted.is_none_or(|wanted| wanted == *storage)).collect();
-    let is_pending = |history: &History| history.newest().is_some_and(|newest| newest.status.is_pending());
-    let chosen = found.iter().find(|(_, history)| is_pending(history)).or(found.first());
+    let pending = found.iter().find(|(_, history)| history.newest().is_some_and(|newest| newest.status.is_pending()));
+    let chosen = pending.or(found.first());
     let (storage, history) = chosen.with_context(|| {
         let namespace = &release.namespace;
         format!("there is no release {release}: namespace {namespace} has no record of it in a Secret or ConfigMap")
@@ -259,7 +259,7 @@ impl Arguments {
     }
 }
 
-/// The failed checks, in the words of the webhook.
+/// The failed checks, with the wording of the webhook.
 fn failures(checks: &[RunbookCheck]) -> String {
     let failed = checks.iter().filter_map(|check| match &check.result {
         RunbookResult::Passed => None,
@@ -294,7 +294,7 @@ impl UnstickReport {
         }
     }
 
-    /// No operation is pending. What is stuck in another way has its own next step; anything else is no finding.
+    /// No operation is pending. If the release is stuck for another reason, the next step is in its status. Otherwise there is no finding.
     fn without_pending_operation(mut self, row: &ReleaseSummary) -> Self {
         self.next = row.next.clone();
         if row.is_in_flight() {

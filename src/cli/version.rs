@@ -1,4 +1,4 @@
-//! `interlock version`: what runs here, and what runs in the cluster.
+//! `interlock version`: the version of this program, and the versions in the cluster.
 
 use anyhow::Context;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -35,7 +35,7 @@ pub(super) struct Arguments {
 #[serde(rename_all = "camelCase")]
 struct Versions {
     version: &'static str,
-    /// The commit that the program was built from, of a release build in a clone.
+    /// The commit of the build. Only in release builds from a clone.
     commit: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<OfCluster>,
@@ -82,7 +82,7 @@ impl Arguments {
     }
 }
 
-/// The images of the Deployments that call themselves Interlock.
+/// The images of the Deployments with Interlock's label.
 async fn replicas(client: &Client, namespace: &str) -> Result<Vec<String>, String> {
     let api: Api<Deployment> = Api::namespaced(client.clone(), namespace);
     let named = ListParams::default().labels("app.kubernetes.io/name=interlock");

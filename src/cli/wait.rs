@@ -28,17 +28,17 @@ use crate::inspect::wait::{Goal, Look, Records, Starter, Wait};
 use crate::world::kubernetes::clock::ServerClock;
 use report::{Outcome, WaitReport};
 
-/// How long one look may take.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long one observation may take.
+const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum time between two looks, whatever the watch says: a HelmRelease, a policy or an override may have changed, and a laptop
-/// may have slept.
+/// The maximum time between two observations, even without an event: a HelmRelease, a policy or an override may have changed, and a laptop may
+/// have been suspended.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// The minimum time before the next look that no event asks for.
+/// The minimum time before the next observation without an event.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause after a look that failed.
+/// The pause after a failed observation.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Wait until a release is free, deployed, at a version, or open: a step for pipelines
@@ -86,18 +86,18 @@ async fn wait(arguments: &Arguments) -> anyhow::Result<WaitReport> {
     let client = cluster::client(config)?;
     let clock = ServerClock::read(&client).await?;
     let policies = arguments.read_policies(&client).await?;
-    let mut lookout = Lookout::new(arguments, release, &client, &clock, &policies).await?;
+    let mut observer = ReleaseObserver::new(arguments, release, &client, &clock, &policies).await?;
     let last_moment = clock.now().checked_add(arguments.timeout)?;
     let (started, allowed) = (Instant::now(), arguments.timeout.unsigned_abs());
     let mut wait = Wait::new(goal, last_moment);
     let mut changes = pin!(status::changes(&client, release));
     let (mut line, mut is_first, mut refresh) = (WaitLine::default(), true, false);
     loop {
-        let looked = timeout(LOOK_TIMEOUT, lookout.look(refresh)).await;
-        let looked = looked.unwrap_or_else(|_| Err(anyhow::anyhow!("the API server did not answer in time")));
+        let observed = timeout(OBSERVATION_TIMEOUT, observer.observe(refresh)).await;
+        let observed = observed.unwrap_or_else(|_| Err(anyhow::anyhow!("the API server did not answer in time")));
         let is_over = started.elapsed() >= allowed;
         let report = |outcome, look| WaitReport::new(outcome, goal, release, look, started.elapsed());
-        let pause = match looked {
+        let pause = match observed {
             Ok(look) => {
                 let again = match Outcome::of(wait.judge(&look)) {
                     Ok(outcome) => return Ok(report(outcome, look)),
@@ -126,18 +126,18 @@ async fn wait(arguments: &Arguments) -> anyhow::Result<WaitReport> {
     }
 }
 
-/// Looks at one release.
-struct Lookout<'a> {
+/// Observes one release.
+struct ReleaseObserver<'a> {
     arguments: &'a Arguments,
     release: &'a ReleaseRef,
     client: &'a Client,
     clock: &'a ServerClock,
     view: View<'a>,
-    /// The user; only if freezes are of interest.
+    /// The user. Only for `--until open`, which depends on freezes.
     starter: Option<Starter>,
 }
 
-impl<'a> Lookout<'a> {
+impl<'a> ReleaseObserver<'a> {
     async fn new(
         arguments: &'a Arguments,
         release: &'a ReleaseRef,
@@ -152,8 +152,8 @@ impl<'a> Lookout<'a> {
         Ok(Self { arguments, release, client, clock, view: View::open(client, policies).await, starter })
     }
 
-    /// Reads the release, and the policy if freezes are of interest; the HelmReleases only with `refresh`.
-    async fn look(&mut self, refresh: bool) -> anyhow::Result<Look> {
+    /// Reads the release, and the policy if the goal depends on freezes. Reads the HelmReleases only with `refresh`.
+    async fn observe(&mut self, refresh: bool) -> anyhow::Result<Look> {
         if refresh {
             self.view.refresh().await;
         }
@@ -171,7 +171,8 @@ impl<'a> Lookout<'a> {
             let of_objects = history.and_then(|history| history.newest()?.stamps.target_namespace());
             let records = Records { storage, of_objects };
             let policy = policies.of(&release.namespace);
-            // The webhook judges by the API server's clock, and this machine's may be some seconds fast. A Date is never early.
+            // The webhook judges by the API server's clock, and this machine's clock may be a few seconds fast. The Date of an answer is never
+            // ahead of the API server's clock.
             let date = server_time(self.client).await?;
             let frozen =
                 starter.frozen(&self.view.world, policy, release, records, date).await.map_err(anyhow::Error::msg);
@@ -182,7 +183,7 @@ impl<'a> Lookout<'a> {
 }
 
 impl Arguments {
-    /// Freezes are judged by the policy in force and no other. Otherwise the shipped one does: it says when an operation is stuck.
+    /// Freezes need the policy in force. For the other goals the shipped policy is sufficient: it defines when an operation is stuck.
     async fn read_policies(&self, client: &Client) -> anyhow::Result<Policies> {
         match self.until {
             Goal::Open => Ok(self.policies.require(client).await?.policies),

@@ -24,8 +24,10 @@ pub(super) struct Arguments {
 pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Result<ExitStatus> {
     let (client, namespace) = (installation.client().await?, &installation.namespace);
     let secrets = installation.secrets(&client);
-    let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::SECRET_NAME);
-    let found = secrets.get_opt(ca_secret::SECRET_NAME).await.with_context(failed)?;
+    let found = secrets
+        .get_opt(ca_secret::SECRET_NAME)
+        .await
+        .with_context(|| format!("failed to read the Secret {} in namespace {namespace}", ca_secret::SECRET_NAME))?;
     let found = found.with_context(|| {
         format!(
             "there is no Secret {} in namespace {namespace}. A replica creates it when it starts",
@@ -43,7 +45,7 @@ pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Resul
         writeln!(stdout(), "A rotation to CA {} is already in progress.", next.short())?;
         return Ok(ExitStatus::Success);
     }
-    // With a precondition on resourceVersion: a rotation that started meanwhile is what was requested.
+    // The precondition on resourceVersion prevents a second rotation if one has started in the meantime.
     let patch = json!({
         "metadata": {
             "resourceVersion": found.metadata.resource_version,

@@ -28,7 +28,7 @@ pub(super) struct Arguments {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CertificateStatus {
-    /// The problem with the Secret; `None` if it is valid.
+    /// The problem with the Secret. `None` if the Secret is valid.
     problem: Option<String>,
     current: Option<CaSummary>,
     next: Option<CaSummary>,
@@ -60,8 +60,10 @@ struct WebhookTrust {
 pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyhow::Result<ExitStatus> {
     let (client, namespace) = (installation.client().await?, &installation.namespace);
     let configurations = live::read(&client).await.context("failed to read the webhook configurations")?;
-    let failed = || format!("failed to read the Secret {} in namespace {namespace}", ca_secret::SECRET_NAME);
-    let secret = installation.secrets(&client).get_opt(ca_secret::SECRET_NAME).await.with_context(failed)?;
+    let secret =
+        installation.secrets(&client).get_opt(ca_secret::SECRET_NAME).await.with_context(|| {
+            format!("failed to read the Secret {} in namespace {namespace}", ca_secret::SECRET_NAME)
+        })?;
     let parsed = match secret.map(|secret| CaSecret::parse(&secret, Timestamp::now())) {
         Some(parsed) => parsed.map_err(|why| format!("the Secret {} cannot be used: {why}", ca_secret::SECRET_NAME)),
         None => Err(format!("there is no Secret {} in namespace {namespace}", ca_secret::SECRET_NAME)),
@@ -101,17 +103,12 @@ impl CertificateStatus {
         if let Some(problem) = &self.problem {
             text += &format!("{problem}\n\n");
         }
-        let role = |ca: &CaSummary| match ca {
-            ca if self.current.as_ref().is_some_and(|current| current.id == ca.id) => "signs",
-            ca if self.next.as_ref().is_some_and(|next| next.id == ca.id) => "signs next",
-            _ => "signed before",
-        };
         if !self.bundle.is_empty() {
             let mut cas = table::table(&["CA", "ROLE", "UNTIL", "TRUSTED BY"]);
             for ca in &self.bundle {
                 let trusting = self.entries.iter().filter(|entry| entry.trusts.iter().any(|it| it.id == ca.id));
                 let trusting = format!("{} of {} entries", trusting.count(), self.entries.len());
-                cas.add_row([ca.id.clone(), role(ca).to_owned(), format!("{:.0}", ca.not_after), trusting]);
+                cas.add_row([ca.id.clone(), self.role(ca).to_owned(), format!("{:.0}", ca.not_after), trusting]);
             }
             text += &format!("{cas}\n");
         }
@@ -125,6 +122,16 @@ impl CertificateStatus {
             text += "a rotation was requested and has not started yet\n";
         }
         text
+    }
+
+    fn role(&self, ca: &CaSummary) -> &'static str {
+        if self.current.as_ref().is_some_and(|current| current.id == ca.id) {
+            "signs"
+        } else if self.next.as_ref().is_some_and(|next| next.id == ca.id) {
+            "signs next"
+        } else {
+            "signed before"
+        }
     }
 }
 

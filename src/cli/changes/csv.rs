@@ -1,4 +1,4 @@
-//! Changes as CSV by RFC 4180, for spreadsheets. A dozen lines in place of a dependency: nothing is read, and there is one dialect.
+//! Changes as CSV (RFC 4180), for spreadsheets. Without a dependency, because this code only writes, and only one dialect.
 
 use std::io::{BufWriter, Write, stdout};
 
@@ -7,7 +7,7 @@ use interlock_engine::release::Status;
 use crate::cli::table::printable;
 use crate::inspect::changes::Change;
 
-/// The columns; their names are public, and those of the fields in JSON.
+/// The columns. Their names are a public interface and equal the fields in JSON.
 const COLUMNS: [&str; 20] = [
     "time",
     "namespace",
@@ -31,7 +31,7 @@ const COLUMNS: [&str; 20] = [
     "certainty",
 ];
 
-/// A spreadsheet takes a cell that starts with one of these for a formula, and runs it.
+/// Spreadsheets treat a cell that starts with one of these as a formula, and run it.
 const FORMULA_STARTS: [char; 4] = ['=', '+', '-', '@'];
 
 /// Prints a heading, and a line for each change.
@@ -43,8 +43,6 @@ pub(super) fn print(changes: &[Change]) -> std::io::Result<()> {
 }
 
 fn cells(change: &Change) -> [String; COLUMNS.len()] {
-    let status = |status: Option<Status>| status.map_or_else(String::new, |status| status.as_str().to_owned());
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
     [
         change.time.to_string(),
         change.release.namespace.clone(),
@@ -55,27 +53,35 @@ fn cells(change: &Change) -> [String; COLUMNS.len()] {
         status(change.from),
         status(change.to),
         change.outcome.as_str().to_owned(),
-        text(&change.user),
+        text(change.user.as_deref()),
         change.groups.to_json().unwrap_or_default(),
         change.groups.omitted().to_string(),
-        text(&change.holder),
-        text(&change.chart),
+        text(change.holder.as_deref()),
+        text(change.chart.as_deref()),
         change.seconds.map(|seconds| seconds.to_string()).unwrap_or_default(),
-        text(&change.overridden),
-        text(&change.ticket),
-        text(&change.freeze),
+        text(change.overridden.as_deref()),
+        text(change.ticket.as_deref()),
+        text(change.freeze.as_deref()),
         change.source.as_str().to_owned(),
         change.certainty.as_str().to_owned(),
     ]
 }
 
-/// A line with its line break.
+fn status(status: Option<Status>) -> String {
+    text(status.map(Status::as_str))
+}
+
+fn text(text: Option<&str>) -> String {
+    text.unwrap_or_default().to_owned()
+}
+
+/// A line, including the line break.
 fn line(cells: &[String]) -> String {
     let cells: Vec<_> = cells.iter().map(|text| cell(text)).collect();
     cells.join(",") + "\r\n"
 }
 
-/// A cell on one line, quoted if it must be. An apostrophe makes a text of what would be a formula.
+/// A cell on one line, quoted if necessary. An apostrophe prevents a formula.
 fn cell(text: &str) -> String {
     let text = printable(text);
     let text = if text.trim_start().starts_with(FORMULA_STARTS) { format!("'{text}") } else { text };

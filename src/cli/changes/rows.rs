@@ -29,7 +29,7 @@ pub(super) fn table(changes: &[Change]) -> String {
         });
         table.add_row(cells);
     }
-    // A time on two lines cannot be searched for.
+    // Times must stay on one line, so that users can search for them.
     if let Some(times) = table.column_mut(0) {
         times.set_constraint(ColumnConstraint::ContentWidth);
     }
@@ -47,7 +47,7 @@ fn what(change: &Change) -> String {
     if more.is_empty() { change.transition.to_string() } else { format!("{} ({})", change.transition, more.join(", ")) }
 }
 
-/// The override that opened a rule to it, with its ticket, and the freeze that was in force.
+/// The override that allowed the change, with its ticket, and the freeze that was in force.
 fn override_and_freeze(change: &Change) -> String {
     let ticket = change.ticket.as_ref().map(|ticket| format!(" ({})", printable(ticket))).unwrap_or_default();
     let overridden = change.overridden.as_ref().map(|name| format!("override {}{ticket}", printable(name)));

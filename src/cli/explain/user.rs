@@ -1,4 +1,4 @@
-//! `interlock explain --user`: what a user counts as, and by which line of the policy.
+//! `interlock explain --user`: how the policy classifies a user, and by which line.
 
 use interlock_engine::facts::ActorKind;
 use interlock_engine::policy_files::{HeldBy, Identity, PipelineIdentity};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{origin, setting_json};
 
-/// As text for a terminal.
+/// The text for people.
 pub(super) fn text(user: &str, groups: &[String], identity: &Identity) -> String {
     let in_groups = if groups.is_empty() { String::new() } else { format!(" in {}", groups.join(", ")) };
     let of_pipeline = identity.pipeline.as_ref().map(|of| format!(" ({})", of.name)).unwrap_or_default();
@@ -26,7 +26,7 @@ pub(super) fn text(user: &str, groups: &[String], identity: &Identity) -> String
     text.trim_end().to_owned()
 }
 
-/// For programs.
+/// The JSON for programs.
 pub(super) fn json(user: &str, groups: &[String], identity: &Identity, policy: &str) -> Value {
     let holder = identity.pipeline.as_ref().map(|of| match &of.holder {
         HeldBy::User => json!({"session": user}),
@@ -41,8 +41,10 @@ pub(super) fn json(user: &str, groups: &[String], identity: &Identity, policy: &
 }
 
 fn why(user: &str, identity: &Identity) -> String {
-    let entry = |list: &str| identity.entries.iter().find(|entry| entry.name.starts_with(list));
-    let listed = |list: &str| entry(list).map(|entry| format!("{} ({})", entry.value, origin(&entry.origin)));
+    let listed = |list: &str| {
+        let entry = identity.entries.iter().find(|entry| entry.name.starts_with(list))?;
+        Some(format!("{} ({})", entry.value, origin(&entry.origin)))
+    };
     match identity.kind {
         ActorKind::ServiceAccount => "its name is that of a service account".to_owned(),
         ActorKind::ControlPlane => {
@@ -65,7 +67,7 @@ fn why(user: &str, identity: &Identity) -> String {
     }
 }
 
-/// What the rules over objects make of the user.
+/// How rules about objects treat the user.
 fn on_objects(identity: &Identity) -> &'static str {
     let is_listed = |list: &str| identity.entries.iter().any(|entry| entry.name == list);
     match identity.kind {
@@ -82,7 +84,7 @@ fn on_objects(identity: &Identity) -> &'static str {
     }
 }
 
-/// Who holds the operations that the user starts.
+/// The holder of the operations that the user starts.
 fn on_records(identity: &Identity) -> String {
     let holder = identity.pipeline.as_ref().map(|PipelineIdentity { name, holder }| match holder {
         HeldBy::User => "this user name alone holds its operations".to_owned(),

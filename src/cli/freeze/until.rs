@@ -1,14 +1,14 @@
-//! The end of a freeze, as people write it.
+//! The end of a freeze on the command line.
 
 use anyhow::Context;
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
-/// A moment on the command line.
+/// The value of `--until`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Until {
-    /// Of today or tomorrow, by the clock of this computer.
+    /// A time of today or tomorrow, by the clock of this computer.
     OfDay(Time),
     At(Zoned),
 }
@@ -25,14 +25,17 @@ pub(super) fn parse(text: &str) -> Result<Until, String> {
 }
 
 fn dated(text: &str) -> Option<Zoned> {
-    let of_zone = || text.parse::<Zoned>().ok();
-    let of_offset = || text.parse::<Timestamp>().ok().map(|moment| moment.to_zoned(TimeZone::system()));
-    let of_clock = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::system()).ok();
-    of_zone().or_else(of_offset).or_else(of_clock)
+    if let Ok(zoned) = text.parse::<Zoned>() {
+        return Some(zoned);
+    }
+    if let Ok(timestamp) = text.parse::<Timestamp>() {
+        return Some(timestamp.to_zoned(TimeZone::system()));
+    }
+    text.parse::<DateTime>().ok()?.to_zoned(TimeZone::system()).ok()
 }
 
 impl Until {
-    /// The moment, if it is now so late.
+    /// The end of a freeze that is created at `now`.
     pub(super) fn after(&self, now: Timestamp) -> anyhow::Result<Zoned> {
         match self {
             Self::At(moment) => Ok(moment.clone()),
@@ -41,20 +44,20 @@ impl Until {
     }
 }
 
-/// The next moment at which a clock shows a time.
+/// The next moment at which the clock shows `time`.
 fn next(time: Time, now: &Zoned) -> anyhow::Result<Zoned> {
     let today = now.with().time(time).build()?;
     if today > *now { Ok(today) } else { Ok(now.tomorrow()?.with().time(time).build()?) }
 }
 
-/// The moment after a duration, by the clock of this computer.
+/// The moment after `length`, in the time zone of this computer.
 pub(super) fn later(now: Timestamp, length: SignedDuration) -> anyhow::Result<Zoned> {
     let end = now.checked_add(length).context("--for is too long")?;
     Ok(end.to_zoned(TimeZone::system()))
 }
 
-/// The zone in which a Freeze says its times, and its name: that of the moment, if it has a name, and if its clock shows this time only
-/// once. Otherwise UTC.
+/// The time zone for the times of a Freeze, and its name. It is the zone of the end, if the zone has a name and the local time of the end is
+/// not ambiguous. Otherwise it is UTC.
 pub(super) fn named_zone(moment: &Zoned) -> (TimeZone, String) {
     let zone = moment.time_zone();
     let is_plain = !zone.to_ambiguous_zoned(moment.datetime()).is_ambiguous();
@@ -64,7 +67,7 @@ pub(super) fn named_zone(moment: &Zoned) -> (TimeZone, String) {
     }
 }
 
-/// The time of a clock, as a Freeze says it.
+/// The local time, in the format of a Freeze.
 pub(super) fn written(moment: &Zoned) -> String {
     let seconds = moment.datetime().with().subsec_nanosecond(0).build().unwrap_or(moment.datetime());
     seconds.to_string()

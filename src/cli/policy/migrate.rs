@@ -1,4 +1,4 @@
-//! `interlock policy migrate`: rewrites a cluster policy of before the shipped policy was its base.
+//! `interlock policy migrate`: rewrites a cluster policy from the time before the shipped policy was its base.
 
 use std::fs;
 use std::path::PathBuf;

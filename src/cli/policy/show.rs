@@ -1,4 +1,4 @@
-//! `interlock policy show`: the whole policy, with the origin of each line.
+//! `interlock policy show`: the complete policy, with the origin of each line.
 
 use std::path::PathBuf;
 
@@ -45,10 +45,10 @@ impl Arguments {
     }
 }
 
-/// The column of the origins, if a line is short enough.
+/// The column of the origins, unless a line is longer.
 const ORIGIN_COLUMN: usize = 60;
 
-/// As YAML, which means the same as a policy file.
+/// The policy as YAML. A policy file with this text has the same meaning.
 fn text(policy: &WholePolicy) -> String {
     let (mut text, mut open) = (String::new(), Vec::new());
     for setting in &policy.settings {
@@ -79,9 +79,15 @@ fn shown(origin: &SettingOrigin) -> String {
 }
 
 fn json(policies: &[WholePolicy]) -> Value {
-    let setting = |setting: &WholeSetting| json!({"path": setting.path.join("."), "value": setting.value, "origin": shown(&setting.origin)});
-    let policy = |policy: &WholePolicy| json!({"file": policy.file, "settings": policy.settings.iter().map(setting).collect::<Vec<_>>()});
-    json!({"policies": policies.iter().map(policy).collect::<Vec<_>>()})
+    json!({"policies": policies.iter().map(policy_json).collect::<Vec<_>>()})
+}
+
+fn policy_json(policy: &WholePolicy) -> Value {
+    json!({"file": policy.file, "settings": policy.settings.iter().map(setting_json).collect::<Vec<_>>()})
+}
+
+fn setting_json(setting: &WholeSetting) -> Value {
+    json!({"path": setting.path.join("."), "value": setting.value, "origin": shown(&setting.origin)})
 }
 
 #[cfg(test)]

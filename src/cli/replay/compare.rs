@@ -27,7 +27,7 @@ struct ComparisonKey {
     release: String,
 }
 
-/// A review with different verdicts; one line of `replay --compare -o json`.
+/// A review with different verdicts: one line of `replay --compare -o json`.
 #[derive(Serialize)]
 pub(super) struct VerdictDifference<'r> {
     line: usize,
@@ -59,15 +59,15 @@ impl<'r> PolicyVerdict<'r> {
 }
 
 impl PolicyComparison {
-    /// Counts a review; returns the difference, if the verdicts differ.
+    /// Counts a review. Returns the difference if the verdicts differ.
     pub(super) fn add<'r>(&mut self, here: &'r Replayed, there: &'r Replayed) -> Option<VerdictDifference<'r>> {
         self.reviews += 1;
-        let (said, other) = (verdict(here), verdict(there));
-        if said == other {
+        let (own, other) = (verdict(here), verdict(there));
+        if own == other {
             return None;
         }
         self.differing += 1;
-        let key = ComparisonKey { here: said, there: other, user: here.user.clone(), release: release(here) };
+        let key = ComparisonKey { here: own, there: other, user: here.user.clone(), release: release(here) };
         if !count(&mut self.rows, key, here) {
             self.further += 1;
         }
@@ -109,8 +109,8 @@ impl fmt::Display for PolicyComparison {
                 let verdicts = format!("--policies:\n{here}\n--compare:\n{there}");
                 table.add_row([verdicts.into(), lines([user.as_str(), release]).into(), times, example]);
             }
-            let words = rows.keys().flat_map(|key| [&key.here, &key.there]).flat_map(|said| said.split(' '));
-            table::keep_whole(&mut table, 0, words);
+            let words = rows.keys().flat_map(|key| [&key.here, &key.there]).flat_map(|verdict| verdict.split(' '));
+            table::fit_words(&mut table, 0, words);
             writeln!(out, "{table}")?;
         }
         if *further > 0 {
@@ -152,7 +152,7 @@ mod tests {
         for user in 0..MAX_ROWS + 3 {
             assert!(comparison.add(&judged(user, false), &judged(user, true)).is_some());
         }
-        // A review that has a row.
+        // This review has a row.
         _ = comparison.add(&judged(0, false), &judged(0, true));
         assert_eq!((comparison.rows.len(), comparison.further, comparison.differing()), (MAX_ROWS, 3, MAX_ROWS + 4));
     }

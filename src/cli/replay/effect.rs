@@ -1,4 +1,4 @@
-//! What a rule does to a request.
+//! The effect of a rule on a request.
 
 use comfy_table::{Cell, Color};
 
@@ -26,7 +26,7 @@ impl Effect {
         }
     }
 
-    /// The violation with the most severe effect, and that effect; `None` if no rule is broken.
+    /// The violation with the most severe effect, and that effect. `None` if no rule is broken.
     pub(super) fn worst(replayed: &Replayed) -> Option<(Self, &ReplayedViolation)> {
         replayed.violations.iter().map(|it| (Self::of(it), it)).min_by_key(|(effect, _)| *effect)
     }

@@ -1,4 +1,4 @@
-//! What a policy would have done: by rule, by namespace and by account, with examples.
+//! The effects of a policy by rule, by namespace and by account, with examples.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,16 +10,16 @@ use super::effect::Effect;
 use super::tally::object_of;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
-/// The most groups of one kind: a page for people. A broken client can invent any number of names.
+/// The most groups of one kind, because people read the page and a broken client can use any number of names.
 const MAX_GROUPS: usize = 1_000;
 
 /// The most examples of a group.
 const MAX_EXAMPLES: usize = 3;
 
-/// The longest reason of an example, in bytes: with the limits above, all examples take a few MiB.
+/// The longest reason of an example, in bytes. With these limits, all examples take a few MiB.
 const MAX_REASON_BYTES: usize = 1_024;
 
-/// How often each effect was the result, in the order of [`Effect::ALL`].
+/// The count of each effect, in the order of [`Effect::ALL`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Counts(pub(super) [usize; Effect::ALL.len()]);
 
@@ -63,7 +63,7 @@ pub(super) struct Example {
     pub(super) effect: Effect,
     pub(super) rule: &'static str,
     pub(super) at: Timestamp,
-    /// In its file.
+    /// The line in its file.
     pub(super) line: usize,
     pub(super) operation: String,
     /// `deployments.apps shop/web`.
@@ -73,7 +73,7 @@ pub(super) struct Example {
 }
 
 impl Overview {
-    /// Counts a review: once for each rule, and once for its namespace and its account.
+    /// Counts a review: once for each broken rule, and once each for its namespace and its account.
     pub(super) fn add(&mut self, replayed: &Replayed) {
         self.reviews += 1;
         let at = replayed.at;
@@ -104,7 +104,7 @@ impl Groups {
         }
     }
 
-    /// The groups with the most severe effects first.
+    /// The groups, most severe effects first.
     pub(super) fn sorted(&self) -> Vec<(&str, &Group)> {
         let mut sorted: Vec<_> = self.groups.iter().map(|(name, group)| (name.as_str(), group)).collect();
         sorted.sort_by_key(|(name, group)| (Reverse(group.counts), *name));
@@ -113,10 +113,11 @@ impl Groups {
 }
 
 impl Group {
-    /// Keeps the first examples, each of another account, rule or effect: repeats of one client tell nothing more.
+    /// Keeps the first examples, each with another account, rule or effect, because repeats of one client add no information.
     fn exemplify(&mut self, effect: Effect, violation: &ReplayedViolation, replayed: &Replayed) {
-        let is_like = |it: &Example| (it.effect, it.rule, &it.user) == (effect, violation.rule, &replayed.user);
-        if self.examples.len() == MAX_EXAMPLES || self.examples.iter().any(is_like) {
+        let key = (effect, violation.rule, &replayed.user);
+        let is_known = self.examples.iter().any(|it| (it.effect, it.rule, &it.user) == key);
+        if is_known || self.examples.len() == MAX_EXAMPLES {
             return;
         }
         self.examples.push(Example {

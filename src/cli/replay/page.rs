@@ -1,7 +1,7 @@
 //! An overview as one self-contained HTML page: no other file, no network, no script.
 //!
-//! Names and messages come from requests that anybody could send. So everything is escaped, printable and bounded, and the page's
-//! Content-Security-Policy allows only its own style sheet.
+//! Names and messages come from requests that anybody could send. So all text is escaped, printable and bounded, and the
+//! Content-Security-Policy allows only the page's own style sheet.
 
 use std::fmt::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::inspect::html::{Escaped, digest, grouped};
 
 const STYLE: &str = concat!(include_str!("../../inspect/html/base.css"), include_str!("page/page.css"));
 
-/// Renders an overview; `notes` are the lines about what could not be judged.
+/// Renders an overview. `notes` are the lines about input that could not be judged.
 pub(super) fn page(overview: &Overview, notes: &str) -> String {
     let mut html = String::with_capacity(64 * 1024);
     // Writing into a String cannot fail.
@@ -32,8 +32,8 @@ fn write(out: &mut String, overview: &Overview, notes: &str) -> fmt::Result {
         digest(STYLE),
     )?;
     if let Some((first, last)) = overview.times {
-        let at = |time: jiff::Timestamp| time.strftime("%Y-%m-%d %H:%M");
-        write!(out, "<time>{}</time> to <time>{}</time> UTC · ", at(first), at(last))?;
+        let [first, last] = [first, last].map(|time| time.strftime("%Y-%m-%d %H:%M"));
+        write!(out, "<time>{first}</time> to <time>{last}</time> UTC · ")?;
     }
     writeln!(out, "{} requests judged</p>", grouped(overview.reviews))?;
     totals(out, overview.counts)?;
@@ -51,7 +51,7 @@ fn write(out: &mut String, overview: &Overview, notes: &str) -> fmt::Result {
     Ok(())
 }
 
-/// The colours of effects are those of severities.
+/// The severity whose colour an effect has.
 fn tone(effect: Effect) -> &'static str {
     match effect {
         Effect::Denied => "high",

@@ -1,4 +1,4 @@
-//! The results of a replay, kept as far as its output needs them.
+//! The results of a replay, as far as its output needs them.
 
 use std::io::{IsTerminal, Write, stdout};
 
@@ -10,13 +10,13 @@ use super::tally::Tally;
 use crate::cli::output::screened;
 use crate::offline::replay::{ReplayGaps, Replayed};
 
-/// What is counted while lines are judged. JSON and YAML are printed at once.
+/// The counts while lines are judged. JSON and YAML are printed at once.
 pub(super) struct Results {
     format: Format,
     tally: Tally,
-    /// With the format html.
+    /// Used for the format html.
     overview: Overview,
-    /// With a second policy.
+    /// Used with a second policy.
     comparison: Option<PolicyComparison>,
     reported: usize,
 }
@@ -47,7 +47,7 @@ impl Results {
         }
     }
 
-    /// Prints what is known at the end; `notes` say what could not be judged.
+    /// Prints the results at the end. `notes` are the lines about input that could not be judged.
     pub(super) fn print(&self, gaps: &ReplayGaps, notes: &str, out: &mut impl Write) -> std::io::Result<()> {
         let text = match (self.format, &self.comparison) {
             (Format::Json | Format::Yaml, _) => return Ok(()),

@@ -11,8 +11,7 @@ use super::effect::Effect;
 use crate::cli::table;
 use crate::offline::replay::Replayed;
 
-/// The maximum number of rows: even a log of years has few users and releases, but a broken client can invent any
-/// number.
+/// The maximum number of rows. Even a log of years has few users and releases, but a broken client can use any number of names.
 pub(super) const MAX_ROWS: usize = 10_000;
 
 /// Reviews, grouped and counted.
@@ -42,7 +41,7 @@ pub(super) struct TallyRow {
 }
 
 impl Tally {
-    /// Counts a review. Dry runs count too, because they would have been refused too.
+    /// Counts a review. Dry runs count too, because Interlock would have refused them too.
     pub(super) fn add(&mut self, replayed: &Replayed) {
         self.reviews += 1;
         self.denied += usize::from(!replayed.allowed);
@@ -64,7 +63,7 @@ impl Tally {
         self.denied
     }
 
-    /// A row for each rule, account and release; `width` in characters is that of the terminal otherwise.
+    /// A row for each rule, account and release. `width` is in characters; the default is the width of the terminal.
     fn table(&self, width: Option<u16>) -> Table {
         let mut sorted: Vec<_> = self.rows.iter().collect();
         sorted.sort_by_key(|(key, row)| (key.effect, Reverse(row.count), *key));
@@ -77,12 +76,12 @@ impl Tally {
             let TallyKey { effect, rule, user, release } = key;
             table.add_row([effect.cell(), lines([*rule, user, release]).into(), times, example]);
         }
-        table::keep_whole(&mut table, 1, self.rows.keys().map(|key| key.rule));
+        table::fit_words(&mut table, 1, self.rows.keys().map(|key| key.rule));
         table
     }
 }
 
-/// Counts a review in its row; false if the maximum number of rows is reached.
+/// Counts a review in its row. False if a new row would exceed the maximum.
 pub(super) fn count<K: std::hash::Hash + Eq>(rows: &mut HashMap<K, TallyRow>, key: K, replayed: &Replayed) -> bool {
     if let Some(row) = rows.get_mut(&key) {
         row.count += 1;
@@ -102,9 +101,9 @@ pub(super) fn count<K: std::hash::Hash + Eq>(rows: &mut HashMap<K, TallyRow>, ke
 impl TallyRow {
     /// Count with first and last time, and an example.
     pub(super) fn cells(&self) -> [Cell; 2] {
-        let at = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M:%S").to_string();
-        let last = if self.first == self.last { String::new() } else { format!("\n{}", at(self.last)) };
-        [Cell::new(format!("{}\n{}{last}", self.count, at(self.first))), Cell::new(&self.example)]
+        let [first, last] = [self.first, self.last].map(|time| time.strftime("%Y-%m-%d %H:%M:%S"));
+        let last = if self.first == self.last { String::new() } else { format!("\n{last}") };
+        [Cell::new(format!("{}\n{first}{last}", self.count)), Cell::new(&self.example)]
     }
 
     pub(super) fn count(&self) -> usize {
@@ -119,7 +118,7 @@ pub(super) fn object_of(replayed: &Replayed) -> String {
     format!("{resource} {namespace}{slash}{name}")
 }
 
-/// Lines of a cell, without those that are empty.
+/// The lines of a cell, without empty ones.
 pub(super) fn lines<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
     lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }

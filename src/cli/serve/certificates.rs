@@ -70,7 +70,7 @@ pub(super) struct CertificateArguments {
 /// The serving certificate and its rotation.
 pub(super) struct ServingCertificates {
     pub(super) certificates: Arc<Certificates>,
-    /// The accepted clients; `None` for all.
+    /// The accepted clients. `None` accepts all clients.
     pub(super) clients: Option<Arc<Clients>>,
     /// The file of the CA that signed a development certificate.
     pub(super) ca_file: Option<PathBuf>,
@@ -147,7 +147,7 @@ impl CertificateArguments {
         Ok(ServingCertificates { certificates, clients: None, ca_file: None, rotator: Some(rotator) })
     }
 
-    /// The API server uses the third name; the others are for people.
+    /// The API server uses the third name. The others are for people.
     fn names(&self, namespace: &str) -> Vec<String> {
         let service = &self.service;
         let names = [
@@ -161,14 +161,15 @@ impl CertificateArguments {
 
     fn lifetimes(&self) -> Result<Lifetimes, LifetimesError> {
         let Lifetimes { ca, leaf, settle } = Lifetimes::default();
-        let or = |seconds: Option<u32>, default| {
-            seconds.map_or(default, |seconds| SignedDuration::from_secs(seconds.into()))
-        };
         Lifetimes {
-            ca: or(self.ca_lifetime, ca),
-            leaf: or(self.leaf_lifetime, leaf),
-            settle: or(self.ca_settle, settle),
+            ca: seconds_or(self.ca_lifetime, ca),
+            leaf: seconds_or(self.leaf_lifetime, leaf),
+            settle: seconds_or(self.ca_settle, settle),
         }
         .checked()
     }
+}
+
+fn seconds_or(seconds: Option<u32>, default: SignedDuration) -> SignedDuration {
+    seconds.map_or(default, |seconds| SignedDuration::from_secs(seconds.into()))
 }

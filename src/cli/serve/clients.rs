@@ -1,4 +1,4 @@
-//! ApiClients of the API server, one for each kind of work, so that none waits for another's connection.
+//! Clients of the API server, one for each kind of work, so that none waits for the connection of another.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use kube::{Client, Config};
 
 use crate::cli::cluster;
 
-/// Longer than a review may take, so that the review's own deadline ends a read.
+/// Longer than any review, so that the review's own deadline ends a read.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The API server sends a bookmark on a quiet watch every minute. A watch that is silent for longer has lost its
-/// connection, and its cache is out of date.
+/// On a quiet watch the API server sends a bookmark every minute. If a watch is silent for longer, its connection is lost and its cache is out
+/// of date.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(150);
 
 pub(super) struct ApiClients {
     pub(super) reviews: Client,
     pub(super) watches: Client,
     pub(super) certificates: Client,
-    /// For events, reports and scans: a review waits for none of them.
+    /// For Events, reports and scans, so that reviews do not wait for these.
     pub(super) reports: Client,
-    /// For the proof that reviews arrive.
+    /// For probes that prove that reviews arrive.
     pub(super) closing: Client,
 }
 
@@ -36,8 +36,8 @@ impl ApiClients {
     }
 }
 
-/// A retry could outlive its review: an undecided answer in time is better than a decision too late. Watches and
-/// background work start again by themselves.
+/// No retries, because a retry could outlive its review: an undecided answer in time is better than a late decision. Watches and background
+/// work have their own retries.
 fn without_retries(mut config: Config, read_timeout: Duration) -> Config {
     config.default_retry = false;
     config.read_timeout = Some(read_timeout);

@@ -1,4 +1,4 @@
-//! The webhook in a cluster: its caches, its certificates, and the work of the leader.
+//! The webhook in a cluster: caches, certificates, and the work of the leader.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -29,7 +29,7 @@ use crate::serve::webhook::Webhook;
 use crate::world::kubernetes::clock::{self, ServerClock};
 use crate::world::kubernetes::{Cluster, Reach, identity, server_version};
 
-/// Overrides expire without an event, so the metric is counted anew at this interval.
+/// The interval at which the metric of overrides is updated, because overrides expire without an event.
 const OVERRIDE_COUNT_INTERVAL: Duration = Duration::from_secs(15);
 
 pub(super) fn in_cluster(
@@ -100,14 +100,14 @@ pub(super) fn in_cluster(
     Ok(Running { webhook, certificates, page, peers, background: Some(background) })
 }
 
-/// The gate of the labels of Namespaces: only policies with a selector wait for them.
+/// The gate for the labels of Namespaces. Readiness waits for these only if the policies have a selector.
 fn gate_of_labels(policies: &Policies, readiness: &Readiness) -> Gate {
     let unused = Readiness::new();
     let readiness = if policies.uses_labels() { readiness } else { &unused };
     readiness.gate("the labels of Namespaces")
 }
 
-/// Who carries the calls of the API server, followed in a task.
+/// The addresses from which the API server calls. A task keeps them up to date.
 fn known_peers(client: Client, namespace: String) -> Arc<KnownPeers> {
     let peers = Arc::<KnownPeers>::default();
     tokio::spawn(callers::follow(client, namespace, peers.clone()));
@@ -126,7 +126,7 @@ async fn count_overrides(
     }
 }
 
-/// Distinguishes the replicas: the name of the pod, and the process id for several processes on one machine.
+/// Unique for each replica: the name of the pod, and the process id, because one machine may run several processes.
 fn replica_identity() -> String {
     let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "interlock".to_owned());
     format!("{host}-{}", std::process::id())

@@ -1,4 +1,4 @@
-//! The metrics of the server: the metrics of every room, in one registry.
+//! All metrics of the server, in one registry.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::serve::report::metrics::ReportMetrics;
 use crate::serve::{openmetrics, process};
 use crate::world::kubernetes::IntakeMetrics;
 
-/// The metrics of every room.
+/// The metrics of each module.
 #[derive(Default)]
 pub(super) struct Metrics {
     pub(super) https: Arc<HttpsMetrics>,
@@ -29,14 +29,14 @@ impl Metrics {
     pub(super) fn registry(&self, readiness: &Readiness) -> Arc<Registry> {
         let mut registry = Registry::default();
         process::register(&mut registry);
-        let ours = registry.sub_registry_with_prefix(openmetrics::PREFIX);
-        readiness.register(ours);
-        self.https.register(ours);
-        self.reports.register(ours);
-        self.certificates.register(ours);
-        self.policies.register(ours);
-        self.leader.register(ours);
-        self.intake.register(ours);
+        let own = registry.sub_registry_with_prefix(openmetrics::PREFIX);
+        readiness.register(own);
+        self.https.register(own);
+        self.reports.register(own);
+        self.certificates.register(own);
+        self.policies.register(own);
+        self.leader.register(own);
+        self.intake.register(own);
         Arc::new(registry)
     }
 }

@@ -1,4 +1,4 @@
-//! The policies of the server, and the directory that it follows.
+//! The policies of the server, and the directory that the server follows.
 
 use std::path::{Path, PathBuf};
 
@@ -13,17 +13,17 @@ use crate::world::policy_directory;
 
 const DEFAULT_DIRECTORY: &str = "policies";
 
-/// The policies at the start, and where later ones come from.
+/// The policies at the start, and the source of later ones.
 pub(super) struct PolicySource {
     pub(super) policies: Policies,
     pub(super) directory: PolicyDirectory,
 }
 
-/// A directory and the files read from it; `None` for the shipped policy, which cannot change.
+/// A directory and the files that were read from it. `None` for the shipped policy, which cannot change.
 pub(super) struct PolicyDirectory(Option<(PathBuf, PolicyFiles)>);
 
 impl PolicySource {
-    /// Reads the directory that was named, or `policies/` if it exists; otherwise the shipped policy.
+    /// Reads the named directory, or `policies/` if it exists, or the shipped policy.
     pub(super) fn load(named: Option<&Path>) -> anyhow::Result<Self> {
         let directory = named.or_else(|| Some(Path::new(DEFAULT_DIRECTORY)).filter(|directory| directory.exists()));
         if directory.is_none() {
@@ -39,7 +39,7 @@ impl PolicySource {
     }
 }
 
-/// Logs what means something else than before the shipped policy was the base of every file.
+/// Logs settings whose meaning changed when the shipped policy became the base of every file.
 fn log_changed(changed: &[ChangedMeaning]) {
     for ChangedMeaning { path, before, now } in changed {
         tracing::info!(%path, %before, %now, "since files state differences from the shipped policy, cluster.yaml means something else");
@@ -47,7 +47,7 @@ fn log_changed(changed: &[ChangedMeaning]) {
 }
 
 impl PolicyDirectory {
-    /// Follows the directory, so that a judge applies changed policies.
+    /// Follows the directory, so that the judge applies changed policies.
     pub(super) fn follow(self, judge: &Judge, shared: &Shared) {
         let Some((directory, files)) = self.0 else {
             shared.metrics.policies.set_loaded(Timestamp::now());

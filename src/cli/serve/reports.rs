@@ -35,7 +35,7 @@ enum Api {
 }
 
 impl ReportArguments {
-    /// The settings of reports; `None` if they are off.
+    /// The settings of reports. `None` if reports are off.
     pub(super) fn settings(&self, namespace: &str, reach: &Reach) -> Option<ReportSettings> {
         let flavour = match self.reports {
             Api::Openreports => Flavour::OpenReports,

@@ -1,4 +1,4 @@
-//! A server that is wired up: what answers reviews, and what ends with it.
+//! A configured server, and its background work.
 
 use std::io;
 use std::path::Path;
@@ -22,9 +22,9 @@ pub(super) struct Running {
     pub(super) background: Option<Background>,
 }
 
-/// The work beside reviews, in a cluster.
+/// The background work in a cluster.
 pub(super) struct Background {
-    /// They end when this is dropped.
+    /// End on drop.
     pub(super) watches: Watches,
     pub(super) candidacy: Candidacy,
     pub(super) events: EventWriter,
@@ -36,7 +36,7 @@ impl Running {
         self.certificates.ca_file.as_deref()
     }
 
-    /// Answers reviews until a signal, then ends the background work.
+    /// Serves until a signal arrives, then ends the background work.
     pub(super) async fn serve(
         self,
         bound: Bound,

@@ -1,4 +1,4 @@
-//! What every part of the server shares.
+//! State that all parts of the server share.
 
 use std::sync::Arc;
 
@@ -7,13 +7,16 @@ use crate::budget::Budget;
 use crate::readiness::Readiness;
 use crate::world::World;
 
-/// The memory that inflated record bodies, parsed documents and compared objects may take at once, in bytes. An ordinary body
-/// takes half a MiB, the largest legitimate ones about 10 MiB. Others wait for their turn.
+/// The memory for inflated record bodies, parsed documents and compared objects, in bytes. An ordinary body takes half a MiB, the largest
+/// legitimate ones about 10 MiB. Further reviews wait for their turn.
 ///
-/// With the [bodies of requests](crate::serve::https::limits::BODY_BYTES_IN_FLIGHT), reviews hold at most 240 MiB: what one
-/// holds serves its questions to the cluster once more. Beside them there are at most 64 MiB in the two caches of manifests,
-/// 100 MiB in the buffers of connections (100 KiB each, if hostile clients take every slot), and some 30 MiB for the process
-/// and the watches of an ordinary cluster: 434 MiB. The chart's limit is 768 MiB, which leaves more than a third to spare.
+/// The server needs at most 434 MiB. The chart's limit is 768 MiB, so more than a third is spare.
+///
+/// - 240 MiB for reviews: this memory twice, because a review may use its share once more for queries to the cluster, and the
+///   [bodies of requests](crate::serve::https::limits::BODY_BYTES_IN_FLIGHT)
+/// - 64 MiB for the two caches of manifests
+/// - 100 MiB for the buffers of connections: 100 KiB each, if hostile clients take every slot
+/// - about 30 MiB for the process and the watches of an ordinary cluster
 const DECODE_BYTES: usize = 96 << 20;
 
 pub(super) struct Shared {

@@ -1,4 +1,4 @@
-//! The webhook without a cluster: it remembers the objects of the requests that it admits.
+//! The webhook without a cluster. It keeps the objects of admitted requests in memory.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::serve::webhook::Webhook;
 use crate::world::OverrideFile;
 use crate::world::memory::Memory;
 
-/// The memory for remembered objects, in bytes.
+/// The memory for these objects, in bytes.
 const MEMORY_BYTES: usize = 64 << 20;
 
 pub(super) fn standalone(

@@ -1,4 +1,4 @@
-//! Prints releases for people: plain columns, which can be searched and cut, in colour on a terminal.
+//! Prints releases for people, in plain columns that can be searched and cut. With colours on a terminal.
 
 use interlock_engine::rules::wording::span;
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ const COLUMN_GAP: &str = "   ";
 /// The maximum width of a column whose values may be shortened.
 const MAX_CELL_WIDTH: usize = 48;
 
-/// The columns, with the widths of the first output, so that later changes line up.
+/// The columns, with the widths of the first output, so that later lines are aligned.
 pub(super) struct ReleaseTable {
     wide: bool,
     coloured: bool,
@@ -30,7 +30,7 @@ struct Cell {
 }
 
 impl ReleaseTable {
-    /// For standard output.
+    /// A table for standard output.
     pub(super) fn new(wide: bool) -> Self {
         Self { wide, coloured: colours(), widths: Vec::new() }
     }
@@ -42,8 +42,9 @@ impl ReleaseTable {
         heading.push("NEXT");
         let heading = heading.into_iter().map(|text| Cell { text: text.to_owned(), colour: None }).collect();
         let table: Vec<Vec<Cell>> = [heading].into_iter().chain(rows.iter().map(|row| self.cells(row, now))).collect();
-        let width = |column: usize| table.iter().map(|cells| cells[column].text.chars().count()).max().unwrap_or(0);
-        self.widths = (0..table[0].len()).map(width).collect();
+        let widths = (0..table[0].len())
+            .map(|column| table.iter().map(|cells| cells[column].text.chars().count()).max().unwrap_or(0));
+        self.widths = widths.collect();
         table.iter().map(|cells| self.line(cells)).collect()
     }
 
@@ -53,8 +54,6 @@ impl ReleaseTable {
     }
 
     fn cells(&self, row: &ReleaseSummary, now: Timestamp) -> Vec<Cell> {
-        let plain = |text: String| Cell { text: printable(&text), colour: None };
-        let dash = |text: Option<String>| plain(text.map_or("-".to_owned(), |text| shortened(&text)));
         let status = match row.status {
             "failed" => Some(YELLOW),
             _ if row.stuck == Stuck::Yes => Some(RED),
@@ -66,8 +65,8 @@ impl ReleaseTable {
             plain(row.revision.to_string()),
             Cell { text: row.status.to_owned(), colour: status },
             plain(row.since.map_or("-".to_owned(), |since| span(now.duration_since(since)))),
-            dash(holder(row)),
-            dash(row.chart.clone()),
+            shortened_or_dash(holder(row)),
+            shortened_or_dash(row.chart.clone()),
             plain(row.owner.display()),
             Cell { text: stuck.to_owned(), colour },
         ];
@@ -94,6 +93,14 @@ impl ReleaseTable {
         }
         line + "\n"
     }
+}
+
+fn plain(text: String) -> Cell {
+    Cell { text: printable(&text), colour: None }
+}
+
+fn shortened_or_dash(text: Option<String>) -> Cell {
+    plain(text.map_or("-".to_owned(), |text| shortened(&text)))
 }
 
 /// The description of one release.
@@ -152,7 +159,7 @@ pub(super) fn description(it: &ReleaseDescription, now: Timestamp) -> String {
     text
 }
 
-/// The overrides that are in force, if there are any.
+/// The overrides in force, if any.
 fn overrides_text(overrides: &[OverrideInForce]) -> String {
     let mut text = String::new();
     if !overrides.is_empty() {
@@ -168,7 +175,7 @@ fn overrides_text(overrides: &[OverrideInForce]) -> String {
     text
 }
 
-/// The holder of a release; a field manager is marked as a hint.
+/// The holder of a release. A field manager is only a hint and is marked with `?`.
 fn holder(row: &ReleaseSummary) -> Option<String> {
     row.holder.clone().or_else(|| row.manager.as_ref().map(|manager| format!("({manager}?)")))
 }

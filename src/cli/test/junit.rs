@@ -1,4 +1,4 @@
-//! Results as JUnit XML, which CI systems read. Written by hand: these few elements do not justify a crate.
+//! Results as JUnit XML, for CI systems. Written by hand, because these few elements do not justify a crate.
 
 use std::fmt::Write;
 
@@ -50,7 +50,7 @@ fn suite(xml: &mut String, SuiteRun { file, cases, error }: &SuiteRun) {
     xml.push_str("  </testsuite>\n");
 }
 
-/// Escapes text for XML, without characters that XML does not allow or that cannot be shown, and bounds its length.
+/// Escapes text for XML and limits its length. Replaces unprintable characters and characters that XML does not allow.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len().min(MAX_MESSAGE_BYTES));
     for character in printable_lines(text, MAX_MESSAGE_BYTES).chars() {
@@ -82,7 +82,7 @@ mod tests {
             StepFailure { step: 1, expected: hostile.clone(), got: hostile.clone(), messages: vec![hostile.clone()] };
         let case = CaseResult { name: hostile, line: 3, failures: vec![failure], took: Duration::ZERO };
         let xml = report(&[SuiteRun { file: PathBuf::from("a\u{1b}.test.yaml"), cases: vec![case], error: None }]);
-        // Escapes make a few characters longer.
+        // Escapes make the text a little longer.
         assert!(xml.len() < 4 * MAX_MESSAGE_BYTES, "{} bytes", xml.len());
         assert!(xml.split('\n').all(is_printable));
         let document = roxmltree::Document::parse(&xml).unwrap();

@@ -8,7 +8,7 @@ use crate::offline::suite::{CaseResult, SuiteError};
 pub(super) struct SuiteRun {
     pub(super) file: PathBuf,
     pub(super) cases: Vec<CaseResult>,
-    /// Why the suite could not be run, or not completely.
+    /// Why the suite could not run, or not completely.
     pub(super) error: Option<SuiteError>,
 }
 

@@ -1,4 +1,4 @@
-//! How a wait ended, for people and for programs.
+//! The result of a wait, for people and for programs.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::inspect::diagnosis::{Stuck, out_of_freeze};
 use crate::inspect::status::ReleaseSummary;
 use crate::inspect::wait::{FreezeInForce, Goal, Look, Verdict};
 
-/// How a wait ended.
+/// The result of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Outcome {
@@ -35,7 +35,7 @@ pub(super) struct WaitReport {
     pub(super) outcome: Outcome,
     /// One sentence.
     why: String,
-    /// The next step; `None` if nothing is to be done.
+    /// The next step. `None` if there is nothing to do.
     next: Option<String>,
     waited_seconds: u64,
     /// The freeze that stops the user.
@@ -45,7 +45,7 @@ pub(super) struct WaitReport {
 }
 
 impl Outcome {
-    /// The end of a wait, or when to look again.
+    /// The result of a wait, or the time of the next observation.
     pub(super) fn of(verdict: Verdict) -> Result<Self, Option<Timestamp>> {
         match verdict {
             Verdict::Reached => Ok(Self::Reached),
@@ -100,7 +100,7 @@ impl WaitReport {
         }
     }
 
-    /// One line, and one with the next step.
+    /// One line, and one line with the next step.
     pub(super) fn text(&self) -> String {
         let next = self.next.as_deref().map(|next| format!("Next: {}\n", printable(next))).unwrap_or_default();
         format!("{}\n{next}", printable(&self.why))

@@ -85,10 +85,9 @@ impl Clients {
 impl ClientTrust {
     fn of(path: &Path, pem: Result<Vec<u8>, Unread>) -> Result<Self, ClientsError> {
         let no_ca = || ClientsError::NoCa { path: path.to_owned() };
-        let text = pem.as_ref().map_err(|unread| ClientsError::Unreadable {
-            path: path.to_owned(),
-            source: unread.clone().into(),
-        })?;
+        let text = pem
+            .as_ref()
+            .map_err(|unread| ClientsError::Unreadable { path: path.to_owned(), source: unread.clone().into() })?;
         let mut roots = RootCertStore::empty();
         for der in CertificateDer::pem_slice_iter(text) {
             roots.add(der.map_err(|_| no_ca())?).map_err(|_| no_ca())?;

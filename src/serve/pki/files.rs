@@ -52,10 +52,8 @@ impl CertificateFiles {
     pub async fn follow(mut self) {
         let directories = [parent_directory(&self.certificate_path), parent_directory(&self.key_path)];
         loop {
-            self.content = file_watch::changed(&self.content, &directories, || {
-                read(&self.certificate_path, &self.key_path)
-            })
-            .await;
+            self.content =
+                file_watch::changed(&self.content, &directories, || read(&self.certificate_path, &self.key_path)).await;
             let file = self.certificate_path.display().to_string();
             match self.take() {
                 Ok(()) => tracing::info!(%file, "serving a new certificate"),

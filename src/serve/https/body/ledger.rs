@@ -234,7 +234,8 @@ impl Arriving {
     }
 
     fn is_slow(&self, now: Instant) -> bool {
-        now.duration_since(self.began) >= WINDOW && self.growth.lately(now).saturating_mul(FAST_WINDOWS) < self.left().max(1)
+        now.duration_since(self.began) >= WINDOW
+            && self.growth.lately(now).saturating_mul(FAST_WINDOWS) < self.left().max(1)
     }
 }
 

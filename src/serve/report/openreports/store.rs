@@ -100,7 +100,8 @@ impl ReportStore {
             return true;
         }
         let known = self.releases.get(&entry.release);
-        if known.is_none_or(|findings| !findings.admission.contains_key(&entry.key())) && !self.has_room(&entry.release) {
+        if known.is_none_or(|findings| !findings.admission.contains_key(&entry.key())) && !self.has_room(&entry.release)
+        {
             return false;
         }
         let findings = self.releases.entry(entry.release.clone()).or_default();
@@ -504,8 +505,10 @@ mod tests {
         };
         for index in 0..MAX_NAMESPACE_ENTRIES {
             let entry = of("noisy", index).entry;
-            let findings =
-                ReleaseFindings { admission: BTreeMap::from([(entry.key(), entry.clone())]), ..ReleaseFindings::default() };
+            let findings = ReleaseFindings {
+                admission: BTreeMap::from([(entry.key(), entry.clone())]),
+                ..ReleaseFindings::default()
+            };
             store.releases.insert(entry.release, findings);
         }
         assert!(!store.observe(of("noisy", MAX_NAMESPACE_ENTRIES), now));
