@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cluster_is_asked_without_files_and_on_demand() {
+    fn the_cluster_is_read_without_files_or_on_request() {
         for (line, wanted) in [
             (&[][..], true),
             (&["--log", "a"], false),

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_number_is_one_of_seconds_where_it_always_was() {
+    fn a_bare_number_means_seconds_where_it_always_did() {
         for (text, wanted) in [("120", 120), ("30s", 30), ("24h", 86_400), ("0", 0)] {
             assert_eq!(seconds(text).map(|it| it.as_secs()), Ok(wanted), "{text}");
         }

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_that_the_sentence_before_contains_is_not_said_again() {
+    fn a_cause_in_the_previous_text_is_not_repeated() {
         let missing = io::Error::from(ErrorKind::NotFound);
         let again = format!("failed to read b: {missing}");
         let error = anyhow::Error::from(missing).context(again).context("a");

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_freeze_begins_before_it_is_created_and_is_what_the_rules_read() {
+    fn a_freeze_begins_early_and_is_valid_for_the_rules() {
         let arguments =
             parse(&["shop", "--until", "2026-12-24T18:00[Europe/Berlin]", "--reason", "INC-7", "--release=api-*"]);
         let arguments = arguments.unwrap();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_is_frozen_until_when_and_why_or_what_ends() {
+    fn the_command_line_requires_namespace_end_and_reason() {
         for (line, wanted) in [
             (&["shop", "billing", "--for", "2h", "--reason", "x"][..], None),
             (&["--end", "shop", "billing/stop-1"], None),

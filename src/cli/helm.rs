@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_the_kubeconfig_counts_and_a_wrong_file_is_an_error() {
+    fn without_flags_the_kubeconfig_applies_and_bad_files_fail() {
         let mut config = Config::new("https://127.0.0.1".parse().unwrap());
         config.default_namespace = "shop".to_owned();
         config.tls_server_name = Some("kubernetes.default".to_owned());

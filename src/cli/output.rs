@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_pass_on_a_terminal_and_nothing_else_does() {
+    fn only_colours_reach_a_terminal() {
         let text = "\x1b[38;5;9mDENIED\x1b[0m\n\x1b[2Jcleared \x1b]0;title\x07 \x1b[31";
         assert_eq!(
             screened(text, true),

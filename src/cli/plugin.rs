@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn helm_takes_no_flag_that_is_ours() {
+    fn no_flag_of_ours_has_the_name_of_a_helm_flag() {
         let mut command = Invocation::ByHelm.command(Cli::command());
         command.clone().debug_assert();
         let help = command.render_help().to_string();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plugin_of_helm_is_asked_for_completions_by_a_word() {
+    fn only_a_helm_plugin_completes_after_a_first_word() {
         let line = ["interlock", "__complete", "doc"].map(OsString::from);
         assert_eq!(Invocation::ByHelm.to_complete(&line), Some(&line[2..]));
         assert_eq!(Invocation::ByHelm.to_complete(&line[1..]), None);

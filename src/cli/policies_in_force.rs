@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_notice_has_one_line_and_another_installation_can_be_named() {
+    fn notices_have_one_line_and_name_the_installation() {
         let shipped = || ("cluster.yaml".to_owned(), include_str!("../../policies/cluster.yaml").to_owned());
         let used = |files| existing(files).and_then(|files| of_cluster(files, "guard")).map(|found| found.origin);
         let mounted =

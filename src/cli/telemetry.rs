@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn no_filter_lets_answers_of_the_api_server_into_the_log() {
+    fn no_log_filter_logs_answers_of_the_api_server() {
         for level in [DEFAULT_FILTER, "trace", "debug,kube_client::client=trace,kube_runtime::watcher=trace"] {
             let log = Log::default();
             let writer = log.clone();

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_unknown_is_said_and_without_a_cluster_there_is_nothing_of_it() {
+    fn the_cluster_is_shown_only_if_read_and_gaps_are_named() {
         let mut versions = Versions { version: "1.2.3", commit: None, cluster: None };
         assert_eq!(text_of(&versions), "interlock    1.2.3\n");
         let cluster = |replicas| OfCluster {

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_has_defaults_and_names_what_it_cannot_use() {
+    fn the_command_line_has_defaults_and_names_invalid_values() {
         for (line, until, seconds) in [
             (&["shop/web"][..], "free", 300),
             (&["shop/web", "--until", "open", "--timeout", "0"], "open", 0),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_look_is_when_something_may_be_different_and_at_least_once_a_minute() {
+    fn the_next_observation_is_within_a_minute() {
         let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
         let pause = |seconds: i64| pause_until(now.checked_add(SignedDuration::from_secs(seconds)).ok(), now);
         assert_eq!((pause(30), pause(3_600)), (Duration::from_secs(30), MAX_PAUSE));

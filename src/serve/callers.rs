@@ -69,7 +69,7 @@ mod tests {
     use crate::world::kubernetes::fake;
 
     #[tokio::test]
-    async fn the_addresses_are_those_that_the_api_servers_publish() {
+    async fn published_addresses_of_api_servers_are_read() {
         let client = fake::client(|head, _| {
             assert_eq!(head.uri, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes");
             let endpoints = json!([{"addresses": ["10.0.0.1"]}, {"addresses": ["fd00::1", "no address"]}]);

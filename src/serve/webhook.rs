@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_names_the_reason_and_clean_up_is_never_held_up() {
+    fn unjudged_answers_name_the_reason_and_allow_clean_up() {
         for (why, reason) in [
             (Unjudged::Late, "the review did not finish in time"),
             (Unjudged::Busy, "Interlock had no time for it beside other reviews"),

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_quoted_if_it_must_be() {
+    fn a_cell_is_quoted_only_if_necessary() {
         for (text, wanted) in [
             ("alice", "alice"),
             ("", ""),

@@ -72,7 +72,7 @@ mod tests {
     use crate::inspect::changes::{ChangeSource, ChangedRelease};
 
     #[test]
-    fn an_override_is_shown_with_its_ticket_beside_the_freeze() {
+    fn an_override_is_shown_with_its_ticket_and_the_freeze() {
         let release =
             ChangedRelease { namespace: "shop".into(), release: "web".into(), revision: 7, storage: "Secret" };
         let change = Change::new(Timestamp::UNIX_EPOCH, release, TransitionKind::Upgrade, ChangeSource::Log);

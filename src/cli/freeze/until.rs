@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_the_day_is_the_next_one() {
+    fn a_time_of_day_means_the_next_occurrence() {
         let six: Time = "18:00".parse().unwrap();
         let after = |now: &str| next(six, &at(now)).unwrap().to_string();
         assert_eq!(after("2026-12-24T17:59[Europe/Berlin]"), "2026-12-24T18:00:00+01:00[Europe/Berlin]");
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_said_in_its_own_zone_unless_its_clock_shows_it_twice() {
+    fn an_ambiguous_local_time_is_shown_in_utc() {
         let said = |text: &str| {
             let moment = at(text);
             let (zone, name) = named_zone(&moment);

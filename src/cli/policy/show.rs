@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_a_policy_that_means_the_same() {
+    fn the_shown_policy_has_the_same_meaning() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("cluster.yaml");
         let given = "# ours\napiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nmanagers: [a]\ntools: {only: [b]}\n\

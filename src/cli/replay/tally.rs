@@ -149,7 +149,7 @@ mod tests {
     use crate::offline::replay::ReplayedViolation;
 
     #[test]
-    fn rules_are_named_whole_in_80_columns() {
+    fn rule_names_are_not_broken_in_80_columns() {
         let mut tally = Tally::default();
         for rule in rules::all() {
             let violation = ReplayedViolation {

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn later_lines_line_up_with_the_first_ones() {
+    fn later_lines_are_aligned_with_the_first_output() {
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
         let mut lines = ReleaseTable { wide: false, coloured: false, widths: Vec::new() };
         let all = lines.all(&[row("web", Some("alice")), row("a-longer-name", None)], now);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_not_printed_and_colours_are_only_for_terminals() {
+    fn colours_are_for_terminals_and_control_characters_for_none() {
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
         let hostile = row("web", Some("\x1b[2Jalice\n"));
         let mut lines = ReleaseTable { wide: true, coloured: false, widths: Vec::new() };

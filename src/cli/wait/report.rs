@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_read_the_same_and_the_release_as_in_status() {
+    fn the_output_for_programs_has_the_release_as_in_status() {
         let json =
             serde_json::to_value(report(Outcome::TimedOut, "open", vec![row("failed", Stuck::No, None)], freeze()));
         let json = json.unwrap();

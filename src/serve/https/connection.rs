@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_idle_connection_outlives_the_90_seconds_of_go_and_then_ends() {
+    async fn an_idle_connection_ends_later_than_gos_90_seconds() {
         let mut fixture = serving();
         for _ in 0..3 {
             sleep(Duration::from_secs(95)).await;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_idle_client_is_told_that_its_connection_ends_and_nobody_in_the_middle_of_something_is() {
+    async fn only_idle_clients_get_an_interim_response_at_the_end() {
         const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
         let mut idle = serving();
         idle.asks_and_is_answered().await;

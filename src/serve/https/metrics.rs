@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_review_is_recorded_whichever_way_the_handler_is_left() {
+    fn a_review_is_recorded_however_its_handler_ends() {
         let metrics = HttpsMetrics::new();
         metrics.review(Endpoint::Validate).end(ReviewEnd::Answered);
         drop(metrics.review(Endpoint::Mutate));

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_is_known_by_its_certificate_its_endpoint_or_a_nonce_that_it_carried() {
+    async fn certificate_endpoint_or_nonce_make_a_peer_known() {
         let peers = KnownPeers::default();
         assert_eq!(peers.peer_of(caller("10.0.0.1")), Peer::Stranger);
         assert!(peers.take_strangers_call() && !peers.take_strangers_call());

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_port_stays_open_while_connections_arrive_but_not_for_ever() {
+    async fn arriving_connections_keep_the_port_open_for_a_limited_time() {
         let limits = Limits::default();
         for (until, closes) in [(Duration::from_secs(7), 11), (Duration::MAX, 15)] {
             let (arrivals, started) = (Arrivals::new(), Instant::now());

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn among_equals_the_one_that_has_waited_longest_is_evicted_first() {
+    async fn the_connection_that_waited_longest_is_evicted_first() {
         let slots = Slots::new(2);
         let (first, second) = (slots.take(STRANGER).unwrap(), slots.take(STRANGER).unwrap());
         let _third = slots.take(STRANGER).unwrap();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_whole_request_is_never_evicted_and_a_part_of_one_is() {
+    async fn only_incomplete_requests_are_evicted() {
         let slots = Slots::new(1);
         let busy = slots.take(STRANGER).unwrap();
         busy.activity().bytes_arrived();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_place_given_back_is_free() {
+    async fn a_dropped_slot_is_free_again() {
         let slots = Slots::new(1);
         drop(slots.take(STRANGER).unwrap());
         assert!(!slots.take(STRANGER).unwrap().evicted_another);

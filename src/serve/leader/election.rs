@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_leads_and_the_next_one_at_once_when_it_leaves() {
+    async fn a_leader_that_resigns_is_replaced_at_once() {
         let server = Server::default();
         let mut first = server.stand("first");
         assert_eq!(until(&mut first, true).await, Duration::ZERO);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_dead_leader_is_waited_for_by_our_own_clock_whatever_its_clock_said() {
+    async fn a_dead_leader_expires_by_the_clock_of_the_waiting_replica() {
         for seconds in [-7_200, 0, 7_200] {
             let server = Server::held("dead", seconds);
             let waited = until(&mut server.stand("next"), true).await.as_secs();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_leader_that_renews_keeps_the_lease_however_slow_its_clock_is() {
+    async fn a_renewing_leader_with_a_slow_clock_keeps_the_lease() {
         let server = Server::held("slow", -7_200);
         let next = server.stand("next");
         for _ in 0..20 {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn of_two_that_take_over_at_once_one_fails() {
+    async fn of_two_simultaneous_takeovers_one_fails() {
         let server = Server::held("dead", 0);
         let (mut one, mut other) = (server.election("one"), server.election("other"));
         for election in [&mut one, &mut other] {
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_the_api_server_a_leader_stops_before_another_may_take_over() {
+    async fn a_cut_off_leader_stops_before_another_can_take_over() {
         let server = Server::default();
         let mut leads = server.stand("first");
         until(&mut leads, true).await;

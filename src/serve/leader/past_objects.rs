@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_what_is_past_at_the_api_server_is_deleted_and_only_as_it_was_read() {
+    async fn only_unchanged_objects_past_their_retention_are_deleted() {
         let (received, outcome) = deleted(&KINDS[0], &["old", "fresh", "going", "later", "older"], 200).await;
         let condition = |name: &str| (name.to_owned(), json!({"uid": format!("uid-{name}"), "resourceVersion": "7"}));
         assert_eq!(received, [condition("old"), condition("older")]);
@@ -254,14 +254,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_freeze_is_kept_as_long_after_its_own_end_or_that_of_the_policy() {
+    async fn retention_of_a_freeze_counts_from_its_end_or_the_policys() {
         let (received, outcome) = deleted(&KINDS[1], &["old", "fresh", "weekly"], 200).await;
         assert!(outcome.is_ok());
         assert_eq!(received.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["old", "weekly"]);
     }
 
     #[test]
-    fn a_full_pass_is_continued_and_another_one_was_the_last() {
+    fn only_a_full_pass_is_continued() {
         let proposed: Vec<_> = (0..MAX_DELETIONS).map(|number| ("shop".to_owned(), format!("{number:03}"))).collect();
         assert_eq!(end_of_pass(&proposed), Some(("shop".to_owned(), "099".to_owned())));
         assert_eq!(end_of_pass(&proposed[1..]), None);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_others_are_deleted_although_one_cannot_be() {
+    async fn a_failed_deletion_does_not_stop_the_others() {
         let (received, outcome) = deleted(&KINDS[0], &["old", "older"], 403).await;
         assert_eq!(received.len(), 2);
         assert!(outcome.is_err());

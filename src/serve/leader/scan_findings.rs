@@ -45,7 +45,7 @@ mod tests {
     use crate::inspect::scan::FindingKind;
 
     #[test]
-    fn a_finding_names_its_release_or_the_object_that_stands_for_one() {
+    fn a_finding_without_a_release_uses_its_object() {
         let key = ObjectKey::new("lib.projectsveltos.io", "ConfigurationGroup", "civ", "fleet");
         let finding = |release| Finding {
             kind: FindingKind::DanglingBundle,

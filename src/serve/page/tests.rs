@@ -77,7 +77,7 @@ async fn only_clients_in_the_pod_get_the_page() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_many_clients_ask_the_page_is_computed_once_in_its_time() {
+async fn all_clients_share_one_computed_page() {
     let world = Arc::new(Counted::default());
     let page = page_of(world.clone());
     for times in 1..=2 {

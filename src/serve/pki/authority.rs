@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_says_what_a_strict_verifier_asks_for() {
+    fn a_leaf_has_all_fields_that_a_strict_verifier_requires() {
         let authority = Authority::generate("test CA", now(), YEAR).unwrap();
         let pair = authority.issue(&["localhost", "127.0.0.1", "::1"], now(), WEEK).unwrap();
         let (ca_der, leaf_der) = (der(authority.certificate_pem()), der(&pair.certificate_pem));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_authority_signs_like_the_one_that_was_made() {
+    fn a_stored_authority_signs_like_the_original() {
         let made = Authority::generate("test CA", now(), YEAR).unwrap();
         let read = Authority::from_pem(made.certificate_pem(), made.key_pem(), now()).unwrap();
         assert_eq!(read.not_after, made.not_after);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_valid_authority_is_told_apart() {
+    fn each_invalid_authority_has_its_own_error() {
         let authority = Authority::generate("test CA", now(), YEAR).unwrap();
         let other = Authority::generate("test CA", now(), YEAR).unwrap();
         let leaf = authority.issue(&["localhost"], now(), WEEK).unwrap();

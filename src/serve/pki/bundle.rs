@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_survives_its_pem_and_whatever_else_stands_there() {
+    fn a_bundle_is_parsed_from_pem_with_other_content() {
         let (one, two) = (authority(1), authority(2));
         let leaf = one.issue(&["localhost"], now(), SignedDuration::from_hours(1)).unwrap();
         let text = format!(
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_expired_is_left_out() {
+    fn expired_cas_are_left_out() {
         let (short, long) = (authority(1), authority(9));
         let bundle = CaBundle::read(format!("{}{}", short.certificate_pem(), long.certificate_pem()).as_bytes());
         let left = bundle.clone().unexpired(now() + SignedDuration::from_hours(25));

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_in_every_phase() {
+    fn the_secret_round_trips_in_every_phase() {
         let (fresh, mut secret) = stored();
         secret.metadata.resource_version = Some("7".to_owned());
         let begun = fresh.begun(authority()).unwrap();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_asks_by_an_annotation_and_is_answered_by_a_beginning() {
+    fn the_annotation_requests_a_rotation_and_begin_removes_it() {
         let (_, mut secret) = stored();
         secret.metadata.annotations.as_mut().unwrap().insert(ROTATE_ANNOTATION.to_owned(), now().to_string());
         let asked = CaSecret::parse(&secret, now()).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named() {
+    fn the_invalid_part_of_the_secret_is_named() {
         let why = |key: &str, value: Option<&[u8]>| {
             let (content, _) = stored();
             let mut secret = content.begun(authority()).unwrap().written(CaSecret::object());
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_of_now_are_trusted_whatever_became_of_the_bundle() {
+    fn current_and_next_ca_are_trusted_with_any_bundle() {
         let (content, mut secret) = stored();
         for bundle in [&b""[..], b"junk", b"\xff"] {
             secret.data.as_mut().unwrap().insert(BUNDLE.to_owned(), ByteString(bundle.to_vec()));

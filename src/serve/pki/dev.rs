@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_run_makes_files_that_a_second_run_keeps() {
+    fn a_second_run_keeps_the_files_of_the_first() {
         let (dir, created) = fresh();
         for (name, mode) in [("ca.crt", 0o644), ("ca.key", 0o600), ("tls.crt", 0o644), ("tls.key", 0o600)] {
             let found = fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_that_is_missing_corrupt_unpaired_or_foreign_is_replaced() {
+    fn a_missing_corrupt_unpaired_or_foreign_leaf_is_replaced() {
         let (_other, foreign) = fresh();
         for (name, text) in [
             ("tls.crt", None),
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_ca_is_reported_only_when_it_is_needed() {
+    fn an_incomplete_ca_is_reported_only_if_it_is_needed() {
         let (dir, _) = fresh();
         fs::remove_file(dir.path().join("ca.key")).unwrap();
         assert_eq!(ensure(dir.path(), now()).unwrap().created, Created::Nothing);
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_none_is_named() {
+    fn a_path_that_is_not_a_directory_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_a_link_or_a_pipe_is_named_and_nothing_is_emptied() {
+    fn a_lock_that_is_a_link_or_pipe_is_named_and_not_truncated() {
         for target in ["precious", "nowhere"] {
             let dir = tempfile::tempdir().unwrap();
             fs::write(dir.path().join("precious"), "precious").unwrap();
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_the_place_of_a_file_is_named_and_hangs_nobody() {
+    fn a_pipe_in_place_of_a_file_is_named_without_hanging() {
         for name in [".lock", "ca.crt", "ca.key", "tls.crt", "tls.key"] {
             let (dir, _) = fresh();
             let path = dir.path().join(name);
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn several_at_once_agree() {
+    fn concurrent_runs_use_the_same_certificates() {
         let dir = tempfile::tempdir().unwrap();
         let all: Vec<_> = std::thread::scope(|scope| {
             let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| ensure(dir.path(), now()).unwrap())).collect();

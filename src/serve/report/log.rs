@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_is_told_with_its_mode_and_what_is_special_about_it() {
+    fn a_rule_is_logged_with_its_mode_and_undecided_reason() {
         let plain = finding(RuleId::known("manual-edit"), Mode::Audit);
         assert_eq!(rule(&plain), "manual-edit=audit");
         assert_eq!(rule(&DecisionFinding { kind: Kind::Late, ..plain }), "manual-edit=audit(late)");

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_refused_is_counted_apart_from_what_is() {
+    fn would_deny_is_counted_apart_from_denied() {
         let of = |mode| decision(vec![finding(RuleId::known("manual-edit"), mode)]);
         let text = counted(&[of(Mode::Enforce), of(Mode::Warn), of(Mode::Audit), of(Mode::Audit), decision(vec![])]);
         for (mode, verdict, count) in [("enforce", "denied", 1), ("warn", "warned", 1), ("audit", "would-deny", 2)] {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn why_rules_are_undecided_and_what_overrides_let_pass_is_counted() {
+    fn undecided_reasons_and_used_overrides_are_counted() {
         let found = finding(RuleId::known("manual-edit"), Mode::Audit);
         let overridden = DecisionFinding { overridden: Some("shop/fix".into()), ..found.clone() };
         let undecided = |kind| DecisionFinding { kind, ..found.clone() };

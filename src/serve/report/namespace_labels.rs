@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_the_labels_that_the_policy_names_are_copied_and_read_once_in_a_while() {
+    async fn only_labels_in_the_policy_are_copied_with_limited_reads() {
         let all = json!({"team": "blue", "cost": "7", "kubernetes.io/metadata.name": "shop"});
         let (labels, left) = labels("[team]", &[Ok(all.clone()), Ok(json!({"team": "green"})), Ok(all), Ok(json!({}))]);
         assert_eq!((labels.of("shop").await, labels.of("shop").await), (one("team", "blue"), one("team", "blue")));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_namespace_that_cannot_be_read_keeps_its_labels_and_one_that_is_gone_has_none() {
+    async fn labels_survive_failed_reads_but_not_deletion() {
         let (labels, _) = labels("[team]", &[Ok(json!({"team": "blue"})), Err(500), Err(403), Err(404)]);
         assert_eq!(labels.of("shop").await, one("team", "blue"));
         tokio::time::advance(FRESH).await;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_read_unless_the_policy_asks_for_it() {
+    async fn namespaces_are_not_read_unless_the_policy_names_labels() {
         let (without, _) = labels("[]", &[]);
         assert_eq!(without.of("shop").await, Labels::new());
         let (labels, _) = labels("[team]", &[]);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn so_many_namespaces_are_remembered() {
+    async fn the_number_of_remembered_namespaces_is_limited() {
         let (labels, _) = labels("[team]", &vec![Ok(json!({})); MAX_NAMESPACES + 5]);
         for index in 0..MAX_NAMESPACES + 5 {
             labels.of(&format!("shop-{index}")).await;

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_refusals_are_kept_and_nothing_else() {
+    fn only_the_newest_refusals_are_kept() {
         let refusals = LastRefusals::default();
         let refused = |uid: &str| Decision {
             user: uid.to_owned(),

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_found_again_in_a_moment_is_one_finding() {
+    fn an_equal_finding_within_seconds_is_a_repeat() {
         let (repeats, now) = (RepeatFilter::default(), Instant::now());
         let again = |decision: &Decision, later: u64| repeats.is_repeat(decision, now + Duration::from_secs(later));
         let first = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_differs_is_another_finding() {
+    fn a_finding_that_differs_is_no_repeat() {
         let (repeats, now) = (RepeatFilter::default(), Instant::now());
         let first = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
         assert!(!repeats.is_repeat(&first, now));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn dry_runs_and_reviews_without_a_finding_are_no_repeats_and_have_none() {
+    fn dry_runs_and_allowed_reviews_are_never_repeats() {
         let (repeats, now) = (RepeatFilter::default(), Instant::now());
         let real = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
         let dry = Decision { dry_run: true, ..real.clone() };
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_forgotten_for_the_newest() {
+    fn a_new_finding_replaces_the_oldest() {
         let (repeats, now) = (RepeatFilter::default(), Instant::now());
         let nth = |change| Decision { change, ..decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]) };
         for change in 0..=MAX_REMEMBERED as u64 {

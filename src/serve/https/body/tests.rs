@@ -95,7 +95,7 @@ async fn a_body_that_stops_arriving_is_rejected_and_its_bytes_freed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_announced_and_not_sent_keeps_nothing_from_others() {
+async fn announced_bytes_take_no_memory_until_they_arrive() {
     let bodies = bodies(BODY_BYTES);
     let (_senders, silent): (Vec<_>, Vec<_>) = (0..100).map(|_| pieces(BODY_BYTES)).unzip();
     let mut silent: Vec<_> = silent.into_iter().map(|body| Box::pin(bodies.reads(body))).collect();
@@ -108,7 +108,7 @@ async fn what_is_announced_and_not_sent_keeps_nothing_from_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_waits_for_bytes_that_are_freed_and_its_head_is_kept_if_none_are() {
+async fn a_body_waits_for_memory_and_keeps_its_head_if_dropped() {
     let bodies = bodies(6 << 20);
     let (_, held) = bodies.reads(Body::from(filler(4 << 20))).await.unwrap();
     let large = || Body::from(filler(2 << 20));
@@ -131,7 +131,7 @@ async fn dribble(sender: mpsc::UnboundedSender<Bytes>, bytes: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_body_that_grows_the_least_is_dropped_and_strangers_before_others() {
+async fn slow_bodies_are_dropped_and_those_of_strangers_first() {
     for (slow, fast) in [(Peer::Known, Peer::Known), (Peer::Stranger, Peer::Known)] {
         let bodies = bodies(6 << 20);
         let ((stalled, first), (growing, second)) = (pieces(BODY_BYTES), pieces(BODY_BYTES));

@@ -134,7 +134,7 @@ impl State {
 const PROVEN: &str = "interlock_registration_proven{configuration=\"validating\"} 1\n";
 
 #[tokio::test(start_paused = true)]
-async fn an_entry_closes_once_a_probe_has_arrived_and_the_registration_has_settled() {
+async fn an_entry_closes_after_a_probe_of_a_settled_registration() {
     let server = Server::new("a.interlock.dev", "Ignore");
     server.lead(2).await;
     assert_eq!(
@@ -154,7 +154,7 @@ async fn an_entry_closes_once_a_probe_has_arrived_and_the_registration_has_settl
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_blocked_way_leaves_it_open_with_one_event_until_the_way_is_repaired() {
+async fn an_unreachable_port_keeps_entries_open_with_one_event() {
     let server = Server::new("a.interlock.dev", "Ignore");
     server.state().port = Port::Closed;
     let metrics = server.lead(600).await;
@@ -196,7 +196,7 @@ async fn pods_of_a_former_template_prove_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_annotation_does_not_name_is_not_touched() {
+async fn only_entries_in_the_annotation_are_closed() {
     let server = Server::new("b.interlock.dev", "Ignore");
     let metrics = server.lead(60).await;
     assert_eq!((server.policy().as_str(), server.state().probes), ("Ignore", 1), "one probe, for the metric");
@@ -208,7 +208,7 @@ async fn what_the_annotation_does_not_name_is_not_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_permission_is_reported_and_leaves_it_open() {
+async fn a_missing_permission_is_reported_and_keeps_entries_open() {
     let server = Server::new("a.interlock.dev", "Ignore");
     server.state().may_patch = false;
     server.lead(60).await;

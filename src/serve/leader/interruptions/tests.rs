@@ -82,12 +82,12 @@ fn note(resource_version: &str) -> (String, Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_note_names_the_state_that_it_is_written_over() {
+async fn a_note_is_written_only_over_the_version_that_was_read() {
     assert_eq!(written(&[], vec![deployed(None, "7")]).await, (Ok(()), vec![note("7")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_record_that_is_left_is_noted_whatever_its_status() {
+async fn the_newest_remaining_record_of_any_status_gets_the_note() {
     for status in [Status::Superseded, Status::Failed, Status::PendingRollback] {
         let left = History::new(vec![entry(1, status, INTERRUPTED, None, "7")]);
         assert_eq!(written(&[], vec![left]).await, (Ok(()), vec![note("7")]), "{status}");
@@ -96,7 +96,7 @@ async fn the_newest_record_that_is_left_is_noted_whatever_its_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_conflict_everything_is_looked_at_anew() {
+async fn after_a_conflict_the_records_are_read_again() {
     let changed = vec![deployed(None, "7"), deployed(None, "9")];
     assert_eq!(written(&[409], changed).await, (Ok(()), vec![note("7"), note("9")]));
     // Another leader was faster.
@@ -108,7 +108,7 @@ async fn after_a_conflict_everything_is_looked_at_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_goes_needs_no_note_and_a_server_that_stays_away_is_given_up() {
+async fn a_deleted_record_needs_no_note_and_retries_are_limited() {
     assert_eq!(written(&[404], vec![deployed(None, "7")]).await, (Ok(()), vec![note("7")]));
     let (result, received) = written(&[500; 20], vec![deployed(None, "7")]).await;
     assert!(result.is_err());

@@ -67,7 +67,7 @@ fn nothing_that_users_choose_becomes_markup() {
 }
 
 #[test]
-fn an_operation_is_shown_with_holder_age_and_next_step_and_those_left_out_are_counted() {
+fn operations_show_holder_age_and_next_step_with_a_limit() {
     let html = page(&snapshot("web"));
     assert!(html.contains("<b>shop/web</b> <span class=\"severity\">stuck</span>"), "{html}");
     assert!(html.contains("pending-upgrade, revision 2, held by <b>web</b> for 60 min"), "{html}");
@@ -92,7 +92,7 @@ fn an_empty_page_says_so_and_a_lost_watch_is_shown() {
 }
 
 #[test]
-fn freezes_say_whether_they_are_in_force_and_the_moment_at_which_that_changes() {
+fn freezes_show_whether_they_are_in_force_and_until_when() {
     let html = page(&snapshot("year-end"));
     for text in [
         "1 in force, 1 to come",

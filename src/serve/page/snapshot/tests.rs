@@ -112,7 +112,7 @@ async fn stuck_operations_come_first_and_are_examined() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn superseded_records_are_listed_for_a_few_and_nobody_waits_long() {
+async fn superseded_records_are_listed_for_few_and_with_a_timeout() {
     let stuck = |release: &str| in_flight(release, vec![entry(2, PendingUpgrade, 60)]);
     let records = vec![entry(1, Superseded, 90), entry(2, PendingUpgrade, 60)];
     let ended = vec![entry(1, Superseded, 90), entry(2, Deployed, 60)];
@@ -154,7 +154,7 @@ async fn operations_are_counted_beyond_those_shown() {
 }
 
 #[tokio::test]
-async fn only_overrides_in_force_are_shown_with_their_end_by_the_policy() {
+async fn only_overrides_in_force_are_shown_with_their_end() {
     let overriding = |name: &str, created: i64, expires_in: i64| Override {
         namespace: "shop".to_owned(),
         name: name.to_owned(),
@@ -193,7 +193,7 @@ fn policies(cluster: &str, shop: &str) -> Policies {
 }
 
 #[tokio::test]
-async fn freezes_in_force_come_before_those_to_come_and_those_over_are_left_out() {
+async fn freezes_in_force_come_first_and_ended_ones_are_omitted() {
     let policies = policies(
         "{name: later, reason: r, timeZone: UTC, from: 2027-04-01, to: 2027-04-02}, \
          {name: over, reason: r, timeZone: UTC, from: 2026-10-01, to: 2026-10-02}, \

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_undoes_every_heal_is_met_ever_more_slowly() {
+    fn repeated_reverts_are_healed_more_and_more_slowly() {
         let mut pace = HealPace::default();
         let mut now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
         let mut pauses = Vec::new();

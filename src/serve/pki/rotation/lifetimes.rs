@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_must_fit_into_each_other() {
+    fn lifetimes_whose_phases_do_not_fit_are_rejected() {
         assert_eq!(Lifetimes::default().checked(), Ok(Lifetimes::default()));
         assert!(seconds(60, 10, 2).is_ok());
         assert_eq!(seconds(42, 10, 2), Err(LifetimesError::TooShort { third: 14, least: 14 }));

@@ -277,7 +277,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_happened_it_comes_to_one_ca_that_everybody_serves_and_trusts(
+    fn replicas_converge_to_one_served_and_trusted_ca(
         mut replicas in replicas(),
         events in prop::collection::vec(harmful(), 1..300),
     ) {
@@ -331,7 +331,7 @@ impl Scene {
 }
 
 #[test]
-fn at_rest_one_waits_until_something_is_due() {
+fn at_rest_the_plan_waits_until_a_renewal_is_due() {
     let scene = Scene::rest();
     assert_eq!(scene.plan(true, 1), RotationStep::Wait(at(40)));
     assert_eq!(scene.plan(false, 40), RotationStep::Sign);
@@ -339,7 +339,7 @@ fn at_rest_one_waits_until_something_is_due() {
 }
 
 #[test]
-fn a_rotation_is_the_leaders_and_has_phases() {
+fn only_the_leader_rotates_in_phases() {
     let mut scene = Scene::rest();
     let StoredCa::Good(mut cas) = scene.stored.clone() else { unreachable!() };
     cas.asked = true;
@@ -377,7 +377,7 @@ fn a_rotation_is_the_leaders_and_has_phases() {
 }
 
 #[test]
-fn with_a_full_bundle_a_rotation_waits_until_older_cas_are_retired() {
+fn a_full_bundle_delays_a_rotation_until_a_ca_is_retired() {
     let mut scene = Scene::rest();
     let StoredCa::Good(mut cas) = scene.stored.clone() else { unreachable!() };
     for number in 2..=8 {
@@ -395,7 +395,7 @@ fn with_a_full_bundle_a_rotation_waits_until_older_cas_are_retired() {
 }
 
 #[test]
-fn an_earlier_time_of_the_promotion_retires_a_ca_whose_key_has_leaked() {
+fn an_earlier_promotion_time_retires_a_leaked_ca() {
     let mut scene = Scene::rest();
     let StoredCa::Good(cas) = scene.stored.clone() else { unreachable!() };
     let mut cas = cas.begun(ca(2, at(10)));
@@ -416,7 +416,7 @@ fn an_earlier_time_of_the_promotion_retires_a_ca_whose_key_has_leaked() {
 }
 
 #[test]
-fn a_wiped_or_foreign_ca_bundle_is_healed_by_anybody() {
+fn any_replica_heals_a_wiped_or_foreign_ca_bundle() {
     let mut scene = Scene::rest();
     let ours = scene.live[0].clone();
     let foreign = CaBundle::from_iter([ca(7, at(0))]);
@@ -429,7 +429,7 @@ fn a_wiped_or_foreign_ca_bundle_is_healed_by_anybody() {
 }
 
 #[test]
-fn a_secret_that_cannot_be_used_is_replaced_by_whoever_has_nothing_to_serve() {
+fn only_a_replica_without_a_leaf_replaces_an_unusable_secret() {
     let mut scene = Scene::rest();
     scene.stored = StoredCa::Absent;
     assert_eq!(scene.plan(false, 1), RotationStep::Create);
@@ -444,7 +444,7 @@ fn a_secret_that_cannot_be_used_is_replaced_by_whoever_has_nothing_to_serve() {
 }
 
 #[test]
-fn what_a_replica_remembers_renews_its_leaf_while_the_secret_cannot_be_used() {
+fn a_remembered_ca_renews_leaves_with_an_unusable_secret() {
     let mut scene = Scene::rest();
     let StoredCa::Good(mut cas) = scene.stored.clone() else { unreachable!() };
     cas.asked = true;

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_says_who_did_what_and_what_became_of_it() {
+    fn an_event_shows_user_operation_and_verdict() {
         let event = written(&key(Mode::Enforce), Some(&record()), "It is so.", 1);
         assert_eq!(event.reason.as_deref(), Some("ManualEdit"));
         assert_eq!(event.action.as_deref(), Some("Refused"));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn it_lies_with_the_release_and_regards_what_exists_there() {
+    fn an_event_is_with_the_release_and_regards_existing_objects() {
         let (here, record) = (key(Mode::Enforce), record());
         let newest = record.entry.name.as_str();
         let shown = |namespace: &str, regarding: &str, related: &str| {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn every_try_of_a_sveltos_commit_is_one_series_about_its_cluster_summary() {
+    fn retries_of_a_sveltos_commit_are_one_series() {
         let tried = |uid: &str| {
             let object = decision::ObjectReference {
                 api_version: "config.projectsveltos.io/v1beta1".into(),

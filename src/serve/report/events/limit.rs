@@ -86,7 +86,7 @@ mod tests {
     const RATE: Rate = Rate { burst: 2, each: Duration::from_secs(10) };
 
     #[test]
-    fn so_many_at_once_and_then_one_each_time() {
+    fn a_bucket_allows_a_burst_and_then_one_per_interval() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut bucket = TokenBucket::full(RATE, start);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_do_not_take_from_one_another_and_find_no_room_beyond_the_bound() {
+    fn keys_have_separate_buckets_up_to_a_limit() {
         let now = Instant::now();
         let mut buckets = TokenBuckets::new(RATE, 2);
         assert!(buckets.take(&1, now) && buckets.take(&1, now) && !buckets.take(&1, now));

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_again_is_counted_on_the_same_event() {
+    fn repetitions_are_counted_on_the_same_event() {
         let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
         assert_eq!(step(&mut series, "alice", 1, now), [(1, None)]);
         assert_eq!(step(&mut series, "alice", 2, now), [(2, Some("event".into()))]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_touched_too_often_is_told_of_later_and_completely() {
+    fn findings_above_the_rate_are_written_later_with_full_counts() {
         let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
         let shown: usize = (0..30).map(|at| step(&mut series, "alice", at, now).len()).sum();
         assert_eq!((shown, series.unwritten()), (20, 10));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_for_good_is_counted_as_often_as_it_happened() {
+    fn a_rejected_event_counts_all_its_findings_as_lost() {
         let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
         step(&mut series, "alice", 1, now);
         for at in 2..5 {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_vanished_is_followed_by_one_that_counts_what_it_did_not() {
+    fn after_a_vanished_event_a_new_one_counts_the_rest() {
         let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
         step(&mut series, "alice", 1, now);
         step(&mut series, "alice", 2, now);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_bounded_and_says_what_it_forgets() {
+    fn the_table_is_bounded_and_counts_dropped_findings() {
         let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
         let mut forgotten = 0;
         for index in 0..MAX_SERIES + 10 {

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back_as_it_was() {
+    fn a_report_round_trips() {
         let (found, scanned) = (entry(), ReportEntry { count: 1, last: second(100), ..entry() });
         let body = ReportBody::of([(&found, FoundBy::Admission), (&scanned, FoundBy::Scan)], None);
         let text = serde_json::to_string(&body).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn content_changes_with_the_results_and_with_nothing_else() {
+    fn the_content_hash_depends_only_on_the_results() {
         let content = |entry: &ReportEntry, origin, scope| ReportBody::of([(entry, origin)], scope).content();
         let entry = entry();
         let one = content(&entry, FoundBy::Admission, None);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn every_release_has_a_place_of_its_own() {
+    fn every_release_has_its_own_report() {
         let place = |namespace: &str, name: &str| place(&ReleaseRef::new(namespace, name), "interlock-system");
         let at = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
         assert_eq!(place("shop", "web"), at("shop", "interlock-web"));

@@ -220,7 +220,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn nobody_is_believed_of_a_release_of_another_namespace() {
+    fn an_event_about_a_release_elsewhere_is_ignored() {
         let elsewhere = with(event("e1", 1, 1), &[("release", "other/web")]);
         assert_eq!(ObservedEvent::read(&elsewhere), None);
         let extension = with(event("e1", 1, 1), &[("release", "web")]);
@@ -231,7 +231,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_or_not_worth_a_line_is_skipped() {
+    fn foreign_and_invalid_events_are_skipped() {
         let mut foreign = event("e1", 1, 1);
         foreign.reporting_controller = Some("kubelet".into());
         assert_eq!(ObservedEvent::read(&foreign), None);
@@ -253,7 +253,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn more_of_the_same_adds_up_and_the_latest_words_stay() {
+    fn repetitions_add_up_and_keep_the_latest_message() {
         let entry = |at, count| ObservedEvent::read(&event("e", at, count)).unwrap().entry;
         let mut entry_of_100 = ReportEntry { message: "old".into(), ..entry(100, 2) };
         entry_of_100.merge(ReportEntry { message: "new".into(), ..entry(200, 1) });
@@ -274,7 +274,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_event_of_somebody_else_adds_nothing_to_a_report_that_cannot_be_printed() {
+    fn a_forged_event_adds_no_unprintable_text() {
         for key in ["actor", "object", "override", "ticket", "release"] {
             assert_eq!(ObservedEvent::read(&with(event("e1", 1, 1), &[(key, "shop/\u{1b}[2J")])), None, "{key}");
         }

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_folded_and_each_is_counted_once() {
+    fn each_event_is_counted_once_in_its_entry() {
         let (mut store, now) = (store(), second(NOW));
         store.observe(observed("e1", 900, 2), now);
         store.observe(observed("e2", 910, 1), now);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_over_reads_the_reports_and_counts_nothing_twice() {
+    fn a_new_leader_counts_no_event_twice() {
         let (mut first, now) = (store(), second(NOW));
         first.observe(observed("e1", 900, 2), now);
         first.observe(observed("gone", 905, 4), now);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_falls_out_and_the_last_takes_the_report_along() {
+    fn the_last_expired_entry_deletes_the_report() {
         let mut store = store();
         store.observe(by("alice", 900), second(NOW));
         store.observe(by("bob", 950), second(NOW));
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_that_is_gone_takes_its_report_along_and_is_not_brought_back() {
+    fn a_deleted_release_loses_its_report_until_a_new_event() {
         let (mut store, now) = (store(), second(NOW));
         store.observe(observed("e1", 900, 1), now);
         flush(&mut store);
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_replaces_the_one_before_and_leaves_what_was_refused_alone() {
+    fn a_scan_replaces_only_the_findings_of_the_previous_scan() {
         let (mut store, now) = (store(), second(NOW));
         store.observe(observed("e1", 900, 1), now);
         store.record_scan(vec![scanned("stuck", 950), scanned("failed", 950)], true, now);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_scan_said_stays_over_a_take_over_until_scans_end() {
+    fn scan_findings_survive_a_new_leader_until_the_next_scan() {
         let (mut first, now) = (store(), second(NOW));
         first.record_scan(vec![scanned("stuck", 950)], true, now);
         let reports: Vec<_> = first.due(100, second(NOW), |_| None).into_iter().filter_map(|due| due.report).collect();
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_with_gaps_takes_nothing_back_until_it_is_old() {
+    fn an_incomplete_scan_removes_only_expired_findings() {
         let (mut store, now) = (store(), second(NOW));
         let said = |store: &mut ReportStore| {
             let report = store.due(100, second(NOW), |_| None).remove(0).report.unwrap();
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_written_waits_and_lets_others_pass() {
+    fn a_failed_report_waits_and_others_come_first() {
         let (mut store, now) = (store(), second(NOW));
         for name in ["a", "b"] {
             let event = observed(name, 900, 1);
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn one_namespace_cannot_fill_the_store_nor_tell_of_the_future() {
+    fn a_namespace_cannot_fill_the_store_or_set_future_times() {
         let (mut store, now) = (store(), second(NOW));
         let of = |namespace: &str, name: usize| {
             let event = observed(&name.to_string(), 5_000, 3);
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_has_so_many_entries_and_the_newest_stay() {
+    fn the_newest_entries_of_a_release_are_kept() {
         let (mut store, now) = (store(), second(NOW));
         for index in 0..70 {
             store.observe(by(&format!("user-{index}"), 800 + index), now);
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_due_than_asked_for() {
+    fn due_reports_are_limited() {
         let (mut store, now) = (store(), second(NOW));
         for name in ["a", "b", "c"] {
             let event = observed(name, 900, 1);

@@ -175,7 +175,7 @@ mod tests {
     use crate::serve::report::openreports::entry::tests::event;
 
     #[test]
-    fn each_api_is_given_the_fields_that_it_has() {
+    fn each_report_api_gets_only_its_own_fields() {
         let entry = ObservedEvent::read(&event("e1", 100, 3)).unwrap().entry;
         let body = ReportBody::of([(&entry, FoundBy::Admission)], None);
         let events = BTreeMap::from([("e1".to_owned(), 3)]);
