@@ -31,8 +31,8 @@ use report::{Outcome, WaitReport};
 /// How long one observation may take.
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum time between two observations, even without an event: a HelmRelease, a policy or an override may have changed, and a laptop may
-/// have been suspended.
+/// The maximum time between two observations, even without an event: a HelmRelease, a policy or an override may have changed, and a
+/// laptop may have been suspended.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// The minimum time before the next observation without an event.
@@ -171,8 +171,8 @@ impl<'a> ReleaseObserver<'a> {
             let of_objects = history.and_then(|history| history.newest()?.stamps.target_namespace());
             let records = Records { storage, of_objects };
             let policy = policies.of(&release.namespace);
-            // The webhook judges by the API server's clock, and this machine's clock may be a few seconds fast. The Date of an answer is never
-            // ahead of the API server's clock.
+            // The webhook judges by the API server's clock, and this machine's clock may be a few seconds fast. The Date of an answer is
+            // never ahead of the API server's clock.
             let date = server_time(self.client).await?;
             let frozen =
                 starter.frozen(&self.view.world, policy, release, records, date).await.map_err(anyhow::Error::msg);

@@ -1,5 +1,5 @@
-//! OpenTelemetry spans. Each review has a span, as a child of the API server's span if there is one. Each query to the cluster has a span below
-//! that of the review. Spans have the fields of a decision's log line, and never data of an object.
+//! OpenTelemetry spans. Each review has a span, as a child of the API server's span if there is one. Each query to the cluster has a
+//! span below that of the review. Spans have the fields of a decision's log line, and never data of an object.
 //!
 //! Without the feature `otel`, nothing here has an effect.
 

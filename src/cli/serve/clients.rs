@@ -9,8 +9,8 @@ use crate::cli::cluster;
 /// Longer than any review, so that the review's own deadline ends a read.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// On a quiet watch the API server sends a bookmark every minute. If a watch is silent for longer, its connection is lost and its cache is out
-/// of date.
+/// On a quiet watch the API server sends a bookmark every minute. If a watch is silent for longer, its connection is lost and its cache
+/// is out of date.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(150);
 
 pub(super) struct ApiClients {

@@ -167,8 +167,8 @@ impl Handler {
 
     /// Runs the reviewer. A panic is an error value.
     ///
-    /// A review that has to wait moves to its own task, so that an answer is sent in time even if the review blocks. The others stay
-    /// here: a task would wake another thread for a few microseconds of work.
+    /// A review that has to wait moves to its own task, so that an answer is sent in time even if the review blocks. Other reviews stay
+    /// in this task: a new one would wake another thread for a few microseconds of work.
     async fn run(
         &self,
         endpoint: Endpoint,

@@ -61,7 +61,7 @@ pub(super) struct ShownFreeze {
     pub(super) when: String,
 }
 
-/// Collects what is shown.
+/// Collects the content of the page.
 pub(super) async fn take(world: &dyn Known, policies: &Policies, refusals: Vec<Refusal>, time: Timestamp) -> Snapshot {
     let (mut shown, drivers) = beside_the_network(|| {
         let mut shown = Snapshot { time, refusals, ..Snapshot::default() };

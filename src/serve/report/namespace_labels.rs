@@ -49,8 +49,8 @@ impl NamespaceLabels {
         Self { client, policies, known: Mutex::default(), log_limit: LogLimit::new() }
     }
 
-    /// The labels of a namespace. None for an empty name. If the Namespace cannot be read, the labels of the last read, or none: an Event or a
-    /// report without labels is better than no Event or report.
+    /// The labels of a namespace. None for an empty name. If the Namespace cannot be read, returns the labels of the last read, or none: an
+    /// Event or a report without labels is better than no Event or report.
     pub(super) async fn of(&self, namespace: &str) -> Labels {
         let keys = self.policies.load().of("").report_labels.clone();
         if keys.is_empty() || namespace.is_empty() {
@@ -93,7 +93,7 @@ impl NamespaceLabels {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, KnownLabels>> {
-        // No code panics with this lock.
+        // No code panics while the lock is held.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -36,7 +36,8 @@ struct RecentFindings {
 }
 
 impl RepeatFilter {
-    /// Whether an equal finding was made recently. A dry run neither is nor has a repeat: the actual write follows it and must be counted.
+    /// Whether an equal finding was made recently. A dry run is never a repeat, and no review is a repeat of a dry run: the actual write follows
+    /// the dry run and must be counted.
     pub(super) fn is_repeat(&self, decision: &Decision, now: Instant) -> bool {
         if decision.findings.is_empty() || decision.dry_run {
             return false;
@@ -44,7 +45,7 @@ impl RepeatFilter {
         let findings: Vec<_> = decision.findings.iter().map(|it| (it.rule, it.mode.as_str(), it.kind)).collect();
         let Decision { operation, resource, namespace, name, user, change, .. } = decision;
         let key = self.hashes.hash_one((operation.as_str(), resource, namespace, name, user, findings, change));
-        // No code panics with this lock.
+        // No code panics while the lock is held.
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.forget(now);
         !recent.add(key, now)

@@ -56,7 +56,7 @@ impl<'l> EventWriter<'l> {
     }
 
     fn event(&self, half: Half, kind: &str, why: &str, note: &str, uid: Option<String>, now: Timestamp) -> Event {
-        // No label as on Interlock's Events about releases, because the leader reads those for its reports.
+        // Without the label of Interlock's Events about releases: the leader reads labelled Events for its reports.
         let name = format!("registration-{}.{:016x}", half.as_str(), self.names.hash_one((why, now)));
         let metadata =
             ObjectMeta { name: Some(name), namespace: Some(self.namespace.to_owned()), ..ObjectMeta::default() };

@@ -66,8 +66,8 @@ impl Lifetimes {
         self.ca / 3
     }
 
-    /// How long after a promotion leaves of older CAs may exist. A replica may have read the Secret just before the promotion, and then signed a
-    /// leaf with the older CA.
+    /// How long after a promotion leaves of older CAs may exist. A replica may have read the Secret just before the promotion, and then
+    /// signed a leaf with the older CA.
     #[must_use]
     pub(crate) fn retirement(&self) -> SignedDuration {
         self.leaf + self.settle

@@ -65,7 +65,7 @@ struct Planned {
 #[derive(Debug, Clone)]
 enum Event {
     /// A replica does its next read or write.
-    Goes(usize),
+    Steps(usize),
     Passes(i64),
     Restarts(usize),
     Leads(usize),
@@ -114,7 +114,7 @@ impl Replica {
         at(world.now + self.skew)
     }
 
-    fn goes(&mut self, world: &mut World) {
+    fn step(&mut self, world: &mut World) {
         self.at = match std::mem::take(&mut self.at) {
             Round::Rests => Round::HasRead(world.configurations.to_vec()),
             Round::HasRead(live) => Round::HasPlanned(Box::new(self.plan(world, live))),
@@ -179,9 +179,9 @@ impl Replica {
     }
 }
 
-fn happens(event: &Event, world: &mut World, replicas: &mut [Replica]) {
+fn apply(event: &Event, world: &mut World, replicas: &mut [Replica]) {
     match *event {
-        Event::Goes(which) => replicas[which].goes(world),
+        Event::Steps(which) => replicas[which].step(world),
         Event::Passes(seconds) => world.now += seconds,
         Event::Restarts(which) => {
             let Replica { skew, .. } = replicas[which];
@@ -221,7 +221,7 @@ fn happens(event: &Event, world: &mut World, replicas: &mut [Replica]) {
 /// Everything that can happen to replicas and the Secret, without edits by other clients.
 fn harmless() -> impl Strategy<Value = Event> {
     prop_oneof![
-        200 => (0_usize..3).prop_map(Event::Goes),
+        200 => (0_usize..3).prop_map(Event::Steps),
         20 => (1_i64..12).prop_map(Event::Passes),
         2 => (0_usize..3).prop_map(Event::Restarts),
         2 => (0_usize..3).prop_map(Event::Leads),
@@ -251,11 +251,11 @@ fn distrusted(world: &World, replicas: &[Replica]) -> Option<String> {
 }
 
 /// Lets all replicas run in turn, without other events.
-fn calm(world: &mut World, replicas: &mut [Replica], seconds: i64) {
+fn settle(world: &mut World, replicas: &mut [Replica], seconds: i64) {
     for _ in 0..seconds {
         world.now += 1;
         for _ in 0..12 {
-            replicas.iter_mut().for_each(|replica| replica.goes(world));
+            replicas.iter_mut().for_each(|replica| replica.step(world));
         }
     }
 }
@@ -270,7 +270,7 @@ proptest! {
     ) {
         let mut world = World::new();
         for (number, event) in events.iter().enumerate() {
-            happens(event, &mut world, &mut replicas);
+            apply(event, &mut world, &mut replicas);
             let distrusted = distrusted(&world, &replicas);
             prop_assert!(distrusted.is_none(), "after event {number}, {event:?}: {distrusted:?}\n{world:?}\n{replicas:?}");
         }
@@ -282,18 +282,18 @@ proptest! {
         events in prop::collection::vec(harmful(), 1..300),
     ) {
         let mut world = World::new();
-        events.iter().for_each(|event| happens(event, &mut world, &mut replicas));
+        events.iter().for_each(|event| apply(event, &mut world, &mut replicas));
         // Only a starting replica replaces an unusable Secret.
         if world.secret == Some(None) {
-            happens(&Event::Restarts(0), &mut world, &mut replicas);
+            apply(&Event::Restarts(0), &mut world, &mut replicas);
         }
         replicas[1].leads = true;
-        calm(&mut world, &mut replicas, 20);
+        settle(&mut world, &mut replicas, 20);
         prop_assert_eq!(distrusted(&world, &replicas), None);
         prop_assert!(replicas.iter().all(|replica| replica.ready));
         // The last rotation ends when its old CA is retired.
         for _ in 0..1000 {
-            calm(&mut world, &mut replicas, 1);
+            settle(&mut world, &mut replicas, 1);
             prop_assert_eq!(distrusted(&world, &replicas), None);
             let Some(Some(cas)) = &world.secret else { panic!("no Secret") };
             if cas.bundle.len() == 1 && world.live().iter().all(|entry| *entry == cas.bundle) {

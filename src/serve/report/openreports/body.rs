@@ -1,5 +1,5 @@
-//! The report of one release. `Report` of openreports.io/v1alpha1 and `PolicyReport` of wgpolicyk8s.io/v1alpha2 share all fields that are used
-//! here, except the [source](SOURCE) of the report, which the older API does not have.
+//! The report of one release. `Report` of openreports.io/v1alpha1 and `PolicyReport` of wgpolicyk8s.io/v1alpha2 share all fields that
+//! are used here, except the [source](SOURCE) of the report, which the older API does not have.
 
 use std::collections::BTreeMap;
 
