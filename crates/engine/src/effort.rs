@@ -1,27 +1,29 @@
-//! What a review may cost: a counter that every reader of text written by clients uses up.
+//! The budget of a review: every reader of text written by clients uses it up.
 //!
-//! A few kilobytes can expand to gigabytes of work: gzip inflates, YAML aliases repeat, lists are compared item by item. So
-//! readers count what they do, in *steps*, and stop when the budget of the review is used up. The counter knows no clock: the
-//! same review costs the same steps on every machine, and a replay reaches the same verdict.
+//! A few kilobytes can expand to gigabytes of work: gzip inflates, YAML aliases repeat, lists are compared item by
+//! item. Readers therefore count their work in *steps*, and stop when the budget of the review is exhausted. The budget
+//! does not depend on a clock: the same review costs the same steps on every machine, and a replay reaches the same
+//! verdict.
 //!
-//! Over budget is an answer, not an error. Content that cannot be compared counts as changed, a record that cannot be read
-//! counts as unreadable, and an object whose declaration cannot be found makes its rule undecided: the policy refuses that by
-//! default, because what a client wrote must not open the guard.
+//! An exhausted budget is a result, not an error. Content that cannot be compared counts as changed. A record that
+//! cannot be parsed counts as unreadable. An object whose declaration cannot be found makes its rule undecided. The
+//! policy refuses undecided requests by default, so that no client can open the guard with its text.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The steps of one review. A step takes about a nanosecond on a core of 2026, so a used-up budget is reached in less
+/// The steps of one review. A step takes about a nanosecond on a core of 2026, so a review exhausts its budget in less
 /// than a second.
 ///
-/// The largest legitimate review is the UPDATE of a record of 8 MiB whose chart is spelled differently on both sides: 190
-/// million steps. The own document of an object among 10,000 others in 5 MiB of YAML takes 30 million.
+/// The largest legitimate review is the UPDATE of a record of 8 MiB whose chart is spelled differently on both sides:
+/// 190 million steps. To find the document of one object among 10,000 others in 5 MiB of YAML takes 30 million.
 const STEPS_OF_A_REVIEW: u64 = 800_000_000;
 
-/// The memory that the trees of values of one review may take together, in bytes. The largest legitimate document, a
-/// definition of 1 MiB, takes less than half of it.
+/// The memory for all trees of values of one review, in bytes. The largest legitimate document, a definition of 1 MiB,
+/// takes less than half of it.
 const TREE_BYTES_OF_A_REVIEW: u64 = 48 << 20;
 
-/// What a part of a tree takes, in bytes: any value, such as an item of a list; a map with its first members; a further member.
+/// The memory of a part of a tree, in bytes: any value, such as an item of a list; a map with its first members; a
+/// further member.
 pub(crate) const NODE_BYTES: u64 = 96;
 pub(crate) const MAP_BYTES: u64 = 640;
 pub(crate) const MEMBER_BYTES: u64 = 128;
@@ -29,10 +31,11 @@ pub(crate) const MEMBER_BYTES: u64 = 128;
 /// The most memory that a byte of text takes as a tree: in YAML a map of one member, `{a},`, takes about 860 bytes.
 const MAX_TREE_BYTES_PER_BYTE: u64 = 220;
 
-/// What a review may still do. Shared by its readers.
+/// The remaining budget of a review. Its readers share it.
 #[derive(Debug)]
 pub struct Effort {
-    /// A plain counter: one review runs on one thread at a time. It is atomic only because a review moves between threads.
+    /// A plain counter: one review runs on one thread at a time. It is atomic only because a review moves between
+    /// threads.
     left: AtomicU64,
     budget: u64,
     /// The memory that is left for trees of values, in bytes.
@@ -41,12 +44,12 @@ pub struct Effort {
     exceeded: AtomicBool,
 }
 
-/// The budget of a review does not suffice for this.
+/// The remaining budget of the review is too small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it takes more work than one review may cost")]
 pub struct OverBudget;
 
-/// For readers whose errors are sentences.
+/// For readers that report errors as sentences.
 impl From<OverBudget> for String {
     fn from(over: OverBudget) -> Self {
         over.to_string()
@@ -60,7 +63,7 @@ impl Effort {
         Self::of(STEPS_OF_A_REVIEW)
     }
 
-    /// A budget of so many steps.
+    /// A budget of this number of steps.
     #[must_use]
     pub fn of(steps: u64) -> Self {
         Self {
@@ -71,7 +74,7 @@ impl Effort {
         }
     }
 
-    /// Uses up some steps. If fewer are left, none are used, so that cheaper readers can still do their part.
+    /// Uses up some steps. If fewer are left, the call uses none, so that cheaper readers can continue.
     ///
     /// # Errors
     /// [`OverBudget`] if fewer are left.
@@ -103,7 +106,7 @@ impl Effort {
         usize::try_from(most.min(self.trees_left.load(Ordering::Relaxed))).unwrap_or(usize::MAX)
     }
 
-    /// Says that a reader needs more than there can be.
+    /// Marks the budget as exceeded.
     pub fn exceed(&self) -> OverBudget {
         self.exceeded.store(true, Ordering::Relaxed);
         OverBudget
@@ -143,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_that_asks_for_too_much_leaves_the_rest_to_others() {
+    fn a_reader_over_budget_leaves_the_rest_to_others() {
         let effort = Effort::of(10);
         assert_eq!(effort.take(4), Ok(()));
         assert!(!effort.was_exceeded());
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trees_of_a_review_take_a_part_of_the_memory() {
+    fn the_trees_of_a_review_have_a_memory_limit() {
         let effort = Effort::of_review();
         assert_eq!((effort.most_trees_of(10), effort.most_trees_of(1 << 20)), (2_200, 48 << 20));
         assert_eq!(effort.take_tree(40 << 20), Ok(()));

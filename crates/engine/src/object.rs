@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::json::cursor::{Cursor, unquoted};
 use super::json::{RawObject, cursor_at, unreadable};
 
-/// The annotation by which an object says that nobody uninstalls what it releases.
+/// The annotation that forbids uninstalling the releases of an object.
 pub const PROTECTED: &str = "interlock.dev/protected";
 
 /// Whether a value of the annotation [`PROTECTED`] protects anything.
@@ -21,7 +21,7 @@ pub(crate) fn protects(value: Option<&str>) -> bool {
     value == Some("true")
 }
 
-/// Object metadata, as far as rules need it, borrowed from a review.
+/// The part of an object's metadata that rules need, borrowed from a review.
 #[derive(Debug, Default)]
 pub struct Metadata<'a> {
     pub name: Cow<'a, str>,
@@ -32,24 +32,25 @@ pub struct Metadata<'a> {
     pub deletion_timestamp: Option<Timestamp>,
     pub labels: StringMap<'a>,
     pub annotations: StringMap<'a>,
-    /// Who wrote which field last, not parsed yet.
+    /// The fields that each manager wrote last, not parsed yet.
     pub managed_fields: Option<RawObject<'a>>,
-    /// What must happen before the object is deleted, not parsed yet.
+    /// The steps that delay the deletion of the object, not parsed yet.
     pub finalizers: Option<RawObject<'a>>,
-    /// The objects that the object is deleted with, not parsed yet.
+    /// The owners, with which the object is deleted, not parsed yet.
     pub owner_references: Option<RawObject<'a>>,
 }
 
-/// The most labels or annotations that are read: more than etcd takes, which stores at most 1.5 MiB of an object by default.
+/// The most labels or annotations that are parsed. It is more than etcd can store: an object takes at most 1.5 MiB by
+/// default.
 const MAX_MEMBERS: usize = 160_000;
 
-/// Labels or annotations. An object has a few, so a search is shorter than building a tree.
+/// Labels or annotations. An object has few, so a linear search is faster than building a tree.
 #[derive(Debug, Default)]
 pub struct StringMap<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Metadata<'a> {
-    /// Reads the metadata of an object and nothing after it: the API server writes the metadata before the content. The
-    /// default if the object has none.
+    /// Parses the metadata of an object and nothing after it: the API server writes the metadata before the content. An
+    /// object without metadata has the default.
     ///
     /// # Errors
     /// The JSON is not an object, or its metadata has the wrong shape.
@@ -57,8 +58,8 @@ impl<'a> Metadata<'a> {
         cursor_at(object.get(), &["metadata"])?.map_or_else(|| Ok(Self::default()), Self::read)
     }
 
-    /// Reads metadata. Only serde could say where a field of the wrong shape is, but it takes three times as long: most of
-    /// the text are `managedFields`, which serde reads to find their end.
+    /// Parses metadata. serde could report the position of a field with the wrong shape, but takes three times as long:
+    /// most of the text is `managedFields`, which serde parses to find its end.
     fn read(cursor: Cursor<'a>) -> Result<Self, serde_json::Error> {
         let mut metadata = Self::default();
         for_each_member(cursor, |name, value| {
@@ -100,7 +101,7 @@ impl<'a> StringMap<'a> {
         Ok(Self(entries))
     }
 
-    /// The value of a key. Of several the last counts.
+    /// The value of a key. If the key repeats, the last value counts.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().rfind(|(known, _)| known == key).map(|(_, value)| value.as_ref())
@@ -119,7 +120,7 @@ fn present(value: &str) -> Option<RawObject<'_>> {
     (value != NULL).then(|| RawObject::delimited(value))
 }
 
-/// Reads the members of an object. A null has none, as for the API server.
+/// Passes each member of an object to a function. A null has no members, as for the API server.
 fn for_each_member<'a>(
     mut cursor: Cursor<'a>,
     mut read: impl FnMut(Cow<'a, str>, &'a str) -> Result<(), serde_json::Error>,
@@ -162,7 +163,7 @@ impl Metadata<'_> {
     }
 }
 
-/// The metadata of an object that outlives the text it was read from.
+/// The metadata of an object, independent of the text that it was parsed from.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnedMetadata {
@@ -172,18 +173,18 @@ pub struct OwnedMetadata {
     pub creation_timestamp: Option<Timestamp>,
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<Timestamp>,
-    /// Those of Interlock: others can be many.
-    #[serde(deserialize_with = "our_annotations")]
+    /// Only those of Interlock: others can be many.
+    #[serde(deserialize_with = "interlock_annotations")]
     pub annotations: BTreeMap<String, String>,
 }
 
-/// The prefix of the annotations that Interlock reads of objects that people write.
-const OUR_PREFIX: &str = "interlock.dev/";
+/// The prefix of Interlock's annotations on objects that people write.
+const ANNOTATION_PREFIX: &str = "interlock.dev/";
 
-fn our_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
-    struct Ours;
+fn interlock_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    struct InterlockAnnotations;
 
-    impl<'de> Visitor<'de> for Ours {
+    impl<'de> Visitor<'de> for InterlockAnnotations {
         type Value = BTreeMap<String, String>;
 
         fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -195,17 +196,17 @@ fn our_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMa
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-            let mut ours = BTreeMap::new();
+            let mut annotations = BTreeMap::new();
             while let Some((key, value)) = members.next_entry::<String, String>()? {
-                if key.starts_with(OUR_PREFIX) {
-                    ours.insert(key, value);
+                if key.starts_with(ANNOTATION_PREFIX) {
+                    annotations.insert(key, value);
                 }
             }
-            Ok(ours)
+            Ok(annotations)
         }
     }
 
-    deserializer.deserialize_any(Ours)
+    deserializer.deserialize_any(InterlockAnnotations)
 }
 
 impl OwnedMetadata {
@@ -245,7 +246,8 @@ pub fn group_of(api_version: &str) -> &str {
 /// The longest name of an object, in bytes.
 pub const MAX_NAME_LENGTH: usize = 253;
 
-/// Whether an API server accepts a group, a kind, a namespace and a name of these lengths. What is shorter may still be no name.
+/// Whether an API server accepts a group, a kind, a namespace and a name of these lengths. A shorter text may still be
+/// invalid.
 #[must_use]
 pub(crate) fn have_lengths_of_names(parts: [&str; 4]) -> bool {
     parts.iter().all(|part| part.len() <= MAX_NAME_LENGTH)
@@ -254,13 +256,13 @@ pub(crate) fn have_lengths_of_names(parts: [&str; 4]) -> bool {
 /// The longest name of a namespace, in bytes.
 const MAX_LABEL_LENGTH: usize = 63;
 
-/// Whether a text is a lower-case DNS subdomain of at most `max_length` bytes (RFC 1123), as names of objects are.
+/// Whether a text is a lower-case DNS subdomain of at most `max_length` bytes (RFC 1123), like the name of an object.
 #[must_use]
 pub fn is_dns_subdomain(text: &str, max_length: usize) -> bool {
     text.len() <= max_length && text.split('.').all(is_dns_part)
 }
 
-/// Whether a text is a lower-case DNS label (RFC 1123), as names of namespaces are.
+/// Whether a text is a lower-case DNS label (RFC 1123), like the name of a namespace.
 #[must_use]
 pub fn is_dns_label(text: &str) -> bool {
     text.len() <= MAX_LABEL_LENGTH && is_dns_part(text)

@@ -1,10 +1,10 @@
-//! How much a finding matters.
+//! The importance of a finding.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How much a finding matters. OpenReports uses the same names.
+/// The importance of a finding. OpenReports uses the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -19,7 +19,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// All of them, the worst first.
+    /// All severities, the worst first.
     pub const ALL: [Self; 4] = [Self::High, Self::Medium, Self::Low, Self::Info];
 
     /// The spelling in output and JSON.

@@ -1,10 +1,11 @@
 //! Text that is shown to people: bounded, and without characters that a terminal or a reader would misinterpret.
 //!
-//! Clients choose the names and values in a review, and nothing but the size of the body bounds them. A user name can be megabytes
-//! long, hold the escape sequences of a terminal, or characters that make the rest of a line read backwards. Rules compare names as
-//! they are. What leaves the process goes through this module: the reply, the log, Events, reports, the command line.
+//! Clients choose the names and values in a review, limited only by the size of the body. A user name can be megabytes
+//! long, or contain escape sequences of a terminal, or characters that reverse the rest of a line. Rules compare names
+//! unchanged. All text that leaves the process goes through this module: the reply, the log, Events, reports, the
+//! command line.
 //!
-//! Limits are in bytes, as those of the Kubernetes API are, so that they also bound memory and the length of a line.
+//! Limits are in bytes like those of the Kubernetes API, so that they also bound memory and the length of a line.
 
 pub mod command;
 mod look_alike;
@@ -19,7 +20,8 @@ pub const MAX_NAME_BYTES: usize = 253;
 /// The longest name of a namespace, kind, version or resource that is shown: the API's limit for each of them.
 pub(crate) const MAX_LABEL_BYTES: usize = 63;
 
-/// The longest text that is shown as one piece: the message of a refusal, the cell of a table, an attribute of a report.
+/// The longest text that is shown in one piece: the message of a refusal, the cell of a table, an attribute of a
+/// report.
 pub const MAX_MESSAGE_BYTES: usize = 8 * 1024;
 
 /// The mark of a text that was cut.
@@ -31,8 +33,8 @@ pub fn is_printable(text: &str) -> bool {
     is_shown_as_it_is(text, shown_as)
 }
 
-/// A text on one line, of at most so many bytes. A cut text ends in an ellipsis. Costs no more than the limit, however long the text
-/// is, and allocates nothing for a text that can be shown as it is.
+/// A text on one line, of at most `max_bytes` bytes. A cut text ends in an ellipsis. The limit bounds the cost for a
+/// text of any length, and a text that needs no change is not copied.
 #[must_use]
 pub fn printable(text: &str, max_bytes: usize) -> Cow<'_, str> {
     shown(text, max_bytes, shown_as)
@@ -44,13 +46,13 @@ pub fn printable_lines(text: &str, max_bytes: usize) -> Cow<'_, str> {
     shown(text, max_bytes, |character| if character == '\n' { '\n' } else { shown_as(character) })
 }
 
-/// A name, as it is shown.
+/// A name in printable form.
 #[must_use]
 pub fn printable_name(name: &str) -> String {
     printable(name, MAX_NAME_BYTES).into_owned()
 }
 
-/// A text of its own, as it is shown. Allocates nothing for a text that can be shown as it is.
+/// A text in printable form. A text that needs no change is not copied.
 #[must_use]
 pub fn into_printable(text: String, max_bytes: usize) -> String {
     let changed = match printable(&text, max_bytes) {
@@ -60,12 +62,12 @@ pub fn into_printable(text: String, max_bytes: usize) -> String {
     changed.unwrap_or(text)
 }
 
-/// How a character is shown on one line: itself, a space for a line break or a tab, otherwise the replacement character.
+/// The form of a character on one line: itself, a space for a line break or a tab, otherwise the replacement character.
 #[must_use]
 pub fn shown_as(character: char) -> char {
     match character {
         '\n' | '\r' | '\t' => ' ',
-        // C0 with the escape character, DEL, and C1, which holds escape sequences of one character.
+        // C0 with the escape character, DEL, and C1, which contains escape sequences of one character.
         _ if character.is_control() => char::REPLACEMENT_CHARACTER,
         // Invisible: soft hyphen, Mongolian vowel separator, zero-width characters, the byte order mark.
         '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{feff}'
@@ -115,10 +117,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_shown_is_bounded_and_printable(text in hostile(), max_bytes in 0..9_000_usize) {
+        fn shown_texts_are_bounded_and_printable(text in hostile(), max_bytes in 0..9_000_usize) {
             let shown = printable(&text, max_bytes);
             prop_assert!(shown.len() <= max_bytes && is_printable(&shown), "{shown:?}");
-            // What is shown is shown the same way again.
+            // A printable text stays as it is.
             prop_assert_eq!(printable(&shown, max_bytes), &*shown);
             let lines = printable_lines(&text, max_bytes);
             prop_assert!(lines.len() <= max_bytes && lines.split('\n').all(is_printable), "{lines:?}");
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_name_is_shown_as_it_is_and_without_a_copy() {
+    fn an_ordinary_name_is_shown_without_a_copy() {
         for name in ["alice", "system:serviceaccount:shop:ci", "Jürgen Müller", "李雷", "values don't \"fit\"", ""]
         {
             assert!(matches!(printable(name, MAX_NAME_BYTES), Cow::Borrowed(shown) if shown == name), "{name}");
@@ -143,12 +145,12 @@ mod tests {
         assert_eq!(printable("ääää", 7), "ää…");
         assert_eq!(printable("abc", 2), "");
         assert_eq!(printable_name(&"x".repeat(7 << 20)), "x".repeat(250) + "…");
-        // A replacement is longer than what it replaces.
+        // A replacement is longer than the character that it replaces.
         assert_eq!(printable("\u{1}\u{1}\u{1}\u{1}", 9), "\u{fffd}\u{fffd}…");
     }
 
     #[test]
-    fn nothing_moves_a_cursor_starts_a_line_or_turns_the_text_around() {
+    fn shown_texts_cannot_move_the_cursor_or_reverse_text() {
         assert_eq!(printable("a\u{1b}[31mb\nc\u{9b}1md", 99), "a\u{fffd}[31mb c\u{fffd}1md");
         assert_eq!(printable("user\u{202e}gpj.exe\u{200b}", 99), "user\u{fffd}gpj.exe\u{fffd}");
         assert_eq!(printable_lines("a\nb\r\tc\u{85}", 99), "a\nb  c\u{fffd}");

@@ -1,8 +1,9 @@
 //! Where a JSON object or list ends, found 64 bytes at a time.
 //!
-//! Byte by byte, most of the time goes into branches that no processor can predict: each string ends somewhere else. Here a block
-//! becomes bit masks, one bit a byte. The exclusive or of all bits up to a quote says what is inside a string, and only a block in which
-//! the last bracket may close is looked at bit by bit. simdjson finds the structure of a text the same way.
+//! Byte by byte, most of the time goes into branches that no processor can predict: each string ends somewhere else.
+//! Here a block becomes bit masks, one bit per byte. The exclusive or of all bits up to a quote shows which bytes are
+//! inside a string. Only a block in which the last bracket may close is searched bit by bit. simdjson finds the
+//! structure of a text in the same way.
 
 use wide::u8x16;
 
@@ -27,13 +28,13 @@ pub(super) fn length(text: &[u8]) -> Option<usize> {
     scan.end_in(&last).map(|end| text.len() - rest.len() + end)
 }
 
-/// What the blocks so far leave open.
+/// The state after the blocks so far.
 #[derive(Default)]
 struct Scan {
     depth: u32,
-    /// Every bit is set inside a string.
+    /// All bits are set inside a string.
     in_string: u64,
-    /// One if a backslash was the last byte, and escapes the next.
+    /// One if the last byte was a backslash that escapes the next.
     escaping: u64,
 }
 
@@ -64,7 +65,7 @@ impl Scan {
         None
     }
 
-    /// The bytes inside strings, with the quote that begins each.
+    /// The bytes inside strings, with the quotes that begin them.
     #[inline]
     fn strings(&mut self, lanes: &Lanes) -> u64 {
         let backslashes = lanes.matching(|lane| lane.simd_eq(u8x16::splat(b'\\')));
@@ -78,7 +79,7 @@ impl Scan {
         strings
     }
 
-    /// The bytes behind a backslash that is not escaped itself.
+    /// The bytes after a backslash that is not escaped itself.
     #[inline]
     fn escaped(&mut self, mut backslashes: u64) -> u64 {
         let mut escaped = std::mem::take(&mut self.escaping);
@@ -133,7 +134,7 @@ impl Lanes {
     }
 }
 
-/// For each bit, whether the bits up to it and with it are odd in number.
+/// For each bit, whether the number of set bits up to and including it is odd.
 #[inline]
 fn odd_so_far(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
@@ -148,7 +149,7 @@ mod tests {
 
     use super::length;
 
-    /// The same, byte by byte.
+    /// A reference implementation, byte by byte.
     fn slowly(text: &[u8]) -> Option<usize> {
         let (mut depth, mut in_string, mut escaped) = (0_u32, false, false);
         for (at, byte) in text.iter().enumerate() {
@@ -169,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bracket_closes_wherever_a_block_ends() {
+    fn brackets_close_at_any_end_of_a_block() {
         for filling in 0..200 {
             for end in ["}", r#"\"}"}"#, r#"\\"}"#, r#"\\\"}"}"#, r#"]{[","b":[{}]}"#] {
                 let text = format!(r#"{{"a":"{}{end}"#, "x".repeat(filling));
                 for behind in ["", "}", &" ".repeat(70)] {
-                    let whole = format!("{text}{behind}");
-                    assert_eq!(length(whole.as_bytes()), slowly(whole.as_bytes()), "{whole}");
+                    let followed = format!("{text}{behind}");
+                    assert_eq!(length(followed.as_bytes()), slowly(followed.as_bytes()), "{followed}");
                 }
             }
         }
@@ -185,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_block_at_a_time_finds_is_what_byte_by_byte_does(text in r#"[\[{]([\[\]{}"\\a ]|[a-z]{8}){0,150}"#) {
+        fn blocks_and_single_bytes_give_equal_lengths(text in r#"[\[{]([\[\]{}"\\a ]|[a-z]{8}){0,150}"#) {
             prop_assert_eq!(length(text.as_bytes()), slowly(text.as_bytes()));
         }
     }

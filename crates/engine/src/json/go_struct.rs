@@ -1,18 +1,19 @@
-//! Structs as Go's `encoding/json` reads them, for what Helm stores.
+//! Structs as Go's `encoding/json` parses them, for data that Helm stores.
 //!
-//! Go ignores the case of keys and takes the last of several: of `"manifest"` and a later `"Manifest"` Helm acts on the latter. No client
-//! writes such keys, so a struct with one is not read. Neither is one with two equal keys: the second of two objects does not replace
-//! the first in Go, but is merged into it.
+//! Go ignores the case of keys and uses the last of several: given `"manifest"` and a later `"Manifest"`, Helm uses the
+//! latter. No client writes such keys, so a struct with one is an error. Two equal keys are an error too: in Go the
+//! second of two objects does not replace the first, but is merged into it.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// The longest key that is compared, in bytes. No longer one is like a known key.
+/// The longest key that is compared, in bytes. No longer key resembles a known one.
 const MAX_KEY_BYTES: usize = 64;
 
-/// A deserializer of structs that refuses keys which Go takes for a field, and serde does not. For types with `#[serde(remote = "Self")]`.
+/// A deserializer of structs that rejects keys which Go takes for a field, and serde does not. For types with
+/// `#[serde(remote = "Self")]`.
 pub(crate) struct GoStruct<D>(pub(crate) D);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for GoStruct<D> {
@@ -37,7 +38,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for GoStruct<D> {
     }
 }
 
-/// Receives an object: not a list of the values, as serde's structs do.
+/// Accepts only an object. serde's structs also accept a list of the values.
 struct StructVisitor<V> {
     fields: &'static [&'static str],
     visitor: V,
@@ -72,7 +73,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<A> {
     }
 }
 
-/// A key on its way through serde: the seed, the deserializer or the visitor of it.
+/// A key during deserialization: `read` is its seed, deserializer or visitor.
 struct Key<R> {
     fields: &'static [&'static str],
     read: R,

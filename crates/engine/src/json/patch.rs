@@ -1,4 +1,4 @@
-//! JSON patches (RFC 6902), as far as a stamp needs them.
+//! JSON patches (RFC 6902), limited to the operations that stamps need.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! The path of a field: for people with the names of list items, for machines as a JSON pointer.
+//! The path of a field: with the names of list items for people, and as a JSON pointer for machines.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub enum Segment {
     /// An item of a list.
     Item {
         index: usize,
-        /// The name of the item, `web` or `80/TCP`, in a list whose items have names. It is shown to people.
+        /// The name of the item, such as `web` or `80/TCP`, if the items of the list have names. It is shown to people.
         key: Option<String>,
     },
 }

@@ -2,8 +2,8 @@
 
 use serde_json::value::RawValue;
 
-/// An object of a request, or a part of it, as text. Its quotes and brackets match. Whatever else is wrong with it is found by
-/// whoever reads it: most objects are not read, and a check of every byte would be the larger part of an ordinary review.
+/// An object of a request, or a part of it, as text. Only its quotes and brackets are checked; readers find any other
+/// error. Most objects are never parsed, and a check of every byte would take most of the time of an ordinary review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawObject<'a>(&'a str);
 

@@ -1,11 +1,11 @@
-//! Parse errors without the values of the document. The text appears in denials, Events, reports and the log, and
+//! Parse errors without the values of the document. The text appears in refusals, Events, reports and the log, and
 //! objects include Secrets.
 
-/// The prefixes of messages that quote nothing but known keys.
+/// The prefixes of messages that quote only known keys.
 const KEY_ONLY_PREFIXES: [&str; 3] =
     ["missing field ", "duplicate field ", "a key that differs from a known one only in case: "];
 
-/// What was expected, and where. serde quotes the unexpected value, which is left out.
+/// The expected value and its position. serde quotes the unexpected value, so that part is left out.
 pub fn redacted(error: &serde_json::Error) -> String {
     let said = error.to_string();
     if !error.is_data() || KEY_ONLY_PREFIXES.iter().any(|beginning| said.starts_with(beginning)) {
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn errors_contain_the_expected_type_and_not_the_value() {
-        for (json, told) in [
+        for (json, wanted) in [
             (r#"{"name":"a","labels":"hunter2"}"#, "expected a map at line 1 column 30"),
             (r#"{"name":"a","kind":"hunter2"}"#, "expected `One` at line 1 column "),
             (r#"{"name":{"hunter2":1}}"#, "expected a string at line 1 column "),
@@ -54,7 +54,7 @@ mod tests {
             (r#"{"name":"a""#, "EOF while parsing an object at line 1 column 11"),
         ] {
             let reason = reason(json);
-            assert!(reason.starts_with(told) && !reason.contains("hunter2"), "{json}: {reason}");
+            assert!(reason.starts_with(wanted) && !reason.contains("hunter2"), "{json}: {reason}");
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Reads one value of a JSON document and nothing after it.
+//! Parses one value of a JSON document and nothing after it.
 
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};
 
 use super::cursor::{Cursor, unquoted};
 
-/// Reads the value at a path of keys and indices and stops there; `None` if there is no such value. The document may be
-/// cut off after it.
+/// Parses the value at a path of keys and indices, and stops there; `None` if there is no such value. The document may
+/// be cut off after the value.
 ///
 /// # Errors
 /// The text before the value is not an object or list, or the value has the wrong shape.
@@ -55,7 +55,7 @@ fn enter(cursor: &mut Cursor<'_>, key: &str) -> Option<bool> {
     cursor.has_next(b']')
 }
 
-/// What is wrong with a text in which nothing can be looked for, as serde says it.
+/// serde's error for a text that cannot be searched.
 pub fn unreadable(json: &str) -> serde_json::Error {
     let read = serde_json::from_str::<IgnoredAny>(json);
     read.err().unwrap_or_else(|| Error::custom("invalid type, expected an object or a list"))
@@ -81,12 +81,12 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_members_is_an_error_that_says_so() {
-        for (text, told) in
+    fn a_text_without_members_is_an_error() {
+        for (text, wanted) in
             [("7", "expected an object or a list"), (r#"{"a":}"#, "expected value"), ("", "EOF"), (r#"{"a":"#, "EOF")]
         {
             let error = first_at::<&RawValue>(text, &["a"]).unwrap_err().to_string();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(wanted), "{text}: {error}");
         }
         assert!(first_at::<&RawValue>(r#"{"b":1,"a""#, &["a"]).is_err());
         assert_eq!(first_at::<u8>(r#"{"b":1,"cut"#, &["b"]).unwrap(), Some(1));

@@ -1,4 +1,4 @@
-//! Letters that look like others, and characters that nobody sees: why a name that reads right is a different one.
+//! Letters that look like others, and invisible characters: the reasons why a name that looks right is another one.
 
 use unicode_script::{Script, UnicodeScript};
 use unicode_security::GeneralSecurityProfile;
@@ -10,17 +10,17 @@ use super::shown_as;
 /// The longest text that is searched, in bytes: names are shorter.
 const MAX_SEARCHED_BYTES: usize = 300;
 
-/// What a reader takes a character for.
+/// The character that a reader sees.
 #[derive(Debug, PartialEq, Eq)]
 enum Seems {
-    /// Nothing at all.
+    /// No character.
     Invisible,
     /// This character.
     Ascii(char),
 }
 
-/// What a text has that looks like something else, as a clause that follows its name: ``has the Cyrillic letter U+0430, which
-/// looks like `a` ``. `None` for a text that is as it looks: a name in one other alphabet is.
+/// The part of a text that looks like something else, as a clause after its name: ``has the Cyrillic letter U+0430,
+/// which looks like `a` ``. `None` for a text without such a part. A name in one other alphabet has none.
 #[must_use]
 pub(crate) fn look_alike(text: &str) -> Option<String> {
     if text.is_ascii() {
@@ -45,12 +45,12 @@ pub(crate) fn look_alike(text: &str) -> Option<String> {
     })
 }
 
-/// The first character of a word that is not what it seems. The letters of another alphabet are what they seem, unless they stand
-/// among those of ours, or all of them look like ours.
+/// The first misleading character of a word. Letters of another alphabet mislead only among ASCII characters, or if all
+/// of them look like ASCII letters.
 fn first_in(word: &str) -> Option<(char, Seems)> {
-    let ours = |character: char| character.is_ascii_alphanumeric();
-    let foreign_letters = || word.chars().filter(|character| character.is_alphabetic() && !character.is_ascii());
-    let is_disguised = word.chars().any(ours) || foreign_letters().all(|letter| seems(letter).is_some());
+    let has_ascii = word.chars().any(|character| character.is_ascii_alphanumeric());
+    let mut foreign_letters = word.chars().filter(|character| character.is_alphabetic() && !character.is_ascii());
+    let is_disguised = has_ascii || foreign_letters.all(|letter| seems(letter).is_some());
     word.chars().find_map(|character| {
         let seems = seems(character)?;
         (is_disguised || !character.is_alphabetic()).then_some((character, seems))
@@ -84,7 +84,7 @@ mod tests {
         for (text, wanted) in [
             ("mаnual-edit", "has the Cyrillic letter U+0430, which looks like `a`"),
             ("system:serviceaccount:ops:dеployer", "Cyrillic letter U+0435, which looks like `e`"),
-            // Every letter looks like one of ours.
+            // Every letter looks like an ASCII letter.
             ("осо", "Cyrillic letter U+043E, which looks like `o`"),
             ("shop\u{200b}", "has the character U+200B, which is invisible"),
             ("\u{feff}shop", "U+FEFF, which is invisible"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_other_languages_are_what_they_seem() {
+    fn names_of_other_languages_are_no_look_alikes() {
         for text in
             ["manual-edit", "", "иван", "oidc:иван.петров", "jürgen", "josé", "山田", "أحمد", "Łukasz", "naïve@b.de"]
         {
