@@ -1,13 +1,13 @@
-//! The characters of a document, as go-yaml's reader hands them out.
+//! The characters of a document, in the way of go-yaml's reader.
 
 use memchr::memmem;
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// How many bytes go-yaml reads at a time.
+/// The number of bytes that go-yaml reads at a time.
 const CHUNK_BYTES: usize = 512;
 
-/// A place in a document.
+/// A position in a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     /// In bytes.
@@ -44,8 +44,8 @@ impl From<Malformed> for String {
 
 /// The characters that are not read yet.
 ///
-/// Wherever in a buffer go-yaml is, it takes a byte order mark at the *start* of the buffer for one at the start of the line, and drops a
-/// character. So texts with such a mark need to know where its buffer starts.
+/// go-yaml takes a byte order mark at the *start* of its buffer for one at the start of the line, wherever the buffer
+/// is in the text, and drops a character. So for texts with such a mark, this type tracks the start of the buffer.
 pub(super) struct Characters<'t> {
     text: &'t str,
     mark: Mark,
@@ -56,7 +56,7 @@ pub(super) struct Characters<'t> {
 struct Buffer {
     /// In bytes.
     start: usize,
-    /// In bytes: where it ends.
+    /// The end, in bytes.
     end: usize,
     /// How far go-yaml has read the text, in bytes.
     read: usize,
@@ -66,9 +66,8 @@ struct Buffer {
 
 impl<'t> Characters<'t> {
     /// # Errors
-    /// The text has a character that YAML does not allow. go-yaml would find it only on reaching it.
+    /// The text has a character that YAML does not allow. go-yaml finds it only when it reads that far.
     pub(super) fn of(text: &'t str) -> Result<Self, Malformed> {
-        let is_allowed = |character: char| matches!(character, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..);
         if let Some((before, _)) =
             text.find(|character| !is_allowed(character)).and_then(|at| text.split_at_checked(at))
         {
@@ -90,18 +89,18 @@ impl<'t> Characters<'t> {
         self.mark.column
     }
 
-    /// The text between two places.
+    /// The text between two positions.
     pub(super) fn slice(&self, from: usize, to: usize) -> &'t str {
         self.text.get(from..to).unwrap_or_default()
     }
 
-    /// The byte so many bytes behind the mark; 0 behind the end.
+    /// The byte at a distance from the mark; 0 after the end.
     #[inline]
     pub(super) fn byte(&self, behind: usize) -> u8 {
         self.text.as_bytes().get(self.mark.at + behind).copied().unwrap_or_default()
     }
 
-    /// Makes go-yaml's buffer contain at least so many characters.
+    /// Fills go-yaml's buffer with at least this number of characters.
     #[inline]
     pub(super) fn cache(&mut self, characters: usize) {
         if let Some(buffer) = &mut self.buffer
@@ -111,10 +110,10 @@ impl<'t> Characters<'t> {
         }
     }
 
-    /// Whether go-yaml takes this for a line with a byte order mark.
+    /// Whether go-yaml takes this position for a line with a byte order mark.
     pub(super) fn is_at_bom(&self) -> bool {
-        let is_bom = |buffer: &Buffer| self.text.as_bytes()[buffer.start..].starts_with(BOM);
-        self.mark.column == 0 && self.buffer.as_ref().is_some_and(is_bom)
+        self.mark.column == 0
+            && self.buffer.as_ref().is_some_and(|buffer| self.text.as_bytes()[buffer.start..].starts_with(BOM))
     }
 
     #[inline]
@@ -147,7 +146,7 @@ impl<'t> Characters<'t> {
         self.is_blank(behind) || self.is_break_or_end(behind)
     }
 
-    /// Whether `---` or `...` stands here, at the start of a line.
+    /// Whether `---` or `...` is here, at the start of a line.
     pub(super) fn is_document_indicator(&self) -> bool {
         let is_three = |byte: u8| (0..3).all(|behind| self.byte(behind) == byte);
         self.mark.column == 0 && (is_three(b'-') || is_three(b'.')) && self.is_blank_or_end(3)
@@ -193,7 +192,7 @@ impl<'t> Characters<'t> {
         }
     }
 
-    /// Skips a line break, if there is one, and returns what it counts as in a text.
+    /// Skips a line break, if there is one, and returns the text that it stands for.
     pub(super) fn skip_break(&mut self) -> &'t str {
         let start = self.mark.at;
         let (bytes, characters, counts_as) = match self.byte(0) {
@@ -216,8 +215,12 @@ impl<'t> Characters<'t> {
     }
 }
 
+fn is_allowed(character: char) -> bool {
+    matches!(character, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
+}
+
 impl Buffer {
-    /// Moves the buffer to the mark, and reads until it has so many characters.
+    /// Moves the buffer to the mark, and reads until the buffer has this number of characters.
     fn fill(&mut self, text: &str, mark: usize, characters: usize) {
         self.start = mark.min(text.len());
         while self.unread < characters {
@@ -226,7 +229,7 @@ impl Buffer {
                 self.unread += 1;
                 return;
             }
-            // The bytes of a character that is not complete are read again, with the next ones.
+            // The bytes of an incomplete character are read again, with the next ones.
             let until = (self.end..=self.read).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(self.end);
             self.unread += text.get(self.end..until).unwrap_or_default().chars().count();
             if until == self.end {

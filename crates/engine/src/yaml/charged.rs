@@ -1,19 +1,19 @@
-//! A parser whose work is charged.
+//! A parser that charges its work.
 
 use super::characters::Malformed;
 use super::parser::{Event, Parser, Span};
 use crate::effort::{Effort, OverBudget};
 
-/// Reads the events of a document, and uses up steps for its bytes and its parts.
+/// Parses the events of a document, and uses up steps for its bytes and its parts.
 pub(crate) struct ChargedParser<'t, 'e> {
     parser: Parser<'t>,
     effort: &'e Effort,
     prices: Prices,
-    /// The bytes that were paid for.
+    /// The bytes that are already charged.
     scanned: usize,
 }
 
-/// The steps to scan a byte, and those of a part, however short it is.
+/// The steps to scan a byte, and those of a part of any length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prices {
     pub(crate) byte: u64,

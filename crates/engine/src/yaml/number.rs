@@ -2,7 +2,7 @@
 
 use super::scalar::Resolved;
 
-/// The number that a text without quotes is; `None` for other texts.
+/// The number in a text without quotes; `None` for other texts.
 pub(super) fn parse(text: &str) -> Option<Resolved<'static>> {
     match text.as_bytes().first()? {
         b'.' => float(text),
@@ -32,7 +32,7 @@ fn integer(plain: &str) -> Option<Resolved<'static>> {
     signed(is_negative, digits, radix).or_else(|| unsigned(digits, radix).filter(|_| !has_sign))
 }
 
-/// `0b-101` too: go-yaml parses what is behind the prefix once more, with its sign.
+/// `0b-101` is a number too: go-yaml parses the digits after the prefix once more, with their sign.
 fn binary(plain: &str) -> Option<Resolved<'static>> {
     let digits = plain.strip_prefix("0b")?;
     match digits.as_bytes().first()? {
@@ -60,7 +60,6 @@ fn magnitude(digits: &str, radix: u32) -> Option<u64> {
 
 /// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, unless it is infinite.
 fn float(plain: &str) -> Option<Resolved<'static>> {
-    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (mantissa, exponent) = match plain.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
         None => (plain, None),
@@ -69,14 +68,18 @@ fn float(plain: &str) -> Option<Resolved<'static>> {
     let is_mantissa = match mantissa.split_once('.') {
         None => is_digits(mantissa),
         Some(("", fraction)) => is_digits(fraction),
-        Some((whole, fraction)) => is_digits(whole) && (fraction.is_empty() || is_digits(fraction)),
+        Some((integer, fraction)) => is_digits(integer) && (fraction.is_empty() || is_digits(fraction)),
     };
     let is_exponent = exponent.is_none_or(|exponent| is_digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)));
     let value: f64 = plain.parse().ok().filter(|_| is_mantissa && is_exponent)?;
     value.is_finite().then_some(Resolved::Float(value))
 }
 
-/// A number as the key of a member: Go's format `g`, as short as the number of 32 bits allows.
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A number as the key of a member: Go's format `g`, as short as a number of 32 bits allows.
 pub(super) fn float_key(value: f64) -> String {
     let value = value as f32;
     if value.is_nan() {

@@ -1,4 +1,5 @@
-//! From tokens to events: go-yaml's `parserc.go`. Only the first document of a text is read, as `yaml.Unmarshal` does.
+//! Converts tokens to events: go-yaml's `parserc.go`. Only the first document of a text is parsed, as by
+//! `yaml.Unmarshal`.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -28,19 +29,19 @@ pub(crate) enum Event<'t> {
     End,
 }
 
-/// Where an event is.
+/// The position of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) bytes: Range<usize>,
-    /// The column of its start, in characters from 0.
+    /// The column of the start, in characters from 0.
     pub(crate) column: usize,
 }
 
-/// Reads the events of a document.
+/// Parses the events of a document.
 pub(crate) struct Parser<'t> {
     scanner: Scanner<'t>,
     state: State,
-    /// Where to go on after a node.
+    /// The states in which to continue after nodes.
     states: Vec<State>,
     /// Handles and prefixes.
     tags: Vec<(Cow<'t, str>, Cow<'t, str>)>,
@@ -66,12 +67,12 @@ enum State {
     FlowMappingEmptyValue,
 }
 
-/// What a node may be where it is.
+/// The nodes that are allowed at a position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Context {
     Flow,
     Block,
-    /// In a block, where a list may stand at the indentation of the mapping around it.
+    /// In a block, where a list may have the indentation of the mapping around it.
     BlockOrIndentlessSequence,
 }
 
@@ -85,10 +86,10 @@ impl<'t> Parser<'t> {
         Ok(Self { scanner, state: State::DocumentStart, states: Vec::new(), tags: Vec::new() })
     }
 
-    /// The next event. After the last one it is [`Event::End`] for ever.
+    /// The next event. After the last one, it is always [`Event::End`].
     ///
     /// # Errors
-    /// The text is not YAML. Nothing comes after an error.
+    /// The text is not YAML. No event follows an error.
     pub(crate) fn next_event(&mut self) -> Parsed<'t> {
         loop {
             return match self.state {
@@ -144,18 +145,18 @@ impl<'t> Parser<'t> {
         Err(Malformed::at(self.peek_start()?))
     }
 
-    /// Goes on after a node.
+    /// Continues after a node.
     fn leave(&mut self) {
         self.state = self.states.pop().unwrap_or(State::End);
     }
 
-    /// Reads a node, and goes on with a state after it.
+    /// Parses a node, and continues with a state after it.
     fn node_then(&mut self, state: State, context: Context) -> Parsed<'t> {
         self.states.push(state);
         self.node(context)
     }
 
-    /// An empty node, after which a state goes on.
+    /// An empty node, after which a state continues.
     fn empty_then(&mut self, state: State, mark: Mark) -> Parsed<'t> {
         self.state = state;
         Ok(empty_scalar(mark))
@@ -283,7 +284,7 @@ impl<'t> Parser<'t> {
                     let (handle, suffix) = (handle.clone(), suffix.clone());
                     let prefix = if handle.is_empty() { Some("") } else { self.prefix_of(&handle) };
                     match prefix.map(|prefix| format!("{prefix}{suffix}")) {
-                        Some(whole) if handle.is_empty() || !whole.is_empty() => tag = Some(whole),
+                        Some(complete) if handle.is_empty() || !complete.is_empty() => tag = Some(complete),
                         _ => return self.unexpected(),
                     }
                     self.take()?;
@@ -380,7 +381,7 @@ impl<'t> Parser<'t> {
     fn flow_sequence_entry_key(&mut self) -> Parsed<'t> {
         match self.peek()? {
             TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd => {
-                // As go-yaml does, which skips the token.
+                // go-yaml skips the token too.
                 let mark = self.take()?.end;
                 self.empty_then(State::FlowSequenceEntryValue, mark)
             }
@@ -428,7 +429,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// The value of a key in a flow collection, which may be missing.
+    /// The value of a key in a flow collection, which may be absent.
     fn flow_value(&mut self, next: State, end: &TokenKind<'_>) -> Parsed<'t> {
         let mut mark = self.peek_start()?;
         if *self.peek()? == TokenKind::Value {

@@ -1,4 +1,4 @@
-//! What a scalar means: go-yaml's `resolve.go`.
+//! The meaning of a scalar: go-yaml's `resolve.go`.
 
 use std::borrow::Cow;
 
@@ -17,12 +17,12 @@ const TIMESTAMP: &str = "tag:yaml.org,2002:timestamp";
 const BINARY: &str = "tag:yaml.org,2002:binary";
 const MERGE: &str = "tag:yaml.org,2002:merge";
 
-/// A scalar as it is written.
+/// A scalar as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Scalar<'t> {
     pub(super) text: Cow<'t, str>,
     tag: Option<String>,
-    /// Whether its text says what it is: it has neither quotes nor a tag.
+    /// Whether the text decides the type: it has neither quotes nor a tag.
     is_implicit: bool,
 }
 
@@ -44,17 +44,17 @@ impl<'t> Scalar<'t> {
         Self { text, tag, is_implicit }
     }
 
-    /// The length of its text, in bytes.
+    /// The length of the text, in bytes.
     pub(crate) fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Whether it is the key of values that are merged into the mapping.
+    /// Whether the scalar is the key of values that are merged into the mapping.
     pub(crate) fn is_merge_key(&self) -> bool {
         self.text == "<<" && (self.is_implicit || self.tag.as_deref() == Some(MERGE))
     }
 
-    /// Its value; `None` if it is not what its tag says.
+    /// The value; `None` if it does not match the tag.
     pub(crate) fn resolve(self) -> Option<Resolved<'t>> {
         let Self { text, tag, is_implicit } = self;
         match tag.as_deref() {
@@ -89,7 +89,7 @@ fn resolve_plain(text: Cow<'_, str>) -> Resolved<'_> {
     }
 }
 
-/// The text of a `!!binary`. Like Go's JSON it has a replacement character for every byte that is not UTF-8.
+/// The text of a `!!binary`. Like Go's JSON, it has a replacement character for every byte that is not UTF-8.
 fn decoded(text: &str) -> Option<Cow<'static, str>> {
     let text: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
     let bytes = STANDARD.decode(text).ok()?;

@@ -1,4 +1,4 @@
-//! From characters to tokens: go-yaml's `scannerc.go`.
+//! Converts characters to tokens: go-yaml's `scannerc.go`.
 
 mod block;
 mod flow;
@@ -13,22 +13,22 @@ use super::token::{Token, TokenKind};
 /// The deepest nesting of flow collections, and of block collections.
 const MAX_DEPTH: usize = 10_000;
 
-/// How far behind the start of a key its colon may be, in characters.
+/// The longest distance from the start of a key to its colon, in characters.
 const MAX_KEY_CHARACTERS: usize = 1_024;
 
 pub(super) struct Scanner<'t> {
     characters: Characters<'t>,
     tokens: VecDeque<Token<'t>>,
-    /// How many tokens were taken out of the queue.
+    /// The number of tokens that were taken out of the queue.
     taken: usize,
     is_ended: bool,
-    /// The column of the innermost block collection; -1 outside of all.
+    /// The column of the innermost block collection; -1 outside all of them.
     indent: isize,
     indents: Vec<isize>,
     flow_level: usize,
     /// Whether a key without `?` may start here.
     may_start_key: bool,
-    /// What may be such a key, for each flow level. The numbers of their tokens never decrease.
+    /// The possible key of each flow level. The numbers of their tokens never decrease.
     keys: Vec<PossibleKey>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Scanner<'t> {
 #[derive(Clone, Copy, Default)]
 struct PossibleKey {
     is_possible: bool,
-    /// Whether its token waits until this is known. go-yaml forgets to wait if the token begins an empty flow collection.
+    /// Whether the token waits until this is known. go-yaml does not wait if the token begins an empty flow collection.
     is_awaited: bool,
     is_required: bool,
     /// Counted from the start of the document.
@@ -61,7 +61,7 @@ impl<'t> Scanner<'t> {
         })
     }
 
-    /// The next token, which stays. After the last one it is the end of the stream.
+    /// The next token, which stays in the queue. After the last one, it is the end of the stream.
     pub(super) fn peek(&mut self) -> Result<&Token<'t>, Malformed> {
         while !self.is_ended && (self.tokens.is_empty() || self.may_head_be_key()?) {
             self.fetch()?;
@@ -78,7 +78,7 @@ impl<'t> Scanner<'t> {
         self.tokens.pop_front()
     }
 
-    /// Whether a key token may still have to be put before the first token.
+    /// Whether a key token may still be inserted before the first token.
     fn may_head_be_key(&mut self) -> Result<bool, Malformed> {
         let first = self.keys.partition_point(|key| key.token < self.taken);
         let same = self.keys[first..].iter().take_while(|key| key.token == self.taken);
@@ -107,7 +107,7 @@ impl<'t> Scanner<'t> {
         Malformed::at(self.characters.mark())
     }
 
-    /// Takes the rest of a line, on which only a comment may stand.
+    /// Takes the rest of a line, which may have only a comment.
     fn end_of_line(&mut self) -> Result<(), Malformed> {
         self.characters.skip_blanks();
         self.characters.skip_comment();
@@ -170,7 +170,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Fetches a token that may be a key, and before which, on its line, none may follow.
+    /// Fetches a token that may be a key. No other key may start after it on its line.
     fn fetch_one(&mut self, first: u8) -> Result<(), Malformed> {
         self.save_key()?;
         self.may_start_key = false;
@@ -193,7 +193,7 @@ impl<'t> Scanner<'t> {
                 characters.skip();
             }
             characters.cache(1);
-            // A tab may not stand where a key may.
+            // A tab is not allowed where a key may start.
             let may_be_tab = self.flow_level > 0 || !self.may_start_key;
             while characters.byte(0) == b' ' || may_be_tab && characters.byte(0) == b'\t' {
                 characters.skip();
@@ -226,7 +226,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Appends a token of so many characters.
+    /// Appends a token of this number of characters.
     fn fetch_indicator(&mut self, kind: TokenKind<'t>, characters: usize) {
         let start = self.characters.mark();
         self.characters.skip_many(characters);
@@ -297,7 +297,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Starts a block collection here, if this is deeper than the innermost one.
+    /// Starts a block collection here, if this position is deeper than the innermost one.
     fn start_block(&mut self, kind: TokenKind<'t>) -> Result<(), Malformed> {
         if !self.may_start_key {
             return Err(self.malformed());
@@ -320,7 +320,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Inserts a token before another one, or appends it if that one was taken already.
+    /// Inserts a token before another one, or appends it if the other one is already taken.
     fn insert_before(&mut self, before: Option<usize>, token: Token<'t>) {
         let at = before.and_then(|before| before.checked_sub(self.taken)).unwrap_or(self.tokens.len());
         self.tokens.insert(at, token);
@@ -340,7 +340,7 @@ impl<'t> Scanner<'t> {
         self.taken + self.tokens.len()
     }
 
-    /// Notes that a key may start here.
+    /// Stores that a key may start here.
     fn save_key(&mut self) -> Result<(), Malformed> {
         if !self.may_start_key {
             return Ok(());
@@ -355,7 +355,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Gives up the possible key of this flow level.
+    /// Discards the possible key of this flow level.
     fn remove_key(&mut self) -> Result<(), Malformed> {
         match self.keys.last_mut() {
             Some(key) if key.is_possible && key.is_required => Err(self.malformed()),

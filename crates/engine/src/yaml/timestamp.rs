@@ -1,7 +1,7 @@
-//! Times as go-yaml accepts them behind `!!timestamp`.
+//! Times that go-yaml accepts after `!!timestamp`.
 
-/// Whether Go parses a text by one of go-yaml's four formats: a date; a date, blanks and a time; a date, `T` or `t`, a time and an offset.
-/// Months, days, hours, minutes and seconds have one or two digits.
+/// Whether Go parses a text with one of go-yaml's four formats: a date; a date, blanks and a time; a date, `T` or `t`,
+/// a time and an offset. Months, days, hours, minutes and seconds have one or two digits.
 pub(super) fn is_timestamp(text: &str) -> bool {
     let mut rest = Rest(text);
     match rest.date() {
@@ -15,7 +15,7 @@ pub(super) fn is_timestamp(text: &str) -> bool {
     }
 }
 
-/// What is not parsed yet.
+/// The part that is not parsed yet.
 struct Rest<'t>(&'t str);
 
 impl Rest<'_> {

@@ -1,4 +1,4 @@
-//! The tokens of a document, and a text that is put together from pieces.
+//! The tokens of a document, and a text that is built from pieces.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -47,7 +47,7 @@ pub(super) enum TokenKind<'t> {
     },
 }
 
-/// A text in pieces. It borrows from the document as long as each piece follows the one before.
+/// A text in pieces. It borrows from the document as long as each piece directly follows the previous one.
 #[derive(Default)]
 pub(super) struct Pieces {
     borrowed: Range<usize>,
@@ -67,7 +67,7 @@ impl Pieces {
         }
     }
 
-    /// Appends a text of its own.
+    /// Appends a text that is not a piece of the document.
     pub(super) fn push_str(&mut self, text: &str, characters: &Characters<'_>) {
         if !text.is_empty() {
             self.own(characters).push_str(text);

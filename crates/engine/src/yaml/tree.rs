@@ -1,4 +1,4 @@
-//! From events to a JSON value: go-yaml's `decode.go`, and the conversion of `sigs.k8s.io/yaml`.
+//! Converts events to a JSON value: go-yaml's `decode.go`, and the conversion of `sigs.k8s.io/yaml`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,10 +10,11 @@ use super::parser::Event;
 use super::scalar::{Resolved, Scalar};
 use crate::effort::{Effort, MAP_BYTES, MEMBER_BYTES, NODE_BYTES};
 
-/// The deepest nesting. Go reads 10,000 levels; whatever walks through a deeper value would need more stack than a thread has.
+/// The deepest nesting. Go reads 10,000 levels, but code that walks through a deeper value needs more stack than a
+/// thread has.
 const MAX_DEPTH: usize = 255;
 
-/// The steps of a part of a document, and once more wherever an alias repeats it.
+/// The steps of a part of a document, charged again wherever an alias repeats the part.
 const NODE_STEPS: u64 = 300;
 
 const PRICES: Prices = Prices { byte: 60, part: NODE_STEPS };
@@ -24,9 +25,9 @@ const MAX_REPEATED: usize = 50_000;
 /// Parses the first document of a text, as `sigs.k8s.io/yaml` converts it to JSON. An empty document is null.
 ///
 /// # Errors
-/// The text is not YAML, and then the error is the position. Or Go's JSON has no such value, such as an infinite number; two keys of a
-/// mapping have the same text, so that Go takes any of them; it is nested deeper than 255 levels; aliases repeat more than 50,000
-/// parts; or it is more work than the review has left.
+/// The text is not YAML; the error is then the position. Or Go's JSON has no such value, for example an infinite
+/// number. Or two keys of a mapping have the same text, so that Go takes any of them. Or the document is nested deeper
+/// than 255 levels, its aliases repeat more than 50,000 parts, or it is more work than the review has left.
 pub fn parse(document: &str, effort: &Effort) -> Result<Value, String> {
     let parser = ChargedParser::of(document, effort, PRICES)?;
     let mut reader = Reader { parser, effort, nodes: Vec::new(), anchors: HashMap::new() };
@@ -55,7 +56,7 @@ struct Reader<'t, 'e> {
 }
 
 impl<'t> Reader<'t, '_> {
-    /// Reads the document into nodes; `None` if it is empty.
+    /// Parses the document into nodes; `None` if it is empty.
     fn read(&mut self) -> Result<Option<NodeId>, String> {
         // The collections that are not complete.
         let mut open = Vec::new();
@@ -99,7 +100,7 @@ fn too_deep() -> String {
     format!("a document is nested deeper than {MAX_DEPTH} levels")
 }
 
-/// The key of a member as go-yaml has it. Two keys with the same text may differ in their types.
+/// The type of a key in go-yaml. Two keys with the same text may differ in their types.
 #[derive(PartialEq)]
 enum Key {
     Text,
@@ -121,7 +122,7 @@ struct Decoder<'n, 't, 'e> {
 type Members = BTreeMap<String, (Key, Value)>;
 
 impl<'n, 't> Decoder<'n, 't, '_> {
-    /// Pays for a node that may be repeated.
+    /// Charges for a node that may be repeated.
     fn enter(&mut self, depth: usize) -> Result<(), String> {
         if depth > MAX_DEPTH {
             return Err(too_deep());
@@ -170,7 +171,7 @@ impl<'n, 't> Decoder<'n, 't, '_> {
         read
     }
 
-    /// Reads the members of a mapping in order: a later one replaces an earlier one, be it merged or not.
+    /// Decodes the members of a mapping in order. A later member replaces an earlier one, merged or not.
     fn members(&mut self, members: &'n [NodeId], found: &mut Members, depth: usize) -> Result<(), String> {
         self.effort.take_tree(NODE_BYTES + if members.is_empty() { 0 } else { MAP_BYTES })?;
         for member in members.chunks_exact(2) {
@@ -191,7 +192,7 @@ impl<'n, 't> Decoder<'n, 't, '_> {
         Ok(())
     }
 
-    /// Merges a mapping, an alias of one, or a list of these, of which the first ones win.
+    /// Merges a mapping, an alias of one, or a list of these. The first ones in a list win.
     fn merge(&mut self, id: NodeId, found: &mut Members, depth: usize) -> Result<(), String> {
         match self.node(id) {
             Node::Sequence(items) => items.iter().rev().try_for_each(|item| self.merge_one(*item, found, depth)),
@@ -220,7 +221,7 @@ impl<'n, 't> Decoder<'n, 't, '_> {
             Node::Scalar(scalar) => match resolved(scalar)? {
                 Resolved::Text(text) => Ok((Key::Text, text.into_owned())),
                 Resolved::Int(value) => Ok((Key::Int, value.to_string())),
-                // Each key that is no number is another one.
+                // A NaN differs from every other key.
                 Resolved::Float(value) => Ok((Key::Float(value), number::float_key(value))),
                 Resolved::Bool(value) => Ok((Key::Bool, value.to_string())),
                 Resolved::Null | Resolved::Uint(_) => Err(not_a_key()),
@@ -243,14 +244,14 @@ fn resolved<'t>(scalar: &Scalar<'t>) -> Result<Resolved<'t>, String> {
     scalar.clone().resolve().ok_or_else(|| "a value is not what its tag says".to_owned())
 }
 
-/// A value as Go's JSON has it. Numbers without a fraction are written as integers.
+/// A value as in Go's JSON. Numbers without a fraction are written as integers.
 fn json(value: Resolved<'_>) -> Result<Value, String> {
     Ok(match value {
         Resolved::Null => Value::Null,
         Resolved::Bool(value) => value.into(),
         Resolved::Int(value) => value.into(),
         Resolved::Uint(value) => value.into(),
-        Resolved::Float(value) => whole(value)
+        Resolved::Float(value) => integer(value)
             .map(Value::from)
             .or_else(|| Number::from_f64(value).map(Value::Number))
             .ok_or("a number is infinite, or none")?,
@@ -259,7 +260,7 @@ fn json(value: Resolved<'_>) -> Result<Value, String> {
 }
 
 /// A number without a fraction, if it is an integer of 64 bits.
-fn whole(value: f64) -> Option<i64> {
+fn integer(value: f64) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     ((-LIMIT..LIMIT).contains(&value) && value.fract() == 0.0).then_some(value as i64)
 }
@@ -276,8 +277,8 @@ mod tests {
     }
 
     #[test]
-    fn scalars_mean_what_they_mean_to_helm() {
-        // As sigs.k8s.io/yaml 1.6 reads them.
+    fn scalars_have_the_same_meaning_as_for_helm() {
+        // The results of sigs.k8s.io/yaml 1.6.
         for (text, wanted) in [
             ("0644", json!(420)),
             ("-0644", json!(-420)),
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_what_go_makes_of_them() {
+    fn keys_have_the_same_text_as_in_go() {
         for (key, wanted) in [
             ("on", "true"),
             ("n", "false"),
@@ -343,12 +344,12 @@ mod tests {
             assert_eq!(read(&document), Ok(json!({"kind": "A", "data": {"x": "z"}})), "{end:?}");
         }
         assert_eq!(read("a: |\n  x\u{2028}  y\u{85}  z\n"), Ok(json!({"a": "x\u{2028}y\nz\n"})));
-        // A text in quotes may go on at the margin.
+        // A text in quotes may continue at the margin.
         assert_eq!(read("a: \"x\nkind: B\n\"\nkind: A\n"), Ok(json!({"a": "x kind: B ", "kind": "A"})));
     }
 
     #[test]
-    fn merge_keys_override_what_is_before_them() {
+    fn merge_keys_override_earlier_members() {
         let base = "x: &b {a: 1, c: 3}\n";
         let merged = |rest: &str| read(&format!("{base}{rest}")).map(|mut found| found["z"].take());
         assert_eq!(merged("z: {a: 2, <<: *b}\n"), Ok(json!({"a": 1, "c": 3})));
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_of_tiny_maps_is_more_than_a_review_may_hold_and_a_large_definition_is_not() {
+    fn tiny_maps_exceed_the_memory_and_a_large_definition_fits() {
         let effort = Effort::of_review();
         let field = "  replicas:\n    type: integer\n    description: how many there are, at https://example.com:8080 or aa:bb:cc\n";
         assert!(parse(&format!("a:\n{}", field.repeat(9_000)), &effort).is_ok());

@@ -1,17 +1,17 @@
-//! Block scalars: texts behind `|` and `>`.
+//! Block scalars: texts after `|` and `>`.
 
 use super::Scanner;
 use crate::yaml::Malformed;
 use crate::yaml::token::{Pieces, Token, TokenKind};
 
-/// What happens to the line breaks at the end.
+/// The treatment of the line breaks at the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chomping {
-    /// All go.
+    /// All are dropped.
     Strip,
-    /// One stays.
+    /// One is kept.
     Clip,
-    /// All stay.
+    /// All are kept.
     Keep,
 }
 
@@ -22,7 +22,7 @@ impl<'t> Scanner<'t> {
         let (chomping, increment) = self.block_header()?;
         self.end_of_line()?;
         let mut end = self.characters.mark();
-        // 0 until it is known.
+        // 0 while it is unknown.
         let mut indent = increment.map_or(0, |increment| self.indent.max(0).unsigned_abs() + increment);
         let (mut text, mut first_break) = (Pieces::default(), "");
         let (mut more_breaks, mut begins_blank) = (self.block_breaks(&mut indent)?, false);
@@ -58,7 +58,7 @@ impl<'t> Scanner<'t> {
         Ok(Token { kind: TokenKind::Scalar { text, is_plain: false }, start, end })
     }
 
-    /// The indicators behind `|`: how to chomp, and how much deeper the text is than what is around it.
+    /// The indicators after `|`: the chomping, and how much deeper the text is than its surroundings.
     fn block_header(&mut self) -> Result<(Chomping, Option<usize>), Malformed> {
         self.characters.cache(1);
         let chomping = self.chomping();
@@ -86,7 +86,8 @@ impl<'t> Scanner<'t> {
         Some(chomping)
     }
 
-    /// Skips empty lines and the indentation of the next one. Returns the line breaks, and finds out the indentation if it is 0.
+    /// Skips empty lines and the indentation of the next one. Returns the line breaks, and determines the indentation
+    /// if it is 0.
     fn block_breaks(&mut self, indent: &mut usize) -> Result<String, Malformed> {
         let (mut breaks, mut deepest) = (String::new(), 0);
         loop {

@@ -31,7 +31,8 @@ impl<'t> Scanner<'t> {
         Ok(Token { kind: TokenKind::Scalar { text: text.into_text(&self.characters), is_plain: false }, start, end })
     }
 
-    /// Reads up to the next blank, line break or quote. Returns whether it ends with an escaped line break, which counts for nothing.
+    /// Reads up to the next blank, line break or quote. Returns whether it ends with an escaped line break, which
+    /// stands for no text.
     fn words_of_quoted(&mut self, is_single: bool, text: &mut Pieces) -> Result<bool, Malformed> {
         while !self.characters.is_blank_or_end(0) {
             let at = self.characters.mark().at;
@@ -62,7 +63,7 @@ impl<'t> Scanner<'t> {
         Ok(false)
     }
 
-    /// Skips a backslash with what it escapes.
+    /// Skips a backslash with the escaped character.
     fn escape(&mut self) -> Result<char, Malformed> {
         let (character, digits) = match self.characters.byte(1) {
             b'0' => ('\0', 0),
@@ -89,8 +90,9 @@ impl<'t> Scanner<'t> {
             return Ok(character);
         }
         self.characters.cache(digits);
-        let digit = |behind| char::from(self.characters.byte(behind)).to_digit(16);
-        let code = (0..digits).try_fold(0_u32, |code, behind| Some(code.checked_mul(16)? + digit(behind)?));
+        let code = (0..digits).try_fold(0_u32, |code, behind| {
+            Some(code.checked_mul(16)? + char::from(self.characters.byte(behind)).to_digit(16)?)
+        });
         let character = code.and_then(char::from_u32).ok_or_else(|| self.malformed())?;
         self.characters.skip_many(digits);
         Ok(character)

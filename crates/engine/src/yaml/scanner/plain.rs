@@ -1,21 +1,21 @@
-//! Texts without quotes, and the line breaks inside of texts.
+//! Texts without quotes, and line breaks inside texts.
 
 use super::Scanner;
 use crate::yaml::Malformed;
 use crate::yaml::token::{Pieces, Token, TokenKind};
 
-/// White space inside of a text, which counts only if more of the text follows.
+/// White space inside a text. It counts only if more of the text follows.
 #[derive(Default)]
 pub(super) struct Whitespace<'t> {
-    /// From where to where there are blanks, if there is no line break.
+    /// The range of the blanks, if there is no line break.
     blanks: std::ops::Range<usize>,
-    /// What the first line break counts as.
+    /// The text that the first line break stands for.
     first_break: Option<&'t str>,
     more_breaks: String,
 }
 
 impl Whitespace<'_> {
-    /// A line break that was escaped counts for nothing, and further ones for themselves.
+    /// An escaped line break stands for no text, and further ones for themselves.
     pub(super) fn after_escaped_break() -> Self {
         Self { first_break: Some(""), ..Self::default() }
     }
@@ -24,7 +24,7 @@ impl Whitespace<'_> {
         self.first_break.is_some()
     }
 
-    /// Appends the white space: a single line break counts as a blank.
+    /// Appends the white space. A single line break stands for a blank.
     pub(super) fn append_to(&mut self, text: &mut Pieces, scanner: &Scanner<'_>) {
         match self.first_break.take() {
             None => text.push(self.blanks.clone(), &scanner.characters),
@@ -83,7 +83,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Skips blanks and line breaks inside of a text. A plain text may not have tabs where its indentation is.
+    /// Skips blanks and line breaks inside a text. A plain text may not have tabs in its indentation.
     pub(super) fn skip_whitespace(&mut self, whitespace: &mut Whitespace<'t>, is_plain: bool) -> Result<(), Malformed> {
         self.characters.cache(1);
         loop {

@@ -6,7 +6,7 @@ use super::Scanner;
 use crate::yaml::Malformed;
 use crate::yaml::token::{Token, TokenKind};
 
-/// The characters of a tag besides letters, digits, `_` and `-`.
+/// The characters of a tag, apart from letters, digits, `_` and `-`.
 const URI: &[u8] = b";/?:@&=+$,.!~*'()[]%";
 
 impl<'t> Scanner<'t> {
@@ -58,7 +58,7 @@ impl<'t> Scanner<'t> {
         Ok(self.characters.slice(start, self.characters.mark().at))
     }
 
-    /// The rest of a tag behind its head, whose `!` does not count.
+    /// The rest of a tag after its head, whose `!` does not count.
     fn tag_uri(&mut self, head: &str) -> Result<String, Malformed> {
         let mut uri = head.get(1..).unwrap_or_default().as_bytes().to_vec();
         let mut has_any = !head.is_empty();
