@@ -1,4 +1,4 @@
-//! Objects that somebody manages: the owner, the declared fields, and whether a write touches these.
+//! Managed objects: the owner, the declared fields, and whether a write touches them.
 
 mod declared;
 mod delta;

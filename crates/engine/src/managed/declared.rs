@@ -11,13 +11,13 @@ use super::semantics;
 /// The declared part of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Declared<'d> {
-    /// The whole value; with the declared value if that is known.
+    /// The entire value, with the declared value if that is known.
     Leaf(Option<Cow<'d, Value>>),
     /// Some members of an object.
     Fields(BTreeMap<Cow<'d, str>, Declared<'d>>),
     /// Some items of a list whose order does not matter.
     Items(Vec<(ItemKey, Declared<'d>)>),
-    /// The declaration of a part of a document. It becomes one of the other variants only if a write differs there.
+    /// The declaration of a part of a document. It becomes another variant only if a write differs there.
     Document(DocumentPart<'d>),
 }
 
@@ -46,7 +46,7 @@ impl<'d> Declared<'d> {
         path.rev().fold(leaf, |inner, field| Self::Fields(BTreeMap::from([(Cow::Borrowed(field), inner)])))
     }
 
-    /// Without the fields that a document has. The document knows their values.
+    /// Without the fields of a document. The document has their values.
     #[must_use]
     pub fn outside(self, document: &Value) -> Self {
         let Self::Fields(fields) = self else {
@@ -79,8 +79,8 @@ impl<'d> Declared<'d> {
         }
     }
 
-    /// How to compare a value with this declaration. A map that is one value is compared `by_member` only if the live one is
-    /// a map before and after.
+    /// How to compare a value with this declaration. An atomic map is compared `by_member` only if the live value is a
+    /// map before and after.
     pub(super) fn view(&self, by_member: bool) -> View<'_> {
         match self {
             Self::Leaf(value) => View::Value(value.as_deref(), Place::UNKNOWN),
@@ -102,7 +102,8 @@ pub(super) enum View<'v> {
 }
 
 impl ItemKey {
-    /// Whether the key of an item in the list at a place is a name. Other keys, and the items of other sets, can be secrets.
+    /// Whether the key of an item is a name in the list at a place. Other keys, and the items of other sets, can be
+    /// secrets.
     pub(super) fn is_name(&self, place: Place<'_>) -> bool {
         match self {
             Self::Members(members) => {
@@ -116,13 +117,18 @@ impl ItemKey {
 
     /// `web`, `80/TCP`; `None` for an index.
     pub(super) fn display(&self) -> Option<String> {
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         match self {
             Self::Index(_) => None,
-            Self::Value(value) => Some(text(value)),
-            Self::Members(members) => Some(members.iter().map(|(_, value)| text(value)).collect::<Vec<_>>().join("/")),
+            Self::Value(value) => Some(unquoted(value)),
+            Self::Members(members) => {
+                Some(members.iter().map(|(_, value)| unquoted(value)).collect::<Vec<_>>().join("/"))
+            }
         }
     }
+}
+
+fn unquoted(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A part of a document.
@@ -130,51 +136,51 @@ impl ItemKey {
 pub struct DocumentPart<'d> {
     pub(super) place: Place<'d>,
     pub(super) value: &'d Value,
-    /// Whether it is inside of a map that is one value.
-    pub(super) is_inside_whole: bool,
+    /// Whether the part is inside an atomic map.
+    pub(super) is_inside_atomic: bool,
     /// The part of `managedFields` for this value.
     pub(super) written: Option<&'d Declared<'d>>,
 }
 
 impl<'d> DocumentPart<'d> {
     pub(super) fn new(place: Place<'d>, value: &'d Value, written: Option<&'d Declared<'d>>) -> Self {
-        Self { place, value, is_inside_whole: false, written }
+        Self { place, value, is_inside_atomic: false, written }
     }
 
-    /// Whether the value is a map, and no part of it can change without changing it. In `managedFields` such a map of a custom
-    /// resource has no members.
-    fn is_whole_map(&self) -> bool {
+    /// Whether the value is an atomic map: no part of it can change without changing the map. In `managedFields`, such
+    /// a map of a custom resource has no members.
+    fn is_atomic_map(&self) -> bool {
         let Value::Object(members) = self.value else {
             return false;
         };
         let written_as_one = matches!(self.written, Some(Declared::Leaf(_))) && !members.is_empty();
-        self.is_inside_whole || written_as_one || self.place.is_whole_map()
+        self.is_inside_atomic || written_as_one || self.place.is_atomic_map()
     }
 
-    /// The part for a member. A null declares nothing, and a map that is one value declares the absence of all others.
+    /// The part for a member. A null declares nothing, and an atomic map declares the absence of all other members.
     pub(super) fn field(&self, name: &str) -> Option<Self> {
-        let whole = self.is_whole_map();
+        let atomic = self.is_atomic_map();
         let (name, value) = match self.value.as_object()?.get_key_value(name) {
             Some((name, value)) => (name.as_str(), value),
             None => ("", &Value::Null),
         };
         let (place, written) = (self.place.field(name), declared_member(self.written, name));
-        (whole || !value.is_null()).then_some(Self { place, value, is_inside_whole: whole, written })
+        (atomic || !value.is_null()).then_some(Self { place, value, is_inside_atomic: atomic, written })
     }
 
     pub(super) fn names(&self) -> Vec<&'d str> {
         self.value.as_object().into_iter().flat_map(|members| members.keys()).map(String::as_str).collect()
     }
 
-    /// Whether it is declared as an empty map.
+    /// Whether the part declares an empty map.
     pub(super) fn is_empty_map(&self) -> bool {
         self.value.as_object().is_some_and(serde_json::Map::is_empty)
     }
 
     fn view(&self, by_member: bool) -> View<'d> {
         let items = match self.value {
-            Value::Object(_) if by_member || !self.is_whole_map() => return View::Members,
-            Value::Array(items) if !self.is_inside_whole => self.keyed_items(items),
+            Value::Object(_) if by_member || !self.is_atomic_map() => return View::Members,
+            Value::Array(items) if !self.is_inside_atomic => self.keyed_items(items),
             _ => None,
         };
         match items {
@@ -183,7 +189,7 @@ impl<'d> DocumentPart<'d> {
         }
     }
 
-    /// The items of a list with their keys; `None` if the list is one value.
+    /// The items of a list with their keys; `None` if the list is atomic.
     fn keyed_items(&self, items: &'d [Value]) -> Option<Vec<(ItemKey, Declared<'d>)>> {
         let known: &[(ItemKey, Declared<'_>)] = match self.written {
             Some(Declared::Items(items)) => items,
@@ -196,13 +202,7 @@ impl<'d> DocumentPart<'d> {
             ItemKey::Value(_) => Some(KeyedBy::Value),
             ItemKey::Index(_) => None,
         });
-        let by_schema = || match self.place.list_keys()? {
-            [] => Some(KeyedBy::Value),
-            keys => {
-                Some(KeyedBy::Members(keys.to_vec())).filter(|_| items.iter().all(|item| item.get(keys[0]).is_some()))
-            }
-        };
-        let by = by_account.or_else(by_schema)?;
+        let by = by_account.or_else(|| self.keyed_by_schema(items))?;
         let written: HashMap<_, _> = known.iter().map(|(key, written)| (key, written)).collect();
         let keyed = items.iter().map(|item| {
             let key = by.key(item)?;
@@ -214,6 +214,16 @@ impl<'d> DocumentPart<'d> {
             Some((key, declared))
         });
         keyed.collect()
+    }
+
+    /// The keys of a list by its schema; `None` if the list is atomic or an item lacks the first key.
+    fn keyed_by_schema(&self, items: &[Value]) -> Option<KeyedBy<'static>> {
+        match self.place.list_keys()? {
+            [] => Some(KeyedBy::Value),
+            keys => {
+                Some(KeyedBy::Members(keys.to_vec())).filter(|_| items.iter().all(|item| item.get(keys[0]).is_some()))
+            }
+        }
     }
 }
 
@@ -237,12 +247,12 @@ impl KeyedBy<'_> {
         match self {
             Self::Value => Some(ItemKey::Value(item.clone())),
             Self::Members(names) => {
-                let member = |name: &&str| {
+                let members = names.iter().filter_map(|name| {
                     let value = item.get(name).filter(|value| !value.is_null()).cloned();
                     let value = value.or_else(|| semantics::default_of(name).map(Value::from));
                     value.map(|value| ((*name).to_owned(), value))
-                };
-                let mut members: Vec<_> = names.iter().filter_map(member).collect();
+                });
+                let mut members: Vec<_> = members.collect();
                 members.sort_unstable_by(|one, other| one.0.cmp(&other.0));
                 (!members.is_empty()).then_some(ItemKey::Members(members))
             }

@@ -1,7 +1,7 @@
-//! The difference between two JSON texts, without building a tree of either.
+//! The difference between two JSON texts, found without building a tree of either.
 //!
 //! Both sides of a review come from the same encoder, so equal texts are equal values. A memory comparison finds equal
-//! parts, of which only one is read. Nothing is read after the last difference.
+//! parts, and only one of two equal parts is parsed. Nothing is parsed after the last difference.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,20 +9,20 @@ use std::collections::HashMap;
 use crate::json::cursor::{Cursor, Member, common_prefix, remaining_members, unquoted};
 use crate::json::{FieldPath, Segment};
 
-/// The most differences that are told apart. Beyond that, whole containers count as one difference.
+/// The most differences that are reported separately. Beyond that, a container counts as one difference.
 pub(super) const MAX_DIFFERENCES: usize = 1_000;
 
-/// The deepest level at which differences are told apart.
+/// The deepest level at which differences are reported separately.
 const MAX_DEPTH: usize = 100;
 
-/// The deepest level at which a container is first skipped as a whole, if it ends before the next difference. Each level around a
-/// difference is searched in vain up to it, so deep nesting makes a comparison this many times longer, and no more.
+/// The deepest level at which a container is skipped at once if it ends before the next difference. Each of these
+/// levels around a difference is searched in vain, so deep nesting makes a comparison at most this many times longer.
 const MAX_SKIPPED_DEPTH: usize = 10;
 
 /// The difference between an old and a new value.
 #[derive(Debug, PartialEq)]
 pub enum Delta<'a> {
-    /// The whole value differs: one side is absent, the kinds differ, or there are too many differences to tell apart.
+    /// The values differ entirely: one side is absent, the kinds differ, or there are too many differences.
     Value {
         /// As JSON text; `None` if absent.
         old: Option<&'a str>,
@@ -58,12 +58,13 @@ pub fn delta<'a>(old: &'a str, new: &'a str) -> Option<Delta<'a>> {
     delta_except(old, new, Exceptions::default())
 }
 
-/// What is left out of a comparison.
+/// The parts that a comparison leaves out.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Exceptions<'e> {
-    /// The paths of the members that are left out. They do not lead into lists.
+    /// The paths of the members that are left out. They do not pass through lists.
     pub paths: &'e [&'e [&'e str]],
-    /// Those of their values whose ends were found before, as parts of either text: they are not searched for their ends again.
+    /// Those of these values whose ends are already known, as parts of either text. They are not searched for their
+    /// ends again.
     pub found: &'e [&'e str],
 }
 
@@ -87,19 +88,19 @@ fn between_except<'a>(
     if old == new {
         return None;
     }
-    let whole = Delta::Value { old, new };
+    let replaced = Delta::Value { old, new };
     let (Some(old), Some(new)) = (old, new) else {
-        return Some(whole);
+        return Some(replaced);
     };
     let equal_until = common_prefix(old, new);
     let (old, new) = (Cursor::new(old), Cursor::new(new));
     let Exceptions { paths, found } = except;
     let mut pair = Comparison { old, new, equal_until, ignored: paths.to_vec(), found, budget, depth: 0, lists: 0 };
-    // Malformed text differs as a whole.
-    pair.value().unwrap_or(Some(whole))
+    // Malformed text counts as one difference.
+    pair.value().unwrap_or(Some(replaced))
 }
 
-/// Two texts that are read side by side.
+/// Two texts that are parsed in parallel.
 struct Comparison<'a, 'b> {
     old: Cursor<'a>,
     new: Cursor<'a>,
@@ -111,6 +112,7 @@ struct Comparison<'a, 'b> {
     budget: &'b mut usize,
     depth: usize,
     /// The number of lists around the cursors. The text of their items is needed, so they are read to the end.
+    /// The number of lists around the cursors. The text of their items is needed, so these lists are parsed to the end.
     lists: usize,
 }
 
@@ -163,7 +165,7 @@ impl<'a> Comparison<'a, '_> {
         Some(())
     }
 
-    /// Looks for the next difference from two places that mean the same.
+    /// Finds the next difference, from two corresponding positions.
     fn look_ahead(&mut self) {
         self.equal_until = self.old.position() + common_prefix(self.old.remaining(), self.new.remaining());
     }
@@ -179,7 +181,7 @@ impl<'a> Comparison<'a, '_> {
         Some((old, self.new.next_name()?))
     }
 
-    /// Whether nothing differs any more and the ends of the values are not needed.
+    /// Whether no difference is left and the ends of the values are not needed.
     fn is_done(&self) -> bool {
         let left = self.old.remaining().len();
         self.lists == 0 && self.new.remaining().len() == left && self.equal_until == self.old.position() + left
@@ -218,11 +220,11 @@ impl<'a> Comparison<'a, '_> {
                 }
             }
         }
-        // The texts may differ in the order of members alone.
+        // The texts may differ only in the order of members.
         Some((!differing.is_empty()).then_some(Delta::Members(differing)))
     }
 
-    /// Compares the values of two members of one name, and skips them.
+    /// Compares the values of two members of the same name, and skips them.
     fn member(&mut self, name: &str) -> Option<Option<Delta<'a>>> {
         let Some(below) = below(&self.ignored, name) else {
             self.ignore_both()?;
@@ -234,7 +236,7 @@ impl<'a> Comparison<'a, '_> {
         compared
     }
 
-    /// The remaining members, from the one with this name.
+    /// The remaining members, beginning with the member of this name.
     fn members_from(cursor: &mut Cursor<'a>, name: Option<&'a str>) -> Option<Vec<Member<'a>>> {
         match name {
             None => Some(Vec::new()),
@@ -257,7 +259,7 @@ impl<'a> Comparison<'a, '_> {
                 (true, true) => {}
                 (false, false) => break true,
                 (more, _) => {
-                    // The whole lists are compared by code that knows their keys.
+                    // These lists are compared by code that knows their keys.
                     let longer = if more { &mut self.old } else { &mut self.new };
                     while longer.skip_item()? {}
                     self.look_ahead();
@@ -285,7 +287,7 @@ impl<'a> Comparison<'a, '_> {
     }
 }
 
-/// The difference between members in different order. Removed members come last.
+/// The difference between members in another order. Removed members come last.
 fn aligned<'a>(
     old: Vec<Member<'a>>,
     new: Vec<Member<'a>>,
@@ -307,7 +309,7 @@ fn aligned<'a>(
     differing
 }
 
-/// What is left of some paths below a member; `None` if one of them ends at it.
+/// The rest of some paths below a member; `None` if a path ends at the member.
 fn below<'p>(paths: &[&'p [&'p str]], name: &str) -> Option<Vec<&'p [&'p str]>> {
     let mut left = Vec::new();
     for path in paths {

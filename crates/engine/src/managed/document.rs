@@ -15,19 +15,19 @@ use crate::object::group_of;
 const DECLARABLE_METADATA: [&str; 4] = ["annotations", "finalizers", "labels", "ownerReferences"];
 
 /// Whether the object of a document is a custom resource: its group has a domain of its own. Only `managedFields` knows
-/// the keys of its lists, because its schema defines them.
+/// the keys of its lists, because the schema of the resource defines them.
 #[must_use]
 pub fn is_custom_resource(document: &Value) -> bool {
     let group = group(document);
     group.contains('.') && !group.ends_with(".k8s.io")
 }
 
-/// The lists in metadata to which an edit adds nothing, whether a document declares them or not.
+/// The lists in metadata to which an edit may add nothing, whether a document declares them or not.
 const CLOSED_LISTS: [&str; 2] = ["finalizers", "ownerReferences"];
 
 static EMPTY_LIST: Value = Value::Array(Vec::new());
 
-/// The fields that a document declares. Of Kubernetes' own kinds a table has the keys of lists and the maps that are one value;
+/// The fields that a document declares. A table has the list keys and the atomic maps of Kubernetes' own kinds;
 /// `written`, from `managedFields`, has those of others.
 #[must_use]
 pub fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declared<'d> {
@@ -36,9 +36,6 @@ pub fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declar
     };
     let schema = if is_custom_resource(document) { &CUSTOM } else { &BUILT_IN };
     let root = Place { schema, parent: "", name: "" };
-    let part = |place: Place<'d>, value, written: Option<&'d Declared<'d>>| {
-        (Cow::Borrowed(place.name), Declared::Document(DocumentPart::new(place, value, written)))
-    };
     let is_core = |kinds: &[&str]| group(document).is_empty() && kinds.iter().any(|kind| document["kind"] == **kind);
     let is_secret = is_core(&["Secret"]);
     let mut fields: BTreeMap<_, _> = members
@@ -46,12 +43,12 @@ pub fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declar
         .filter(|(name, value)| {
             !matches!(name.as_str(), "apiVersion" | "kind" | "status" | METADATA) && !value.is_null()
         })
-        // The API server stores it as `data` and nothing under this name.
+        // The API server stores it as `data`, and nothing under this name.
         .filter(|(name, _)| !(is_secret && *name == "stringData"))
         .map(|(name, value)| part(root.field(name), value, declared_member(Some(written), name)))
         .collect();
     if is_core(&["ConfigMap", "Secret"]) {
-        // It cannot be taken back, and stops the next upgrade.
+        // `immutable: true` cannot be reverted, and blocks the next upgrade.
         fields.entry(Cow::Borrowed("immutable")).or_insert(Declared::Leaf(Some(Cow::Owned(Value::Bool(false)))));
     }
     if let Some(Value::Object(metadata)) = members.get(METADATA) {
@@ -75,6 +72,10 @@ pub fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declar
         fields.insert(Cow::Borrowed("data"), Declared::Fields(data.chain(text).collect()));
     }
     Declared::Fields(fields)
+}
+
+fn part<'d>(place: Place<'d>, value: &'d Value, written: Option<&'d Declared<'d>>) -> (Cow<'d, str>, Declared<'d>) {
+    (Cow::Borrowed(place.name), Declared::Document(DocumentPart::new(place, value, written)))
 }
 
 fn group(document: &Value) -> &str {

@@ -34,7 +34,7 @@ struct ManagedFieldsEntry<'a> {
 }
 
 impl<'a> ManagedFields<'a> {
-    /// Parses `managedFields`. If they cannot be parsed, or the review has no steps left for it, they count as absent and
+    /// Parses `managedFields`. If they cannot be parsed, or the review has no steps left, they count as absent and
     /// ownership is unknown.
     #[must_use]
     pub fn read(managed_fields: Option<RawObject<'a>>, effort: &Effort) -> Self {
@@ -47,22 +47,22 @@ impl<'a> ManagedFields<'a> {
     #[must_use]
     pub fn of(&self, api_version: &str, manager: impl Fn(&str) -> bool) -> Declared<'static> {
         let theirs = self.0.iter().filter(|entry| {
-            let whole = entry.subresource.as_deref().is_none_or(str::is_empty);
-            whole && entry.api_version == api_version && manager(&entry.manager)
+            let of_object = entry.subresource.as_deref().is_none_or(str::is_empty);
+            of_object && entry.api_version == api_version && manager(&entry.manager)
         });
         let sets = theirs.filter_map(|entry| serde_json::from_str::<FieldSet>(entry.fields?.get()).ok());
         union(sets.map(|set| set.0).collect())
     }
 }
 
-/// The union of sets. All at once: pair by pair, each set would be searched for the items of every other.
+/// The union of sets, built at once: pair by pair, each set would be searched for the items of every other.
 fn union(mut sets: Vec<Declared<'static>>) -> Declared<'static> {
     // An empty set adds nothing.
     sets.retain(|set| !matches!(set, Declared::Fields(fields) if fields.is_empty()));
     if sets.len() == 1 {
         return sets.swap_remove(0);
     }
-    // If one manager owns the whole and another a part, the whole counts.
+    // If one manager owns a value and another a part of it, the value counts.
     if let Some(leaf) = sets.iter().position(|set| matches!(set, Declared::Leaf(_))) {
         return sets.swap_remove(leaf);
     }
@@ -131,7 +131,7 @@ impl<'de> Deserialize<'de> for FieldSet {
                     }
                 }
                 Ok(FieldSet(match (fields.is_empty(), items.is_empty()) {
-                    // `{}` is the value itself, `{".": {}}` the container without its content.
+                    // `{}` is the value itself, and `{".": {}}` the container without its content.
                     (true, true) if !presence => Declared::Leaf(None),
                     (_, true) => Declared::Fields(fields),
                     (_, false) => Declared::Items(items),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_without_content_is_not_the_whole_value() {
+    fn a_container_without_content_is_not_a_leaf() {
         let read = |fields: Value| serde_json::from_value::<FieldSet>(fields).unwrap().0;
         let member = |inner| Declared::Fields(BTreeMap::from([("a".into(), inner)]));
         assert_eq!(read(json!({"f:a": {}})), member(Declared::Leaf(None)));

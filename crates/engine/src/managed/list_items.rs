@@ -1,4 +1,5 @@
-//! The items of two lists that declared keys name, found by hash: lists of thousands of items are not searched for each key.
+//! Matches the items of two lists by declared keys. A hash map finds the items: a list of thousands is not searched for
+//! each key.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -12,7 +13,7 @@ use crate::json::cursor::{self, Member};
 /// The steps to find the key of an item, and to look it up.
 const KEY_STEPS: u64 = 800;
 
-/// An item of a list. `members` is empty unless it is an object.
+/// An item of a list. `members` is empty if the item is not an object.
 pub(super) struct ListItem<'a> {
     pub(super) index: usize,
     pub(super) value: &'a str,
@@ -28,8 +29,8 @@ impl<'a> ListItem<'a> {
 /// An item before and after.
 pub(super) type Pair<'i, 'a> = (Option<&'i ListItem<'a>>, Option<&'i ListItem<'a>>);
 
-/// The items of each key, before and after. The items of a key that is declared several times are handed out in order, and the
-/// last of these keys gets the rest.
+/// The items of each key, before and after. If a key is declared several times, its items are assigned in order, and
+/// the last of these declarations gets the rest.
 ///
 /// # Errors
 /// It is more work than the review has left.
@@ -44,7 +45,7 @@ pub(super) fn matched<'i, 'a>(
     for (key, _) in keys {
         let shape = KeyShape::of(key);
         if !shapes.contains_key(&shape) {
-            // Usually one shape serves the whole list.
+            // Usually one shape serves the entire list.
             effort.take((before.len() + after.len()) as u64 * KEY_STEPS)?;
             shapes.insert(
                 shape.clone(),
@@ -63,13 +64,13 @@ pub(super) fn matched<'i, 'a>(
         .collect())
 }
 
-/// Whether a key is declared several times: its items can be told apart only by their order among all of them.
+/// Whether a key is declared several times. Only their order distinguishes the items of such a key.
 pub(super) fn has_repeated_keys(keys: &[(ItemKey, Declared<'_>)]) -> bool {
     let mut seen = HashSet::with_capacity(keys.len());
     !keys.iter().all(|(key, _)| seen.insert((KeyShape::of(key), KeyShape::identity(key))))
 }
 
-/// What identifies the items of a list: the names of some members, the value, or the index.
+/// The members whose values identify an item of a list, or that its value or index does.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum KeyShape<'k> {
     Members(Vec<&'k str>),
@@ -84,7 +85,7 @@ type ItemsByKey<'i, 'a> = HashMap<Vec<String>, VecDeque<&'i ListItem<'a>>>;
 struct KeyedItems<'i, 'a> {
     before: ItemsByKey<'i, 'a>,
     after: ItemsByKey<'i, 'a>,
-    /// How many times each key is still declared.
+    /// How often each key is still declared.
     keys: HashMap<Vec<String>, usize>,
 }
 
@@ -94,12 +95,21 @@ impl<'i, 'a> KeyedItems<'i, 'a> {
             *left = left.saturating_sub(1);
             *left
         });
-        let mut next = || {
-            let pop = |items: &mut ItemsByKey<'i, 'a>| items.get_mut(identity).and_then(VecDeque::pop_front);
-            Some((pop(&mut self.before), pop(&mut self.after))).filter(|(old, new)| old.is_some() || new.is_some())
-        };
-        if left > 0 { next().into_iter().collect() } else { std::iter::from_fn(next).collect() }
+        if left > 0 {
+            self.next_pair(identity).into_iter().collect()
+        } else {
+            std::iter::from_fn(|| self.next_pair(identity)).collect()
+        }
     }
+
+    fn next_pair(&mut self, identity: &[String]) -> Option<Pair<'i, 'a>> {
+        let pair = (pop(&mut self.before, identity), pop(&mut self.after, identity));
+        Some(pair).filter(|(old, new)| old.is_some() || new.is_some())
+    }
+}
+
+fn pop<'i, 'a>(items: &mut ItemsByKey<'i, 'a>, identity: &[String]) -> Option<&'i ListItem<'a>> {
+    items.get_mut(identity)?.pop_front()
 }
 
 impl<'k> KeyShape<'k> {
@@ -131,19 +141,23 @@ impl<'k> KeyShape<'k> {
 
     /// The key of an item; `None` if it lacks a member.
     fn key_of(&self, item: &ListItem<'_>) -> Option<Vec<String>> {
-        let identity = |text: &str| serde_json::from_str::<Value>(text).ok().map(|value| semantics::identity(&value));
         match self {
             Self::Index => Some(vec![item.index.to_string()]),
-            Self::Value => Some(vec![identity(item.value)?]),
+            Self::Value => Some(vec![identity_of(item.value)?]),
             Self::Members(names) => {
-                let member = |name: &&str| match item.members.iter().find(|(key, _)| key == name) {
-                    Some((_, text)) => identity(text),
+                let values = names.iter().map(|name| match item.members.iter().find(|(key, _)| key == name) {
+                    Some((_, text)) => identity_of(text),
                     None => semantics::default_of(name).map(str::to_owned),
-                };
-                names.iter().map(member).collect()
+                });
+                values.collect()
             }
         }
     }
+}
+
+/// The identity of a JSON text; `None` if the text cannot be parsed.
+fn identity_of(text: &str) -> Option<String> {
+    serde_json::from_str::<Value>(text).ok().map(|value| semantics::identity(&value))
 }
 
 #[cfg(test)]
@@ -153,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matching_costs_the_same_for_each_key_and_each_item() {
+    fn each_key_and_each_item_costs_the_same() {
         let key = |name: &str| (ItemKey::Members(vec![("name".to_owned(), json!(name))]), Declared::nothing());
         let keys = [key("a"), key("b"), key("c")];
         let items: Vec<_> = (0..5).map(|index| ListItem::new(index, r#"{"name":"a"}"#)).collect();

@@ -1,4 +1,4 @@
-//! The owner of an object, by a table of marks. A new kind of owner is a row, not a branch.
+//! The owner of an object, from a table of marks. A new kind of owner is a row, not a branch.
 
 use memchr::memmem;
 use serde_json::Value;
@@ -6,11 +6,11 @@ use serde_json::Value;
 use super::declared::Declared;
 use crate::owners::olm;
 
-/// The owner that labels and annotations of an object name.
+/// The owner named by the labels and annotations of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks {
     pub owner: Owner,
-    /// The mark that is missing or contradicts the others. The rest is then unreliable.
+    /// The mark that is missing or contradicts the others. The other marks are then unreliable.
     pub contradiction: Option<&'static str>,
     row: usize,
 }
@@ -66,12 +66,12 @@ struct OwnerKind {
 /// Builds the owner from the two annotations and the labels.
 type OwnerFn = fn(name: &str, scope: &str, label: &dyn Fn(&str) -> Option<String>) -> Owner;
 
-/// The label with the tool that manages an object: `Helm`, or `interlock` on what Interlock writes.
+/// The label with the tool that manages an object: `Helm`, or `interlock` on the objects that Interlock writes.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 
 const OWNER_KINDS: [OwnerKind; 2] = [
-    // Helm, and programs that use its SDK. The CLI calls itself `helm`; a program that sets no name has the first part
-    // of its user agent.
+    // Helm, and programs that use its SDK. The CLI calls itself `helm`. A program that sets no name appears as the
+    // first part of its user agent.
     OwnerKind {
         label: (MANAGED_BY_LABEL, Some("Helm")),
         name: "meta.helm.sh/release-name",
@@ -96,8 +96,8 @@ const OWNER_KINDS: [OwnerKind; 2] = [
     },
 ];
 
-/// Whether an object can have marks at all. Searches for the text of the annotations, which is much faster than
-/// parsing. The API server never escapes these characters.
+/// Whether an object can have marks. A search for the text of the annotations is much faster than parsing, and the API
+/// server never escapes these characters.
 #[must_use]
 pub fn may_be_marked(object: &str) -> bool {
     let mut annotations = OWNER_KINDS.iter().flat_map(|row| [row.name, row.scope]);
@@ -116,15 +116,14 @@ impl Marks {
                 return None;
             }
             let labelled = label(row.label.0).is_some_and(|value| row.label.1.is_none_or(|wanted| wanted == value));
-            let empty = |mark: Option<&str>| mark.is_none_or(str::is_empty);
             let contradiction = match () {
-                () if empty(name) => Some(row.name),
-                () if empty(scope) => Some(row.scope),
+                () if is_empty(name) => Some(row.name),
+                () if is_empty(scope) => Some(row.scope),
                 () if !labelled => Some(row.label.0),
                 () => None,
             };
-            let label = |key: &str| label(key).map(str::to_owned);
-            let owner = (row.owner)(name.unwrap_or_default(), scope.unwrap_or_default(), &label);
+            let owner =
+                (row.owner)(name.unwrap_or_default(), scope.unwrap_or_default(), &|key| label(key).map(str::to_owned));
             Some(Self { owner, contradiction, row: index })
         });
         // An object may have the marks of two owners. Complete marks take precedence.
@@ -137,7 +136,7 @@ impl Marks {
         OWNER_KINDS[self.row].managers.contains(&manager)
     }
 
-    /// The marks as declared fields: without them the object loses its owner.
+    /// The marks as declared fields. Without them, the object loses its owner.
     #[must_use]
     pub fn declared(&self) -> [Declared<'static>; 3] {
         self.each()
@@ -159,6 +158,10 @@ impl Marks {
             Mark { map: "annotations", key: row.scope, value: Some(scope) },
         ]
     }
+}
+
+fn is_empty(mark: Option<&str>) -> bool {
+    mark.is_none_or(str::is_empty)
 }
 
 #[cfg(test)]

@@ -1,23 +1,23 @@
-//! What the schemas of Kubernetes' own kinds say about lists, maps and quantities, by the names of fields.
+//! The lists, maps and quantities in the schemas of Kubernetes' own kinds, by the names of fields.
 //!
-//! Source: `x-kubernetes-list-type`, `x-kubernetes-map-type` and the type `Quantity` in the OpenAPI of Kubernetes 1.37. Left
-//! out are fields of a status, and fields inside of lists without keys, because such a list is one value.
+//! Source: `x-kubernetes-list-type`, `x-kubernetes-map-type` and the type `Quantity` in the OpenAPI of Kubernetes 1.37.
+//! The table leaves out the fields of a status, and fields inside lists without keys, because such a list is atomic.
 
-/// What is known about the fields of an object.
+/// The known fields of an object.
 #[derive(Debug, PartialEq)]
 pub(super) struct Schema {
     lists: &'static [KeyedList],
-    whole: &'static [&'static str],
+    atomic_maps: &'static [&'static str],
     quantities: &'static [(&'static str, &'static str)],
 }
 
 /// Kubernetes' own kinds.
-pub(super) static BUILT_IN: Schema = Schema { lists: &KEYED_LISTS, whole: &WHOLE_MAPS, quantities: &QUANTITIES };
+pub(super) static BUILT_IN: Schema = Schema { lists: &KEYED_LISTS, atomic_maps: &ATOMIC_MAPS, quantities: &QUANTITIES };
 
-/// Custom resources: only their definitions know their fields. The API server stores their quantities as written.
-pub(super) static CUSTOM: Schema = Schema { lists: &[], whole: &[], quantities: &[] };
+/// Custom resources. Only their definitions know their fields. The API server stores their quantities as written.
+pub(super) static CUSTOM: Schema = Schema { lists: &[], atomic_maps: &[], quantities: &[] };
 
-/// A list whose items have keys: the field around it or around its item, the field itself, and the keys.
+/// A list whose items have keys: the field around the list or around its item, the field itself, and the keys.
 type KeyedList = (&'static str, &'static str, &'static [&'static str]);
 
 pub(super) const METADATA: &str = "metadata";
@@ -25,14 +25,14 @@ pub(super) const METADATA: &str = "metadata";
 /// Matches every field around a list, and in [`QUANTITIES`] every member of a map.
 const ANY: &str = "*";
 
-/// Lists with merge keys. A list without any is one value.
+/// Lists with merge keys. A list without merge keys is atomic.
 const KEYED_LISTS: [KeyedList; 21] = [
     (ANY, "claims", &["name"]),
     (ANY, "containers", &["name"]),
     (ANY, "env", &["name"]),
     (ANY, "ephemeralContainers", &["name"]),
     (ANY, "hostAliases", &["ip"]),
-    // In a ServiceAccount they are one value.
+    // In a ServiceAccount, this list is atomic.
     ("spec", "imagePullSecrets", &["name"]),
     (ANY, "initContainers", &["name"]),
     (ANY, "matchConditions", &["name"]),
@@ -52,8 +52,8 @@ const KEYED_LISTS: [KeyedList; 21] = [
     (ANY, "webhooks", &["name"]),
 ];
 
-/// Maps that are one value, so that a new member changes it. The name of a list stands for each of its items.
-const WHOLE_MAPS: [&str; 29] = [
+/// Atomic maps: a new member changes the value. The name of a list stands for each of its items.
+const ATOMIC_MAPS: [&str; 29] = [
     "controllerExpandSecretRef",
     "controllerPublishSecretRef",
     "dataSource",
@@ -83,11 +83,11 @@ const WHOLE_MAPS: [&str; 29] = [
     "secretRef",
     "secrets",
     "selector",
-    // A volume is a union of its sources, and `emptyDir: {}` is one.
+    // A volume is a union of its sources, and `emptyDir: {}` is a source.
     "volumes",
 ];
 
-/// Quantities: the field around, and the field.
+/// Quantities: the name of the field around, and of the field itself.
 const QUANTITIES: [(&str, &str); 17] = [
     ("capacity", ANY),
     ("default", ANY),
@@ -109,7 +109,8 @@ const QUANTITIES: [(&str, &str); 17] = [
     ("target", "value"),
 ];
 
-/// Where a value is: the name of the field around its own, and of its own. An item of a list is where the list is.
+/// The place of a value: the name of the field around it, and of its own field. An item of a list has the place of the
+/// list.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Place<'d> {
     pub(super) schema: &'static Schema,
@@ -117,20 +118,20 @@ pub(super) struct Place<'d> {
     pub(super) name: &'d str,
 }
 
-/// What an edit may do to a list with keys, besides adding items.
+/// What an edit may do to a list with keys, apart from adding items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ItemRule {
-    /// It may move items.
+    /// Items may move.
     Unordered,
-    /// The declared items stay in their order: they run one after the other.
+    /// The declared items keep their order: they run one after the other.
     Ordered,
-    /// It may not even add items. With another owner the garbage collector may delete the object, and with another finalizer
-    /// nobody can.
+    /// No item may be added. With another owner, the garbage collector may delete the object. With another finalizer,
+    /// nobody can delete it.
     Closed,
 }
 
 impl<'d> Place<'d> {
-    /// A place about which nothing is known.
+    /// A place without known fields.
     pub(super) const UNKNOWN: Self = Self { schema: &CUSTOM, parent: "", name: "" };
 
     /// The place of a member.
@@ -138,13 +139,15 @@ impl<'d> Place<'d> {
         Self { parent: self.name, name, ..self }
     }
 
-    /// The keys of the list here; empty if its items are their own keys, `None` if it is one value.
+    /// The keys of the list at this place. They are empty if the items are their own keys, and `None` if the list is
+    /// atomic.
     pub(super) fn list_keys(self) -> Option<&'static [&'static str]> {
         if self.is_finalizers() {
             return Some(&[]);
         }
-        let here = |(parent, name, _): &&KeyedList| *name == self.name && [ANY, self.parent].contains(parent);
-        self.schema.lists.iter().find(here).map(|(_, _, keys)| *keys)
+        let mut lists = self.schema.lists.iter();
+        let keyed = lists.find(|(parent, name, _)| *name == self.name && [ANY, self.parent].contains(parent));
+        keyed.map(|(_, _, keys)| *keys)
     }
 
     pub(super) fn item_rule(self) -> ItemRule {
@@ -156,16 +159,16 @@ impl<'d> Place<'d> {
         }
     }
 
-    /// Whether the map here is one value.
-    pub(super) fn is_whole_map(self) -> bool {
-        self.schema.whole.contains(&self.name)
+    /// Whether the map at this place is atomic.
+    pub(super) fn is_atomic_map(self) -> bool {
+        self.schema.atomic_maps.contains(&self.name)
     }
 
     pub(super) fn is_quantity(self) -> bool {
         self.schema.quantities.iter().any(|(parent, name)| *parent == self.parent && [ANY, self.name].contains(name))
     }
 
-    /// Whether items are their own keys here, and names.
+    /// Whether the items at this place are their own keys, and names.
     pub(super) fn is_finalizers(self) -> bool {
         self.parent == METADATA && self.name == "finalizers"
     }

@@ -1,4 +1,4 @@
-//! When two values mean the same: charts and the API server spell values differently.
+//! Whether two values mean the same: charts and the API server spell values differently.
 
 use serde_json::Value;
 
@@ -7,16 +7,19 @@ use crate::json::FieldPath;
 
 /// Whether a write sets a declared value: the new value is the declared one or means the same.
 ///
-/// The API server adds defaults, so an undeclared member counts only if the write adds or changes it in an object that was as
-/// declared before. Without such an object, nothing tells a default from an addition.
+/// The API server adds defaults. So an undeclared member counts only if the write adds or changes it in an object that
+/// matched the declaration before. Otherwise a default cannot be distinguished from an addition.
 pub(super) fn is_declared(declared: &Value, old: Option<&str>, new: &str, place: Place<'_>) -> bool {
-    let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
     let (old, new) = (old.and_then(parsed), parsed(new));
     let sides = compare(declared, old.as_ref(), new.as_ref(), place);
     sides.new_is_declared && !sides.adds
 }
 
-/// What comparing a declared value with the old and the new one shows.
+fn parsed(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok()
+}
+
+/// The result of comparing a declared value with the old and the new one.
 #[derive(Clone, Copy)]
 struct Sides {
     old_is_declared: bool,
@@ -39,15 +42,15 @@ fn compare(declared: &Value, old: Option<&Value>, new: Option<&Value>, place: Pl
     match (declared, new) {
         (Value::Object(declared), Some(Value::Object(new))) => {
             let old = old.and_then(Value::as_object);
-            let was = |name: &str| old.and_then(|old| old.get(name));
+            let old_member = |name: &str| old.and_then(|old| old.get(name));
             // The API server omits an empty map, and adds no defaults to it.
             let old_is_declared = old.is_some() || declared.is_empty();
             let start = Sides { old_is_declared, new_is_declared: true, adds: false };
             let members =
-                declared.iter().map(|(name, value)| compare(value, was(name), new.get(name), place.field(name)));
+                declared.iter().map(|(name, value)| compare(value, old_member(name), new.get(name), place.field(name)));
             let sides = members.fold(start, Sides::and);
             let mut undeclared = new.iter().filter(|(name, _)| !declared.contains_key(*name));
-            let adds = sides.old_is_declared && undeclared.any(|(name, value)| was(name) != Some(value));
+            let adds = sides.old_is_declared && undeclared.any(|(name, value)| old_member(name) != Some(value));
             Sides { adds: sides.adds || adds, ..sides }
         }
         (Value::Array(declared), Some(Value::Array(new))) => {
@@ -74,33 +77,34 @@ fn compare(declared: &Value, old: Option<&Value>, new: Option<&Value>, place: Pl
 
 /// Whether a write removes a declared value that is now absent.
 pub(super) fn is_removed(declared: &Value, old: Option<&str>) -> bool {
-    is_removal(declared, old.and_then(|old| serde_json::from_str(old).ok()).as_ref())
+    is_removal(declared, old.and_then(parsed).as_ref())
 }
 
-/// The API server omits values like `""` and `0` from most fields: only where it kept one before is its absence a removal.
+/// The API server omits values like `""` and `0` from most fields. The absence of such a value is a removal only if the
+/// API server kept one before.
 fn is_removal(declared: &Value, old: Option<&Value>) -> bool {
     !declared.is_null() && (!is_zero(declared) || old.is_some_and(is_zero))
 }
 
 /// Whether two live values are equal.
 pub(super) fn are_equal(old: &str, new: &str) -> bool {
-    old == new || serde_json::from_str::<Value>(old).ok() == serde_json::from_str::<Value>(new).ok()
+    old == new || parsed(old) == parsed(new)
 }
 
-/// A text that is the same for two keys of items exactly if they mean the same. A number and its text do.
+/// A text that is equal for two keys of items exactly if the keys mean the same. A number and its text mean the same.
 pub(super) fn identity(key: &Value) -> String {
     match key {
         Value::String(text) => text.clone(),
         Value::Number(number) => match number.as_f64() {
-            Some(whole) if !number.is_i64() && !number.is_u64() && whole.fract() == 0.0 => format!("{whole:.0}"),
+            Some(float) if !number.is_i64() && !number.is_u64() && float.fract() == 0.0 => format!("{float:.0}"),
             _ => number.to_string(),
         },
-        // No text of a string begins like this.
+        // No string begins like this.
         other => format!("\0{other}"),
     }
 }
 
-/// Whether a value is one that the API server may omit.
+/// Whether the API server may omit a value.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -117,7 +121,8 @@ pub(super) fn default_of(key: &str) -> Option<&'static str> {
     (key == "protocol").then_some("TCP")
 }
 
-/// What the API server sets in maps that are one value, by the names of the members (`pkg/apis/core/v1/defaults.go` of Kubernetes).
+/// The values that the API server sets in atomic maps, by the names of the members (`pkg/apis/core/v1/defaults.go` of
+/// Kubernetes).
 const DEFAULTS: [(&str, &str); 16] = [
     ("apiVersion", r#""v1""#),
     ("defaultMode", "420"),
@@ -137,21 +142,21 @@ const DEFAULTS: [(&str, &str); 16] = [
     ("protocol", r#""TCP""#),
 ];
 
-/// Whether a live value is what the API server sets where a document declares none, or an empty one.
+/// Whether a live value is the API server's default for a member whose declaration is absent or empty.
 pub(super) fn is_default(path: &FieldPath, declared: &Value, live: &str) -> bool {
     let name = path.fields().next_back().unwrap_or_default();
     let is_empty = declared.is_null() || declared.as_str() == Some("");
     is_empty && DEFAULTS.iter().any(|(member, value)| *member == name && are_equal(value, live))
 }
 
-/// Whether two values mean the same, of which at most one is an object or a list.
+/// Whether two values mean the same. At most one of them is an object or a list.
 fn is_same_scalar(declared: &Value, live: &Value, place: Place<'_>) -> bool {
     declared == live
         || is_same_text(declared, live)
         || (place.is_quantity() && quantity(declared).is_some_and(|value| quantity(live) == Some(value)))
 }
 
-/// A number and its text are the same: ports and percentages may be either, and YAML turns some text into numbers.
+/// A number and its text are the same. Ports and percentages may be either, and YAML turns some text into numbers.
 fn is_same_text(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(number), Value::String(text)) | (Value::String(text), Value::Number(number)) => {
@@ -177,15 +182,15 @@ fn quantity(value: &Value) -> Option<i128> {
         Some(digits) => (true, digits),
         None => (false, number.strip_prefix('+').unwrap_or(number)),
     };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let (integer, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_number =
-        whole.len() + fraction.len() > 0 && whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
+        integer.len() + fraction.len() > 0 && integer.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
     if !is_number || fraction.len() > 9 {
         return None;
     }
-    let whole = if whole.is_empty() { 0 } else { whole.parse::<i128>().ok()? };
+    let integer = if integer.is_empty() { 0 } else { integer.parse::<i128>().ok()? };
     let fraction = format!("{fraction:0<9}").parse::<i128>().ok()?;
-    let amount = whole.checked_mul(SCALE)?.checked_add(fraction)?;
+    let amount = integer.checked_mul(SCALE)?.checked_add(fraction)?;
     let (factor, divisor) = match suffix {
         "" => (1, 1),
         "n" => (1, SCALE),
@@ -256,8 +261,8 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_quantity_is_compared_as_text_whatever_its_length_and_signs() {
-        // The smallest number of 128 bits has no counterpart.
+    fn text_that_is_no_quantity_is_compared_as_text() {
+        // The smallest number of 128 bits has no positive counterpart.
         for odd in ["-170141183460469231731687303715884105728", "1.-5", "1.+5", "--1", "-+1", "+", "-", "1-1", "."] {
             assert_eq!(quantity(&json!(odd)), None, "{odd}");
             assert!(!same_at(["limits", "cpu"], &json!(odd), &json!("1")), "{odd}");
@@ -277,14 +282,14 @@ mod tests {
         assert!(!same_at(rules, &json!([{"host": "a", "tls": [1]}]), &json!([{"host": "a"}])));
         assert!(!same_at(rules, &json!("a"), &json!(["a"])));
     }
-    /// Whether an edit of rules sets what is declared.
+    /// Whether an edit of rules sets the declared value.
     fn sets_rules(declared: &Value, old: &Value, new: &Value) -> bool {
         let place = Place { schema: &BUILT_IN, parent: "spec", name: "rules" };
         is_declared(declared, Some(&old.to_string()), &new.to_string(), place)
     }
 
     #[test]
-    fn a_default_counts_as_added_only_to_what_was_as_declared() {
+    fn a_default_is_an_addition_only_to_a_declared_value() {
         let declared = json!([{"host": "a", "path": "/x"}, {"host": "b"}]);
         let rules = |path: &str, more: Value| {
             let mut rule = json!({"host": "a", "path": path});
@@ -294,7 +299,7 @@ mod tests {
         let prefix = || json!({"pathType": "Prefix"});
         assert!(sets_rules(&declared, &rules("/y", json!({})), &rules("/x", prefix())));
         assert!(!sets_rules(&declared, &rules("/x", json!({})), &rules("/x", prefix())));
-        // A list of another length was not as declared either.
+        // A list of another length did not match the declaration either.
         let listed = |paths: &[u64], more: Value| {
             let mut rule = json!({"host": "a", "paths": paths});
             rule.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -302,7 +307,7 @@ mod tests {
         };
         assert!(sets_rules(&listed(&[1], json!({})), &listed(&[1, 2], json!({})), &listed(&[1], prefix())));
         assert!(!sets_rules(&listed(&[1], json!({})), &listed(&[1], json!({})), &listed(&[1], prefix())));
-        // What was there already is not added.
+        // A member that existed before is not an addition.
         let half = json!([{"host": "a", "path": "/x", "pathType": "Prefix"}, {"host": "c"}]);
         assert!(sets_rules(&declared, &half, &rules("/x", prefix())));
     }

@@ -1,4 +1,4 @@
-//! Writes against declarations, with objects as the API server shows them.
+//! Writes compared with declarations, with objects as the API server shows them.
 
 mod differences;
 mod values;
@@ -18,7 +18,7 @@ fn text(value: &Value) -> String {
     value.to_string()
 }
 
-/// The declared fields that a write changes, as people read them.
+/// The declared fields that a write changes, in the form that people see.
 fn changed(declared: Declared<'_>, old: &Value, new: &Value) -> Vec<String> {
     let (old, new) = (old.to_string(), new.to_string());
     let touched = delta(&old, &new).map(|delta| touched(&[declared], &delta, &|_| false, &Effort::of_review()));
@@ -171,7 +171,7 @@ fn a_field_without_a_value_declares_nothing() {
 }
 
 #[test]
-fn a_null_in_the_data_of_a_secret_declares_nothing_with_or_without_string_data() {
+fn a_null_in_the_data_of_a_secret_declares_nothing() {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": null}});
     let mut with_text = secret.clone();
     with_text["stringData"] = json!({"b": "hi"});
@@ -207,7 +207,7 @@ fn changed_in_spec(declared: &Value, written: &Value, old: &Value, new: &Value) 
 }
 
 #[test]
-fn a_list_inside_an_item_of_a_custom_resource_is_keyed_by_managed_fields_too() {
+fn managed_fields_key_lists_inside_items() {
     let part = |rules: Value| json!({"parts": [{"id": 1, "rules": rules}]});
     let item = json!({"f:id": {}, "f:rules": {"k:{\"port\":80}": {"f:port": {}, "f:host": {}}}});
     let written = json!({"f:parts": {"k:{\"id\":1}": item}});
@@ -219,18 +219,18 @@ fn a_list_inside_an_item_of_a_custom_resource_is_keyed_by_managed_fields_too() {
 }
 
 #[test]
-fn a_map_of_a_custom_resource_that_is_written_as_one_value_gains_nothing() {
+fn an_atomic_map_of_a_custom_resource_gains_nothing() {
     let (one, two) = (json!({"config": {"a": 1}}), json!({"config": {"a": 1, "b": 2}}));
     assert_eq!(changed_in_spec(&one, &json!({"f:config": {}}), &one, &two), ["spec.config.b"]);
     assert_eq!(changed_in_spec(&one, &json!({"f:config": {"f:a": {}}}), &one, &two), [""; 0]);
-    // An empty map is written alike, whether it is one value or not.
+    // An empty map is written in the same way, whether it is atomic or not.
     let (none, one) = (json!({"config": {}}), json!({"config": {"a": 1}}));
     assert_eq!(changed_in_spec(&none, &json!({"f:config": {}}), &none, &one), [""; 0]);
     assert_eq!(changed_in_spec(&none, &json!({"f:config": {".": {}}}), &none, &one), [""; 0]);
 }
 
 #[test]
-fn a_custom_resource_has_a_list_of_owners_that_only_its_metadata_closes() {
+fn owner_lists_are_closed_only_in_metadata() {
     let owners =
         |uids: &[u64]| json!({"ownerReferences": uids.iter().map(|uid| json!({"uid": uid})).collect::<Value>()});
     let written = json!({"f:ownerReferences": {"k:{\"uid\":1}": {"f:uid": {}}}});
@@ -239,7 +239,7 @@ fn a_custom_resource_has_a_list_of_owners_that_only_its_metadata_closes() {
 }
 
 #[test]
-fn items_are_shown_by_their_names_and_never_by_other_values() {
+fn items_are_shown_by_name_and_never_by_other_values() {
     for (spec, written, changed, shown) in [
         // A set.
         (
@@ -248,7 +248,7 @@ fn items_are_shown_by_their_names_and_never_by_other_values() {
             json!({"tokens": []}),
             "spec.tokens[0]",
         ),
-        // A key that is no name of such a list.
+        // A key that is not a name in this list.
         (
             json!({"env": [{"token": "hunter2A", "x": 1}]}),
             json!({"f:env": {"k:{\"token\":\"hunter2A\"}": {".": {}, "f:token": {}, "f:x": {}}}}),
@@ -317,7 +317,7 @@ fn server_maintained_fields_are_left_out_of_a_difference() {
 }
 
 #[test]
-fn an_ignored_member_may_come_go_and_stand_anywhere() {
+fn an_ignored_member_may_appear_vanish_and_move() {
     let paths: [&[&str]; 2] = [&["metadata", "generation"], &["status"]];
     let except = Exceptions { paths: &paths, found: &[] };
     for (old, new, wanted) in [
@@ -336,7 +336,7 @@ fn an_ignored_member_may_come_go_and_stand_anywhere() {
 }
 
 #[test]
-fn an_ignored_value_whose_end_is_known_is_passed_over() {
+fn an_ignored_value_with_a_known_end_is_skipped() {
     let (old, new) = (r#"{"a": {"b":[1]}, "c":1}"#, r#"{"a": {"b":[2,3]}, "c":2}"#);
     for found in [&[][..], &[&old[6..15]], &[&new[6..17]], &[&old[6..15], &new[6..17], ""]] {
         let left = delta_except(old, new, Exceptions { paths: &[&["a"]], found });

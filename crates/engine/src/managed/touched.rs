@@ -13,22 +13,22 @@ use crate::effort::Effort;
 use crate::json::cursor::{self, Member};
 use crate::json::{FieldPath, Segment};
 
-/// The most fields that are named. Nobody reads more.
+/// The most fields that are listed. Nobody reads more.
 const MAX_TOUCHED_FIELDS: usize = 100;
 
-/// The most differences that are told apart inside one list.
+/// The most differences that are reported separately inside one list.
 const MAX_DIFFERENCES_PER_VALUE: usize = 1_000;
 
 /// The steps to decide whether a field is ignored.
 const IGNORE_STEPS: u64 = 400;
 
-/// The fields that do not count, by their paths.
+/// Whether changes of the field at a path do not count.
 pub type Ignored<'i> = &'i dyn Fn(&FieldPath) -> bool;
 
 /// The declared fields that an edit changes, at most 100, for any of several declarations. A field that is set to its
-/// declared value, or to one that means the same, is not changed: this reverts a change.
+/// declared value, or to an equivalent one, is not changed: the edit reverts a change.
 ///
-/// A list whose items cannot be matched with the steps that are left counts as changed.
+/// A list whose items cannot be matched with the remaining steps counts as changed.
 #[must_use]
 pub fn touched(
     declarations: &[Declared<'_>],
@@ -39,8 +39,8 @@ pub fn touched(
     all_touched(declarations, delta, TouchedFields { paths: Vec::new(), ignored, effort, old_is_live: true })
 }
 
-/// The declared fields in which a live object differs from its document, at most 100. `delta` is the difference from the
-/// document to the object, and shows nothing about defaults.
+/// The declared fields in which a live object differs from its document, at most 100. `delta` is the difference from
+/// the document to the object. It shows nothing about defaults.
 #[must_use]
 pub fn drifted(declared: Declared<'_>, delta: &Delta<'_>, ignored: Ignored<'_>, effort: &Effort) -> Vec<FieldPath> {
     all_touched(&[declared], delta, TouchedFields { paths: Vec::new(), ignored, effort, old_is_live: false })
@@ -55,12 +55,13 @@ fn all_touched(declarations: &[Declared<'_>], delta: &Delta<'_>, mut found: Touc
     found.paths
 }
 
-/// The fields that were found so far.
+/// The fields found so far.
 struct TouchedFields<'e> {
     paths: Vec<FieldPath>,
     ignored: Ignored<'e>,
     effort: &'e Effort,
-    /// Whether the old side is a live object. It then shows which defaults the API server has added and which values it omits.
+    /// Whether the old side is a live object. If so, it shows the defaults that the API server added and the values
+    /// that it omits.
     old_is_live: bool,
 }
 
@@ -72,7 +73,7 @@ impl TouchedFields<'_> {
     }
 
     /// Reports a removed value instead of the removed fields inside it.
-    fn report_removal_as_a_whole(&mut self, gone: bool, before: usize, path: &FieldPath) {
+    fn report_removal_once(&mut self, gone: bool, before: usize, path: &FieldPath) {
         if gone && self.paths.len() > before {
             self.paths.truncate(before);
             self.paths.push(path.clone());
@@ -89,9 +90,9 @@ impl TouchedFields<'_> {
     ) -> bool {
         let live = old.filter(|_| self.old_is_live);
         match (declared, new) {
-            // A document does not show what the API server adds.
+            // A document does not show the defaults of the API server.
             (Some(declared), Some(new)) if !self.old_is_live && semantics::is_default(path, declared, new) => false,
-            // The manager owns the field, but it had no value.
+            // The manager owns the field, but the field had no value.
             (None, _) if old.is_none() => false,
             (Some(declared), Some(new)) => !semantics::is_declared(declared, live, new, place),
             (Some(declared), None) => semantics::is_removed(declared, live),
@@ -132,7 +133,7 @@ fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath,
             let start = found.paths.len();
             let (before, after) = compared_items(&keys, *old, *new);
             compare_items(&keys, rule, [&before, &after], &[], path, found);
-            found.report_removal_as_a_whole(new.is_none(), start, path);
+            found.report_removal_once(new.is_none(), start, path);
         }
         (View::Value(value, place), Delta::Items { old, new, .. }) => {
             if found.changes(path, value, [Some(*old), Some(*new)], place) {
@@ -147,7 +148,7 @@ fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath,
     }
 }
 
-/// Compares the declared members of two values, at least one of which is no object or too different.
+/// Compares the declared members of two values. At least one of them is not an object, or they differ too much.
 fn compare_members(
     declared: &Declared<'_>,
     old: Option<&str>,
@@ -170,7 +171,7 @@ fn compare_members(
     {
         found.push(path);
     }
-    found.report_removal_as_a_whole(new.is_none(), start, path);
+    found.report_removal_once(new.is_none(), start, path);
 }
 
 /// The items of two lists, without equal items at both ends unless a declared key repeats.
@@ -191,7 +192,7 @@ fn compared_items<'a>(
     (between(old), between(new))
 }
 
-/// Compares the items of a list, wherever they are. If a key occurs more than once, its items are compared in their order.
+/// Compares the items of a list, wherever they are. If a key repeats, its items are compared in their order.
 fn compare_items(
     keys: &[(ItemKey, Declared<'_>)],
     rule: ItemRule,
@@ -230,7 +231,7 @@ fn compare_items(
     }
 }
 
-/// Where a list is, by the table of Kubernetes' own kinds: custom resources use its names for the same lists.
+/// The place of a list in the table of Kubernetes' own kinds. Custom resources use the same names for such lists.
 fn place_of(path: &FieldPath) -> Place<'_> {
     let mut fields = path.fields().rev();
     let name = fields.next().unwrap_or_default();
@@ -248,7 +249,7 @@ fn is_reordered(matches: &[Vec<Pair<'_, '_>>]) -> bool {
     !kept.is_sorted_by_key(|(old, _)| *old)
 }
 
-/// Whether an item is new that is not declared.
+/// Whether an undeclared item is new.
 fn has_additions(before: &[ListItem<'_>], after: &[ListItem<'_>], matches: &[Vec<Pair<'_, '_>>]) -> bool {
     let declared: HashSet<_> = matches.iter().flatten().filter_map(|(_, new)| Some((*new)?.index)).collect();
     let before: HashSet<_> = before.iter().map(|item| item.value).collect();

@@ -1,10 +1,10 @@
-//! The difference between two texts: nothing is missed, nothing is read without need, and its depth is bounded.
+//! The difference between two texts: complete, without needless parsing, and of bounded depth.
 
 use serde_json::{Map, Value, json};
 
 use super::{Delta, delta, text};
 
-/// The deepest level at which differences are told apart.
+/// The deepest level at which differences are reported separately.
 const MAX_DEPTH: usize = 100;
 
 /// The paths that differ between two texts.
@@ -13,12 +13,12 @@ fn paths(old: &str, new: &str) -> Vec<String> {
     changed.iter().map(|changed| changed.path.to_string()).collect()
 }
 
-/// A value inside so many containers.
+/// A value inside a number of containers.
 fn nested(levels: usize, wrap: impl Fn(Value) -> Value, leaf: u64) -> String {
     text(&(0..levels).fold(Value::from(leaf), |inner, _| wrap(inner)))
 }
 
-/// The depth of the place at which two values inside so many containers differ.
+/// The depth at which two values inside a number of containers differ.
 fn depth(levels: usize, wrap: impl Fn(Value) -> Value + Copy) -> usize {
     let (old, new) = (nested(levels, wrap, 1), nested(levels, wrap, 2));
     let changed = delta(&old, &new).unwrap().changed_values();
@@ -38,7 +38,7 @@ fn differences_below_the_deepest_level_count_as_one() {
 }
 
 #[test]
-fn neighbours_are_all_told_apart_at_the_same_level() {
+fn neighbours_at_one_level_differ_separately() {
     let wide = |leaf: u64| {
         let members = (0..3 * MAX_DEPTH).map(|number| (format!("k{number}"), json!({ "a": leaf })));
         text(&Value::Object(members.collect::<Map<_, _>>()))
@@ -49,28 +49,28 @@ fn neighbours_are_all_told_apart_at_the_same_level() {
 }
 
 #[test]
-fn a_difference_behind_a_list_of_another_length_is_found() {
+fn a_difference_after_a_list_of_another_length_is_found() {
     for (old, new) in [("[1,2]", "[1]"), ("[1]", "[1,2]"), ("[]", "[{\"a\":1}]")] {
-        let whole = |list: &str, last: u64| format!(r#"{{"list":{list},"same":"text","last":{last}}}"#);
-        assert_eq!(paths(&whole(old, 1), &whole(new, 2)), ["list", "last"], "{old} {new}");
-        assert_eq!(paths(&whole(old, 1), &whole(new, 1)), ["list"], "{old} {new}");
-        let other = whole(new, 1).replace("same", "name");
-        assert_eq!(paths(&whole(old, 1), &other), ["list", "name", "same"], "{old} {new}");
+        let text = |list: &str, last: u64| format!(r#"{{"list":{list},"same":"text","last":{last}}}"#);
+        assert_eq!(paths(&text(old, 1), &text(new, 2)), ["list", "last"], "{old} {new}");
+        assert_eq!(paths(&text(old, 1), &text(new, 1)), ["list"], "{old} {new}");
+        let other = text(new, 1).replace("same", "name");
+        assert_eq!(paths(&text(old, 1), &other), ["list", "name", "same"], "{old} {new}");
     }
 }
 
 #[test]
-fn nothing_is_read_after_the_last_difference() {
-    // What follows is no JSON: reading it would make the whole value differ.
+fn nothing_is_parsed_after_the_last_difference() {
+    // The rest is not JSON: parsing it would make the entire value differ.
     for (old, new) in
         [("1", "2"), ("[1]", "[2]"), ("[1,2]", "[1]"), ("{\"b\":1}", "{\"b\":2}"), ("[{\"b\":1}]", "[{\"b\":2}]")]
     {
-        let whole = |value: &str| format!(r#"{{"a":{value},"same":"""#);
-        let found = delta(&whole(old), &whole(new)).map(|delta| matches!(delta, Delta::Members(_)));
+        let text = |value: &str| format!(r#"{{"a":{value},"same":"""#);
+        let found = delta(&text(old), &text(new)).map(|delta| matches!(delta, Delta::Members(_)));
         assert_eq!(found, Some(true), "{old} {new}");
-        // If the text after it is not the same, it is read.
+        // If the text after it differs, it is parsed.
         let other = format!(r#"{{"a":{new},"same":"x"#);
-        let found = delta(&whole(old), &other).map(|delta| matches!(delta, Delta::Members(_)));
+        let found = delta(&text(old), &other).map(|delta| matches!(delta, Delta::Members(_)));
         assert_eq!(found, Some(false), "{old} {new}");
     }
 }

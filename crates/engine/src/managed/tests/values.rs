@@ -1,4 +1,4 @@
-//! Every shape of a declared value, and every kind of change: an edit may add what is not declared, and nothing else.
+//! Every shape of a declared value, and every kind of change. An edit may add undeclared parts, and nothing else.
 
 mod lists;
 
@@ -13,7 +13,7 @@ use Verdict::{Changes, Free};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Verdict {
-    /// The edit changes what is declared.
+    /// The edit changes a declared part.
     Changes,
     Free,
 }
@@ -21,7 +21,7 @@ enum Verdict {
 /// A kind of change, the value before and after, and the verdict. A null stands for an absent value.
 type Edit = (&'static str, Value, Value, Verdict);
 
-/// A field of a kind, as it is declared, and edits of it.
+/// A declared field of a kind, and edits of the field.
 struct Shape {
     what: &'static str,
     kind: (&'static str, &'static str),
@@ -140,7 +140,7 @@ fn a_struct_gains_members_freely() {
 }
 
 #[test]
-fn a_map_that_is_one_value_gains_nothing() {
+fn an_atomic_map_gains_nothing() {
     let app = || json!({"app": "web"});
     check(vec![
         Shape {
@@ -187,7 +187,7 @@ fn a_map_that_is_one_value_gains_nothing() {
 }
 
 #[test]
-fn a_selector_of_everything_and_a_reference_are_one_value_too() {
+fn an_empty_selector_and_a_reference_are_atomic() {
     check(vec![
         Shape {
             what: "a selector of all pods",
@@ -230,7 +230,7 @@ fn volumes(source: Value) -> Value {
 }
 
 #[test]
-fn a_volume_is_its_source() {
+fn a_volume_cannot_get_another_source() {
     check(vec![Shape {
         what: "a disk",
         kind: DEPLOYMENT,
@@ -303,7 +303,7 @@ fn the_source_of_a_volume_has_quantities_and_defaults() {
 }
 
 #[test]
-fn nothing_that_ends_or_freezes_a_declared_object_is_added() {
+fn additions_that_end_or_freeze_an_object_are_found() {
     let owner = |uid: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": uid});
     check(vec![
         Shape {
@@ -354,7 +354,7 @@ fn nothing_that_ends_or_freezes_a_declared_object_is_added() {
 }
 
 #[test]
-fn a_field_that_is_called_immutable_elsewhere_is_free() {
+fn the_field_immutable_is_free_in_other_kinds() {
     check(vec![
         Shape {
             what: "a field that a Service does not have",

@@ -1,4 +1,4 @@
-//! Lists, with keys and without, and the values of containers.
+//! Lists with keys and without, and the values of containers.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::Verdict::{Changes, Free};
 use super::{CONFIG_MAP, DEPLOYMENT, Edit, NETWORK_POLICY, ROLE, SERVICE, Shape, WIDGET, check};
 
 #[test]
-fn a_list_without_keys_is_one_value() {
+fn a_list_without_keys_is_atomic() {
     check(vec![
         Shape {
             what: "no ingress",
@@ -162,7 +162,7 @@ fn order_counts_where_it_has_a_meaning() {
 }
 
 #[test]
-fn a_value_is_respelled_only_where_the_api_has_the_other_spelling() {
+fn only_the_api_spellings_of_a_value_are_equal() {
     let env = |value: &str| json!({"env": [{"name": "VERSION", "value": value}]});
     check(vec![
         in_container(
@@ -348,7 +348,7 @@ fn finalizers_are_a_set_in_metadata_alone() {
 }
 
 #[test]
-fn a_list_with_keys_inside_a_map_that_is_one_value_is_part_of_it() {
+fn a_keyed_list_inside_an_atomic_map_is_a_part_of_it() {
     let claims = |names: &[&str]| {
         let claims: Value = names.iter().map(|name| json!({"name": name})).collect();
         json!([{"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {"claims": claims}}}}}])
