@@ -4,11 +4,11 @@ use jiff::Timestamp;
 
 use super::{Revision, Stamps, Status};
 
-/// A record of a release, as far as its metadata says.
+/// A record of a release, by its metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub name: String,
-    /// Empty if unknown. Two lives of a release may use the same object name.
+    /// Empty if unknown. A reinstalled release may use the same object name again.
     pub uid: String,
     /// Empty if unknown.
     pub resource_version: String,
@@ -18,7 +18,7 @@ pub struct Entry {
     pub status: Status,
     /// The server's clock at creation.
     pub created: Option<Timestamp>,
-    /// The annotations that the mutating half wrote when the operation started.
+    /// The annotations that the mutating half writes when the operation starts.
     pub stamps: Stamps,
 }
 
@@ -59,8 +59,8 @@ impl History {
         self.0.iter().find(|entry| entry.status == Status::Deployed)
     }
 
-    /// Whether the release is there, or is being made or taken away: a record is deployed or in flight, and the newest is not
-    /// uninstalled.
+    /// Whether the release exists, or is being created or removed: a record is deployed or in flight, and the newest
+    /// record is not uninstalled.
     #[must_use]
     pub fn is_live(&self) -> bool {
         let gone = self.newest().is_none_or(|newest| newest.status == Status::Uninstalled);
@@ -72,7 +72,7 @@ impl History {
     pub fn was_deployed(&self) -> bool {
         let is_deployed = self.newest_deployed().is_some();
         match self.newest().map(|newest| newest.status) {
-            // An install begins a life. `helm install --replace` marks what was uninstalled before it as superseded.
+            // An install starts anew. `helm install --replace` marks the uninstalled revisions before it as superseded.
             Some(Status::PendingInstall) => is_deployed,
             _ => {
                 let mut life = self.0.iter().take_while(|entry| entry.status != Status::Uninstalled);

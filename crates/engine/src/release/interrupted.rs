@@ -1,7 +1,7 @@
-//! The note that an interrupted operation leaves: the chart that it was installing.
+//! The note about an interrupted operation: the chart that it was installing.
 //!
-//! If the record of a dead operation is deleted or unlocked, the release looks as if that operation had never started,
-//! although parts of it are applied. A later version may assume that all of it is.
+//! If the record of a dead operation is deleted or unlocked, the release looks as if the operation had never started,
+//! although parts of it are applied. A later version may assume that all parts are.
 
 use std::fmt;
 use std::str::FromStr;
@@ -40,8 +40,8 @@ impl FromStr for InterruptedOperation {
 }
 
 impl InterruptedOperation {
-    /// The operation of a pending record that was deleted; `None` if its stamp was lost, and for other records. An
-    /// uninstall first writes `uninstalling`, so a record that is deleted while pending was deleted by hand.
+    /// The operation of a deleted pending record; `None` for other records, and if the stamp was lost. An uninstall
+    /// first writes `uninstalling`, so only a manual deletion removes a pending record.
     #[must_use]
     pub fn of(lost: &Entry) -> Option<Self> {
         let chart = lost.stamps.chart().filter(|_| lost.status.is_pending())?;
@@ -50,9 +50,9 @@ impl InterruptedOperation {
 }
 
 impl History {
-    /// The record that must carry the note of a deleted pending record: the newest one that is left, whatever its status. A crash
-    /// between the last two writes of an upgrade leaves a superseded one. `None` if a newer record exists (pruning deletes old records
-    /// from the middle), if none is left, or if the release was installed anew since.
+    /// The record that gets the note about a deleted pending record: the newest remaining record, with any status. A
+    /// crash between the last two writes of an upgrade leaves a superseded record. `None` if a newer record exists
+    /// (pruning deletes old records from the middle), if no record remains, or if the release was reinstalled since.
     #[must_use]
     pub fn heir_of(&self, lost: &Entry) -> Option<&Entry> {
         if self.above(lost.revision).next().is_some() {
@@ -62,14 +62,16 @@ impl History {
         (heir.created <= lost.created).then_some(heir)
     }
 
-    /// The newest interrupted operation that no later one has made good, and the record that carries the note.
+    /// The newest interrupted operation that no later operation completed, and the record with its note.
     ///
-    /// A note goes with the next promotion: below the newest deployed record there is none. Where none is deployed, the newest
-    /// superseded or uninstalled record was the last one that was promoted.
+    /// The next promotion removes a note, so no record below the newest deployed one has a note that counts. If no
+    /// record is deployed, the newest superseded or uninstalled record was promoted last.
     #[must_use]
     pub fn interrupted(&self) -> Option<(&Entry, InterruptedOperation)> {
-        let promoted = |entry: &&Entry| matches!(entry.status, Status::Superseded | Status::Uninstalled);
-        let last = self.newest_deployed().or_else(|| self.iter().find(promoted)).map(|entry| entry.revision);
+        let promoted = self
+            .newest_deployed()
+            .or_else(|| self.iter().find(|entry| matches!(entry.status, Status::Superseded | Status::Uninstalled)));
+        let last = promoted.map(|entry| entry.revision);
         let mut since = self.iter().take_while(|entry| last.is_none_or(|last| entry.revision >= last));
         since.find_map(|entry| Some((entry, entry.stamps.get(INTERRUPTED)?.parse().ok()?)))
     }
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_record_below_a_deleted_one_gets_the_note_whatever_its_status() {
+    fn the_newest_record_below_a_deleted_one_gets_the_note() {
         let heir = |records: Vec<Entry>, lost: &Entry| History::new(records).heir_of(lost).map(|heir| heir.revision.0);
         let lost = entry(5, Status::PendingUpgrade, CHART, "shop-2.0.0");
         let deployed = || entry(3, Status::Deployed, CHART, "");

@@ -11,7 +11,7 @@ const RECORD_NAME_PREFIX: &str = "sh.helm.release.v1.";
 /// The longest release name that Helm accepts, in bytes.
 pub const MAX_RELEASE_NAME_LENGTH: usize = 53;
 
-/// A release, as people and other objects name it.
+/// A release, by the namespace and name that people and other objects use.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReleaseRef {
     /// The namespace of the records; empty if a cluster-scoped object declares the release and nothing else is known.
@@ -78,7 +78,8 @@ impl fmt::Display for ReleaseName {
 pub struct Revision(pub u64);
 
 impl Revision {
-    /// The highest revision that a record may have. Helm counts in an `int` and adds one without a check; no release gets near this.
+    /// The highest revision that a record may have. Helm counts in an `int` and adds one without a check. No release
+    /// comes near this limit.
     pub const MAX: Self = Self(i32::MAX as u64);
 }
 
@@ -103,7 +104,7 @@ pub struct RecordName {
     pub revision: Revision,
 }
 
-/// Why an object name is not that of a record.
+/// Why an object name is not the name of a record.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRecordName {
     /// Helm's storage did not create the object.
@@ -112,7 +113,7 @@ pub enum BadRecordName {
     /// The name has no `.v<digits>` at the end, or a number that Helm would not write.
     #[error("the name does not end in .v<revision>")]
     Revision,
-    /// The revision is so high that Helm could not count on from it.
+    /// The revision is so high that Helm could not count beyond it.
     #[error("its revision is higher than {}", Revision::MAX)]
     RevisionTooHigh,
     /// The text between prefix and revision is not a release name.

@@ -52,7 +52,7 @@ pub struct Record<'b> {
     /// The rendered hooks.
     #[serde(borrow)]
     hooks: Option<&'b RawValue>,
-    /// Contains OLM's account of the bundle that the chart was generated from.
+    /// Contains OLM's description of the bundle that the chart was generated from.
     #[serde(borrow)]
     labels: Option<&'b RawValue>,
 }
@@ -67,10 +67,10 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(remote = "Self")]
 pub struct RecordInfo<'b> {
-    /// Helm orders and judges by this status, not by the label.
+    /// Helm orders and decides by this status, not by the label.
     #[serde(borrow)]
     pub status: Cow<'b, str>,
-    /// The client's clock at the creation of this revision; never changes afterwards.
+    /// The client's clock at the creation of this revision. It never changes afterwards.
     #[serde(borrow, default)]
     pub last_deployed: Cow<'b, str>,
     /// The description by the client.
@@ -84,7 +84,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for RecordInfo<'b> {
     }
 }
 
-/// The steps to read a byte of a body.
+/// The steps to parse a byte of a body.
 const READ_STEPS: u64 = 2;
 
 /// At most 120 characters of a text from a body, for messages and annotations.
@@ -128,30 +128,34 @@ impl<'b> Record<'b> {
     /// Parses the head of a body.
     ///
     /// # Errors
-    /// The body is not JSON, repeats a key, or lacks name, version or status. Or it is more work than the review has left.
+    /// The body is not JSON, repeats a key, or lacks name, version or status; or it is more work than the review has
+    /// left.
     pub fn read(body: &'b [u8], effort: &Effort) -> Result<Self, DecodeError> {
         effort.take(body.len() as u64 * READ_STEPS)?;
         serde_json::from_slice(body).map_err(|error| DecodeError::Json(redacted(&error)))
     }
 
-    /// The name and version of the chart, read without the megabytes of templates after them; empty if the record has
-    /// no chart. Of two metadata, which no client writes, the first counts: who writes a record chooses these names anyway.
+    /// The name and version of the chart, parsed without the megabytes of templates after them; empty if the record has
+    /// no chart. If the metadata is repeated, which no client does, the first one counts: the author of a record
+    /// chooses these names anyway.
     #[must_use]
     pub fn chart_id(&self) -> ChartId<'b> {
         let Some(chart) = self.chart else { return ChartId::default() };
         first_at::<Option<_>>(chart.get(), &["metadata"]).ok().flatten().flatten().unwrap_or_default()
     }
 
-    /// `name-version` of the chart. If OLM generated a chart without a name, that of the bundle. `None` if neither has
-    /// a name.
+    /// `name-version` of the chart, or of the bundle if OLM generated the chart without a name. `None` if neither has a
+    /// name.
     #[must_use]
     pub fn chart(&self) -> Option<String> {
-        let bundle = || {
-            let labels: BTreeMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(self.labels?.get()).ok()?;
-            let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
-            ChartId { name: label(olm::PACKAGE_NAME_LABEL), version: label(olm::BUNDLE_VERSION_LABEL) }.display()
-        };
-        self.chart_id().display().or_else(bundle)
+        self.chart_id().display().or_else(|| self.bundle())
+    }
+
+    /// `name-version` of the bundle that OLM generated the chart from.
+    fn bundle(&self) -> Option<String> {
+        let labels: BTreeMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(self.labels?.get()).ok()?;
+        let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
+        ChartId { name: label(olm::PACKAGE_NAME_LABEL), version: label(olm::BUNDLE_VERSION_LABEL) }.display()
     }
 
     /// The manifest as text; empty if there is none.
@@ -164,8 +168,8 @@ impl<'b> Record<'b> {
     /// The Jobs among the hooks.
     ///
     /// # Errors
-    /// The hooks cannot be parsed. The error contains the position, never the text there. Or it is more work than the review
-    /// has left.
+    /// The hooks cannot be parsed, or it is more work than the review has left. The error contains the position of the
+    /// problem, never the text there.
     pub fn hook_jobs(&self, effort: &Effort) -> Result<Vec<HookJob>, String> {
         self.hooks.map_or_else(|| Ok(Vec::new()), |hooks| hook_jobs(hooks.get(), &self.namespace, effort))
     }

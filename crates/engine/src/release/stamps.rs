@@ -1,4 +1,4 @@
-//! The annotations that say who started the transition of a record, and when.
+//! The annotations with the user who started the transition of a record, and the time of the start.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,23 @@ use super::Status;
 
 /// `userInfo.username` of the request that started the transition.
 pub const HOLDER: &str = "interlock.dev/holder";
-/// The pipeline whose sessions hold the transition together: `PIPELINE`, or `PIPELINE/GROUP`. Absent if only the user holds it.
+/// The pipeline whose sessions share the transition: `PIPELINE`, or `PIPELINE/GROUP`. Absent if only the user holds it.
 pub const PIPELINE: &str = "interlock.dev/pipeline";
 /// The server's clock at the start, in RFC 3339.
 pub const STARTED: &str = "interlock.dev/started";
-/// The server's clock at the end of the transition, in RFC 3339. `managedFields` would say it too, but clients write those.
+/// The server's clock at the end of the transition, in RFC 3339. `managedFields` has the time too, but clients write
+/// those.
 pub const ENDED: &str = "interlock.dev/ended";
 /// `name-version` of the chart.
 pub const CHART: &str = "interlock.dev/chart";
 /// The namespace of the release's objects.
 pub const TARGET_NAMESPACE: &str = "interlock.dev/target-namespace";
 
-/// `name-version@revision` of an interrupted operation that is not finished yet. The note is on the record that was
-/// unlocked, or on the newest record that is left if the record of the operation was deleted.
+/// `name-version@revision` of an interrupted operation that is not finished yet. The note is on the unlocked record. If
+/// the record of the operation was deleted, the note is on the newest remaining record.
 pub const INTERRUPTED: &str = "interlock.dev/interrupted";
 
-/// A digest of the hooks of a record while a filtered test has left some of them out.
+/// A digest of the hooks of a record, set while a filtered test has left some of them out.
 pub const HOOKS: &str = "interlock.dev/hooks";
 
 /// Every stamp.
@@ -65,7 +66,7 @@ impl Stamps {
         self.get(HOLDER)
     }
 
-    /// The pipeline whose sessions hold the transition together.
+    /// The pipeline whose sessions share the transition.
     #[must_use]
     pub fn pipeline(&self) -> Option<&str> {
         self.get(PIPELINE)
@@ -91,8 +92,8 @@ impl Stamps {
 
     /// When the operation of a record in this status started, by the server's clock.
     ///
-    /// An operation creates its pending record. An uninstall starts on a record that may be months old: the stamp says
-    /// when. If the stamp was lost, nothing older than the record is certain.
+    /// An operation creates its pending record. An uninstall, however, starts on a record that may be months old, so
+    /// the stamp has its start. If the stamp was lost, only the creation of the record is certain.
     #[must_use]
     pub fn operation_started(&self, status: Option<Status>, created: Option<Timestamp>) -> Option<Timestamp> {
         self.started().filter(|_| status == Some(Status::Uninstalling)).or(created)

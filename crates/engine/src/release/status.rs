@@ -1,7 +1,7 @@
 //! The statuses of a record and every transition between them.
 //!
-//! [`TRANSITIONS`] lists everything that Helm's actions, and the other clients that write records, do to the status of
-//! a record. Rules read it; nothing else in the crate knows a transition.
+//! [`TRANSITIONS`] lists every change that Helm's actions, and the other clients that write records, make to the status
+//! of a record. Rules use this table; nothing else in the crate defines a transition.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,7 +48,7 @@ impl Status {
         Self::PendingRollback,
     ];
 
-    /// As Helm spells it.
+    /// Helm's spelling.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl Status {
         }
     }
 
-    /// One of the three `pending-*`. `uninstalling` is not one of them.
+    /// Whether the status is one of the three `pending-*`. `uninstalling` is not one of them.
     #[must_use]
     pub fn is_pending(self) -> bool {
         matches!(self, Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback)
@@ -92,7 +92,7 @@ impl FromStr for Status {
     }
 }
 
-/// The condition under which a transition is one that a client makes.
+/// The condition under which a transition is legitimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
     /// Always legitimate.
@@ -101,18 +101,20 @@ pub enum Guard {
     NothingInFlight,
     /// Only as helm-mapkubeapis does it: the newest record has just been superseded, and no record is deployed.
     MappedApis,
-    /// Ends or takes over an operation in flight: open to its holder, to a manager over a manager's, to an account of its own
-    /// release, and to anyone once it is stale. A promotion is also refused under a higher revision, because it would leave two
-    /// deployed records.
+    /// Ends or takes over an operation in flight. Allowed for its holder, for a manager if a manager holds it, for an
+    /// account of its own release, and for anyone once it is stale. A promotion is also refused under a higher
+    /// revision, because it would leave two deployed records.
     Unlock,
-    /// Only while a newer rollback is pending: a rollback whose apply failed supersedes the record it rolled back over.
+    /// Only while a newer rollback is pending: a rollback whose apply failed supersedes the record that it rolled back
+    /// over.
     NewerRollback,
-    /// Only by the holder of an operation, in the instant after it ended: a cancelled install fails the record that it has just
+    /// Only by the holder of an operation, right after its end: a cancelled install fails the record that it has just
     /// promoted.
     JustEnded,
-    /// Only on the newest record while none is deployed, by the controller that holds it: it goes on from what it left behind.
+    /// Only on the newest record while none is deployed, by the controller that holds it: the controller resumes its
+    /// own work.
     Resumption,
-    /// Not the newest deployed record of a live release, nor the record that Helm would upgrade from.
+    /// Neither the newest deployed record of a live release, nor the record that Helm would upgrade from.
     Deletion,
     /// No client does this.
     Never,
@@ -127,7 +129,8 @@ use Status::{
 
 /// Every transition that some client makes. `None` stands for "no record". An unlisted transition is [`Guard::Never`].
 ///
-/// A change to the same status is [`Guard::Free`] unless it is listed, because hooks, tests and failure paths write a record again.
+/// A change to the same status is [`Guard::Free`] unless it is listed, because hooks, tests and failure paths rewrite a
+/// record.
 /// Sources: the actions of Helm 3.22 and 4.3, the clients that use its SDK, and the traffic of helm, Flux, OLM and mapkubeapis
 /// recorded on a real API server.
 pub const TRANSITIONS: &[(State, State, Guard)] = &[
@@ -137,7 +140,7 @@ pub const TRANSITIONS: &[(State, State, Guard)] = &[
     (None, Some(PendingRollback), Guard::NothingInFlight),
     // helm-mapkubeapis supersedes the newest record and creates its mapped copy as deployed.
     (None, Some(Deployed), Guard::MappedApis),
-    // Whatever ends an operation, ends it.
+    // All ways to end an operation use the same check.
     (Some(PendingInstall), Some(Deployed), Guard::Unlock),
     (Some(PendingUpgrade), Some(Deployed), Guard::Unlock),
     (Some(PendingRollback), Some(Deployed), Guard::Unlock),
@@ -150,13 +153,13 @@ pub const TRANSITIONS: &[(State, State, Guard)] = &[
     (Some(Uninstalling), Some(Uninstalled), Guard::Unlock),
     // A failed plan of nelm; `helm set-status` in the Jobs of the Helm controller of k3s.
     (Some(Uninstalling), Some(Failed), Guard::Unlock),
-    // Another user goes on with a dead uninstall.
+    // Another user continues a dead uninstall.
     (Some(Uninstalling), Some(Uninstalling), Guard::Unlock),
     (Some(Uninstalling), None, Guard::Unlock),
     (Some(PendingInstall), None, Guard::Unlock),
     (Some(PendingUpgrade), None, Guard::Unlock),
     (Some(PendingRollback), None, Guard::Unlock),
-    // A rollback whose apply failed supersedes the record it rolled back over, whatever its status.
+    // A rollback whose apply failed supersedes the record that it rolled back over, with any status.
     (Some(PendingInstall), Some(Superseded), Guard::NewerRollback),
     (Some(PendingUpgrade), Some(Superseded), Guard::NewerRollback),
     (Some(PendingRollback), Some(Superseded), Guard::NewerRollback),
@@ -166,12 +169,13 @@ pub const TRANSITIONS: &[(State, State, Guard)] = &[
     (Some(Deployed), Some(Superseded), Guard::Free),
     (Some(Failed), Some(Superseded), Guard::Free),
     (Some(Uninstalled), Some(Superseded), Guard::Free),
-    // SIGTERM in the instant after an install wrote `deployed`.
+    // SIGTERM right after an install wrote `deployed`.
     (Some(Deployed), Some(Failed), Guard::JustEnded),
     // Fleet, after a rollback that failed; the Helm controller of k3s, before it upgrades.
     (Some(Superseded), Some(Deployed), Guard::Resumption),
     (Some(Superseded), Some(Failed), Guard::Resumption),
-    // An uninstall starts over any status but `uninstalled`. Refusing this write alone does not stop it: its deletions are judged too.
+    // An uninstall starts over any status but `uninstalled`. Refusing this write does not stop it, so its deletions are
+    // judged too.
     (Some(Unknown), Some(Uninstalling), Guard::NothingInFlight),
     (Some(Deployed), Some(Uninstalling), Guard::NothingInFlight),
     (Some(Superseded), Some(Uninstalling), Guard::NothingInFlight),
@@ -192,8 +196,8 @@ pub fn transition(from: State, to: State) -> Guard {
     listed.map_or(unlisted, |(_, _, guard)| *guard)
 }
 
-/// The table that the rules go by: [`TRANSITIONS`]. The model checker opens one edge after the other, to show that each guard is
-/// needed; no policy file can.
+/// The table that the rules use: [`TRANSITIONS`]. The model checker opens one edge after the other, to show that each
+/// guard is needed. No policy file can open an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transitions {
     opened: Option<(State, State)>,

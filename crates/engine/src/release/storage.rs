@@ -15,7 +15,7 @@ pub const OLM_INDEX_TYPE: &str = "operatorframework.io/index.v1";
 /// The type of the Secrets with the other chunks of such a record.
 pub(crate) const OLM_CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
 
-/// The value of OLM's label `type` on the Secret that a record is listed by.
+/// The value of OLM's label `type` on the Secret by which a record is listed.
 pub(crate) const INDEX_LABEL: &str = "index";
 /// The value of that label on the Secrets with the other chunks.
 const CHUNK_LABEL: &str = "chunk";
@@ -24,7 +24,7 @@ const CHUNK_LABEL: &str = "chunk";
 const CHUNK_HASH_LENGTH: usize = 13;
 const CHUNK_HASH_LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz123456";
 
-/// The labels by which OLM's driver finds records and their chunks: which record a Secret belongs to, and as what.
+/// The labels by which OLM's driver finds records and their chunks: the record of a Secret, and the role of the Secret.
 pub(crate) const OLM_KEY_LABEL: &str = "key";
 pub(crate) const OLM_TYPE_LABEL: &str = "type";
 
@@ -65,8 +65,8 @@ impl Storage {
         format!("owner={},name={release}{index}", self.owner())
     }
 
-    /// The namespace that a release counts as in: that of its records. OLM keeps the records of all extensions in one namespace, so an
-    /// extension counts as in that of its objects, if it is known.
+    /// The namespace that a release belongs to: that of its records. OLM keeps the records of all extensions in one
+    /// namespace, so an extension belongs to the namespace of its objects, if that is known.
     #[must_use]
     pub fn home<'n>(self, of_records: &'n str, of_objects: Option<&'n str>) -> &'n str {
         of_objects.filter(|_| self == Self::OlmIndex).unwrap_or(of_records)
@@ -123,16 +123,15 @@ impl<'a> Stored<'a> {
         serde_json::from_str(object.get())
     }
 
-    /// The records that may list this Secret as one of their chunks, by its name and by its label `key`; none if it is no chunk.
+    /// The records that may list this Secret as a chunk, by its name and by its label `key`; none if the Secret is not
+    /// a chunk.
     ///
-    /// OLM reads a chunk by the name in the list, whatever its type and labels, and deletes chunks by their labels.
+    /// OLM reads a chunk by the name in the list, regardless of its type and labels, and deletes chunks by their
+    /// labels.
     #[must_use]
     pub fn indexes_of_part(&self) -> Vec<RecordName> {
         let metadata = &self.metadata;
-        let is_hash = |hash: &str| {
-            hash.len() == CHUNK_HASH_LENGTH && hash.bytes().all(|letter| CHUNK_HASH_LETTERS.contains(&letter))
-        };
-        let by_name = metadata.name.rsplit_once('-').filter(|(_, hash)| is_hash(hash)).map(|(index, _)| index);
+        let by_name = metadata.name.rsplit_once('-').filter(|(_, hash)| is_chunk_hash(hash)).map(|(index, _)| index);
         let labelled = metadata.label("owner") == Some(Storage::OlmIndex.owner())
             && metadata.label(OLM_TYPE_LABEL) == Some(CHUNK_LABEL);
         let is_chunk = self.secret_type.as_deref() == Some(OLM_CHUNK_TYPE) || labelled;
@@ -144,8 +143,9 @@ impl<'a> Stored<'a> {
 
     /// The storage of this record; `None` if the object is not a record.
     ///
-    /// What a client would read is a record: Helm lists by the labels `owner` and `name` and decodes the key `release`, whatever the
-    /// name and the type of the object. A Secret of Helm's type stays a record when somebody removes its labels.
+    /// An object is a record if a client would read it: Helm lists by the labels `owner` and `name` and decodes the key
+    /// `release`, regardless of the name and type of the object. A Secret of Helm's type stays a record if its labels
+    /// are removed.
     #[must_use]
     pub fn storage(&self, kind: &str) -> Option<Storage> {
         let owner = self.metadata.label("owner").unwrap_or_default();
@@ -161,6 +161,10 @@ impl<'a> Stored<'a> {
             _ => None,
         }
     }
+}
+
+fn is_chunk_hash(hash: &str) -> bool {
+    hash.len() == CHUNK_HASH_LENGTH && hash.bytes().all(|letter| CHUNK_HASH_LETTERS.contains(&letter))
 }
 
 #[cfg(test)]
@@ -195,22 +199,22 @@ mod tests {
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let label = |owner: &str, kind: &str| json!({"owner": owner, "type": kind, "key": INDEX});
-        let (ours, none): (_, [&str; 0]) = ([INDEX], []);
-        assert_eq!(parts("Opaque", &format!("{INDEX}-abcdefghijk16"), json!({})), ours);
-        // No hash of OLM: too short, too long, another letter.
+        let (record, none): (_, [&str; 0]) = ([INDEX], []);
+        assert_eq!(parts("Opaque", &format!("{INDEX}-abcdefghijk16"), json!({})), record);
+        // Not a hash of OLM: too short, too long, another letter.
         for suffix in ["abcdefghijk1", "abcdefghijk161", "abcdefghijk10", "ABCDEFGHIJK16", ""] {
             assert_eq!(parts("Opaque", &format!("{INDEX}-{suffix}"), json!({})), none, "{suffix}");
         }
-        assert_eq!(parts(OLM_CHUNK_TYPE, "x", json!({"key": INDEX})), ours);
-        assert_eq!(parts("Opaque", "x", label("operator-controller", "chunk")), ours);
+        assert_eq!(parts(OLM_CHUNK_TYPE, "x", json!({"key": INDEX})), record);
+        assert_eq!(parts("Opaque", "x", label("operator-controller", "chunk")), record);
         assert_eq!(parts("Opaque", "x", label("operator-controller", "index")), none);
         assert_eq!(parts("Opaque", "x", label("helm", "chunk")), none);
         assert_eq!(parts("Opaque", "x", json!({"key": INDEX})), none);
-        assert_eq!(parts(OLM_CHUNK_TYPE, &format!("{INDEX}-abcdefghijk16"), json!({"key": INDEX})), ours);
+        assert_eq!(parts(OLM_CHUNK_TYPE, &format!("{INDEX}-abcdefghijk16"), json!({"key": INDEX})), record);
     }
 
     #[test]
-    fn what_a_client_would_list_is_a_record() {
+    fn objects_that_a_client_would_list_are_records() {
         let (secret, config_map, index) = (Some(Storage::Secret), Some(Storage::ConfigMap), Some(Storage::OlmIndex));
         let release = || json!({"release": "x"});
         for (kind, kind_of_secret, labels, data, wanted) in [

@@ -10,21 +10,20 @@ use super::mentions::may_mention;
 use super::objects::each_object;
 use crate::effort::Effort;
 
-/// The document of an object; `None` if the manifest has none. Only this document is parsed. Of several documents of an object, Helm
-/// applies one after the other: their members count together, and each value of a later one in place of an earlier one.
+/// The document of an object; `None` if the manifest has none. Only this document is parsed. If an object has several
+/// documents, Helm applies one after the other: their members are merged, and a later value replaces an earlier one.
 ///
 /// # Errors
 /// The document cannot be parsed, the manifest is longer than 8 MiB, or it is more work than the review has left.
 pub fn document(manifest: &str, wanted: &DocumentKey, effort: &Effort) -> Result<Option<Value>, String> {
     let words = [&wanted.name, &wanted.kind].map(memmem::Finder::new);
-    let mentions = |document: &str| may_mention(document, |text| words.iter().all(|word| word.find(text).is_some()));
     let mut found = None;
-    each_object(manifest, effort, mentions, &mut |object| {
+    each_object(manifest, effort, |document| may_name(document, &words), &mut |object| {
         if object.heading.is_of(wanted) {
             let document = object.parse(effort)?;
             found = Some(match found.take() {
                 None => document,
-                Some(earlier) => laid_over(earlier, document),
+                Some(earlier) => merged(earlier, document),
             });
         }
         Ok(ControlFlow::Continue(()))
@@ -32,13 +31,17 @@ pub fn document(manifest: &str, wanted: &DocumentKey, effort: &Effort) -> Result
     Ok(found)
 }
 
-/// A value with the members of an earlier one that it does not have itself.
-fn laid_over(earlier: Value, later: Value) -> Value {
+fn may_name(document: &str, words: &[memmem::Finder<'_>]) -> bool {
+    may_mention(document, |text| words.iter().all(|word| word.find(text).is_some()))
+}
+
+/// The later value, with the members of the earlier one that it lacks.
+fn merged(earlier: Value, later: Value) -> Value {
     match (earlier, later) {
         (Value::Object(mut members), Value::Object(later)) => {
             for (name, value) in later {
                 let value = match members.remove(&name) {
-                    Some(earlier) => laid_over(earlier, value),
+                    Some(earlier) => merged(earlier, value),
                     None => value,
                 };
                 members.insert(name, value);
@@ -84,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_moved_is_found_under_each_of_its_groups() {
+    fn a_moved_kind_is_found_under_each_of_its_groups() {
         let manifest = |version: &str, kind: &str| {
             format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: web}}\nspec: {{replicas: 1}}\n")
         };
@@ -136,9 +139,9 @@ mod tests {
         }
     }
 
-    /// What the lines seem to say, and what a parser reads.
+    /// The content by the look of the lines, and the content for a parser.
     #[test]
-    fn a_value_that_does_not_end_in_its_line_names_another_object() {
+    fn a_value_of_several_lines_names_another_object() {
         for (metadata, name) in [
             ("metadata:\n  name: web\n    x", "web x"),
             ("metadata:\n  name: 'web\n    x'", "web x"),
@@ -158,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn json_documents_without_separator() {
+    fn json_documents_need_no_separator() {
         let manifest = "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"a\"}}\n\
                         {\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"b\"},\"spec\":{\"replicas\":7}}";
         assert_eq!(replicas(manifest, &wanted("b")), Some(7));
         assert_eq!(replicas(manifest, &wanted("c")), None);
     }
 
-    /// What Go reads behind other line ends, in quotes and behind odd keys.
+    /// The objects that Go finds after other line ends, in quotes and after odd keys.
     #[test]
     fn an_object_is_found_where_go_finds_it() {
         let web = |end: &str| {
@@ -195,7 +198,7 @@ mod tests {
                 ),
                 true,
             ),
-            // Go reads none of these as the object.
+            // Go takes none of these for the object.
             (format!("x: \"\n{}\"\nkind: A\nmetadata: {{name: a}}\n", web("\n")), false),
             (web("\n") + "items: null\n", false),
             (web("\n") + "---\n...\n" + &web("\n").replace("web", "a"), true),
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_may_begin_as_json_and_go_on_as_yaml() {
+    fn a_manifest_may_begin_with_json_and_continue_with_yaml() {
         let json = |name: &str| {
             format!(
                 r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"{name}"}},"spec":{{"replicas":1}}}}"#
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn several_documents_of_an_object_count_together() {
+    fn several_documents_of_an_object_are_merged() {
         let document =
             |spec: &str| format!("apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec: {spec}\n---\n");
         let manifest = document("{replicas: 1, paused: true, list: [a, b]}") + &document("{replicas: 2, list: [c]}");
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_costs_its_text_however_deep_it_is() {
+    fn a_neighbour_costs_its_text_at_any_depth() {
         let deep = format!(
             "kind: A\nmetadata: {{name: a}}\n# web Deployment\nx: {}{}\n---\n",
             "[".repeat(9_000),
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_keys_in_json_the_last_counts() {
+    fn the_last_of_equal_keys_in_json_counts() {
         let manifest = r#"{"kind":"A","apiVersion":"apps/v1","metadata":{"name":"a","name":"b"},"metadata":{"name":"web"},
             "kind":"Deployment","Kind":"B","spec":{"replicas":3}}"#;
         assert_eq!(replicas(manifest, &wanted("web")), Some(3));

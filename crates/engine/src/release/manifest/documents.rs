@@ -1,7 +1,7 @@
 //! The documents of a manifest, as kubectl's resource builder finds them for Helm.
 //!
-//! Helm stores YAML documents with separators; OLM stores JSON documents without separators. A manifest may begin as one and go on as
-//! the other.
+//! Helm stores YAML documents with separators; OLM stores JSON documents without separators. A manifest may begin in
+//! one form and continue in the other.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 
 use crate::effort::{Effort, MAP_BYTES, MEMBER_BYTES, NODE_BYTES};
 
-/// The longest manifest that is read, in bytes. The largest legitimate manifest has about 5 MiB.
+/// The longest manifest that is parsed, in bytes. The largest legitimate manifest has about 5 MiB.
 const MAX_MANIFEST_BYTES: usize = 8 << 20;
 
-/// How far Go looks for the brace with which JSON begins, in bytes.
+/// How far Go searches for the opening brace of JSON, in bytes.
 const GUESSED_BYTES: usize = 4_096;
 
 /// The most JSON documents after which YAML may follow.
@@ -23,7 +23,7 @@ const MAX_JSON_BEFORE_YAML: usize = 1;
 /// The steps to parse a byte of JSON into a tree.
 const JSON_STEPS: u64 = 10;
 
-/// The text of a manifest, with the line breaks that Go leaves in it.
+/// The text of a manifest, with the line breaks that Go keeps.
 pub(super) struct Manifest<'m> {
     text: Cow<'m, str>,
     is_json: bool,
@@ -69,15 +69,15 @@ impl<'m> Manifest<'m> {
     }
 }
 
-/// The documents of a manifest. Nothing comes after an error.
+/// The documents of a manifest. There are none after an error.
 pub(super) struct Documents<'m> {
     rest: &'m str,
-    /// How many JSON documents there were, until the first that is none.
+    /// The number of JSON documents so far; `None` after the first document that is not JSON.
     json: Option<usize>,
 }
 
 impl<'m> Iterator for Documents<'m> {
-    /// The error is the position of the problem, or says what it is.
+    /// The error is the position or a description of the problem.
     type Item = Result<Document<'m>, String>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -114,7 +114,7 @@ impl<'m> Iterator for Documents<'m> {
     }
 }
 
-/// The text behind its white space, or behind the first line if there is nothing else on it.
+/// The text after its white space, or after the first line if that line has only white space.
 fn behind_white_space(text: &str) -> &str {
     let end = text.char_indices().find(|(_, character)| *character == '\n' || !character.is_whitespace());
     match end {
@@ -134,16 +134,16 @@ pub(super) fn parse_json(document: &str, effort: &Effort) -> Result<Value, Strin
     serde_json::from_str(document).map_err(|error| position(&error))
 }
 
-/// The most memory that a JSON document takes as a tree of values, in bytes, by the marks in its text that begin a value. Each of
-/// them may begin a map of its own.
+/// The most memory of a JSON document as a tree of values, in bytes, by the marks in its text that begin a value. Each
+/// mark may begin a map.
 fn tree_bytes(document: &str) -> u64 {
-    let of_mark = |mark: u8| match mark {
+    let values = document.bytes().map(|mark| match mark {
         b':' | b'{' => MAP_BYTES,
         b',' | b'[' => MEMBER_BYTES,
         b'\n' => NODE_BYTES,
         _ => 0,
-    };
-    2 * document.len() as u64 + document.bytes().map(of_mark).sum::<u64>()
+    });
+    2 * document.len() as u64 + values.sum::<u64>()
 }
 
 /// The position of an error in JSON, without the text there.

@@ -24,7 +24,7 @@ pub(super) struct Heading<'m> {
     pub(super) names: Names<'m>,
 }
 
-/// `metadata`, as far as it names an object.
+/// The fields of `metadata` that name an object.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Names<'m> {
     pub(super) name: Option<Cow<'m, str>>,
@@ -32,8 +32,8 @@ pub(super) struct Names<'m> {
 }
 
 impl<'m> Heading<'m> {
-    /// Completes the heading of an item by that of its list: the items of a `ConfigMapList` need not say that they are
-    /// ConfigMaps.
+    /// Completes the heading of an item from that of its list: the items of a `ConfigMapList` need not repeat that they
+    /// are ConfigMaps.
     pub(super) fn complete_from(&mut self, list: &Self) {
         if self.kind.is_empty() && self.api_version.is_empty() {
             self.kind = Cow::Owned(list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned());
@@ -41,12 +41,12 @@ impl<'m> Heading<'m> {
         }
     }
 
-    /// Whether it names an object at all.
+    /// Whether the heading names any object.
     pub(super) fn names_object(&self) -> bool {
         !self.kind.is_empty() && self.names.name.is_some()
     }
 
-    /// Whether it names this object.
+    /// Whether the heading names this object.
     pub(super) fn is_of(&self, wanted: &DocumentKey) -> bool {
         self.kind == wanted.kind
             && is_same_group(&self.kind, group_of(&self.api_version), &wanted.group)
@@ -58,8 +58,8 @@ impl<'m> Heading<'m> {
 
 /// Whether two groups serve, or served, the same objects of a kind.
 pub(crate) fn is_same_group(kind: &str, one: &str, other: &str) -> bool {
-    let both = |groups: &[&str]| groups.contains(&one) && groups.contains(&other);
-    one == other || MOVED_KINDS.iter().any(|(moved, groups)| *moved == kind && both(groups))
+    one == other
+        || MOVED_KINDS.iter().any(|(moved, groups)| *moved == kind && groups.contains(&one) && groups.contains(&other))
 }
 
 impl Names<'_> {

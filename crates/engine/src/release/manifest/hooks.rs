@@ -15,7 +15,7 @@ use crate::json::{GoStruct, null_is_default};
 /// The steps to parse a byte of the list of hooks.
 const HOOK_STEPS: u64 = 4;
 
-/// The most Jobs that hooks may have: each is looked up in the cluster. Charts have a handful.
+/// The most Jobs that hooks may have, because each is looked up in the cluster. Charts have a handful.
 const MAX_JOBS: usize = 100;
 
 /// A Job of a hook.
@@ -42,7 +42,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Hook<'a> {
     }
 }
 
-/// The hooks that are Jobs, and at most one more than there may be.
+/// The hooks that are Jobs, up to one more than the limit.
 #[derive(Default)]
 struct Jobs<'a>(Vec<Hook<'a>>);
 
@@ -73,12 +73,12 @@ impl<'de: 'a, 'a> Visitor<'de> for Jobs<'a> {
     }
 }
 
-/// The Jobs among the hooks in the JSON of a record's `hooks`. `namespace` is that of hooks without one. A Job with a
-/// generated name is left out, because its name is not known.
+/// The Jobs among the hooks in the JSON of a record's `hooks`. `namespace` is the namespace of hooks without one. A Job
+/// with a generated name is left out, because its name is unknown.
 ///
 /// # Errors
-/// The hooks cannot be parsed, or more than 100 of them are Jobs. The error contains the position, never the text there. Or it is more work than the review has
-/// left.
+/// The hooks cannot be parsed, more than 100 of them are Jobs, or it is more work than the review has left. The error
+/// contains the position of the problem, never the text there.
 pub fn hook_jobs(hooks: &str, namespace: &str, effort: &Effort) -> Result<Vec<HookJob>, String> {
     effort.take_text(hooks, HOOK_STEPS)?;
     let Jobs(jobs) = serde_json::from_str(hooks).map_err(|error| position(&error))?;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_limit() {
+    fn the_number_of_jobs_is_limited() {
         let jobs = |count| format!("[{}{{}}]", r#"{"name":"a","kind":"Job"},"#.repeat(count));
         let found = |count| hook_jobs(&jobs(count), "shop", &Effort::of_review()).map(|jobs| jobs.len());
         assert_eq!(found(MAX_JOBS), Ok(MAX_JOBS));

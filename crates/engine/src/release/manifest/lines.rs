@@ -1,8 +1,8 @@
-//! The heading of a document that is written like those of charts, read from its lines without parsing them.
+//! The heading of a document in the style of charts, found in its lines without parsing them.
 //!
-//! Go ends lines elsewhere, and lets texts in quotes and braces go on at the margin: a line that looks like `kind: Secret` may be a part
-//! of a text. So this reads a document only if it can tell for every line that it begins outside of such a text. All others are read
-//! by a parser, which takes thirty times as long.
+//! Go also ends lines at other characters, and lets texts in quotes and braces continue at the margin: a line that
+//! looks like `kind: Secret` may be a part of a text. So this module accepts a document only if every line certainly
+//! begins outside such a text. A parser reads all other documents, which takes thirty times as long.
 
 use std::borrow::Cow;
 
@@ -11,20 +11,22 @@ use super::heading::{Heading, Names};
 /// The white space of YAML. Other characters that look like it are letters.
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// Whether a text has line breaks of Go besides the ordinary one, or a byte order mark, at which it drops characters.
+/// Whether a text has line breaks of Go apart from the ordinary one, or a byte order mark, at which Go drops
+/// characters.
 fn has_odd_characters(text: &str) -> bool {
     let odd = ['\u{85}', '\u{2028}', '\u{2029}', '\u{feff}'];
     memchr::memchr(b'\r', text.as_bytes()).is_some() || !text.is_ascii() && text.contains(odd)
 }
 
-/// Reads the heading from the lines of a YAML document. `None` if only a parser can read it: a document with other keys at the margin
-/// or in `metadata` than plain words, whose values there are not whole in their lines, with tags or anchors, or a list of objects.
+/// Finds the heading in the lines of a YAML document. `None` if only a parser can: the document has keys at the margin
+/// or in `metadata` that are not plain words, values there that do not end in their line, tags, anchors, or a list of
+/// objects.
 pub(super) fn heading_from_lines(document: &str) -> Option<Heading<'_>> {
     if has_odd_characters(document) {
         return None;
     }
     let (mut lines, mut heading) = (HeadingLines::default(), Heading::default());
-    // The indentation of the text behind `|` or `>`: it goes on in lines that are deeper.
+    // The indentation of the text after `|` or `>`, which continues in deeper lines.
     let mut block_scalar = None;
     for line in document.lines() {
         let text = line.trim_start_matches(' ');
@@ -37,7 +39,7 @@ pub(super) fn heading_from_lines(document: &str) -> Option<Heading<'_>> {
             continue;
         }
         match Ending::of(text, depth)? {
-            Ending::Whole => {}
+            Ending::Complete => {}
             Ending::BlockScalar { at } => block_scalar = Some(at),
         }
         lines.read(text.trim_end_matches(BLANKS), depth, &mut heading)?;
@@ -45,25 +47,25 @@ pub(super) fn heading_from_lines(document: &str) -> Option<Heading<'_>> {
     (!heading.kind.is_empty()).then_some(heading)
 }
 
-/// What a line leaves open.
+/// How a line ends.
 enum Ending {
-    Whole,
-    /// A text follows in the lines that are indented deeper than this.
+    Complete,
+    /// A text follows in the lines that are indented deeper than this column.
     BlockScalar {
         at: usize,
     },
 }
 
 impl Ending {
-    /// `None` if a text or a collection goes on in the next line whatever its indentation is, or if only a parser can tell.
+    /// `None` if a text or a collection continues in the next line at any indentation, or if only a parser can tell.
     fn of(line: &str, depth: usize) -> Option<Self> {
         let (mut at, mut text) = (depth, line);
         while let Some(item) = text.strip_prefix('-').filter(|item| item.is_empty() || item.starts_with(' ')) {
             let inside = item.trim_start_matches(' ');
             if inside.is_empty() {
-                return Some(Self::Whole);
+                return Some(Self::Complete);
             }
-            // The item is not deeper than its own dash.
+            // An item is not deeper than its own dash.
             if !inside.starts_with("- ") && Self::of_value(inside, at).is_some_and(|ending| ending.is_block_scalar()) {
                 return Some(Self::BlockScalar { at });
             }
@@ -75,25 +77,25 @@ impl Ending {
                 let behind = behind_quotes(text)?;
                 match behind.strip_prefix(':').filter(|value| value.is_empty() || value.starts_with(BLANKS)) {
                     Some(value) => Self::of_value(value, at),
-                    None => is_comment(behind).then_some(Self::Whole),
+                    None => is_comment(behind).then_some(Self::Complete),
                 }
             }
             b'[' | b'{' | b'|' | b'>' => Self::of_value(text, at),
             b'&' | b'*' | b'!' | b'%' | b'@' | b'`' | b'?' | b'\t' => None,
-            b'#' => Some(Self::Whole),
+            b'#' => Some(Self::Complete),
             _ => match key_of(text) {
                 Some((_, value)) => Self::of_value(value, at),
-                None => Some(Self::Whole),
+                None => Some(Self::Complete),
             },
         }
     }
 
-    /// What the value of a key at a column, or of an item, leaves open.
+    /// How the value of a key at a column, or of an item, ends.
     fn of_value(value: &str, at: usize) -> Option<Self> {
         let value = value.trim_matches(BLANKS);
         match value.as_bytes().first() {
-            Some(b'"' | b'\'') => is_comment(behind_quotes(value)?).then_some(Self::Whole),
-            Some(b'[' | b'{') => is_comment(behind_brackets(value)?).then_some(Self::Whole),
+            Some(b'"' | b'\'') => is_comment(behind_quotes(value)?).then_some(Self::Complete),
+            Some(b'[' | b'{') => is_comment(behind_brackets(value)?).then_some(Self::Complete),
             Some(b'|' | b'>') => {
                 let header =
                     value[1..].trim_start_matches(|byte: char| byte.is_ascii_digit() || matches!(byte, '+' | '-'));
@@ -101,7 +103,7 @@ impl Ending {
             }
             Some(b'&' | b'!' | b'%' | b'@' | b'`' | b'?' | b':') => None,
             Some(b'-') if value == "-" || value.starts_with("- ") => None,
-            _ => Some(Self::Whole),
+            _ => Some(Self::Complete),
         }
     }
 
@@ -110,13 +112,13 @@ impl Ending {
     }
 }
 
-/// Reads the lines that name the object.
+/// The lines so far that name the object.
 #[derive(Default)]
 struct HeadingLines {
     in_metadata: bool,
     /// The indentation of the members of `metadata`.
     indent: Option<usize>,
-    /// The indentation of a value that was read. It goes on in a line that is indented deeper.
+    /// The indentation of the last value. The value continues in a line that is indented deeper.
     value_at: Option<usize>,
 }
 
@@ -128,14 +130,14 @@ impl HeadingLines {
         let is_item = text == "-" || text.starts_with("- ");
         if depth == 0 {
             self.in_metadata = text == "metadata:";
-            // The items of a list may stand at the margin.
+            // The items of a list may be at the margin.
             if is_item {
                 return Some(());
             }
             match plain_key(text)? {
                 ("apiVersion", version) => (heading.api_version, self.value_at) = (scalar(version)?, Some(depth)),
                 ("kind", kind) => (heading.kind, self.value_at) = (scalar(kind)?, Some(depth)),
-                // The last of several counts.
+                // If the key repeats, the last one counts.
                 ("metadata", "") => (heading.names, self.indent) = (Names::default(), None),
                 ("metadata" | "items", _) => return None,
                 _ => {}
@@ -153,14 +155,15 @@ impl HeadingLines {
     }
 }
 
-/// The key that a line begins with, and what is behind its colon, if it is a plain word with the colon right after it.
+/// The key at the start of a line and the text after its colon, if the key is a plain word with the colon directly
+/// after it.
 fn plain_key(text: &str) -> Option<(&str, &str)> {
     let (key, value) = key_of(text)?;
     (!key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric()))
         .then_some((key, value.trim_matches(BLANKS)))
 }
 
-/// The key without quotes that a line begins with, and what is behind its colon.
+/// The unquoted key at the start of a line, and the text after its colon.
 fn key_of(text: &str) -> Option<(&str, &str)> {
     let colon = text.match_indices(':').map(|(at, _)| at);
     let at = colon.into_iter().find(|at| text[at + 1..].is_empty() || text[at + 1..].starts_with(BLANKS))?;
@@ -169,7 +172,7 @@ fn key_of(text: &str) -> Option<(&str, &str)> {
     (!key.contains(" #") && !key.contains("\t#")).then_some((key, &text[at + 1..]))
 }
 
-/// What is behind a text in quotes; `None` if it goes on in the next line.
+/// The text after a text in quotes; `None` if the quotes close in a later line.
 fn behind_quotes(text: &str) -> Option<&str> {
     let quote = text.as_bytes().first()?;
     let mut bytes = text.bytes().enumerate().skip(1).peekable();
@@ -186,7 +189,7 @@ fn behind_quotes(text: &str) -> Option<&str> {
     None
 }
 
-/// What is behind a list or a mapping in brackets; `None` if it goes on in the next line.
+/// The text after a list or a mapping in brackets; `None` if the brackets close in a later line.
 fn behind_brackets(text: &str) -> Option<&str> {
     let (mut rest, mut depth) = (text, 0_usize);
     loop {
@@ -194,7 +197,7 @@ fn behind_brackets(text: &str) -> Option<&str> {
         match rest.as_bytes()[at] {
             b'[' | b'{' => depth += 1,
             b']' | b'}' => depth -= 1,
-            // Whether it is a text in quotes, or a comment, depends on what is before it.
+            // Whether a text in quotes or a comment begins here depends on the text before.
             b'"' | b'\'' if rest[..at].is_empty() || rest[..at].ends_with([' ', ',', ':']) => {
                 rest = behind_quotes(&rest[at..])?;
                 continue;
@@ -208,13 +211,13 @@ fn behind_brackets(text: &str) -> Option<&str> {
     }
 }
 
-/// Whether nothing but a comment is left of a line.
+/// Whether the rest of a line is empty or a comment.
 fn is_comment(rest: &str) -> bool {
     let behind = rest.trim_start_matches(BLANKS);
     behind.is_empty() || behind.len() < rest.len() && behind.starts_with('#')
 }
 
-/// A scalar on one line, without its quotes and the comment behind it; `None` if only a parser can read it.
+/// A scalar on one line, without its quotes and the comment after it; `None` if only a parser can read it.
 fn scalar(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim_matches(BLANKS);
     if text.starts_with(['"', '\'']) {
@@ -225,7 +228,7 @@ fn scalar(text: &str) -> Option<Cow<'_, str>> {
     let end = text.match_indices('#').map(|(at, _)| at).find(|at| text[..*at].ends_with(BLANKS) || *at == 0);
     let text = text[..end.unwrap_or(text.len())].trim_end_matches(BLANKS);
     match text {
-        // Go reads these as no value.
+        // Go reads these as absent.
         "~" | "null" | "Null" | "NULL" => Some(Cow::Borrowed("")),
         _ => (!text.starts_with(['&', '*', '!', '|', '>', '{', '['])).then_some(Cow::Borrowed(text)),
     }
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_may_go_on_at_the_margin_is_left_to_a_parser() {
+    fn texts_that_may_continue_at_the_margin_need_a_parser() {
         for line in [
             "a: \"x",
             "a: 'x''",

@@ -1,19 +1,21 @@
 //! Whether a YAML document may name an object, by its text alone.
 
-/// Whether a document may name what a search finds in the text of others. A backslash may write any letter, and so may a tag: behind
-/// `!!binary` a name is in base64.
+/// Whether a document may contain the names that a search finds in plain text. A backslash may stand for any letter,
+/// and so may a tag: after `!!binary`, a name is in base64.
 pub(super) fn may_mention(document: &str, is_found: impl Fn(&[u8]) -> bool) -> bool {
     let text = document.as_bytes();
     is_found(text) || text.contains(&b'\\') || has_tag(text)
 }
 
 fn has_tag(text: &[u8]) -> bool {
-    let is_tag = |at: usize| {
-        let begins =
-            at == 0 || text[at - 1].is_ascii_whitespace() || b"[{,".contains(&text[at - 1]) || text[at - 1] >= 0x80;
-        begins && text.get(at + 1).is_some_and(|next| next.is_ascii_alphanumeric() || b"!<%".contains(next))
-    };
-    memchr::memchr_iter(b'!', text).any(is_tag)
+    memchr::memchr_iter(b'!', text).any(|at| is_tag(text, at))
+}
+
+/// Whether the exclamation mark at a position begins a tag.
+fn is_tag(text: &[u8], at: usize) -> bool {
+    let begins =
+        at == 0 || text[at - 1].is_ascii_whitespace() || b"[{,".contains(&text[at - 1]) || text[at - 1] >= 0x80;
+    begins && text.get(at + 1).is_some_and(|next| next.is_ascii_alphanumeric() || b"!<%".contains(next))
 }
 
 #[cfg(test)]
@@ -21,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_stands_at_the_start_of_a_word() {
+    fn a_tag_is_at_the_start_of_a_word() {
         for (document, has) in [
             ("name: !!binary d2Vi", true),
             ("!<tag:yaml.org,2002:binary> d2Vi", true),

@@ -1,4 +1,5 @@
-//! The objects of a manifest, found by their headings as kubectl's resource builder finds them. No document is parsed to find another one.
+//! The objects of a manifest, found by their headings as kubectl's resource builder finds them. No document is parsed
+//! to find another.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -38,7 +39,7 @@ enum ObjectText<'m> {
         place: ItemPlace,
     },
     Json(&'m str),
-    /// It had to be parsed to find it.
+    /// An object that was parsed to find it.
     Parsed(Value),
 }
 
@@ -54,7 +55,7 @@ impl FoundObject<'_> {
             ObjectText::Json(text) => parse_json(text, effort)?,
             ObjectText::Parsed(value) => value,
         };
-        // An item may have them from its list.
+        // An item may have these fields only from its list.
         if let Value::Object(members) = &mut value {
             let Heading { api_version, kind, .. } = self.heading;
             for (name, text) in [("apiVersion", api_version), ("kind", kind)] {
@@ -67,8 +68,8 @@ impl FoundObject<'_> {
     }
 }
 
-/// Parses an item of a list alone. Together with the list only if what is before it may count: an anchor, a directive, or where go-yaml's
-/// buffer begins, if it has a byte order mark.
+/// Parses an item of a list alone. The list is parsed with it only if the text before the item may matter: an anchor, a
+/// directive, or the start of go-yaml's buffer if there is a byte order mark.
 fn parse_item(document: &str, place: ItemPlace, effort: &Effort) -> Result<Value, String> {
     let text = document.get(place.text).unwrap_or_default();
     let has_directive = document.starts_with('%') || document.contains("\n%");
@@ -82,14 +83,15 @@ fn parse_item(document: &str, place: ItemPlace, effort: &Effort) -> Result<Value
     Ok(value)
 }
 
-/// Receives the objects of a manifest, until it has seen enough.
+/// Receives the objects of a manifest, and can end the visit early.
 type Visit<'v> = &'v mut dyn FnMut(FoundObject<'_>) -> Result<ControlFlow<()>, String>;
 
-/// Visits the objects of a manifest in order. The items of a list count one by one, in place of the list. Of YAML only the
-/// documents whose text `is_wanted` accepts.
+/// Visits the objects of a manifest in order. The items of a list count one by one, in place of the list. Of the YAML
+/// documents, only those whose text `is_wanted` accepts are visited.
 ///
 /// # Errors
-/// The manifest is longer than 8 MiB, the heading of a document cannot be read, or it is more work than the review has left.
+/// The manifest is longer than 8 MiB, the heading of a document cannot be parsed, or it is more work than the review
+/// has left.
 pub(super) fn each_object(
     manifest: &str,
     effort: &Effort,
@@ -118,7 +120,7 @@ pub(super) fn each_object(
     Ok(())
 }
 
-/// All objects of a manifest. A document without kind and name is no object.
+/// All objects of a manifest. A document without kind and name is not an object.
 ///
 /// # Errors
 /// A document cannot be parsed, the manifest is longer than 8 MiB, or it is more work than the review has left.
@@ -133,7 +135,7 @@ pub fn objects(manifest: &str, effort: &Effort) -> Result<Vec<Value>, String> {
     Ok(found)
 }
 
-/// The heading of a JSON object, and its `items`. Of several members of a name the last one counts.
+/// The heading of a JSON object, and its `items`. If a member repeats, the last one counts.
 fn json_heading(document: &str) -> Result<(Heading<'_>, Option<&str>), String> {
     let (mut heading, mut items) = (Heading::default(), None);
     each_member(document, |key, value| {
@@ -162,7 +164,7 @@ fn json_names(metadata: &str) -> Result<Names<'_>, String> {
     Ok(names)
 }
 
-/// Visits the members of an object. Another value has none.
+/// Visits the members of an object. Other values have none.
 fn each_member<'m>(text: &'m str, mut visit: impl FnMut(&str, &'m str) -> Result<(), String>) -> Result<(), String> {
     let mut cursor = Cursor::new(text);
     if cursor.expect_byte(b'{').is_none() {
@@ -174,7 +176,7 @@ fn each_member<'m>(text: &'m str, mut visit: impl FnMut(&str, &'m str) -> Result
     Ok(())
 }
 
-/// The text of a value; `None` for one that is no text.
+/// The text of a value; `None` for a value of another type.
 fn json_text(value: &str) -> Result<Option<Cow<'_, str>>, String> {
     if !value.starts_with('"') {
         return Ok(None);
@@ -202,7 +204,7 @@ fn json_object(
     if items.expect_byte(b'[').is_none() {
         return Ok(ControlFlow::Continue(()));
     }
-    // A hostile list has millions of items: they are not gathered.
+    // A hostile list has millions of items, so they are not collected.
     while items.has_next(b']') == Some(true) {
         let Some(item) = items.skip_value() else { break };
         let list = Some(&heading).filter(|_| depth == 0);
@@ -248,10 +250,10 @@ fn parsed_object(
     visit: Visit<'_>,
     depth: usize,
 ) -> Result<ControlFlow<()>, String> {
-    let text = |value: &Value| Cow::Owned(value.as_str().unwrap_or_default().to_owned());
-    let name = |value: &Value| value.as_str().map(|name| Cow::Owned(name.to_owned()));
-    let names = Names { name: name(&value["metadata"]["name"]), namespace: name(&value["metadata"]["namespace"]) };
-    let mut heading = Heading { api_version: text(&value["apiVersion"]), kind: text(&value["kind"]), names };
+    let metadata = &value["metadata"];
+    let names = Names { name: name_of(&metadata["name"]), namespace: name_of(&metadata["namespace"]) };
+    let (api_version, kind) = (name_of(&value["apiVersion"]), name_of(&value["kind"]));
+    let mut heading = Heading { api_version: api_version.unwrap_or_default(), kind: kind.unwrap_or_default(), names };
     if let Some(list) = list {
         heading.complete_from(list);
     }
@@ -268,6 +270,10 @@ fn parsed_object(
         }
     }
     Ok(ControlFlow::Continue(()))
+}
+
+fn name_of(value: &Value) -> Option<Cow<'static, str>> {
+    value.as_str().map(|name| Cow::Owned(name.to_owned()))
 }
 
 #[cfg(test)]
@@ -291,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_a_list_are_parsed_alone_however_they_are_written() {
+    fn items_of_a_list_in_any_notation_are_parsed_alone() {
         let yaml = "kind: ConfigMapList\nitems:\n  -   kind: ConfigMap\n      metadata:\n        name: a\n      data:\n        x: |\n          - kind: B\n          two\n  - kind: ConfigMap\n    metadata: {name: b}\n    data: {x: z}\n\
                     apiVersion: v1\n";
         let found = objects(yaml, &Effort::of_review()).unwrap();
@@ -334,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_contains_the_position_alone() {
+    fn an_error_contains_only_the_position() {
         let error = objects("kind: A\nmetadata: [hunter2\n", &Effort::of_review()).unwrap_err();
         assert!(error.contains("line") && !error.contains("hunter2"), "{error}");
     }
@@ -346,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_cost_their_text_and_no_more_until_the_object_is_parsed() {
+    fn aliases_cost_only_their_text_until_parsed() {
         let level = |level: usize| format!("x{level}: &x{level} [{}]\n", vec![format!("*x{}", level - 1); 9].join(","));
         let levels: String = (1..9).map(level).collect();
         let bomb = format!("x0: &x0 [1]\n{levels}kind: &k A\nmetadata: {{name: bomb}}\n---\n");

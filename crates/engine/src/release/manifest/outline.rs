@@ -1,7 +1,7 @@
-//! The outline of a YAML document that is not written like those of charts: which objects it names and where they are.
+//! The outline of a YAML document that is not in the style of charts: the objects that it names, and their places.
 //!
-//! Only a parser can read such a document, but its events suffice. Aliases are looked up and never expanded, so the work is
-//! proportional to the text, however deep it is nested.
+//! Only a parser can read such a document, but its events suffice. Aliases are looked up and never expanded, so the
+//! work is proportional to the text at any depth of nesting.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,16 +27,16 @@ pub(super) struct OutlinedObject<'d> {
 /// The place of an item of a list.
 #[derive(Clone)]
 pub(super) struct ItemPlace {
-    /// Its index, behind those of the lists around it.
+    /// The index of the item, after the indices of the lists around it.
     pub(super) path: Vec<usize>,
     pub(super) text: Range<usize>,
-    /// How far its first line is indented: it follows a dash.
+    /// The indentation of the first line, which follows a dash.
     pub(super) indent: usize,
 }
 
 /// Why there is no outline.
 pub(super) enum NoOutline {
-    /// Go cannot read the text.
+    /// Go cannot parse the text.
     Unreadable(String),
     /// A merge key or an alias may name an object, or be one: only a parser that expands aliases can tell.
     Aliased,
@@ -73,13 +73,13 @@ struct Reader<'d, 'e> {
     found: Vec<OutlinedObject<'d>>,
 }
 
-/// A node, as far as it can be a part of a heading.
+/// A node, reduced to the parts that matter in a heading.
 #[derive(Clone)]
 enum Node<'d> {
     Text(Cow<'d, str>),
     Null,
     MergeKey,
-    /// An alias of something else than a short text.
+    /// An alias of anything but a short text.
     Alias,
     Other,
 }
@@ -102,7 +102,7 @@ impl<'d> Node<'d> {
         match self {
             Self::Text(text) => Ok(Some(text)),
             Self::Alias => Err(NoOutline::Aliased),
-            // `<<` is only a key.
+            // `<<` is special only as a key.
             Self::MergeKey => Ok(Some(Cow::Borrowed("<<"))),
             Self::Null | Self::Other => Ok(None),
         }
@@ -114,7 +114,7 @@ impl<'d> Reader<'d, '_> {
         self.parser.next()
     }
 
-    /// The text of the key of a member, whose event was read; empty for one that is no text.
+    /// The text of the key of a member, after its event; empty if the key is not a text.
     fn key(&mut self, event: Event<'d>) -> Result<Cow<'d, str>, NoOutline> {
         match self.node(event)? {
             Node::MergeKey | Node::Alias => Err(NoOutline::Aliased),
@@ -123,8 +123,7 @@ impl<'d> Reader<'d, '_> {
         }
     }
 
-    /// Reads a mapping that may be an object, whose start was read. `place` is that of an item of a list, and `list` the object
-    /// that a list is, if it may say what its items are.
+    /// Parses a mapping that may be an object, after its start. `place` is the place of an item of a list.
     fn object(&mut self, place: Option<&ItemPlace>, start: Option<Span>) -> Result<(), NoOutline> {
         let before = self.found.len();
         let (mut heading, mut is_list) = (Heading::default(), false);
@@ -145,7 +144,7 @@ impl<'d> Reader<'d, '_> {
             let (event, _) = self.next()?;
             match key.as_ref() {
                 "items" => {
-                    // The last of several counts.
+                    // If the key repeats, the last one counts.
                     self.found.truncate(before);
                     is_list = self.items(event, place)?;
                 }
@@ -157,8 +156,8 @@ impl<'d> Reader<'d, '_> {
         }
     }
 
-    /// Reads the value of `items`, whose first event was read, and returns whether the object is a list. Go takes an object at the top for
-    /// an empty list if this is null.
+    /// Parses the value of `items`, after its first event, and returns whether the object is a list. Go takes an object
+    /// at the top for an empty list if the value is null.
     fn items(&mut self, event: Event<'d>, place: Option<&ItemPlace>) -> Result<bool, NoOutline> {
         let path = place.map(|place| place.path.as_slice()).unwrap_or_default();
         if !matches!(event, Event::SequenceStart { .. }) {
@@ -185,7 +184,7 @@ impl<'d> Reader<'d, '_> {
         Ok(true)
     }
 
-    /// Reads the value of `metadata`, whose first event was read.
+    /// Parses the value of `metadata`, after its first event.
     fn names(&mut self, event: Event<'d>) -> Result<Names<'d>, NoOutline> {
         let mut names = Names::default();
         if !matches!(event, Event::MappingStart { .. }) {
@@ -211,7 +210,7 @@ impl<'d> Reader<'d, '_> {
         }
     }
 
-    /// Reads the node that begins with an event.
+    /// Parses the node that begins with an event.
     fn node(&mut self, event: Event<'d>) -> Result<Node<'d>, NoOutline> {
         match event {
             Event::Alias(name) => self.alias(name),
@@ -230,7 +229,7 @@ impl<'d> Reader<'d, '_> {
         }
     }
 
-    /// Skips a collection, whose start was read.
+    /// Skips a collection, after its start.
     fn skip_collection(&mut self) -> Result<(), NoOutline> {
         let mut depth = 1_usize;
         while depth > 0 {
@@ -250,14 +249,17 @@ impl<'d> Reader<'d, '_> {
     }
 
     fn alias(&self, name: &str) -> Result<Node<'d>, NoOutline> {
-        let unknown = || NoOutline::Unreadable("a document has an alias without an anchor".to_owned());
-        match self.anchors.get(name).ok_or_else(unknown)? {
+        let node = self
+            .anchors
+            .get(name)
+            .ok_or_else(|| NoOutline::Unreadable("a document has an alias without an anchor".to_owned()))?;
+        match node {
             node @ (Node::Text(_) | Node::Null) => Ok(node.clone()),
             _ => Ok(Node::Alias),
         }
     }
 
-    /// Notes the anchor of a collection.
+    /// Stores the anchor of a collection.
     fn note(&mut self, event: &Event<'d>) {
         if let Event::SequenceStart { anchor: Some(anchor) } | Event::MappingStart { anchor: Some(anchor) } = event {
             self.anchors.insert(anchor, Node::Other);
@@ -265,7 +267,7 @@ impl<'d> Reader<'d, '_> {
     }
 }
 
-/// What an alias of a node can be in a heading.
+/// The node that an alias can stand for in a heading.
 fn shared<'d>(node: &Node<'d>) -> Node<'d> {
     match node {
         Node::Text(text) if text.len() <= MAX_NAME_BYTES => node.clone(),

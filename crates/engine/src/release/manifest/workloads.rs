@@ -43,20 +43,19 @@ pub struct WorkloadRef {
     pub name: String,
 }
 
-/// The steps that a workload takes besides its text: it is stored, and its state is read.
+/// The steps of a workload in addition to its text: it is stored, and its state is looked up.
 const WORKLOAD_STEPS: u64 = 2_000;
 
-/// The Deployments, StatefulSets and DaemonSets of a manifest, each once. `namespace` is that of objects without one.
+/// The Deployments, StatefulSets and DaemonSets of a manifest, each once. `namespace` is the namespace of objects
+/// without one.
 ///
 /// # Errors
-/// The heading of a document that mentions such a kind cannot be read, the manifest is longer than 8 MiB, or it is more work
-/// than the review has left.
+/// The heading of a document that mentions such a kind cannot be parsed, the manifest is longer than 8 MiB, or it is
+/// more work than the review has left.
 pub fn workloads(manifest: &str, namespace: &str, effort: &Effort) -> Result<Vec<WorkloadRef>, String> {
     let kinds = WorkloadKind::ALL.map(|kind| memmem::Finder::new(kind.as_str()));
-    let may_be_workload =
-        |document: &str| may_mention(document, |text| kinds.iter().any(|kind| kind.find(text).is_some()));
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
-    each_object(manifest, effort, may_be_workload, &mut |object| {
+    each_object(manifest, effort, |document| may_name(document, &kinds), &mut |object| {
         let heading = &object.heading;
         let kind = WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == heading.kind);
         let Some(kind) = kind else {
@@ -73,6 +72,10 @@ pub fn workloads(manifest: &str, namespace: &str, effort: &Effort) -> Result<Vec
     Ok(found)
 }
 
+fn may_name(document: &str, kinds: &[memmem::Finder<'_>]) -> bool {
+    may_mention(document, |text| kinds.iter().any(|kind| kind.find(text).is_some()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_documents_of_helm() {
+    fn workloads_are_found_in_yaml_of_helm() {
         let manifest = "---\n# Source: shop/templates/a.yaml\nkind: Service\nmetadata: {name: web}\n---\n# Source: b\n\
                         apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec: {x: 1}\n--- # next\n\
                         kind: StatefulSet\nmetadata: {name: 263e7411, namespace: db}\n";
@@ -91,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn json_documents_of_olm_without_separator() {
+    fn workloads_are_found_in_json_of_olm() {
         let manifest = "{\"kind\":\"Service\",\"metadata\":{\"name\":\"a\"}}\n{\"kind\":\"DaemonSet\",\"metadata\":{\"name\":\"b\"}}";
         assert_eq!(names(manifest), ["DaemonSet shop/b"]);
     }

@@ -1,4 +1,4 @@
-//! The content of a record that must never change once it is stored, compared by meaning.
+//! The parts of a record that must never change once it is stored, compared by meaning.
 
 use serde_json::value::RawValue;
 
@@ -24,7 +24,7 @@ pub enum Difference {
     Config,
     /// `chart`, without its modification times.
     Chart,
-    /// `info.last_deployed`: the body belongs to another life of the release with the same revision.
+    /// `info.last_deployed`. The body belongs to the same revision of a release before or after a reinstallation.
     LastDeployed,
 }
 
@@ -46,10 +46,10 @@ impl Difference {
 
 /// The unchangeable parts in which two bodies differ.
 ///
-/// If bytes differ, meaning counts, because Helm 3 and Helm 4 write the same release differently: Helm 3 drops
-/// modification times that Helm 4 stores. Both treat an absent member, `null` and an empty one as the same. Chart and config
-/// are the expensive parts, and a writer can spell them at any length: they are compared only if nothing else differs, and
-/// count as different if the review has too few steps left.
+/// If bytes differ, the meaning decides, because Helm 3 and Helm 4 write the same release differently: Helm 3 drops
+/// modification times that Helm 4 stores. Both treat an absent member, `null` and an empty member as equal. Chart and
+/// config are expensive to compare, and a client can spell them at any length. So they are compared only if nothing
+/// else differs, and count as different if the review has too few steps left.
 #[must_use]
 pub fn differences(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> Vec<Difference> {
     let cheap = [
@@ -60,7 +60,7 @@ pub fn differences(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> Vec<D
         (Difference::Manifest, same_manifest(old, new, effort)),
     ];
     let mut differing: Vec<_> = cheap.into_iter().filter(|(_, same)| !same).map(|(difference, _)| difference).collect();
-    // Some tools change the date alone.
+    // Some tools change only the date.
     if differing.iter().all(|difference| *difference == Difference::LastDeployed) {
         let expensive =
             [(Difference::Config, same_config(old, new, effort)), (Difference::Chart, same_chart(old, new, effort))];
@@ -80,8 +80,11 @@ fn same_raw(old: Option<&RawValue>, new: Option<&RawValue>) -> bool {
 }
 
 fn same_time(old: &str, new: &str) -> bool {
-    let instant = |text: &str| text.parse::<jiff::Timestamp>().ok();
     old == new || instant(old).is_some_and(|old| instant(new) == Some(old))
+}
+
+fn instant(text: &str) -> Option<jiff::Timestamp> {
+    text.parse().ok()
 }
 
 fn same_manifest(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
@@ -91,19 +94,22 @@ fn same_manifest(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
 }
 
 fn same_config(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
-    // An empty value is one: a null deletes a default of the chart.
+    // An empty value counts: a null deletes a default of the chart.
     let irrelevant = Irrelevant { member: |_, _| false, empty_members: false };
     same_meaning(old.config, new.config, irrelevant, effort)
 }
 
 fn same_chart(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
-    // The chart itself has times, and so has each of its files. Values may have members with these names.
-    let is_time = |place: Place<'_>, key: &str| match key {
+    same_meaning(old.chart, new.chart, Irrelevant { member: is_time, empty_members: true }, effort)
+}
+
+/// Whether a member is a modification time of the chart or of one of its files. Values may have members with these names.
+fn is_time(place: Place<'_>, key: &str) -> bool {
+    match key {
         "modtime" => place.depth == 0 || (place.depth == 2 && matches!(place.top, "files" | "templates")),
         "schemamodtime" => place.depth == 0,
         _ => false,
-    };
-    same_meaning(old.chart, new.chart, Irrelevant { member: is_time, empty_members: true }, effort)
+    }
 }
 
 /// Compares bytes first. If the meaning cannot be determined, different bytes are different.
@@ -150,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_value_counts_and_no_values_at_all_do_not() {
+    fn an_empty_value_counts_and_absent_values_do_not() {
         let config = |config: &str| body(HELM3, config);
         for (old, new) in [
             (r#"{"a":{"b":null}}"#, r#"{"a":{}}"#),
@@ -167,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_one_only_where_helm_writes_it() {
+    fn only_the_times_of_helm_do_not_count() {
         let chart = |values: &str| body(&HELM3.replace(r#""values":{}"#, &format!(r#""values":{values}"#)), "{}");
         for values in [r#"{"modtime":"x"}"#, r#"{"a":{"modtime":"x"}}"#, r#"{"a":[{"modtime":"x"}]}"#] {
             assert_eq!(
@@ -189,7 +195,7 @@ mod tests {
 
     #[test]
     fn helm_reads_every_number_as_a_float() {
-        // `--set id=9007199254740993` is stored as given once, and rounded at the next write.
+        // `--set id=9007199254740993` is stored unchanged at first, and rounded at the next write.
         let old = body(HELM3, r#"{"id":9007199254740993,"n":1}"#);
         assert_eq!(compare(&old, &body(HELM3, r#"{"id":9007199254740992,"n":1.0}"#)), []);
         assert_eq!(compare(&old, &body(HELM3, r#"{"id":9007199254740994,"n":1}"#)), [Difference::Config]);
@@ -214,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_much_work_to_compare_is_different() {
+    fn values_too_expensive_to_compare_are_different() {
         let padded = |last: &str| body(HELM3, &format!(r#"{{"a":[{}{last}]}}"#, "{},".repeat(1_000)));
         let (old, new) = (padded(r#"{"x":1,"y":2}"#), padded(r#"{"y":2,"x":1}"#));
         assert_eq!(compare(&old, &new), []);

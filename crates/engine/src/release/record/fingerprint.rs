@@ -1,5 +1,5 @@
-//! A hash over the meaning of a JSON value: megabytes of values are compared without building either, and without an allocation
-//! for each member.
+//! A hash over the meaning of a JSON value. It compares megabytes of values without building trees, and without an
+//! allocation for each member.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,10 +9,10 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visito
 
 use crate::effort::Effort;
 
-/// The steps of a node besides those of its text.
+/// The steps of a node in addition to those of its text.
 const NODE_STEPS: u64 = 40;
 
-/// What does not count in a value.
+/// The parts of a value that do not count.
 #[derive(Clone, Copy)]
 pub(super) struct Irrelevant {
     /// Whether a member is left out.
@@ -21,12 +21,12 @@ pub(super) struct Irrelevant {
     pub(super) empty_members: bool,
 }
 
-/// Where a member is.
+/// The place of a member.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'k> {
-    /// 0 for the members of the whole value.
+    /// 0 for the members of the outermost value.
     pub(super) depth: usize,
-    /// The key of the member at the top that contains it; empty for that itself.
+    /// The key of the outermost member around this one; empty for an outermost member.
     pub(super) top: &'k str,
 }
 
@@ -46,7 +46,8 @@ impl<'e> Fingerprints<'e> {
     /// The fingerprint of a JSON text. `None` if the text is not JSON, nests deeper than 128 levels, or takes more work than
     /// the review has left.
     ///
-    /// Numbers count as floats, because Helm parses them as such. A null or empty value as a whole counts as absent.
+    /// Numbers count as floats, because Helm parses them as floats. If the outermost value is null or empty, it counts
+    /// as absent.
     pub(super) fn of(&self, json: &str) -> Option<u64> {
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let print = Node { prints: self, place: Place { depth: 0, top: "" } }.deserialize(&mut deserializer).ok()?;
@@ -70,7 +71,7 @@ struct Print {
 #[derive(Clone, Copy)]
 struct Node<'p> {
     prints: &'p Fingerprints<'p>,
-    /// Of the members of the value.
+    /// The place of the value's members.
     place: Place<'p>,
 }
 
@@ -151,8 +152,8 @@ impl<'de> Visitor<'de> for Node<'_> {
                 continue;
             }
             let member = self.prints.print((b'm', &key, value.hash), key.len())?;
-            // The order of members does not count: a client that writes a record again may sort them. A sum does not depend
-            // on the order, and needs no list.
+            // The order of members does not count, because a client that rewrites a record may sort them. A sum does
+            // not depend on the order, and needs no list.
             all = all.wrapping_add(member.hash);
             count += 1;
         }

@@ -1,8 +1,8 @@
-//! The hooks of a record, compared by what they would run.
+//! The hooks of a record, compared by the work that they would do.
 //!
-//! A hook runs with the rights of whoever uninstalls or tests the release, so a stored one must not change. What does change is
-//! the account of its last run. `helm test --filter` writes a record with the chosen hooks alone and writes the others back at
-//! its end, so hooks may be missing for a while.
+//! A hook runs with the rights of the user who uninstalls or tests the release, so a stored hook must not change. Only
+//! the result of its last run may change. `helm test --filter` writes a record with only the chosen hooks, and restores
+//! the other hooks at its end, so hooks may be missing for a while.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,20 +23,20 @@ const HOOK_STEPS: u64 = 8;
 /// The most hooks that are compared. Charts have a handful.
 const MAX_HOOKS: usize = 10_000;
 
-/// The policies that Helm fills in where a hook has none.
+/// The policies that Helm sets for a hook without any.
 const DEFAULT_DELETE_POLICIES: &[u8] = br#"["before-hook-creation"]"#;
 
 /// The events of the hooks that `helm test` runs, as JSON.
 const TEST_EVENTS: [&str; 2] = [r#""test""#, r#""test-success""#];
 
-/// What one hook would run.
+/// A digest of the work of one hook.
 type HookDigest = [u8; 32];
 
 /// The hooks of a record.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Hooks(BTreeMap<HookDigest, LastRun>);
 
-/// The account of the last run of a hook.
+/// The result of the last run of a hook.
 #[derive(Debug, PartialEq, Eq)]
 struct LastRun {
     is_test: bool,
@@ -89,7 +89,7 @@ impl Hook<'_> {
     }
 }
 
-/// A list of words without blanks.
+/// A list of words without white space.
 fn compact(list: Option<&RawValue>) -> Vec<u8> {
     list.map_or("", RawValue::get).bytes().filter(|byte| !byte.is_ascii_whitespace()).collect()
 }
@@ -127,7 +127,7 @@ impl<'de> Deserialize<'de> for Hooks {
 }
 
 impl Hooks {
-    /// A digest of what all of them would run, as text.
+    /// A digest of the work of all hooks, as text.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut digest = Sha256::new();
@@ -135,16 +135,17 @@ impl Hooks {
         digest.finalize().iter().take(16).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
     }
 
-    /// Whether these are the hooks of a filtered test among some others: some of them and no other, one of which runs.
+    /// Whether these are the hooks of a filtered test among `all`: a part of them and no other, of which one runs.
     #[must_use]
     pub fn are_tested_among(&self, all: &Self) -> bool {
-        let runs = |(hook, run): (&HookDigest, &LastRun)| {
-            run.is_test && all.0.get(hook).is_some_and(|before| before.digest != run.digest)
-        };
-        self.0.keys().all(|hook| all.0.contains_key(hook)) && self.0.iter().any(runs)
+        self.0.keys().all(|hook| all.0.contains_key(hook))
+            && self
+                .0
+                .iter()
+                .any(|(hook, run)| run.is_test && all.0.get(hook).is_some_and(|before| before.digest != run.digest))
     }
 
-    /// Whether both would run the same.
+    /// Whether both would do the same work.
     #[must_use]
     pub fn run_the_same(&self, other: &Self) -> bool {
         self.0.keys().eq(other.0.keys())
@@ -160,7 +161,7 @@ impl Record<'_> {
         serde_json::from_str(text).ok()
     }
 
-    /// Whether the hooks are the same text as those of another record.
+    /// Whether the text of the hooks equals that of another record.
     #[must_use]
     pub fn has_hooks_like(&self, other: &Record<'_>) -> bool {
         self.hooks.map(RawValue::get) == other.hooks.map(RawValue::get)
@@ -186,7 +187,7 @@ mod tests {
     const RAN: &str = r#","last_run":{"phase":"Running"}"#;
 
     #[test]
-    fn a_run_an_order_and_what_helm_fills_in_are_no_difference() {
+    fn runs_order_and_defaults_of_hooks_do_not_count() {
         let (one, two) = (hook("a", "test", "x", ""), hook("b", "pre-delete", "y", ""));
         let filled = hook("b", "pre-delete", "y", r#","delete_policies":[ "before-hook-creation" ],"weight":0"#);
         let (before, after) = (hooks(&[one, two]), hooks(&[filled, hook("a", "test", "x", RAN)]));
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hook_runs_when_and_where_is() {
+    fn every_part_that_decides_a_run_counts() {
         let before = hooks(&[hook("a", "test", "x", "")]);
         for other in [
             hook("a", "test", "evil", ""),
@@ -211,9 +212,9 @@ mod tests {
         }
     }
 
-    /// Go takes each of these keys for a known one, and the next `helm uninstall` would run what it says.
+    /// Go takes each of these keys for a known one, and the next `helm uninstall` would run the value.
     #[test]
-    fn hooks_with_keys_that_only_go_knows_are_not_read() {
+    fn hooks_with_keys_that_only_go_knows_are_an_error() {
         let stored = hooks(&[hook("a", "test", "x", r#","later":1"#)]);
         assert!(serde_json::from_str::<Hooks>(&stored).is_ok());
         for key in ["Manifest", "MANIFEST", "manife\\u017ft", "manifeſt", "Events", "Kind", "\u{212a}ind", "manifest"]

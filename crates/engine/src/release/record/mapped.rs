@@ -1,4 +1,4 @@
-//! Whether a manifest is that of an older record with other versions of the same APIs, as helm-mapkubeapis writes it.
+//! Whether a manifest is a copy of an older one with other versions of the same APIs, as helm-mapkubeapis writes it.
 //!
 //! The tool replaces the two lines `apiVersion` and `kind` of documents whose API version is deprecated, and nothing else. An API that
 //! was removed without a successor loses both lines.
@@ -9,16 +9,20 @@ use crate::effort::Effort;
 use crate::object::group_of;
 use crate::release::manifest::is_same_group;
 
-/// Whether a record is the copy of another one that helm-mapkubeapis makes: the same chart, values and hooks, and the same documents but
-/// for deprecated API versions.
+/// Whether a record is a copy of another one by helm-mapkubeapis: the same chart, values and hooks, and the same
+/// documents except for deprecated API versions.
 #[must_use]
 pub fn is_mapped_copy(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
-    let same_hooks = || {
-        old.has_hooks_like(new)
-            || matches!((old.hooks(effort), new.hooks(effort)), (Some(old), Some(new)) if old.run_the_same(&new))
-    };
     let same_place = old.name == new.name && old.namespace == new.namespace;
-    same_place && same_hooks() && is_mapped_manifest(old, new, effort) && same_chart_and_config(old, new, effort)
+    same_place
+        && same_hooks(old, new, effort)
+        && is_mapped_manifest(old, new, effort)
+        && same_chart_and_config(old, new, effort)
+}
+
+fn same_hooks(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
+    old.has_hooks_like(new)
+        || matches!((old.hooks(effort), new.hooks(effort)), (Some(old), Some(new)) if old.run_the_same(&new))
 }
 
 fn is_mapped_manifest(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {

@@ -10,9 +10,9 @@ use crate::effort::{Effort, OverBudget};
 use crate::json::redacted;
 use crate::release::storage::{RecordData, Storage};
 
-/// The longest JSON of a record that is read, in bytes. The gzip of a record has at most about 768 KiB, because a
-/// Secret holds 1 MiB. It commonly inflates to 5 to 10 times that; a hostile writer can reach any size. A review has two
-/// records, and both fit into its budget of work.
+/// The longest JSON of a record that is parsed, in bytes. The gzip of a record has at most about 768 KiB, because a
+/// Secret is limited to 1 MiB. It usually inflates to 5 to 10 times that size; a hostile client can reach any size. A
+/// review has two records, and both fit into its budget.
 pub const INFLATE_LIMIT: usize = 32 * 1024 * 1024;
 
 /// The steps to inflate a byte.
@@ -21,10 +21,10 @@ const INFLATE_STEPS: u64 = 2;
 /// The most extra chunks of a record. OLM writes at most 11.
 const MAX_EXTRA_CHUNKS: usize = 16;
 
-/// The first bytes of gzip with deflate, which Helm checks too.
+/// The first bytes of gzip with deflate. Helm checks them too.
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 
-/// Why the body of a record cannot be read.
+/// Why the body of a record cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// No `data.release` (`data.chunk` with OLM).
@@ -45,10 +45,10 @@ pub enum DecodeError {
     /// The JSON, or a field of its head, cannot be parsed.
     #[error("the payload is not the JSON of a release: {0}")]
     Json(String),
-    /// Other Secrets hold further chunks, which are written after this one.
+    /// Other Secrets contain further chunks, which are written after this one.
     #[error("the payload continues in other Secrets")]
     Chunked,
-    /// The review has no steps left for it.
+    /// The review has no steps left.
     #[error("the payload cannot be read: {0}")]
     OverBudget(#[from] OverBudget),
     /// Some of the Secrets with further chunks do not exist.
@@ -84,15 +84,15 @@ impl Payload {
     /// # Errors
     /// [`DecodeError::Base64`].
     pub fn join<'t>(chunks: impl Iterator<Item = &'t str>) -> Result<Self, DecodeError> {
-        let mut whole = Vec::new();
+        let mut joined = Vec::new();
         for chunk in chunks {
-            whole.append(&mut decode_base64(chunk.as_bytes())?);
+            joined.append(&mut decode_base64(chunk.as_bytes())?);
         }
-        Ok(Self(whole))
+        Ok(Self(joined))
     }
 
-    /// The most memory that the body of the record takes, in bytes: the JSON, and the texts that are read out of it. The caller
-    /// reserves it first.
+    /// The most memory that the body of the record takes, in bytes: the JSON, and the texts parsed from it. The caller
+    /// reserves this memory first.
     #[must_use]
     pub fn memory(&self) -> usize {
         2 * self.inflated_size()
@@ -107,7 +107,7 @@ impl Payload {
     /// The JSON of the record.
     ///
     /// The gzip trailer states the length, which may be wrong. A member that inflates to more than the stated length is
-    /// damaged and abandoned there, so that the reservation of [`Self::inflated_size`] is kept.
+    /// damaged. Inflating stops there, so that the reservation of [`Self::inflated_size`] is kept.
     ///
     /// # Errors
     /// [`DecodeError::Gzip`], [`DecodeError::Trailing`], [`DecodeError::TooLarge`], or [`DecodeError::OverBudget`].
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_that_states_its_size_is_refused_before_it_is_inflated() {
+    fn a_bomb_with_a_true_size_is_refused_before_inflating() {
         let bomb = gzip(&vec![b' '; INFLATE_LIMIT + 1]);
         assert!(bomb.len() < 100_000);
         assert_eq!(decode(Storage::Secret, twice(&bomb)), Err(DecodeError::TooLarge));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_gzip_is_refused_wherever_it_ends() {
+    fn gzip_truncated_anywhere_is_refused() {
         let member = gzip(br#"{"name":"web"}"#);
         for end in 3..member.len() {
             assert!(decode(Storage::Secret, twice(&member[..end])).is_err(), "{end} of {} bytes", member.len());

@@ -1,6 +1,6 @@
 //! The start of a record whose end is in other Secrets, or not worth inflating.
 //!
-//! OLM creates the first chunk of a record before the others, so an operation is judged by the first chunk alone. Go
+//! OLM creates the first chunk of a record before the others, so rules judge an operation by the first chunk alone. Go
 //! writes the metadata of the chart before the templates, and the templates before the manifest.
 
 use std::io::Read;
@@ -44,8 +44,11 @@ mod tests {
     fn part(json: &str, bytes: usize) -> RecordData<'static> {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
         gzip.write_all(json.as_bytes()).unwrap();
-        let whole = gzip.finish().unwrap();
-        RecordData { chunk: Some(STANDARD.encode(&whole[..bytes.min(whole.len())]).into()), ..RecordData::default() }
+        let compressed = gzip.finish().unwrap();
+        RecordData {
+            chunk: Some(STANDARD.encode(&compressed[..bytes.min(compressed.len())]).into()),
+            ..RecordData::default()
+        }
     }
 
     #[test]
