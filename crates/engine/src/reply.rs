@@ -1,5 +1,5 @@
-//! The AdmissionReview that is sent back. Its texts are bounded and printable: those of an outcome are so already, and a review
-//! whose uid is not has been refused.
+//! The AdmissionReview of a reply. Its texts are bounded and printable: those of an outcome already are, and a review
+//! with another uid is refused earlier.
 
 use std::borrow::Cow;
 
@@ -36,7 +36,7 @@ struct Response<'a> {
 
 type AuditAnnotations<'a> = std::collections::BTreeMap<&'a str, &'a str>;
 
-/// `metav1.ReplyStatus`, as far as the API server passes it on to the user.
+/// The part of `metav1.Status` that the API server passes on to the user.
 #[derive(Serialize)]
 struct ReplyStatus<'a> {
     status: &'static str,
@@ -60,7 +60,7 @@ struct Cause<'a> {
     field: Cow<'a, str>,
 }
 
-/// The largest number of causes. No request breaks more rules at a time; the message names them all.
+/// The largest number of causes. No request breaks more rules at once, and the message names all of them.
 const MAX_CAUSES: usize = 32;
 
 /// The body of a reply to `/validate`.
@@ -69,7 +69,7 @@ const MAX_CAUSES: usize = 32;
 #[must_use]
 pub fn answer(uid: &str, outcome: &Outcome) -> Vec<u8> {
     let invalid = outcome.code == 422;
-    // For a reply with reason Invalid kubectl shows only the causes, so they must say what to do.
+    // If the reason is Invalid, kubectl shows only the causes, so they must contain the next steps.
     let emergency = outcome.emergency.as_deref().filter(|_| invalid);
     let status = (!outcome.allowed).then(|| ReplyStatus {
         status: "Failure",
@@ -123,7 +123,7 @@ pub fn allow_with_patch(uid: &str, patch: Option<&Patch>) -> Vec<u8> {
     })
 }
 
-/// The body of the reply, with status 400, to a body that is no review.
+/// The body of the reply, with status 400, to a body that is not a review.
 #[must_use]
 pub fn bad_request(error: &BadReview) -> Vec<u8> {
     format!(
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn the_causes_of_an_invalid_reply_say_what_to_do_because_kubectl_shows_only_them() {
+    fn the_causes_of_an_invalid_reply_have_the_next_steps() {
         let invalid = status(RuleId::known("dropped-bundles"));
         assert_eq!((&invalid["code"], &invalid["reason"]), (&422.into(), &"Invalid".into()));
-        let told = "It is so. Do this. [dropped-bundles]";
+        let sentence = "It is so. Do this. [dropped-bundles]";
         let command = "In an emergency: interlock override civ/prod --rule dropped-bundles --for 30m --reason \"...\"";
-        assert_eq!(invalid["message"], format!("{told} {command}"));
+        assert_eq!(invalid["message"], format!("{sentence} {command}"));
         let causes = &invalid["details"]["causes"];
-        assert_eq!((&causes[0]["message"], &causes[1]["message"]), (&told.into(), &command.into()));
+        assert_eq!((&causes[0]["message"], &causes[1]["message"]), (&sentence.into(), &command.into()));
         let forbidden = status(RuleId::known("manual-edit"));
         assert_eq!((&forbidden["code"], &forbidden["reason"]), (&403.into(), &"Forbidden".into()));
         assert_eq!(forbidden["details"]["causes"][0]["message"], "It is so.");

@@ -1,4 +1,4 @@
-//! The head of a review: who wants to do what to which object, without the object.
+//! The head of a review: the user, the operation and the names of the object, without the object itself.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,16 +8,16 @@ use serde::{Deserializer, de};
 
 use super::request::{Gvk, Gvr, Operation, Request, UserInfo, is_uid};
 
-/// How much of a body is read, in bytes. The API server writes the head before the objects: a few hundred bytes, and the
-/// groups of the user.
+/// The most bytes of a body that are parsed. The API server writes the head before the objects: a few hundred bytes,
+/// and the groups of the user.
 const MAX_BYTES: usize = 256 << 10;
 
-/// The request of a review without its objects. `None` if it is not at the start of the body.
+/// The request of a review without its objects. `None` if the head is not at the start of the body.
 #[must_use]
 pub fn head_of(body: &[u8]) -> Option<Request<'_>> {
     let start = &body[..body.len().min(MAX_BYTES)];
     let mut found = Found::default();
-    // Reading stops early, which serde treats as an error. What was found before counts.
+    // Parsing stops early, which serde treats as an error. The members found before count.
     let _ = de::Deserializer::deserialize_map(&mut serde_json::Deserializer::from_slice(start), Envelope(&mut found));
     Some(Request {
         uid: found.uid.filter(|uid| is_uid(uid))?,
@@ -56,7 +56,7 @@ impl Found<'_> {
 /// The AdmissionReview.
 struct Envelope<'f, 'a>(&'f mut Found<'a>);
 
-/// Its `request`.
+/// The `request` of the AdmissionReview.
 struct Head<'f, 'a>(&'f mut Found<'a>);
 
 impl<'a> Visitor<'a> for Envelope<'_, 'a> {
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::review::Review;
 
-    /// As the API server writes it.
+    /// In the order of the API server.
     const REVIEW: &str = r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u1",
         "kind":{"group":"apps","version":"v1","kind":"Deployment"},
         "resource":{"group":"apps","version":"v1","resource":"deployments"},"subResource":"scale",
@@ -128,11 +128,11 @@ mod tests {
         "object":{"a":1},"oldObject":{"a":2},"dryRun":false,"options":null}}"#;
 
     #[test]
-    fn the_head_is_what_the_whole_review_says_without_its_objects() {
+    fn the_head_is_the_review_without_its_objects() {
         let head = head_of(REVIEW.as_bytes()).unwrap();
-        let mut whole = Review::parse(REVIEW.as_bytes()).unwrap().request;
-        (whole.object, whole.old_object, whole.dry_run) = (None, None, None);
-        assert_eq!(format!("{head:?}"), format!("{whole:?}"));
+        let mut review = Review::parse(REVIEW.as_bytes()).unwrap().request;
+        (review.object, review.old_object, review.dry_run) = (None, None, None);
+        assert_eq!(format!("{head:?}"), format!("{review:?}"));
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_behind_the_objects_is_found_if_they_are_small() {
+    fn a_head_after_small_objects_is_found() {
         let late = |object: &str| {
             let review = REVIEW.replacen(r#""uid":"u1","#, "", 1).replacen(r#"{"a":1}"#, object, 1);
             review.replacen(r#""dryRun""#, r#""uid":"u1","dryRun""#, 1)

@@ -1,4 +1,4 @@
-//! Parses a review in one pass: serde reads what is small, and the objects are only delimited.
+//! Parses a review in one pass: serde parses the small members, and the objects are only delimited.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::json::cursor::{Cursor, Member, unquoted};
 use crate::json::{RawObject, Text, redacted};
 use crate::text::printable;
 
-/// The most that an error quotes of what the caller sent, in bytes.
+/// The longest quote from the caller's text in an error, in bytes.
 const EXCERPT_BYTES: usize = 80;
 
 impl<'a> Review<'a> {
@@ -31,7 +31,7 @@ impl<'a> Review<'a> {
     }
 }
 
-/// The members that a review is read for. A hostile one has any number of others.
+/// The members of a review that are parsed. A hostile review has any number of others.
 const HEADING: [&str; 2] = ["apiVersion", "kind"];
 const REQUEST_MEMBERS: [&str; 11] = [
     "uid",
@@ -49,7 +49,7 @@ const REQUEST_MEMBERS: [&str; 11] = [
 
 /// Some members of an object, as text.
 struct Members<'a> {
-    /// Where the object is in the review, for errors.
+    /// The path of the object in the review, for errors.
     path: &'static str,
     wanted: &'static [&'static str],
     found: Vec<Member<'a>>,
@@ -112,7 +112,7 @@ impl<'a> Members<'a> {
         Some(members)
     }
 
-    /// Keeps a member if it is wanted. `None` if its name cannot be read.
+    /// Keeps a member if it is wanted. `None` if its name cannot be parsed.
     fn add(&mut self, name: &'a str, value: &'a str) -> Option<()> {
         let name = unquoted(name)?;
         if self.found.iter().any(|(known, _)| *known == name) {
@@ -130,7 +130,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Nothing, or a null, is the default.
+    /// An absent member and a null are the default.
     fn read<T: Deserialize<'a> + Default>(&self, name: &str) -> Result<T, BadReview> {
         self.text(name)?.map_or_else(|| Ok(T::default()), |text| self.parsed(name, text))
     }
@@ -145,8 +145,8 @@ impl<'a> Members<'a> {
     }
 
     fn parsed<T: Deserialize<'a>>(&self, name: &str, text: &'a str) -> Result<T, BadReview> {
-        let wrong = |error| BadReview::Malformed(format!("{}{name}: {}", self.path, redacted(&error)));
-        serde_json::from_str(text).map_err(wrong)
+        serde_json::from_str(text)
+            .map_err(|error| BadReview::Malformed(format!("{}{name}: {}", self.path, redacted(&error))))
     }
 
     fn missing(&self, name: &str) -> BadReview {
@@ -158,11 +158,14 @@ fn check_kind(api_version: &str, kind: &str) -> Result<(), BadReview> {
     if api_version == "admission.k8s.io/v1" && kind == "AdmissionReview" {
         return Ok(());
     }
-    let excerpt = |text| printable(text, EXCERPT_BYTES).into_owned();
     Err(BadReview::WrongKind { api_version: excerpt(api_version), kind: excerpt(kind) })
 }
 
-/// What is wrong with a text, as serde says it.
+fn excerpt(text: &str) -> String {
+    printable(text, EXCERPT_BYTES).into_owned()
+}
+
+/// serde's error for a malformed text.
 fn malformed(text: &str) -> BadReview {
     let read = serde_json::from_str::<IgnoredAny>(text);
     BadReview::Malformed(read.map_or_else(|error| redacted(&error), |_| "it is not a JSON object".to_owned()))
@@ -182,7 +185,7 @@ mod tests {
     #[test]
     fn errors_name_the_field() {
         assert_eq!(Review::parse(review(REQUEST).as_bytes()).unwrap().request.object.unwrap().get(), r#"{"a":"}\""}"#);
-        for (from, to, told) in [
+        for (from, to, wanted) in [
             (r#""uid":"u","#, "", "request.uid is missing"),
             (r#""uid":"u""#, r#""uid":null"#, "request.uid is missing"),
             (r#""userInfo":{},"#, "", "request.userInfo is missing"),
@@ -192,22 +195,22 @@ mod tests {
             (r#""userInfo":{}"#, r#""userInfo":{},"object":{}"#, "request.object is there twice"),
         ] {
             let error = Review::parse(review(&REQUEST.replacen(from, to, 1)).as_bytes()).unwrap_err().to_string();
-            assert!(error.contains(told), "{to}: {error}");
+            assert!(error.contains(wanted), "{to}: {error}");
         }
     }
 
     #[test]
-    fn a_body_is_one_whole_object_in_unicode() {
-        let whole = review(REQUEST);
-        for (body, told) in [
-            (format!("{whole}{{}}").into_bytes(), "trailing characters"),
-            (whole.as_bytes()[1..].to_vec(), "trailing characters"),
+    fn a_body_is_one_complete_object_in_unicode() {
+        let valid = review(REQUEST);
+        for (body, wanted) in [
+            (format!("{valid}{{}}").into_bytes(), "trailing characters"),
+            (valid.as_bytes()[1..].to_vec(), "trailing characters"),
             (b"[]".to_vec(), "not a JSON object"),
             (b"\"\xff\"".to_vec(), "invalid utf-8"),
             (Vec::new(), "EOF"),
         ] {
             let error = Review::parse(&body).unwrap_err().to_string();
-            assert!(error.contains(told), "{told}: {error}");
+            assert!(error.contains(wanted), "{wanted}: {error}");
         }
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use crate::json::{RawObject, Text};
 use crate::text::{MAX_NAME_BYTES, is_printable, printable};
 
-/// The longest reason why a body is no review, in bytes.
+/// The longest reason why a body is not a review, in bytes.
 const MAX_REASON_BYTES: usize = 512;
 
 /// An AdmissionReview as the API server sends it.
@@ -33,7 +33,7 @@ pub struct Request<'a> {
     pub sub_resource: Option<Cow<'a, str>>,
     /// Absent in a collection delete and in a create by `generateName`.
     pub name: Option<Cow<'a, str>>,
-    /// Absent for cluster-scoped kinds, except Namespace, which carries its own name here.
+    /// Absent for cluster-scoped kinds, except Namespace, which has its own name here.
     pub namespace: Option<Cow<'a, str>>,
     pub operation: Operation,
     pub user_info: UserInfo<'a>,
@@ -41,7 +41,7 @@ pub struct Request<'a> {
     pub object: Option<RawObject<'a>>,
     /// The stored object; absent on CREATE and CONNECT.
     pub old_object: Option<RawObject<'a>>,
-    /// True if nothing is stored, whatever the verdict.
+    /// True if nothing is stored, regardless of the verdict.
     pub dry_run: Option<bool>,
 }
 
@@ -88,7 +88,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// As the API spells it.
+    /// The API's spelling.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ pub struct UserInfo<'a> {
     pub groups: Vec<Cow<'a, str>>,
 }
 
-/// The most groups of a user that are read. Those of a token fit into the header of a request.
+/// The most groups of a user that are parsed. Those of a token fit into the header of a request.
 const MAX_GROUPS: usize = 20_000;
 
 fn groups<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Cow<'de, str>>, D::Error> {
@@ -150,7 +150,7 @@ pub enum BadReview {
         "request.uid is longer than {MAX_NAME_BYTES} bytes or contains a character that cannot be printed; an API server sends a UUID"
     )]
     BadUid,
-    /// No `request`, as in one of our own replies.
+    /// No `request`, as in one of Interlock's own replies.
     #[error("the AdmissionReview has no request")]
     NoRequest,
 }
@@ -162,7 +162,7 @@ impl Request<'_> {
         Self { object: None, old_object: None, ..self.clone() }
     }
 
-    /// The resource as kubectl names it: `secrets`, `deployments.apps`, `deployments.apps/scale`.
+    /// The resource in the notation of kubectl: `secrets`, `deployments.apps`, `deployments.apps/scale`.
     #[must_use]
     pub fn resource_name(&self) -> String {
         let mut name = self.resource.resource.to_string();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uid_that_no_api_server_writes_is_refused_with_its_limit() {
+    fn an_impossible_uid_is_refused_with_its_limit() {
         let with = |uid: &str| review(&REQUEST.replacen("u1", uid, 1));
         for uid in ["705ab4f5-6393-11e8-b7cc-42010a800002", &"x".repeat(MAX_NAME_BYTES)] {
             assert_eq!(Review::parse(with(uid).as_bytes()).unwrap().request.uid, uid);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_body_is_said_in_few_printable_words() {
+    fn errors_of_a_body_are_short_and_printable() {
         let malformed = BadReview::Malformed(format!("\u{1b}[2J{}", "x".repeat(1 << 20))).to_string();
         assert!(malformed.len() < 600 && is_printable(&malformed), "{malformed}");
         let body = format!(r#"{{"apiVersion":"\u001b[2J","kind":"{}","request":{{}}}}"#, "P".repeat(1 << 20));
