@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::globs::{Globs, matches};
 use crate::facts::{Actor, ActorKind, Session, SharedHolder, may_be_platform};
 
-/// The users that a policy calls platforms and pipelines.
+/// The users that a policy lists as platforms and pipelines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accounts {
     pub platform: Globs,
@@ -23,15 +23,15 @@ pub struct Pipeline {
     pub holder: PipelineHolder,
 }
 
-/// Which sessions of a pipeline hold an operation together.
+/// Which sessions of a pipeline share their operations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PipelineHolder {
-    /// None: each user name is a holder of its own.
+    /// None: each user name holds its own operations.
     #[default]
     Session,
-    /// All.
+    /// All sessions.
     Pipeline,
-    /// Those in the same one of these groups.
+    /// The sessions with the same one of these groups.
     Group(Globs),
 }
 
@@ -42,7 +42,7 @@ impl Accounts {
         Self { platform, pipelines, former: None }
     }
 
-    /// An actor with what the lists say of it.
+    /// The actor as a platform or a pipeline, if the lists name the user.
     #[must_use]
     pub fn recognise<'a>(&'a self, actor: Actor<'a>) -> Actor<'a> {
         if !matches!(actor.kind, ActorKind::Person | ActorKind::ServiceAccount) {
@@ -58,14 +58,14 @@ impl Accounts {
         }
     }
 
-    /// An actor by the lists before the last change; `None` if this process knows of no change.
+    /// The actor by the lists before the last change; `None` if this process knows of no change.
     #[must_use]
     pub fn formerly<'a>(&'a self, actor: Actor<'a>) -> Option<Actor<'a>> {
         let former = self.former.as_ref()?;
         Some(former.recognise(Actor::named(actor.name, actor.groups)))
     }
 
-    /// The same lists, in place of others.
+    /// Replaces other lists. They become the former lists if they differ.
     pub(super) fn follow(&mut self, replaced: &Arc<Self>) {
         let is_same = self.platform == replaced.platform && self.pipelines == replaced.pipelines;
         self.former = if is_same {
@@ -77,7 +77,7 @@ impl Accounts {
 }
 
 impl Pipeline {
-    /// Whether a user is a session of the pipeline. Reserved names are nobody's sessions.
+    /// Whether a user is a session of the pipeline. A user with a reserved name never is.
     fn has(&self, actor: &Actor<'_>) -> bool {
         !actor.is_reserved()
             && matches(self.users.as_ref(), Some(actor.name))
@@ -94,7 +94,7 @@ impl Pipeline {
     }
 }
 
-/// The group of a user that matches. A user in several of them, or in none, shares its operations with nobody.
+/// The group of a user that matches. A user with several matching groups, or with none, shares operations with nobody.
 fn only<'a>(globs: &Globs, actor: &Actor<'a>) -> Option<&'a str> {
     let mut found = actor.groups.iter().map(AsRef::as_ref).filter(|group: &&str| globs.contains(group));
     let first = found.next()?;
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lists_name_platforms_and_pipelines_and_no_reserved_name_becomes_one() {
+    fn lists_name_platforms_and_pipelines_but_no_reserved_names() {
         let lists = Accounts::new(
             globs(&["eks:*", "aksService", "system:serviceaccount:openshift-ingress:router", "system:*", "*dmin"]),
             vec![
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_lists_said_before_their_last_change_is_known() {
+    fn the_lists_before_the_last_change_are_known() {
         let of = |name| Accounts::new(Globs::default(), vec![pipeline(name, &["job-*"], PipelineHolder::Pipeline)]);
         let stamp = |actor: Option<Actor<'_>>| actor.and_then(|actor| actor.session?.stamp());
         let job = Actor::named("job-1", &[]);

@@ -23,7 +23,7 @@ use crate::rule::{Mode, RuleId};
 /// A checked policy.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// The highest mode that anything reaches. Of the cluster alone.
+    /// The highest mode that any rule reaches. Only the cluster policy sets it.
     pub cap: Mode,
     pub(crate) rules: Vec<(RuleId, RuleSettings)>,
     pub started_by: StartedBy,
@@ -33,35 +33,36 @@ pub struct Policy {
     pub overrides: OverrideSettings,
     /// The settings of the namespaces that restrict overrides further.
     pub(crate) bounds: Arc<ByNamespace<OverrideSettings>>,
-    /// The releases that nobody takes away.
+    /// The releases that nobody may remove.
     pub protected: Protected,
     /// Users that deploy releases for others and may take over each other's operations: Flux, Sveltos, OLM, Fleet.
     pub managers: Globs,
     /// Users that restore records from a backup.
     pub tools: Globs,
-    /// Users that write the objects of releases as part of their work, besides the controllers of Kubernetes itself.
+    /// Users that write the objects of releases as part of their work, apart from the controllers of Kubernetes itself.
     pub controllers: Globs,
-    /// The users that are platforms and pipelines. Of the cluster alone.
+    /// The users that are platforms and pipelines. Only the cluster policy lists them.
     pub accounts: Arc<Accounts>,
     /// Fields that every user may change.
     pub ignore: Vec<IgnoredFields>,
     pub(crate) scalable_resources: Vec<ScalableResource>,
     /// How long after a failure the user of the operation may still write the objects of its release.
     pub grace_after_failure: SignedDuration,
-    /// What HelmReleases except from the rules over objects.
+    /// The exceptions from the rules over objects that HelmReleases declare.
     pub flux_exceptions: FluxExceptions,
-    /// When no operation may start. Every policy knows the freezes of all namespaces.
+    /// When no operation may start. Every policy has the freezes of all namespaces.
     pub freezes: Arc<[Freeze]>,
-    /// What the Freezes may do that namespaces store in the cluster. Of the cluster alone.
+    /// The limits of the Freezes that namespaces store in the cluster. Only the cluster policy sets them.
     pub team_freezes: TeamFreezeSettings,
-    /// The labels of a release's Namespace that its Events and reports copy. Of the cluster alone.
+    /// The labels of a release's Namespace that its Events and reports copy. Only the cluster policy lists them.
     pub report_labels: Vec<String>,
-    /// No key of a policy file sets it.
+    /// No key of a policy file sets this field.
     pub transitions: Transitions,
 }
 
 impl Policy {
-    /// A cancelled upgrade continues to apply objects, and its clean-up deletes objects after the record says `failed`.
+    /// A cancelled upgrade continues to apply objects. Its clean-up deletes objects after the status of the record is
+    /// `failed`.
     pub(crate) const GRACE_AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
 
     /// The scope of a request under this policy.
@@ -95,24 +96,24 @@ impl Policy {
         self.cap < Mode::Enforce
     }
 
-    /// What ReleaseOverrides of a namespace may do. This bounds them wherever the request is: objects of a release may be in other
-    /// namespaces or cluster-scoped.
+    /// The limits of the ReleaseOverrides of a namespace. They apply wherever the request is: objects of a release may
+    /// be in other namespaces or cluster-scoped.
     #[must_use]
     pub fn overrides_in(&self, namespace: &str) -> OverrideSettings {
         self.bounds.get(namespace).map_or_else(|| self.overrides.clone(), |bounds| self.overrides.stricter(bounds))
     }
 
-    /// Every freeze: those of the policies, and those stored in the cluster as far as they are allowed.
+    /// Every freeze: those of the policies, and those stored in the cluster, within the limits of the policy.
     pub fn all_freezes<'f>(&'f self, stored: &'f [Freeze]) -> impl Iterator<Item = LimitedFreeze<'f>> {
         let of_policies = self.freezes.iter().map(LimitedFreeze::of_policy);
         of_policies.chain(stored.iter().filter_map(|freeze| self.team_freezes.limit(freeze)))
     }
 
-    /// Whether a Freeze of the cluster ended so long ago that nobody keeps it.
+    /// Whether a stored Freeze ended so long ago that nobody keeps it.
     #[must_use]
     pub fn is_past_freeze(&self, freeze: &Freeze, now: Timestamp) -> bool {
         let end = self.team_freezes.end_of(freeze);
-        // A time that cannot be computed has not come.
+        // A time that cannot be computed is in the future.
         end.and_then(|end| end.checked_add(self.overrides.retain_expired).ok()).is_some_and(|end| end <= now)
     }
 
@@ -126,7 +127,7 @@ impl Policy {
         self.rules.iter().find(|(id, _)| *id == rule).map(|(_, settings)| settings)
     }
 
-    /// Whether a condition that it shares with no other policy depends on labels.
+    /// Whether a condition depends on labels, apart from the conditions that all policies share.
     pub(super) fn uses_labels(&self) -> bool {
         let modes = self.rules.iter().flat_map(|(_, settings)| iter::once(&settings.modes).chain(&settings.tightened));
         let mut cases = modes.flat_map(|modes| &modes.cases);
@@ -134,7 +135,7 @@ impl Policy {
             || self.protected.by_cluster.as_ref().is_some_and(|named| named.namespaces.uses_labels())
     }
 
-    /// Finds the namespaces that the selectors of these conditions select.
+    /// Finds the namespaces that match the label selectors of these conditions.
     pub(super) fn know(&mut self, labels: &NamespaceLabels) {
         let settings = self.rules.iter_mut().map(|(_, settings)| settings);
         let modes = settings.flat_map(|settings| iter::once(&mut settings.modes).chain(&mut settings.tightened));
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_that_the_cluster_policy_does_not_mention_has_its_shipped_settings() {
+    fn a_rule_without_settings_has_the_shipped_ones() {
         let mut policy = Policy::shipped().unwrap();
         let (one, other) = (RuleId::known("manual-edit"), RuleId::known("manual-scale"));
         policy.rules.retain(|(rule, _)| *rule != one && *rule != other);

@@ -15,45 +15,45 @@ use super::namespaces::NamespaceCondition;
 use crate::facts::Actor;
 use crate::release::ReleaseRef;
 
-/// A freeze. What starts in it is refused; what has started before goes on.
+/// A freeze. It refuses operations that start during the freeze. Operations that started earlier continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Freeze {
     pub name: String,
-    /// Why. The refusal says it.
+    /// The reason, which refusals quote.
     pub reason: String,
-    /// What it concerns, in the words of the policy: `every release`, `releases web, api-* in namespaces prod-*`.
+    /// The releases concerned, in the words of the policy: `every release`, `releases web, api-* in namespaces prod-*`.
     pub scope: String,
-    /// Whom it does not concern, in the words of the policy: `users bob, groups on-call`; `None` for nobody.
+    /// The exemption, in the words of the policy: `users bob, groups on-call`; `None` if nobody is exempt.
     pub exemption: Option<String>,
-    /// The namespace whose policy sets it, or in which it is stored. It concerns the releases of this namespace alone. `None` if the
-    /// cluster policy sets it.
+    /// The namespace whose policy sets the freeze, or in which the Freeze is stored. The freeze then concerns only the
+    /// releases of this namespace. `None` if the cluster policy sets the freeze.
     pub home: Option<String>,
-    /// Of a Freeze that is stored in the cluster; `None` if a policy sets it.
+    /// The creation of a Freeze stored in the cluster; `None` if a policy sets the freeze.
     pub creation: Option<Creation>,
     pub(crate) window: Window,
     pub(crate) effect: FreezeEffect,
-    /// The zone that its times are in, and in which they are shown.
+    /// The time zone of its times. Messages use the same zone.
     pub(crate) zone: TimeZone,
     /// Names of releases; `None` for every release.
     pub(crate) releases: Option<Globs>,
     /// Namespaces of releases.
     pub(crate) namespaces: NamespaceCondition,
-    /// Users that it does not concern.
+    /// Exempt users.
     pub(crate) exempt_users: Globs,
-    /// Groups whose users it does not concern.
+    /// Groups whose users are exempt.
     pub(crate) exempt_groups: Globs,
 }
 
 /// Who created a Freeze that is stored in the cluster, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Creation {
-    /// As stamped, printable; `None` if it was not stamped.
+    /// The stamped user, printable; `None` without a stamp.
     pub by: Option<String>,
     /// By the clock of the API server.
     pub at: Timestamp,
 }
 
-/// Whether operations start inside of the window or outside of it.
+/// Whether operations start inside or outside the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FreezeEffect {
     /// No operation starts in the window.
@@ -65,32 +65,33 @@ pub enum FreezeEffect {
 /// A freeze at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FreezeState {
-    /// No operation starts; until then, or for good.
+    /// No operation starts: until the moment, or for good if it is `None`.
     InForce(Option<Timestamp>),
-    /// Operations start; until then, or for good.
+    /// Operations start: until the moment, or for good if it is `None`.
     Open(Option<Timestamp>),
 }
 
 impl Freeze {
-    /// Whether it concerns a release, by its home ([`Storage::home`](crate::release::Storage::home)) and its name.
+    /// Whether the freeze concerns a release, by its home ([`Storage::home`](crate::release::Storage::home)) and its
+    /// name.
     #[must_use]
     pub fn concerns(&self, release: &ReleaseRef) -> bool {
         self.concerns_namespace(&release.namespace) && matches(self.releases.as_ref(), Some(&release.name))
     }
 
-    /// Whether it concerns some release of a namespace.
+    /// Whether the freeze concerns a release of a namespace.
     #[must_use]
     pub fn concerns_namespace(&self, namespace: &str) -> bool {
         self.home.as_ref().is_none_or(|home| home == namespace) && self.namespaces.holds(namespace)
     }
 
-    /// Whether it does not concern a user.
+    /// Whether a user is exempt.
     #[must_use]
     pub fn exempts(&self, actor: Actor<'_>) -> bool {
         self.exempt_users.contains(actor.name) || actor.groups.iter().any(|group| self.exempt_groups.contains(group))
     }
 
-    /// The end of a freeze that ends for good by itself; `None` if it comes every week, or is in force outside of its window.
+    /// The end of a freeze that ends by itself; `None` if the freeze is weekly, or in force outside its window.
     pub(crate) fn own_end(&self) -> Option<Timestamp> {
         match (&self.window, self.effect) {
             (Window::Range(span), FreezeEffect::Deny) => Some(span.end),
@@ -98,22 +99,22 @@ impl Freeze {
         }
     }
 
-    /// Whether its window comes every week.
+    /// Whether the window is weekly.
     pub(crate) fn is_weekly(&self) -> bool {
         matches!(self.window, Window::Weekly(_))
     }
 
-    /// Whether its window overlaps with that of another freeze, ever.
+    /// Whether the window ever overlaps with that of another freeze.
     pub(crate) fn meets(&self, other: &Self) -> bool {
         self.window.meets(&self.zone, &other.window, &other.zone)
     }
 
-    /// Whether its window always contains that of another freeze.
+    /// Whether the window always contains that of another freeze.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.window.covers(&self.zone, &other.window, &other.zone)
     }
 
-    /// Whether it is in force at a moment, and until when that stays so, if nothing else ends it.
+    /// The state at a moment, and the end of that state if nothing else ends the freeze.
     #[must_use]
     pub(super) fn at(&self, now: Timestamp) -> FreezeState {
         let (current, next) = self.window.around(now, &self.zone);
@@ -126,26 +127,26 @@ impl Freeze {
         }
     }
 
-    /// The freeze as it is stored in the cluster.
+    /// The freeze with its creation in the cluster.
     #[must_use]
     pub fn created(self, creation: Creation) -> Self {
         Self { creation: Some(creation), ..self }
     }
 
-    /// Who created it, if it is stored in the cluster.
+    /// The creator, if the freeze is stored in the cluster.
     #[must_use]
     pub fn creator(&self) -> Option<&str> {
         self.creation.as_ref().map(|creation| creation.by.as_deref().unwrap_or(UNKNOWN_USER))
     }
 
-    /// What refusals call it: `the freeze sale`, or `the freeze stop-x7k2p, created by alice,`.
+    /// The name in refusals: `the freeze sale`, or `the freeze stop-x7k2p, created by alice,`.
     #[must_use]
     pub fn title(&self) -> String {
         let creator = self.creator().map(|user| format!(", created by {user},")).unwrap_or_default();
         format!("the freeze {}{creator}", self.name)
     }
 
-    /// A moment in the words of the freeze: `2027-01-02 06:00 Europe/Berlin`.
+    /// A moment in the time zone of the freeze: `2027-01-02 06:00 Europe/Berlin`.
     #[must_use]
     pub fn shown(&self, moment: Timestamp) -> String {
         let zoned = moment.to_zoned(self.zone.clone());
@@ -165,7 +166,7 @@ pub struct ActiveFreeze<'f> {
     pub freeze: &'f Freeze,
     /// When this freeze ends by itself; `None` for good.
     ends: Option<Timestamp>,
-    /// Until when no operation starts, because of this freeze and of those that follow it without a pause; `None` for good.
+    /// The end of this freeze and of those that follow without a pause; `None` for good.
     pub until: Option<Timestamp>,
 }
 
@@ -184,14 +185,15 @@ impl ActiveFreeze<'_> {
     }
 }
 
-/// How many freezes in a row are followed to the moment at which operations start again. More are in force for good: windows of every
-/// week that leave no pause together would be followed for ever.
+/// The most freezes in a row that are followed to the moment at which operations start again. A longer row counts as in
+/// force for good: weekly windows that together leave no pause would be followed forever.
 const MAX_IN_A_ROW: usize = 64;
 
 /// A creator whose stamp was lost in an outage.
 const UNKNOWN_USER: &str = "an unknown user";
 
-/// The freeze that keeps an actor from starting an operation of a release, and until when. Of several the one that lasts longest.
+/// The freeze that keeps an actor from starting an operation of a release. Of several freezes, the one that lasts
+/// longest.
 #[must_use]
 pub fn in_force<'f>(
     freezes: impl Iterator<Item = LimitedFreeze<'f>>,
@@ -204,7 +206,8 @@ pub fn in_force<'f>(
     Some(ActiveFreeze { freeze, ends, until: end_of_row(&concerned, ends) })
 }
 
-/// The name of the freeze that is in force over a release, exempt users or not. Of several the one that lasts longest.
+/// The name of the freeze in force over a release, with or without exempt users. Of several freezes, the one that lasts
+/// longest.
 #[must_use]
 pub fn frozen_by<'f>(
     freezes: impl Iterator<Item = LimitedFreeze<'f>>,
@@ -221,7 +224,7 @@ fn concerned<'f>(
     freezes.filter(|it| it.freeze.concerns(release))
 }
 
-/// Of the freezes in force at a moment the one that lasts longest, and its end.
+/// The freeze in force at a moment that lasts longest, and its end.
 fn longest<'f>(
     freezes: impl Iterator<Item = LimitedFreeze<'f>>,
     now: Timestamp,
@@ -233,7 +236,7 @@ fn longest<'f>(
     in_force.max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX))
 }
 
-/// The moment from which none of the freezes is in force, if one of them is until a given moment; `None` for good.
+/// The end of a row of freezes whose first one ends at a given moment; `None` for good.
 fn end_of_row(freezes: &[LimitedFreeze<'_>], first: Option<Timestamp>) -> Option<Timestamp> {
     let mut end = first?;
     for _ in 0..MAX_IN_A_ROW {

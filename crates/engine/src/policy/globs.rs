@@ -11,20 +11,20 @@ use crate::object::SERVICE_ACCOUNT_PREFIX;
 #[derive(Clone, Default)]
 pub struct Globs {
     set: GlobSet,
-    /// The namespaces of the service accounts among them.
+    /// The namespaces of the service accounts that the globs name.
     namespaces: BTreeSet<String>,
     /// As written.
     texts: Vec<String>,
 }
 
-/// As written: what is compiled from that is long, and in no order.
+/// Shows the globs as written: the compiled set is long and unordered.
 impl fmt::Debug for Globs {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.texts.fmt(out)
     }
 }
 
-/// The same globs in the same order.
+/// Equal globs in equal order.
 impl PartialEq for Globs {
     fn eq(&self, other: &Self) -> bool {
         self.texts == other.texts
@@ -33,16 +33,16 @@ impl PartialEq for Globs {
 
 impl Eq for Globs {}
 
-/// Whether an optional condition matches a name. A condition that is not set matches everything, including an unknown name.
+/// Whether an optional condition matches a name. A condition that is not set matches everything, also an unknown name.
 pub(super) fn matches(globs: Option<&Globs>, name: Option<&str>) -> bool {
     globs.is_none_or(|globs| name.is_some_and(|name| globs.contains(name)))
 }
 
 impl Globs {
-    /// Compiles globs. A `*` matches any characters, the colons between namespace and name included.
+    /// Compiles globs. A `*` matches any characters, including the colons between namespace and name.
     ///
     /// # Errors
-    /// Names the glob that does not compile.
+    /// A glob does not compile. The error names the glob.
     pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Result<Self, globset::Error> {
         let (mut set, mut namespaces, mut texts) = (GlobSetBuilder::new(), BTreeSet::new(), Vec::new());
         for glob in globs {
@@ -54,7 +54,7 @@ impl Globs {
         Ok(Self { set: set.build()?, namespaces, texts })
     }
 
-    /// Whether one of them names a service account in this namespace. A glob over namespaces names none.
+    /// Whether a glob names a service account in this namespace. A glob over namespaces names none.
     #[must_use]
     pub fn have_an_account_in(&self, namespace: &str) -> bool {
         self.namespaces.contains(namespace)

@@ -10,7 +10,7 @@ use super::globs::matches;
 pub struct IgnoredFields {
     /// JSON pointers. Fields below a pointer are ignored too.
     pub paths: Vec<PointerBuf>,
-    /// `None` matches every kind; the same for names and namespaces.
+    /// `None` matches every kind. The same applies to names and namespaces.
     pub kinds: Option<Globs>,
     pub names: Option<Globs>,
     pub namespaces: Option<Globs>,

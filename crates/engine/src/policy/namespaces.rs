@@ -1,7 +1,7 @@
 //! Conditions on namespaces: on their names, and on the labels of the Namespace.
 //!
-//! Labels change while the policy files stay the same. So a selector carries the set of the namespaces that it selects, and
-//! [`Policies::knowing`](super::Policies::knowing) finds it again when labels change. Rules look into the set.
+//! Labels change while the policy files stay the same. So a selector carries the set of the namespaces that it selects,
+//! and [`Policies::knowing`](super::Policies::knowing) updates the set when labels change. Rules only use the set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,11 +28,11 @@ pub struct LabelRequirement {
     pub(crate) values: Vec<String>,
 }
 
-/// How a requirement compares.
+/// The comparison of a requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelOperator {
     In,
-    /// Also objects without the label, as in Kubernetes.
+    /// Also matches objects without the label, as in Kubernetes.
     NotIn,
     Exists,
     DoesNotExist,
@@ -54,7 +54,7 @@ impl LabelSelector {
     }
 }
 
-/// As kubectl writes it: `env=prod,tier in (a,b),!temporary`.
+/// In the notation of kubectl: `env=prod,tier in (a,b),!temporary`.
 impl fmt::Display for LabelSelector {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, LabelRequirement { key, operator, values }) in self.0.iter().enumerate() {
@@ -73,16 +73,16 @@ impl fmt::Display for LabelSelector {
     }
 }
 
-/// A condition on a namespace. What is not set holds for every namespace, and for objects without one.
+/// A condition on a namespace. A part that is not set holds for every namespace, and for objects without one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamespaceCondition {
     names: Option<Globs>,
     selected: Option<Selected>,
-    /// Namespaces that it never holds for.
+    /// Namespaces for which the condition never holds.
     except: Arc<BTreeSet<String>>,
 }
 
-/// A selector, and the namespaces that it selects as far as their labels are known.
+/// A selector, and the namespaces that it selects by the known labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Selected {
     by: LabelSelector,
@@ -97,13 +97,14 @@ impl NamespaceCondition {
         Self { names, selected, except: Arc::default() }
     }
 
-    /// The same, without some namespaces.
+    /// The same condition, without some namespaces.
     #[must_use]
     pub(crate) fn except(self, except: Arc<BTreeSet<String>>) -> Self {
         Self { except, ..self }
     }
 
-    /// Whether it holds for a namespace; empty for objects without one, which no selector selects.
+    /// Whether the condition holds for a namespace. The namespace is empty for objects without one, which no selector
+    /// selects.
     #[must_use]
     pub fn holds(&self, namespace: &str) -> bool {
         matches(self.names.as_ref(), Some(namespace))
@@ -111,13 +112,13 @@ impl NamespaceCondition {
             && !self.except.contains(namespace)
     }
 
-    /// Whether it depends on labels.
+    /// Whether the condition depends on labels.
     #[must_use]
     pub(super) fn uses_labels(&self) -> bool {
         self.selected.is_some()
     }
 
-    /// Finds the namespaces that its selector selects.
+    /// Finds the namespaces that match the label selector.
     pub(crate) fn know(&mut self, labels: &NamespaceLabels) {
         if let Some(Selected { by, namespaces }) = &mut self.selected {
             let found = labels.iter().filter(|(_, labels)| by.selects(labels));
@@ -126,11 +127,11 @@ impl NamespaceCondition {
     }
 }
 
-/// Something of the policies of namespaces: of files for one namespace, and of files that several share.
+/// Values from the policies of namespaces: from files for one namespace, and from files for several.
 #[derive(Debug, Clone)]
 pub struct ByNamespace<T> {
     pub(crate) own: BTreeMap<String, T>,
-    /// The first one whose condition holds counts.
+    /// The first entry whose condition holds counts.
     pub(crate) shared: Vec<(NamespaceCondition, T)>,
 }
 
@@ -141,14 +142,16 @@ impl<T> Default for ByNamespace<T> {
 }
 
 impl<T> ByNamespace<T> {
-    /// What counts for a namespace.
+    /// The value for a namespace.
     #[must_use]
     pub fn get(&self, namespace: &str) -> Option<&T> {
-        let shared = || self.shared.iter().find(|(namespaces, _)| namespaces.holds(namespace)).map(|(_, value)| value);
-        self.own.get(namespace).or_else(shared)
+        self.own.get(namespace).or_else(|| {
+            let mut shared = self.shared.iter();
+            shared.find(|(namespaces, _)| namespaces.holds(namespace)).map(|(_, value)| value)
+        })
     }
 
-    /// All of them.
+    /// All values.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.own.values().chain(self.shared.iter().map(|(_, value)| value))
     }
@@ -157,13 +160,13 @@ impl<T> ByNamespace<T> {
         self.own.values_mut().chain(self.shared.iter_mut().map(|(_, value)| value))
     }
 
-    /// Whether there is none.
+    /// Whether there is no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.own.is_empty() && self.shared.is_empty()
     }
 
-    /// The same namespaces with something that is made of what they have; without those for which it is nothing.
+    /// Maps the values, and drops the namespaces without a result.
     pub(super) fn filter_map<'t, U>(&'t self, of: impl Fn(&'t T) -> Option<U>) -> ByNamespace<U> {
         let own = self.own.iter().filter_map(|(namespace, value)| Some((namespace.clone(), of(value)?)));
         let shared = self.shared.iter().filter_map(|(namespaces, value)| Some((namespaces.clone(), of(value)?)));
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_holds_by_name_and_by_labels_as_far_as_these_are_known() {
+    fn a_condition_holds_by_name_and_by_known_labels() {
         let by = LabelSelector(vec![requirement("env", LabelOperator::In, &["prod"])]);
         let mut condition = NamespaceCondition::new(Some(Globs::new(["shop-*"]).unwrap()), Some(by));
         assert!(!condition.holds("shop-a"), "its labels are not known");
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_one_counts_before_the_first_shared_one() {
+    fn an_own_policy_counts_before_a_shared_one() {
         let named = |glob| NamespaceCondition::new(Some(Globs::new([glob]).unwrap()), None);
         let all = ByNamespace {
             own: BTreeMap::from([("shop".to_owned(), 1)]),

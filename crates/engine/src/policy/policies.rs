@@ -16,17 +16,17 @@ use super::settings::OverrideSettings;
 pub struct Policies {
     pub(crate) cluster: Arc<Policy>,
     pub(crate) namespaces: ByNamespace<Arc<Policy>>,
-    /// By which selectors select.
+    /// The labels that the selectors use.
     labels: Arc<NamespaceLabels>,
-    /// Whether anything depends on labels.
+    /// Whether a condition depends on labels.
     uses_labels: bool,
-    /// Of the files.
+    /// The digest of the files.
     pub(crate) digest: String,
 }
 
 impl Policies {
-    /// Completes policies that were read from files: each knows what the policies of other namespaces say, because an object of a
-    /// release may be in another namespace, or in none.
+    /// Completes policies that were parsed from files. Each policy needs parts of the policies of other namespaces,
+    /// because an object of a release may be in another namespace, or in none.
     pub(crate) fn complete(&mut self) {
         let own: Arc<BTreeSet<_>> = Arc::new(self.namespaces.own.keys().cloned().collect());
         for (namespaces, policy) in &mut self.namespaces.shared {
@@ -43,7 +43,7 @@ impl Policies {
         self.uses_labels = self.depends_on_labels();
     }
 
-    /// Gives every policy what all have in common.
+    /// Gives every policy the parts that all policies share.
     fn share(&mut self, bounds: ByNamespace<OverrideSettings>, protected: ByNamespace<Globs>, freezes: Vec<Freeze>) {
         let (bounds, protected, freezes): (_, _, Arc<[_]>) = (Arc::new(bounds), Arc::new(protected), freezes.into());
         for policy in self.all_mut() {
@@ -65,25 +65,25 @@ impl Policies {
             || all.any(|policy| policy.uses_labels())
     }
 
-    /// Whether anything in them depends on the labels of Namespaces.
+    /// Whether a condition depends on the labels of Namespaces.
     #[must_use]
     pub fn uses_labels(&self) -> bool {
         self.uses_labels
     }
 
-    /// Whether they know these labels already.
+    /// Whether the selectors already use these labels.
     #[must_use]
     pub fn know(&self, labels: &Arc<NamespaceLabels>) -> bool {
         Arc::ptr_eq(&self.labels, labels) || self.labels == *labels
     }
 
-    /// The labels by which their selectors select.
+    /// The labels that the selectors use.
     #[must_use]
     pub fn labels(&self) -> &NamespaceLabels {
         &self.labels
     }
 
-    /// The same policies, with the namespaces that their selectors select by these labels.
+    /// The same policies, with selectors that use these labels.
     #[must_use]
     pub fn knowing(mut self, labels: Arc<NamespaceLabels>) -> Self {
         self.labels = Arc::clone(&labels);
@@ -102,7 +102,8 @@ impl Policies {
         self
     }
 
-    /// The same policies, in place of others. Operations that started under those still count as theirs, and their labels are known.
+    /// The same policies, as the replacement of others. Operations that started under the replaced policies keep their
+    /// accounts, and the labels stay known.
     #[must_use]
     pub fn following(mut self, replaced: &Self) -> Self {
         let mut accounts = self.cluster.accounts.as_ref().clone();
@@ -120,18 +121,18 @@ impl Policies {
         &self.cluster.accounts
     }
 
-    /// The policy for requests about objects of a namespace; empty for cluster-scoped ones.
+    /// The policy for requests about objects of a namespace. The namespace is empty for cluster-scoped objects.
     #[must_use]
     pub fn of(&self, namespace: &str) -> &Arc<Policy> {
         self.namespaces.get(namespace).unwrap_or(&self.cluster)
     }
 
-    /// Every freeze of the policies, and of those stored in the cluster the ones that are allowed.
+    /// Every freeze: those of the policies, and those stored in the cluster, within the limits of the policy.
     pub fn freezes<'f>(&'f self, stored: &'f [Freeze]) -> impl Iterator<Item = LimitedFreeze<'f>> {
         self.cluster.all_freezes(stored)
     }
 
-    /// Names the files that these policies were read from: the same texts have the same digest.
+    /// The digest of the policy files: equal texts have equal digests.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest

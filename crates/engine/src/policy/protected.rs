@@ -1,4 +1,4 @@
-//! The releases that nobody takes away.
+//! Protected releases, which nobody may remove.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use super::globs::{Globs, matches};
 use super::namespaces::{ByNamespace, NamespaceCondition};
 use crate::release::ReleaseRef;
 
-/// The releases that the policies name as protected. Every policy knows those of all namespaces: an object of a release may be in
+/// The releases that the policies protect. Every policy has those of all namespaces: an object of a release may be in
 /// another namespace, or in none.
 #[derive(Debug, Clone, Default)]
 pub struct Protected {
-    /// What the cluster policy names.
+    /// The releases that the cluster policy protects.
     pub(crate) by_cluster: Option<ProtectedReleases>,
-    /// What the policy of a namespace adds: names of its own releases.
+    /// The names of its own releases that the policy of a namespace protects.
     pub(crate) here: Option<Globs>,
-    /// What the policies of all namespaces add.
+    /// The names that the policies of all namespaces protect.
     pub(crate) by_namespace: Arc<ByNamespace<Globs>>,
 }
 
-/// Releases by their names and their namespaces. What is not set matches any.
+/// Releases by name and namespace. A part that is not set matches any.
 #[derive(Debug, Clone, Default)]
 pub struct ProtectedReleases {
     pub releases: Option<Globs>,
@@ -37,7 +37,7 @@ impl Protected {
         by_cluster || self.by_namespace.get(namespace).is_some_and(|named| named.contains(name))
     }
 
-    /// Whether a release may be protected, of which only the name is known, or nothing.
+    /// Whether a release may be protected if only its name is known, or nothing.
     #[must_use]
     pub fn may_cover(&self, release: Option<&str>) -> bool {
         let Some(name) = release else { return !self.names_nothing() };
@@ -45,7 +45,7 @@ impl Protected {
         by_cluster || self.by_namespace.values().any(|named| named.contains(name))
     }
 
-    /// Whether no policy names any release.
+    /// Whether no policy protects a release.
     #[must_use]
     pub fn names_nothing(&self) -> bool {
         self.by_cluster.is_none() && self.by_namespace.is_empty()

@@ -1,4 +1,4 @@
-//! What the reason of a new override must look like.
+//! The pattern for the reason of a new override.
 
 use regex::{Regex, RegexBuilder};
 
@@ -11,12 +11,13 @@ const MAX_PROGRAM_BYTES: usize = 1 << 20;
 /// The longest reason that is compared, in bytes. The definition of ReleaseOverrides allows 500 characters.
 const MAX_REASON_BYTES: usize = 2_000;
 
-/// A regular expression that the reason of a new override must match somewhere, as with `grep -E` and Go's `MatchString`: for the
-/// whole reason, a pattern needs `^` and `$`. Compiled when a policy is read, and never for a review.
+/// A regular expression that must match a part of the reason of a new override, as with `grep -E` and Go's
+/// `MatchString`. To match the entire reason, a pattern needs `^` and `$`. Patterns are compiled with the policy, and
+/// never for a review.
 #[derive(Debug, Clone)]
 pub struct ReasonPattern {
     regex: Regex,
-    /// A reason that matches. Refused users read it.
+    /// A reason that matches. It is shown to refused users.
     pub example: String,
 }
 
@@ -50,10 +51,10 @@ impl PartialEq for ReasonPattern {
 
 impl Eq for ReasonPattern {}
 
-/// A pattern within the limits.
+/// Compiles a pattern within the limits.
 ///
 /// # Errors
-/// Why it cannot be used, on one line.
+/// Why the pattern cannot be used, on one line.
 pub(crate) fn compiled(pattern: &str) -> Result<Regex, String> {
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(format!("it has {} bytes, and at most {MAX_PATTERN_BYTES} are allowed", pattern.len()));
@@ -63,7 +64,7 @@ pub(crate) fn compiled(pattern: &str) -> Result<Regex, String> {
         regex::Error::CompiledTooBig(_) => {
             "it is too large once compiled; repeat less, for example `[0-9]{1,6}`".to_owned()
         }
-        // The first lines draw the place in the pattern; the last one says what is wrong.
+        // The first lines show the position in the pattern. The last line has the error.
         error => {
             let drawn = error.to_string();
             drawn.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_patterns_compile_and_hostile_ones_are_refused_in_one_line() {
+    fn usual_patterns_compile_and_hostile_ones_are_refused() {
         for pattern in [
             r"\b[A-Z]{2,10}-\d{1,6}\b",
             r"\w{2,10}-\d{1,6}",
@@ -102,8 +103,8 @@ mod tests {
             ("(?=OPS)", "look-around"),
             (r"\p{Nonsense}", "Unicode property not found"),
         ] {
-            let told = compiled(pattern).unwrap_err();
-            assert!(told.contains(wanted) && told.lines().count() == 1, "{pattern}: {told}");
+            let error = compiled(pattern).unwrap_err();
+            assert!(error.contains(wanted) && error.lines().count() == 1, "{pattern}: {error}");
         }
         assert!(compiled(&"a".repeat(MAX_PATTERN_BYTES)).is_ok());
     }

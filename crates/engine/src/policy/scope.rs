@@ -13,7 +13,7 @@ use crate::review::Operation;
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'s> {
     pub actor: Actor<'s>,
-    /// The namespace of the object; empty for cluster-scoped ones.
+    /// The namespace of the object; empty for cluster-scoped objects.
     pub namespace: &'s str,
     /// The release concerned, if the request names it.
     pub release: Option<&'s str>,
@@ -26,13 +26,13 @@ pub struct Scope<'s> {
     pub removal: Removal,
 }
 
-/// What a request takes away, as far as it says so by itself.
+/// What a request removes, according to the request itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
     Nothing,
-    /// An object that may belong to a release, what declares one, or by its record a release.
+    /// An object that may belong to a release, a declaration of a release, or a release by its record.
     Possible,
-    /// An object that is annotated as protected, or that annotation.
+    /// An object that is annotated as protected, or this annotation.
     Protected,
 }
 

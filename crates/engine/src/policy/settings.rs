@@ -19,7 +19,7 @@ pub enum OnUndecided {
     Deny,
 }
 
-/// How a rule is applied to which requests.
+/// The modes of a rule.
 #[derive(Debug, Clone)]
 pub struct Modes {
     /// The mode if no case matches.
@@ -29,7 +29,7 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// How the rule is applied to a request.
+    /// The mode for a request.
     #[must_use]
     pub fn of(&self, scope: &Scope<'_>) -> Mode {
         let case = self.cases.iter().find(|(when, _)| when.holds(scope));
@@ -42,9 +42,9 @@ impl Modes {
 pub struct RuleSettings {
     /// The modes of the cluster, or of the namespace that the rule is delegated to.
     pub modes: Modes,
-    /// Modes that a namespace adds; the stricter of the two counts.
+    /// Modes that a namespace adds. The stricter mode counts.
     pub tightened: Option<Modes>,
-    /// `None`: the default of the rule.
+    /// `None` stands for the default of the rule.
     pub on_undecided: Option<OnUndecided>,
 }
 
@@ -56,7 +56,7 @@ impl RuleSettings {
         Self { modes, tightened: None, on_undecided: None }
     }
 
-    /// How the rule is applied to a request.
+    /// The mode for a request.
     #[must_use]
     pub fn mode(&self, scope: &Scope<'_>) -> Mode {
         let mode = self.modes.of(scope);
@@ -69,7 +69,7 @@ impl RuleSettings {
 pub struct RecoverySettings {
     /// An operation older than this, by the clock of the API server, counts as stuck.
     pub stale_after: SignedDuration,
-    /// The longest that the timeouts of a HelmRelease may extend that.
+    /// The longest time to which the timeouts of a HelmRelease may extend `stale_after`.
     pub max_patience: SignedDuration,
     pub rollback: AllowRollback,
     /// Refuses every rollback over an operation in flight, and rollbacks by people over a failed revision.
@@ -77,20 +77,20 @@ pub struct RecoverySettings {
 }
 
 impl RecoverySettings {
-    /// Whether an operation that started then is stale. An operation without a known start is not.
+    /// Whether an operation with this start is stale. An operation without a known start is not stale.
     #[must_use]
     pub fn is_stale(&self, started: Option<Timestamp>, now: Timestamp) -> bool {
         started.is_some_and(|started| now.duration_since(started) >= self.stale_after)
     }
 
-    /// How old an operation must be to count as stuck, if its client may be silent for these timeouts.
+    /// The age at which an operation counts as stuck, if its client may be silent for these timeouts.
     #[must_use]
     pub fn patience(&self, timeouts: impl Iterator<Item = SignedDuration>) -> SignedDuration {
         let longest = timeouts.max().unwrap_or_default().min(self.max_patience);
         longest.max(self.stale_after)
     }
 
-    /// Whether no rollback is ever admitted over an operation in flight.
+    /// Whether a rollback over an operation in flight is never admitted.
     #[must_use]
     pub fn closes_rollback(&self) -> bool {
         self.roll_forward_only || self.rollback == AllowRollback::Never
@@ -102,7 +102,7 @@ impl Default for RecoverySettings {
         Self {
             // Three times helm's default timeout, which is per hook and per wait and is stored nowhere.
             stale_after: SignedDuration::from_mins(15),
-            // A timeout has no upper limit. Whoever writes a longer one waits this long.
+            // A timeout has no upper limit. For a longer timeout, Interlock waits this long.
             max_patience: SignedDuration::from_hours(6),
             rollback: AllowRollback::WhenStale,
             roll_forward_only: false,
@@ -144,7 +144,7 @@ impl Default for FluxExceptions {
     }
 }
 
-/// What happens to edits by hand while the HelmRelease of a release is suspended; a later variant is stricter.
+/// What happens to manual edits while the HelmRelease of a release is suspended; a later variant is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WhenSuspended {
     /// They are admitted with a warning.
@@ -156,9 +156,9 @@ pub enum WhenSuspended {
 /// The settings of `dropped-bundles`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DroppedBundlesSettings {
-    /// If a release is left out and no chart is reported as failed.
+    /// A release is left out, and no chart is reported as failed.
     pub unexplained: OnUnexplained,
-    /// If what is left out was never delivered, so that nothing can be removed.
+    /// The missing parts were never delivered, so nothing can be removed.
     pub first_install: OnFirstInstall,
 }
 
@@ -173,20 +173,20 @@ impl Default for DroppedBundlesSettings {
 pub enum OnUnexplained {
     /// The rule is undecided: the commit is admitted with a warning, unless `onUndecided` refuses it.
     Warn,
-    /// It is refused.
+    /// The commit is refused.
     Deny,
 }
 
 /// What happens to an incomplete first install; a later variant is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OnFirstInstall {
-    /// It is admitted.
+    /// The commit is admitted.
     Allow,
-    /// It is refused.
+    /// The commit is refused.
     Deny,
 }
 
-/// What ReleaseOverrides may do.
+/// The limits of ReleaseOverrides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverrideSettings {
     pub allowed: bool,
@@ -195,15 +195,15 @@ pub struct OverrideSettings {
     pub second_person: bool,
     /// The namespace of overrides for cluster-scoped releases.
     pub namespace: String,
-    /// What the reason of a new override must match: the pattern of the cluster and that of the namespace. Not checked at a use, so
-    /// that a new pattern closes no override that is open.
+    /// The patterns for the reason of a new override: those of the cluster and of the namespace. A use does not check
+    /// them, so that a new pattern closes no open override.
     pub reason_patterns: Vec<ReasonPattern>,
-    /// How long after its end an override is kept. Of the cluster alone.
+    /// How long after its end an override is kept. Only the cluster policy sets this.
     pub retain_expired: SignedDuration,
 }
 
 impl OverrideSettings {
-    /// The release with the namespace that holds its overrides.
+    /// The release with the namespace of its overrides.
     #[must_use]
     pub fn home_of(&self, release: &ReleaseRef) -> ReleaseRef {
         let namespace = if release.namespace.is_empty() { &self.namespace } else { &release.namespace };
@@ -233,7 +233,7 @@ impl Default for OverrideSettings {
             second_person: false,
             namespace: DEFAULT_NAMESPACE.to_owned(),
             reason_patterns: Vec::new(),
-            // A quarter: as long as people ask who opened what.
+            // A quarter: the time in which people ask who opened which rules.
             retain_expired: SignedDuration::from_hours(90 * 24),
         }
     }

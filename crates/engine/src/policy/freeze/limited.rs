@@ -1,15 +1,15 @@
-//! The end that the policy sets for a Freeze that is stored in the cluster.
+//! The end that the policy sets for a stored Freeze.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Freeze, FreezeState};
 use crate::facts::Actor;
 
-/// What the Freezes may do that namespaces store in the cluster. Of the cluster alone.
+/// The limits of the Freezes that namespaces store in the cluster. Only the cluster policy sets them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TeamFreezeSettings {
     pub allowed: bool,
-    /// How long after its creation a Freeze ends at the latest.
+    /// The longest time between the creation of a Freeze and its end.
     pub max_duration: SignedDuration,
 }
 
@@ -17,21 +17,22 @@ impl Default for TeamFreezeSettings {
     fn default() -> Self {
         Self {
             allowed: true,
-            // Long enough for an incident with a weekend in it. What lasts longer is planned, and belongs in the policy.
+            // Long enough for an incident that spans a weekend. A longer freeze is planned, and belongs in the policy.
             max_duration: SignedDuration::from_hours(7 * 24),
         }
     }
 }
 
 impl TeamFreezeSettings {
-    /// A Freeze as far as it is allowed; `None` if it is not.
+    /// A Freeze with its latest end; `None` if the policy does not allow the Freeze.
     #[must_use]
     pub fn limit<'f>(&self, freeze: &'f Freeze) -> Option<LimitedFreeze<'f>> {
         let latest_end = self.latest_end(freeze);
         (self.allowed || latest_end.is_none()).then_some(LimitedFreeze { freeze, latest_end })
     }
 
-    /// When a Freeze ends: by itself, or earlier by the policy. `None` if a policy sets it, and it does not end.
+    /// When a freeze ends: by itself, or earlier by the policy. `None` if a policy sets the freeze, and it does not
+    /// end.
     #[must_use]
     pub fn end_of(&self, freeze: &Freeze) -> Option<Timestamp> {
         freeze.own_end().into_iter().chain(self.latest_end(freeze)).min()
@@ -57,7 +58,7 @@ impl<'f> LimitedFreeze<'f> {
         Self { freeze, latest_end: None }
     }
 
-    /// Whether it is in force at a moment, and until when that stays so.
+    /// The state at a moment, and the end of that state.
     #[must_use]
     pub fn at(self, now: Timestamp) -> FreezeState {
         let end = self.latest_end.unwrap_or(Timestamp::MAX);
@@ -70,7 +71,7 @@ impl<'f> LimitedFreeze<'f> {
         }
     }
 
-    /// Whether it keeps an actor from starting operations at a moment.
+    /// Whether the freeze keeps an actor from starting operations at a moment.
     #[must_use]
     pub fn stops(self, actor: Actor<'_>, now: Timestamp) -> bool {
         !self.freeze.exempts(actor) && matches!(self.at(now), FreezeState::InForce(_))

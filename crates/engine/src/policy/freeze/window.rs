@@ -1,19 +1,20 @@
-//! Windows in time, and what daylight saving does to them.
+//! Windows of time, and the effect of daylight saving.
 //!
-//! A time of a clock that occurs twice in autumn opens a window the first time and closes it the second time. One that does not occur
-//! in spring is the moment at which the clock jumps over it. So a window never has a hole, and never ends before its clock says so.
+//! In autumn, a clock time can occur twice: the first occurrence opens a window, and the second one closes it. In
+//! spring, a clock time can be skipped: it stands for the moment at which the clock jumps. So a window never has a gap,
+//! and never ends before its clock time.
 
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
-/// The days before and after a moment whose windows can touch it: a window of six days and one that follows it.
+/// The days before and after a moment whose windows can touch the moment: a window of six days and the next one.
 const DAYS_AROUND: i64 = 9;
 
-/// Every weekly window begins once in it.
+/// Every weekly window begins once in this time.
 const A_WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// When a freeze, or the time outside of it, is.
+/// The time in which a freeze is in force, or in which it is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Window {
     /// Once.
@@ -22,7 +23,7 @@ pub enum Window {
     Weekly(DayWindow),
 }
 
-/// From a moment, included, to another, excluded.
+/// A time from its start, which is included, to its end, which is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     pub start: Timestamp,
@@ -34,25 +35,26 @@ pub struct Interval {
 pub struct DayWindow {
     /// The days on which the window begins.
     pub days: Vec<Weekday>,
-    /// The minute of the day at which it begins: 0 to 1,439.
+    /// The minute of the day at which the window begins: 0 to 1,439.
     pub from: u16,
-    /// The minute of the day at which it ends: 1 to 1,440. Not after `from`: of the next day.
+    /// The minute of the day at which the window ends: 1 to 1,440. If it is not after `from`, it belongs to the next
+    /// day.
     pub to: u16,
 }
 
 const MINUTES_A_DAY: u16 = 1_440;
 
 impl Window {
-    /// The window around a moment, and the next one after that moment. Windows that touch are one.
+    /// The window around a moment, and the next one after that moment. Windows that touch count as one.
     pub(super) fn around(&self, now: Timestamp, zone: &TimeZone) -> (Option<Interval>, Option<Interval>) {
         let spans = self.spans(now, zone);
         let current = spans.iter().copied().find(|span| span.start <= now && now < span.end);
         (current, spans.into_iter().find(|span| now < span.start))
     }
 
-    /// Whether two windows overlap, ever.
+    /// Whether two windows ever overlap.
     pub(super) fn meets(&self, zone: &TimeZone, other: &Self, of_other: &TimeZone) -> bool {
-        // Weeks are alike, but for an hour of daylight saving.
+        // All weeks are alike, except for an hour of daylight saving.
         let moment = match (self, other) {
             (Self::Range(span), _) | (_, Self::Range(span)) => span.start,
             (Self::Weekly(_), Self::Weekly(_)) => Timestamp::UNIX_EPOCH,
@@ -67,13 +69,13 @@ impl Window {
     /// Whether another window is always within this one.
     pub(super) fn covers(&self, zone: &TimeZone, other: &Self, of_other: &TimeZone) -> bool {
         let moment = match (self, other) {
-            // What comes every week comes after it too.
+            // A weekly window also occurs after the range.
             (Self::Range(_), Self::Weekly(_)) => return false,
             (_, Self::Range(span)) => span.start,
             (Self::Weekly(_), Self::Weekly(_)) => Timestamp::UNIX_EPOCH,
         };
         let (spans, mut others) = (self.spans(moment, zone), other.spans(moment, of_other));
-        // Of each weekly window one, and not one that is cut off where the days around the moment end.
+        // One occurrence of each weekly window, without those that are cut off at the end of the searched days.
         others.retain(|span| (SignedDuration::ZERO..=A_WEEK).contains(&moment.duration_since(span.start)));
         others.iter().all(|span| spans.iter().any(|around| around.start <= span.start && span.end <= around.end))
     }
@@ -88,19 +90,19 @@ impl Window {
 }
 
 impl DayWindow {
-    /// How long it is by the clock, in minutes.
+    /// The length by the clock, in minutes.
     #[must_use]
     pub fn minutes(&self) -> u16 {
         if self.from < self.to { self.to - self.from } else { MINUTES_A_DAY - self.from + self.to }
     }
 
-    /// Whether it has no end, or no pause: each window lasts until the next one begins.
+    /// Whether the window has no end, or no pause: each occurrence lasts until the next one begins.
     #[must_use]
     pub fn is_always(&self) -> bool {
         self.days.len() == 7 && self.minutes() >= MINUTES_A_DAY
     }
 
-    /// The windows around a moment, in their order, and joined where they touch.
+    /// The windows around a moment, in their order. Windows that touch are joined.
     fn spans(&self, now: Timestamp, zone: &TimeZone) -> Vec<Interval> {
         let today = now.to_zoned(zone.clone()).date();
         let mut joined: Vec<Interval> = Vec::new();
@@ -114,22 +116,21 @@ impl DayWindow {
         joined
     }
 
-    /// The window that begins on a day; `None` if none does, or if the clock jumps over the whole of it.
+    /// The window that begins on a day; `None` if no window does, or if the clock jumps over all of it.
     fn on(&self, date: Date, zone: &TimeZone) -> Option<Interval> {
         if !self.days.contains(&date.weekday()) {
             return None;
         }
         let midnight = date.to_datetime(jiff::civil::Time::midnight());
-        let minutes = |minutes: u16| i64::from(minutes).minutes();
-        let begin = midnight.checked_add(minutes(self.from)).ok()?;
-        let end = begin.checked_add(minutes(self.minutes())).ok()?;
+        let begin = midnight.checked_add(i64::from(self.from).minutes()).ok()?;
+        let end = begin.checked_add(i64::from(self.minutes()).minutes()).ok()?;
         let span = Interval { start: first_moment(begin, zone)?, end: last_moment(end, zone)? };
         (span.start < span.end).then_some(span)
     }
 }
 
 impl Interval {
-    /// From one time of a clock to another; `None` if they are not in this order.
+    /// From one clock time to another; `None` if they are not in this order.
     #[must_use]
     pub fn between(from: DateTime, to: DateTime, zone: &TimeZone) -> Option<Self> {
         let span = Self { start: first_moment(from, zone)?, end: last_moment(to, zone)? };
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_over_midnight_belongs_to_the_day_on_which_it_begins() {
+    fn a_window_over_midnight_belongs_to_its_first_day() {
         let friday_evening = weekly(&[Weekday::Friday], 17 * 60, 8 * 60);
         for (now, wanted) in [
             ("2026-11-20T15:59:59Z", "next 2026-11-20T16:00:00Z"),
@@ -203,9 +204,9 @@ mod tests {
     #[test]
     fn days_that_touch_are_one_window() {
         let weekend = weekly(&[Weekday::Saturday, Weekday::Sunday], 0, 1_440);
-        let whole = "2026-11-20T23:00:00Z to 2026-11-22T23:00:00Z";
-        assert_eq!(shown(&weekend, "2026-11-21T12:00:00Z"), whole);
-        assert_eq!(shown(&weekend, "2026-11-22T22:59:59Z"), whole);
+        let weekend_in_utc = "2026-11-20T23:00:00Z to 2026-11-22T23:00:00Z";
+        assert_eq!(shown(&weekend, "2026-11-21T12:00:00Z"), weekend_in_utc);
+        assert_eq!(shown(&weekend, "2026-11-22T22:59:59Z"), weekend_in_utc);
         assert_eq!(shown(&weekend, "2026-11-22T23:00:00Z"), "next 2026-11-27T23:00:00Z");
         let six: Vec<_> = Weekday::Monday.cycle_forward().take(6).collect();
         assert_eq!(
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_that_occurs_twice_is_in_the_window_both_times() {
+    fn a_window_contains_both_occurrences_of_an_hour() {
         // On 25 October 2026 the clocks of Berlin go from 03:00 back to 02:00 at 01:00 UTC.
         let sunday = |from, to| weekly(&[Weekday::Sunday], from, to);
         let now = "2026-10-25T01:10:00Z";
@@ -225,17 +226,17 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_that_does_not_occur_is_the_moment_of_the_jump() {
+    fn a_skipped_hour_is_the_moment_of_the_jump() {
         // On 29 March 2026 the clocks of Berlin go from 02:00 to 03:00 at 01:00 UTC.
         let sunday = |from, to| weekly(&[Weekday::Sunday], from, to);
         assert_eq!(shown(&sunday(150, 300), "2026-03-29T01:00:00Z"), "2026-03-29T01:00:00Z to 2026-03-29T03:00:00Z");
         assert_eq!(shown(&sunday(60, 150), "2026-03-29T00:30:00Z"), "2026-03-29T00:00:00Z to 2026-03-29T01:00:00Z");
-        // The clock jumps over the whole window.
+        // The clock jumps over all of the window.
         assert_eq!(shown(&sunday(130, 160), "2026-03-29T01:00:00Z"), "next 2026-04-05T00:10:00Z");
     }
 
     #[test]
-    fn a_range_is_once() {
+    fn a_range_occurs_once() {
         let time = |text: &str| text.parse::<DateTime>().unwrap();
         let range = Interval::between(time("2026-12-20T00:00"), time("2027-01-02T06:00"), &berlin()).map(Window::Range);
         let range = range.unwrap();
