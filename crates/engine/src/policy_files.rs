@@ -41,7 +41,7 @@ use super::policy::Policy;
 use file::{PolicyKind, Spelled};
 use problem::{Problems, SourceFile};
 
-/// A duration as policies spell it.
+/// A duration in the spelling of policies.
 #[must_use]
 pub(crate) fn spelled(duration: SignedDuration) -> String {
     duration.spelled()

@@ -1,7 +1,7 @@
-//! What a cluster policy meant before the shipped policy was its base: a list that it did not have was empty, and a list that it had
-//! was all that counted.
+//! The former meaning of a cluster policy, before the shipped policy became its base. A list that the file lacked was
+//! empty, and a list in the file replaced the shipped list.
 
-use super::file::{Content, KeyValue, List, Lists, Node, given, over_shipped};
+use super::file::{Content, Lists, Node, given, over_shipped};
 use super::files::PolicyFiles;
 use super::problem::Problems;
 use crate::rules;
@@ -9,7 +9,7 @@ use crate::rules;
 /// How many entries of a list are shown.
 const MAX_SHOWN: usize = 3;
 
-/// A list of a policy, or the modes of a rule, that mean something else than before.
+/// A list of a policy, or the modes of a rule, with another meaning than before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedMeaning {
     /// `managers`, `rules.manual-edit.cases`.
@@ -19,15 +19,15 @@ pub struct ChangedMeaning {
 }
 
 impl PolicyFiles {
-    /// What in the cluster policy means something else than before.
+    /// The parts of the cluster policy with another meaning than before.
     #[must_use]
     pub fn changed_meanings(&self) -> Vec<ChangedMeaning> {
         let Some(source) = &self.cluster else { return Vec::new() };
         let mut problems = Problems::of(source);
         let Some(given) = given(source, &mut problems) else { return Vec::new() };
-        // As shipped, a file says nothing but what it is.
-        let states = |entry: &KeyValue| !["apiVersion", "kind"].contains(&entry.key.as_str());
-        if !matches!(&given.content, Content::Mapping(entries) if entries.iter().any(states)) {
+        // The shipped file has no other keys.
+        let Content::Mapping(entries) = &given.content else { return Vec::new() };
+        if entries.iter().all(|entry| ["apiVersion", "kind"].contains(&entry.key.as_str())) {
             return Vec::new();
         }
         let now = over_shipped(&given, &mut problems);
@@ -35,31 +35,31 @@ impl PolicyFiles {
     }
 }
 
-/// The lists that mean something else than before, by their keys.
+/// The lists with another meaning than before, by their keys.
 pub(super) fn changed<'n>(given: &'n Node, now: &'n Node) -> impl Iterator<Item = Vec<&'n str>> {
     let before = Lists::of(given);
-    let differs = move |(path, items): &List<'n>| {
+    let changed = Lists::of(now).0.into_iter().filter(move |(path, items)| {
         let mode = mode_of(path, now);
         !are_same(effective(before.get(path), mode.as_deref()), effective(items, mode.as_deref()))
-    };
-    Lists::of(now).0.into_iter().filter(differs).map(|(path, _)| path)
+    });
+    changed.map(|(path, _)| path)
 }
 
 fn are_same(one: &[Node], other: &[Node]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.says(other))
 }
 
-/// The mode beside the cases of a rule; `None` for other lists.
+/// The mode next to the cases of a rule; `None` for other lists.
 fn mode_of(path: &[&str], policy: &Node) -> Option<String> {
     let [rules, rule, "cases"] = path else { return None };
     let stated = policy.get(rules).and_then(|rules| rules.get(rule)?.get("mode")?.text());
     stated.map(str::to_owned).or_else(|| Some(rules::named(rule)?.specification().mode.as_str().to_owned()))
 }
 
-/// The entries that count: not the last cases of a rule that has their mode anyway.
+/// The entries that count. The last cases of a rule do not count if they have the mode of the rule.
 fn effective<'n>(items: &'n [Node], mode: Option<&str>) -> &'n [Node] {
-    let of_case = |case: &Node| case.get("mode").and_then(Node::text).map(str::to_owned);
-    let idle = items.iter().rev().take_while(|item| mode.is_some() && of_case(item).as_deref() == mode).count();
+    let idle =
+        items.iter().rev().take_while(|case| mode.is_some() && case.get("mode").and_then(Node::text) == mode).count();
     &items[..items.len() - idle]
 }
 
@@ -85,10 +85,11 @@ fn listed(items: &[Node]) -> String {
 }
 
 fn modes(cases: &[Node], mode: &str) -> String {
-    let case = |case: &Node| {
-        let part = |key: &str| case.get(key).map(ToString::to_string).unwrap_or_default();
-        format!("{} when {}", part("mode"), part("when"))
-    };
-    let cases: Vec<_> = cases.iter().map(case).chain([mode.to_owned()]).collect();
+    let cases: Vec<_> = cases.iter().map(shown_case).chain([mode.to_owned()]).collect();
     cases.join(", otherwise ")
+}
+
+fn shown_case(case: &Node) -> String {
+    let part = |key: &str| case.get(key).map(ToString::to_string).unwrap_or_default();
+    format!("{} when {}", part("mode"), part("when"))
 }

@@ -1,8 +1,8 @@
-//! What a policy file says although it is read without an error: conditions that never or always hold, and names that are not what
-//! they seem.
+//! Checks a policy file that parses without an error: for conditions that never or always hold, and for names that are
+//! not what they seem.
 //!
-//! A condition that no request can meet is an error. Everything that still means something is a warning, so that a policy that
-//! works today does not keep a newer server from starting.
+//! A condition that no request can meet is an error. Everything that still has a meaning is a warning, so that a policy
+//! that works today does not keep a newer server from starting.
 
 mod accounts;
 mod cases;
@@ -20,17 +20,17 @@ use crate::text::look_alike;
 use domain::Domain;
 use names::Names;
 
-/// Why no request has a user of this name; `None` if one may.
+/// Why no request can have a user of this name; `None` if a request can.
 pub fn impossible_user(name: &str) -> Option<String> {
     impossible(name, "user", Domain::User)
 }
 
-/// Why no request has a group of this name; `None` if one may.
+/// Why no request can have a group of this name; `None` if a request can.
 pub fn impossible_group(name: &str) -> Option<String> {
     impossible(name, "group", Domain::Group)
 }
 
-/// Why no object has this kind; `None` if one may.
+/// Why no object can have this kind; `None` if an object can.
 pub fn impossible_kind(name: &str) -> Option<String> {
     impossible(name, "kind", Domain::Kind)
 }
@@ -45,7 +45,7 @@ fn impossible(name: &str, what: &str, domain: Domain) -> Option<String> {
     Some(format!("there is no {what} `{name}`: {}{look_alike}{meant}", domain.shape()))
 }
 
-/// Checks a file that was read; `home` is the namespace whose policy it is.
+/// Checks a parsed file; `home` is the namespace whose policy it is.
 pub(super) fn check(file: &PolicyFile, home: Option<&str>, problems: &mut Problems<'_>) {
     let is_read = problems.is_empty();
     let mut names = Names::new(problems);
@@ -114,7 +114,7 @@ fn selectors(file: &PolicyFile) -> impl Iterator<Item = &Spanned<LabelSelectorFi
     file.namespace_selector.iter().chain(of_cases).chain(of_freezes).chain(protected)
 }
 
-/// Reports a selector that selects every Namespace, and requirements that Kubernetes would refuse.
+/// Reports a selector that selects every Namespace, and requirements that Kubernetes would reject.
 fn check_selector(selector: &Spanned<LabelSelectorFile>, problems: &mut Problems<'_>) {
     let LabelSelectorFile { match_labels, match_expressions } = &selector.value;
     let expressions = match_expressions.as_ref().map(|all| all.value.as_slice()).unwrap_or_default();
@@ -137,7 +137,7 @@ fn check_selector(selector: &Spanned<LabelSelectorFile>, problems: &mut Problems
     }
 }
 
-/// Checks the fields of objects that no rule looks at.
+/// Checks the fields of objects that all rules ignore.
 fn check_ignored(file: &PolicyFile, names: &mut Names<'_, '_>) {
     for ignored in file.ignore.iter().flat_map(|ignore| &ignore.value) {
         let target = ignored.target.as_ref().map(|at| &at.value);

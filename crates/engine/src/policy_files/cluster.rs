@@ -1,4 +1,4 @@
-//! From the file of the cluster to its policy. Wrong values have been reported and count as left out.
+//! Converts the file of the cluster to its policy. Wrong values are already reported, and count as absent.
 
 use std::sync::Arc;
 
@@ -201,13 +201,16 @@ fn team_freezes(file: &TeamFreezesFile) -> TeamFreezeSettings {
 
 fn ignored(file: &IgnoredFile) -> Option<IgnoredFields> {
     let target = file.target.as_ref().map(|at| &at.value);
-    let globs = |key: Option<&Spanned<SingleGlob>>| key.map(|at| at.value.0.compiled.clone());
     Some(IgnoredFields {
         paths: file.paths.as_ref()?.value.0.clone(),
-        kinds: globs(target.and_then(|target| target.kind.as_ref())),
-        names: globs(target.and_then(|target| target.name.as_ref())),
-        namespaces: globs(target.and_then(|target| target.namespace.as_ref())),
+        kinds: single_glob(target.and_then(|target| target.kind.as_ref())),
+        names: single_glob(target.and_then(|target| target.name.as_ref())),
+        namespaces: single_glob(target.and_then(|target| target.namespace.as_ref())),
     })
+}
+
+fn single_glob(key: Option<&Spanned<SingleGlob>>) -> Option<Globs> {
+    key.map(|at| at.value.0.compiled.clone())
 }
 
 fn scalable_resource(file: &ScalableResourceFile) -> Option<ScalableResource> {

@@ -1,4 +1,4 @@
-//! Problems with an excerpt of the text.
+//! Problems with excerpts of the policy.
 
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 
@@ -11,7 +11,7 @@ pub enum ExcerptStyle {
     Coloured,
 }
 
-/// Every problem with an excerpt. A policy may come from anybody, so nothing in it is printable yet.
+/// Every problem with an excerpt. Anybody may have written the policy, so its text may not be printable.
 #[must_use]
 pub fn excerpts(problems: &[Problem], level: &Level<'static>, style: ExcerptStyle) -> String {
     let renderer = match style {

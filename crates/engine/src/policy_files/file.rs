@@ -1,4 +1,4 @@
-//! Parses policy files. Strict: a typing error is an error, not a rule that is silently off.
+//! Parses policy files strictly: a typing error is an error, and never a rule that is silently off.
 
 mod label_keys;
 mod layers;
@@ -11,7 +11,7 @@ mod times;
 mod tree;
 mod values;
 
-pub(super) use layers::{List, Lists, over_shipped, without_lists};
+pub(super) use layers::{Lists, over_shipped, without_lists};
 pub use nearest::nearest_to;
 pub(super) use parts::{
     CLUSTER_ONLY_KEYS, CaseFile, ExemptFile, FreezeFile, IgnoredFile, LabelSelectorFile, OverridesFile, PipelineFile,
@@ -29,18 +29,18 @@ use super::problem::{Layer, Problems, SourceFile};
 use read::FromNode;
 
 impl PolicyFile {
-    /// Whether it is for the namespaces that it names or selects, and not for the one that the file is called after.
+    /// Whether the file is for the namespaces that it lists or selects, and not for the namespace of its file name.
     pub(super) fn is_shared(&self) -> bool {
         self.namespaces.is_some() || self.namespace_selector.is_some()
     }
 }
 
-/// What a file says by itself.
+/// The content of a file, without the shipped policy.
 pub(super) fn given(source: &SourceFile, problems: &mut Problems<'_>) -> Option<Node> {
     Node::parse(&source.text, Layer::File, problems)
 }
 
-/// What a file says: the policy of the cluster over the shipped one.
+/// The effective content of a file: the policy of the cluster is merged over the shipped one.
 pub(super) fn tree(source: &SourceFile, kind: PolicyKind, problems: &mut Problems<'_>) -> Option<Node> {
     let given = given(source, problems)?;
     Some(match kind {
@@ -49,7 +49,7 @@ pub(super) fn tree(source: &SourceFile, kind: PolicyKind, problems: &mut Problem
     })
 }
 
-/// Parses the text of one freeze, as a file of nothing else.
+/// Parses the text of one freeze, as a file with nothing else.
 pub(super) fn read_freeze(source: &SourceFile, problems: &mut Problems<'_>) -> PolicyFile {
     let node = Node::parse(&source.text, Layer::File, problems);
     let freeze = node.and_then(|node| Some((FreezeFile::read(&node, problems)?, node)));

@@ -71,7 +71,8 @@ impl PolicyFiles {
         self.cluster.iter().chain(self.namespaces.iter().map(|(_, source)| source)).map(|source| source.path.as_path())
     }
 
-    /// A digest of the texts, in 12 hexadecimal digits. Directories do not count: a file may be mounted anywhere.
+    /// A digest of the texts, in 12 hexadecimal digits. Directories do not count, because a file may be mounted
+    /// anywhere.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut digest = Sha256::new();
@@ -99,7 +100,7 @@ impl PolicyFiles {
         self.unread.push(Problem { file, location: None, message });
     }
 
-    /// Adds a file that is wrong as a whole.
+    /// Adds a file that is entirely wrong.
     pub fn add_wrong(&mut self, file: PathBuf, message: String) {
         self.wrong.push(Problem { file, location: None, message });
     }
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounted_texts_are_read_as_a_directory_is() {
+    fn mounted_config_maps_are_read_like_a_directory() {
         let text = |key: &str, text: &str| (key.to_owned(), text.to_owned());
         let own = [text("README", "x"), text("cluster.yaml", "a")];
         let files = PolicyFiles::mounted(own, [text("shop.yaml", "b"), text("notes.txt", "x"), text("Shop.yaml", "x")]);
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_is_that_of_the_texts_wherever_they_are() {
+    fn the_digest_depends_only_on_the_texts() {
         let digest = |namespaces: &[(&str, &str)]| {
             let namespaces = namespaces.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
             PolicyFiles::mounted([("cluster.yaml".to_owned(), "a".to_owned())], namespaces).digest()

@@ -1,4 +1,4 @@
-//! The freezes of a file: what is wrong with their windows, and what they are.
+//! The freezes of a file: the problems of their windows, and their conversion.
 
 use jiff::Timestamp;
 
@@ -9,19 +9,20 @@ use crate::policy::{DayWindow, Freeze, FreezeEffect, FreezeState, Interval, Limi
 
 const MINUTES_A_DAY: u16 = 1_440;
 
-/// The freezes of a file without problems; of the policy of a namespace, over this namespace.
+/// The freezes of a file without problems. With a home, they concern only this namespace.
 pub(super) fn of_file(file: &PolicyFile, home: Option<&str>) -> impl Iterator<Item = Freeze> {
-    located(file, home).map(|(_, freeze)| freeze)
+    with_spans(file, home).map(|(_, freeze)| freeze)
 }
 
-/// The freezes of a file that several namespaces share. [`Policies`](crate::policy::Policies) knows over which.
+/// The freezes of a file for several namespaces. [`Policies`](crate::policy::Policies) adds these namespaces later.
 pub(super) fn of_shared(file: &PolicyFile) -> impl Iterator<Item = Freeze> {
-    let said = said(file.namespaces.as_ref(), file.namespace_selector.as_ref()).unwrap_or_default();
-    of_file(file, None).map(move |freeze| Freeze { scope: format!("{}{said}", freeze.scope), ..freeze })
+    let namespaces =
+        namespaces_in_words(file.namespaces.as_ref(), file.namespace_selector.as_ref()).unwrap_or_default();
+    of_file(file, None).map(move |freeze| Freeze { scope: format!("{}{namespaces}", freeze.scope), ..freeze })
 }
 
-/// The same, each with the place of its name.
-pub(super) fn located(file: &PolicyFile, home: Option<&str>) -> impl Iterator<Item = (Span, Freeze)> {
+/// The freezes of a file, each with the location of its name.
+pub(super) fn with_spans(file: &PolicyFile, home: Option<&str>) -> impl Iterator<Item = (Span, Freeze)> {
     let all = file.freezes.iter().flat_map(|freezes| &freezes.value);
     all.filter_map(move |file| Some((file.name.as_ref()?.span, freeze(file, home)?)))
 }
@@ -30,7 +31,6 @@ fn freeze(file: &FreezeFile, home: Option<&str>) -> Option<Freeze> {
     let exempt = file.exempt.as_ref().map(|exempt| &exempt.value);
     let users = exempt.and_then(|exempt| exempt.users.as_ref());
     let groups = exempt.and_then(|exempt| exempt.groups.as_ref());
-    let compiled = |list: &Spanned<AtLeastOne<GlobList>>| list.value.0.compiled.clone();
     Some(Freeze {
         name: value(file.name.as_ref())?,
         reason: value(file.reason.as_ref())?,
@@ -41,24 +41,25 @@ fn freeze(file: &FreezeFile, home: Option<&str>) -> Option<Freeze> {
         window: window(file).ok()??,
         effect: value(file.effect.as_ref()).unwrap_or(FreezeEffect::Deny),
         zone: file.time_zone.as_ref()?.value.0.clone(),
-        releases: file.releases.as_ref().map(compiled),
+        releases: file.releases.as_ref().map(|list| list.value.0.compiled.clone()),
         namespaces: places(file.namespaces.as_ref(), file.namespace_selector.as_ref()),
         exempt_users: users.map(|at| at.value.compiled.clone()).unwrap_or_default(),
         exempt_groups: groups.map(|at| at.value.compiled.clone()).unwrap_or_default(),
     })
 }
 
-/// What a freeze concerns, in words.
+/// The releases that a freeze concerns, in words.
 fn scope(file: &FreezeFile, home: Option<&str>) -> String {
     let releases = file.releases.as_ref();
     let releases = releases.map_or("every release".to_owned(), |list| format!("releases {}", listed(&list.value.0)));
     let namespaces = home.map(|namespace| format!(" in namespace {namespace}"));
-    let namespaces = namespaces.or_else(|| said(file.namespaces.as_ref(), file.namespace_selector.as_ref()));
+    let namespaces =
+        namespaces.or_else(|| namespaces_in_words(file.namespaces.as_ref(), file.namespace_selector.as_ref()));
     format!("{releases}{}", namespaces.unwrap_or_default())
 }
 
 /// A condition on namespaces, in words: ` in namespaces a, b with the labels env=prod`; `None` for every namespace.
-pub(super) fn said(
+pub(super) fn namespaces_in_words(
     names: Option<&Spanned<AtLeastOne<GlobList>>>,
     by: Option<&Spanned<LabelSelectorFile>>,
 ) -> Option<String> {
@@ -69,13 +70,14 @@ pub(super) fn said(
     }
 }
 
-/// Whom a freeze does not concern, in words.
+/// The exemption of a freeze, in words.
 fn exemption(users: Option<&GlobList>, groups: Option<&GlobList>) -> Option<String> {
-    let named = |what: &str, list: Option<&GlobList>| {
-        list.filter(|list| !list.globs.is_empty()).map(|list| format!("{what} {}", listed(list)))
-    };
-    let all: Vec<_> = [named("users", users), named("groups", groups)].into_iter().flatten().collect();
+    let all: Vec<_> = [exempt("users", users), exempt("groups", groups)].into_iter().flatten().collect();
     (!all.is_empty()).then(|| all.join(", "))
+}
+
+fn exempt(what: &str, list: Option<&GlobList>) -> Option<String> {
+    list.filter(|list| !list.globs.is_empty()).map(|list| format!("{what} {}", listed(list)))
 }
 
 fn listed(list: &GlobList) -> String {
@@ -83,7 +85,7 @@ fn listed(list: &GlobList) -> String {
     globs.join(", ")
 }
 
-/// Reports what is wrong with the freezes of a file, each by itself and two together.
+/// Reports the problems of the freezes of a file, of each one and of each two.
 pub(super) fn check(file: &PolicyFile, problems: &mut Problems<'_>) {
     let all = file.freezes.as_ref().map(|freezes| freezes.value.as_slice()).unwrap_or_default();
     for (place, one) in all.iter().enumerate() {
@@ -96,7 +98,7 @@ pub(super) fn check(file: &PolicyFile, problems: &mut Problems<'_>) {
     }
 }
 
-/// Two freezes of the same name, or over the same releases.
+/// Checks two freezes for the same name, and for the same releases.
 fn check_pair(earlier: &FreezeFile, one: &FreezeFile, problems: &mut Problems<'_>) {
     let (Some(name), Some(known)) = (&one.name, &earlier.name) else { return };
     if name.value == known.value {
@@ -144,7 +146,7 @@ fn check_pair(earlier: &FreezeFile, one: &FreezeFile, problems: &mut Problems<'_
     }
 }
 
-/// What two freezes concern, compared by the text of their lists.
+/// The scopes of two freezes, compared by the text of their lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scopes {
     Same,
@@ -152,17 +154,16 @@ enum Scopes {
     Overlapping,
 }
 
-/// How the scopes of two freezes are related; `None` if it is not certain that a release is in both.
+/// The relation of the scopes of two freezes; `None` if it is not certain that a release is in both.
 fn relation(earlier: &FreezeFile, one: &FreezeFile) -> Option<Scopes> {
-    let text = |list: &Option<Spanned<AtLeastOne<GlobList>>>| list.as_ref().map(|at| at.text.clone());
     let lists = [(&earlier.releases, &one.releases), (&earlier.namespaces, &one.namespaces)];
-    let texts = lists.map(|(earlier, one)| (text(earlier), text(one)));
+    let texts = lists.map(|(earlier, one)| (text_of(earlier), text_of(one)));
     let selectors = [earlier, one].map(|file| file.namespace_selector.as_ref().map(|at| at.text.clone()));
     let are_selected_alike = selectors[0] == selectors[1];
     if are_selected_alike && texts.iter().all(|(earlier, one)| earlier == one) {
         return Some(Scopes::Same);
     }
-    // Whether a namespace has both labels is not in the files.
+    // The files do not say whether a namespace has both labels.
     if !are_selected_alike && selectors.iter().all(Option::is_some) {
         return None;
     }
@@ -173,15 +174,23 @@ fn relation(earlier: &FreezeFile, one: &FreezeFile) -> Option<Scopes> {
     overlap.then_some(Scopes::Overlapping)
 }
 
-/// Whether a name that one of two lists spells out is in the other.
-fn have_a_name_in_common(one: &GlobList, other: &GlobList) -> bool {
-    let is_in = |names: &GlobList, list: &GlobList| names.globs.iter().any(|(_, name)| list.compiled.contains(name));
-    is_in(one, other) || is_in(other, one)
+fn text_of(list: &Option<Spanned<AtLeastOne<GlobList>>>) -> Option<&str> {
+    list.as_ref().map(|at| at.text.as_str())
 }
 
-/// Reports the freezes of a file that will never change anything again.
+/// Whether a name in one of two lists matches the other list.
+fn have_a_name_in_common(one: &GlobList, other: &GlobList) -> bool {
+    has_name_of(one, other) || has_name_of(other, one)
+}
+
+/// Whether a text of `names` matches a glob of `list`.
+fn has_name_of(list: &GlobList, names: &GlobList) -> bool {
+    names.globs.iter().any(|(_, name)| list.compiled.contains(name))
+}
+
+/// Reports the freezes of a file that no longer change anything.
 pub(super) fn report_past(file: &PolicyFile, home: Option<&str>, now: Timestamp, problems: &mut Problems<'_>) {
-    for (span, freeze) in located(file, home) {
+    for (span, freeze) in with_spans(file, home) {
         let message = match LimitedFreeze::of_policy(&freeze).at(now) {
             FreezeState::Open(None) => "the freeze is over, and its window does not come again; remove it",
             FreezeState::InForce(None) => {
@@ -193,7 +202,7 @@ pub(super) fn report_past(file: &PolicyFile, home: Option<&str>, now: Timestamp,
     }
 }
 
-/// The window of a freeze; `None` if a part of it is wrong, which has been reported.
+/// The window of a freeze; `None` if a part of it is wrong and already reported.
 fn window(file: &FreezeFile) -> Result<Option<Window>, (Span, String)> {
     let (Some(name), Some(zone)) = (&file.name, &file.time_zone) else { return Ok(None) };
     let Some(weekdays) = &file.weekdays else {
@@ -226,7 +235,7 @@ fn window(file: &FreezeFile) -> Result<Option<Window>, (Span, String)> {
         }
         _ => {}
     }
-    // Midnight at the end of a day is 24:00 of it.
+    // Midnight at the end of a day is 24:00 of that day.
     let to = if to == 0 { MINUTES_A_DAY } else { to };
     let window = DayWindow { days, from, to };
     if window.is_always() {

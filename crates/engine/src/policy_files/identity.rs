@@ -1,9 +1,9 @@
-//! What a user counts as, and which lines of the policy say so, for `interlock explain --user`.
+//! The kind of a user, and the lines of the policy that decide it, for `interlock explain --user`.
 
 use std::borrow::Cow;
 
 use super::cluster::accounts;
-use super::file::{AtLeastOne, GlobList, PipelineFile, Spanned};
+use super::file::{AtLeastOne, GlobList, Spanned};
 use super::files::PolicyFiles;
 use super::in_force::{PolicyFileView, SettingInForce};
 use super::loaded::ParsedFiles;
@@ -11,7 +11,7 @@ use super::problem::PolicyError;
 use crate::facts::{Actor, ActorKind, SharedHolder};
 use crate::policy::Globs;
 
-/// What a user counts as.
+/// The kind of a user, and its reasons.
 #[derive(Debug)]
 pub struct Identity {
     pub kind: ActorKind,
@@ -37,7 +37,7 @@ pub enum HeldBy {
     Group(String),
 }
 
-/// What a user in these groups counts as by the cluster policy.
+/// The identity of a user in these groups, by the cluster policy.
 ///
 /// # Errors
 /// Every problem in the file of the cluster.
@@ -66,11 +66,11 @@ pub fn identity(files: &PolicyFiles, user: &str, groups: &[String]) -> Result<Id
     let mut entries: Vec<_> =
         lists.into_iter().filter_map(|(name, list)| first(view, name, &list?.value, &[user])).collect();
     let session = actor.session;
-    let mut pipelines = file.pipelines.iter().flat_map(|pipelines| &pipelines.value);
-    let named = |pipeline: &&PipelineFile| {
-        pipeline.name.as_ref().map(|name| name.value.0.as_str()) == session.map(|session| session.pipeline)
-    };
-    if let Some(pipeline) = session.and_then(|_| pipelines.find(named)) {
+    let pipeline = session.and_then(|session| {
+        let mut pipelines = file.pipelines.iter().flat_map(|pipelines| &pipelines.value);
+        pipelines.find(|pipeline| pipeline.name.as_ref().is_some_and(|name| name.value.0 == session.pipeline))
+    });
+    if let Some(pipeline) = pipeline {
         let groups: Vec<_> = groups.iter().map(AsRef::as_ref).collect();
         entries.extend(matched(view, "pipelines.users", pipeline.users.as_ref(), &[user]));
         entries.extend(matched(view, "pipelines.groups", pipeline.groups.as_ref(), &groups));
@@ -97,7 +97,8 @@ fn matched(
 
 /// The first entry of a list that matches one of these values.
 fn first(view: PolicyFileView<'_>, name: &'static str, list: &GlobList, values: &[&str]) -> Option<SettingInForce> {
-    let matches = |glob: &str| Globs::new([glob]).is_ok_and(|globs| values.iter().any(|value| globs.contains(value)));
-    let (span, glob) = list.globs.iter().find(|(_, glob)| matches(glob))?;
+    let (span, glob) = list.globs.iter().find(|(_, glob)| {
+        Globs::new([glob.as_str()]).is_ok_and(|globs| values.iter().any(|value| globs.contains(value)))
+    })?;
     Some(SettingInForce { name, value: glob.clone(), origin: view.origin(*span) })
 }

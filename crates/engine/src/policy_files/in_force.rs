@@ -1,5 +1,5 @@
-//! The settings in force in a namespace and where each of them comes from, for `interlock explain`. Computed from the files on
-//! demand, so that judging requests does not carry it.
+//! The settings in force in a namespace, and the origin of each setting, for `interlock explain`. They are computed
+//! from the files on demand, so that reviews do not carry them.
 
 use std::path::{Path, PathBuf};
 
@@ -24,12 +24,12 @@ pub struct InForce {
     /// Whether the namespace has its own file.
     pub has_file: bool,
     pub rules: Vec<RuleInForce>,
-    /// Those of the cluster that concern the namespace, and its own.
+    /// The freezes of the cluster that concern the namespace, and its own freezes.
     pub freezes: Vec<FreezeInForce>,
-    /// What is protected: by the cluster, and by the namespace.
+    /// The protected releases, by the policies of the cluster and of the namespace.
     pub protected: Vec<SettingInForce>,
     pub overrides: Vec<SettingInForce>,
-    /// What its Freezes may do, by the cluster policy.
+    /// The limits of its Freezes, from the cluster policy.
     pub team_freezes: Vec<SettingInForce>,
     /// Lists that only the cluster policy has: users, ignored fields, delegated rules.
     pub lists: Vec<SettingInForce>,
@@ -56,14 +56,14 @@ pub struct FreezeInForce {
 /// A setting in force.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SettingInForce {
-    /// The key, or `case` for one of the cases.
+    /// The key, or `case` for a case.
     pub name: &'static str,
     /// As YAML, on one line.
     pub value: String,
     pub origin: SettingOrigin,
 }
 
-/// Where a setting comes from.
+/// The origin of a setting.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
     /// No file sets it.
@@ -77,7 +77,7 @@ pub enum SettingOrigin {
 }
 
 impl SettingOrigin {
-    /// The origin of what a file says, or what is shipped.
+    /// The origin of a setting at a location of a file.
     pub(super) fn of(source: &SourceFile, span: Span) -> Self {
         match span.layer {
             Layer::Shipped => Self::Shipped,
@@ -100,13 +100,13 @@ pub struct SettingDoc {
 /// The settings of a rule.
 #[must_use]
 pub fn settings_of(rule: RuleId) -> Vec<SettingDoc> {
-    let setting = |key: &KeySpec| SettingDoc {
+    let settings = keys_of(rule).map(|key| SettingDoc {
         name: key.name,
         about: key.description(),
         choices: choices(key),
         default: default(key, rule),
-    };
-    keys_of(rule).map(setting).collect()
+    });
+    settings.collect()
 }
 
 /// The settings in force in a namespace.
@@ -139,12 +139,12 @@ pub fn in_force(files: &PolicyFiles, namespace: &str, labels: &NamespaceLabels) 
         let count = if key.default.is_some() { 1 } else { 2 };
         given.take(count).collect::<Vec<_>>()
     });
-    let is_list = |key: &&KeySpec| CLUSTER_ONLY_KEYS.contains(&key.name) && key.name != TEAM_FREEZES;
-    let of_cluster = PolicyFile::KEYS.iter().filter(is_list);
+    let of_cluster =
+        PolicyFile::KEYS.iter().filter(|key| CLUSTER_ONLY_KEYS.contains(&key.name) && key.name != TEAM_FREEZES);
     let lists = of_cluster.flat_map(|key| cluster.map(|view| view.top(key.name)).unwrap_or_default());
-    let of_cluster = cluster.into_iter().flat_map(|view| view.freezes(None)).map(|mut told| {
-        told.freeze.namespaces.know(labels);
-        told
+    let of_cluster = cluster.into_iter().flat_map(|view| view.freezes(None)).map(|mut found| {
+        found.freeze.namespaces.know(labels);
+        found
     });
     let freezes = of_cluster.chain(own.into_iter().flat_map(|view| view.freezes(Some(namespace))));
     let protected = [cluster, own].into_iter().flatten().flat_map(|view| view.top("protected"));
@@ -152,21 +152,21 @@ pub fn in_force(files: &PolicyFiles, namespace: &str, labels: &NamespaceLabels) 
         protected: protected.collect(),
         has_file: own.is_some(),
         rules: rules.collect(),
-        freezes: freezes.filter(|told| told.freeze.concerns_namespace(namespace)).collect(),
+        freezes: freezes.filter(|found| found.freeze.concerns_namespace(namespace)).collect(),
         overrides: overrides.collect(),
         team_freezes: cluster.map(PolicyFileView::team_freezes).unwrap_or_default(),
         lists: lists.collect(),
     })
 }
 
-/// The namespaces that a shared file is for.
+/// The namespaces of a file for several namespaces.
 fn served(file: &PolicyFile, labels: &NamespaceLabels) -> NamespaceCondition {
     let mut served = places(file.namespaces.as_ref(), file.namespace_selector.as_ref());
     served.know(labels);
     served
 }
 
-/// A parsed file with its text, which tells lines.
+/// A parsed file with its text, which gives the lines of settings.
 #[derive(Clone, Copy)]
 pub(super) struct PolicyFileView<'f> {
     pub(super) source: &'f SourceFile,
@@ -183,7 +183,8 @@ impl<'f> PolicyFileView<'f> {
     }
 
     fn freezes(self, home: Option<&str>) -> impl Iterator<Item = FreezeInForce> {
-        freezes::located(self.file, home).map(move |(span, freeze)| FreezeInForce { freeze, origin: self.origin(span) })
+        freezes::with_spans(self.file, home)
+            .map(move |(span, freeze)| FreezeInForce { freeze, origin: self.origin(span) })
     }
 
     fn setting(self, rule: RuleId, name: &str) -> Vec<SettingInForce> {
@@ -205,7 +206,8 @@ impl<'f> PolicyFileView<'f> {
         self.setting_in(self.file.given(), name)
     }
 
-    /// The setting of a name; each item of a list by itself, because a file and the shipped policy may both have some.
+    /// The values of a setting. Each item of a list is a value of its own, because a file and the shipped policy may
+    /// both have items.
     fn setting_in(self, given: Vec<GivenKey<'_>>, name: &str) -> Vec<SettingInForce> {
         let Some(GivenKey { name, span, text, items, .. }) = given.into_iter().find(|given| given.name == name) else {
             return Vec::new();
@@ -219,12 +221,12 @@ impl<'f> PolicyFileView<'f> {
 
     fn cases(self, rule: RuleId) -> Vec<SettingInForce> {
         let cases = self.rule(rule).and_then(|file| file.cases.as_ref()).into_iter().flat_map(|cases| &cases.value);
-        let told = cases.filter_map(|case| {
+        let settings = cases.filter_map(|case| {
             let (when, mode) = (case.when.as_ref()?, case.mode.as_ref()?);
             let value = format!("{} when {}", mode.text, when.text);
             Some(SettingInForce { name: "case", value, origin: self.origin(mode.span) })
         });
-        told.collect()
+        settings.collect()
     }
 
     fn names_modes(self, rule: RuleId) -> bool {

@@ -21,11 +21,11 @@ pub struct LoadedPolicies {
     /// wrong, or if a file could not be read.
     pub policies: Option<Policies>,
     pub problems: Vec<Problem>,
-    /// Settings that are valid, and probably not what was meant.
+    /// Valid settings that are probably not intended.
     pub warnings: Vec<Problem>,
 }
 
-/// The parsed files, which know the location of each setting.
+/// The parsed files, with the location of each setting.
 pub(super) struct ParsedFiles<'f> {
     pub(super) cluster: Option<(&'f SourceFile, PolicyFile)>,
     pub(super) namespaces: BTreeMap<&'f str, (&'f SourceFile, PolicyFile)>,
@@ -78,7 +78,7 @@ impl<'f> ParsedFiles<'f> {
             let file = read(source, PolicyKind::Namespace, &mut found);
             refuse_cluster_only_keys(&file, &mut found);
             check(&file, Some(name), &mut found);
-            // Without a correct cluster policy nothing can be compared with it.
+            // Without a correct cluster policy, nothing can be compared with it.
             if let Some(policies) = &mut policies {
                 let policy = namespace::policy(&policies.cluster, delegated, (name, &file), &mut found);
                 if found.is_empty() && file.is_shared() {
@@ -93,14 +93,14 @@ impl<'f> ParsedFiles<'f> {
         }
         policies.iter_mut().for_each(Policies::complete);
         policies.iter_mut().for_each(|policies| policies.digest = files.digest());
-        // A file that cannot be read may be unchanged: a temporary failure must not loosen the policy of a namespace.
+        // A file that cannot be read may be unchanged. A temporary failure must not loosen the policy of a namespace.
         let policies = policies.filter(|_| files.unread.is_empty());
         Self { cluster, namespaces, reading: LoadedPolicies { policies, problems, warnings } }
     }
 }
 
 impl PolicyFiles {
-    /// The freezes that will never change anything again.
+    /// The freezes that no longer change anything.
     #[must_use]
     pub fn past_freezes(&self, now: Timestamp) -> Vec<Problem> {
         let ParsedFiles { cluster, namespaces, .. } = ParsedFiles::read(self);
@@ -116,7 +116,7 @@ impl PolicyFiles {
 }
 
 impl Policies {
-    /// The policies of files that are already read.
+    /// The policies of files that are already in memory.
     ///
     /// # Errors
     /// Every problem in the files.

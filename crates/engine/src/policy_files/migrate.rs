@@ -1,4 +1,5 @@
-//! Rewrites a cluster policy of before: the lists that mean something else now are marked with `only`. The rest of the text stays.
+//! Rewrites a cluster policy of an earlier version: lists with another meaning than before get the key `only`. The rest
+//! of the text stays.
 
 use std::ops::Range;
 use std::path::Path;
@@ -20,10 +21,11 @@ pub enum MigrationError {
 }
 
 impl PolicyFiles {
-    /// The path of the cluster policy, and the text that means now what its text meant before; `None` if that is its text.
+    /// The path of the cluster policy, and the text that has the former meaning of its text; `None` if the text need not
+    /// change.
     ///
     /// # Errors
-    /// If the text is not YAML, or is written in a way that cannot be rewritten.
+    /// The text is not YAML, or its notation cannot be rewritten.
     pub fn migrated(&self) -> Result<(&Path, Option<String>), MigrationError> {
         let source = self.cluster.as_ref().ok_or_else(|| {
             let problems = self.unread.iter().chain(&self.wrong).cloned().collect::<Vec<_>>();
@@ -49,7 +51,7 @@ impl PolicyFiles {
     }
 }
 
-/// Whether a text means now what a policy meant before.
+/// Whether a text now has the former meaning of a policy.
 fn means_before(before: &Node, source: &SourceFile) -> bool {
     let mut problems = Problems::of(source);
     let Some(after) = given(source, &mut problems) else { return false };
@@ -58,7 +60,7 @@ fn means_before(before: &Node, source: &SourceFile) -> bool {
     problems.is_empty() && changed(before, &after).next().is_none() && without_lists(&after).says(&without_lists(&rest))
 }
 
-/// The keys of lists to state, by the keys of the mappings that have them.
+/// The keys of lists to write, grouped by the keys of their mappings.
 #[derive(Debug, Clone, Default)]
 struct Wanted<'k>(Vec<(&'k str, Wanted<'k>)>);
 
@@ -79,7 +81,7 @@ impl<'k> Wanted<'k> {
         &mut self.0[place].1
     }
 
-    /// As YAML on one line, of a policy that has none of the keys: the lists were empty.
+    /// YAML on one line for a policy without any of the keys: the lists were empty.
     fn stated(&self) -> String {
         if self.0.is_empty() {
             return format!("{{{ONLY}: []}}");
@@ -93,17 +95,17 @@ impl<'k> Wanted<'k> {
     }
 }
 
-/// Changes to a text, each at its place.
+/// Changes to a text, each with its position.
 struct Edits<'t> {
     text: &'t str,
     made: Vec<(Range<usize>, String)>,
 }
 
 impl Edits<'_> {
-    /// States lists in a mapping; `key` is the key that has it, if any.
+    /// Writes lists into a mapping; `key` is the key of the mapping, if any.
     fn state(&mut self, mapping: &Node, key: Option<&KeyValue>, wanted: &Wanted<'_>) {
         if let Some(key) = key.filter(|key| is_alias(&key.value)) {
-            // What the alias repeats stays as it is.
+            // The node that the alias repeats stays as it is.
             self.replace(key.value.written.clone(), flow(mapping, wanted));
             return;
         }
@@ -145,7 +147,7 @@ impl Edits<'_> {
         }
     }
 
-    /// Marks the list of a key as the only one.
+    /// Marks the list of a key with `only`.
     fn wrap(&mut self, entry: &KeyValue, is_flow: bool) {
         let colon = self.after_colon(entry);
         let list = &entry.value;
@@ -153,7 +155,7 @@ impl Edits<'_> {
             return self.replace(colon..colon, format!(" {{{ONLY}: []}}"));
         }
         if is_flow || is_alias(list) || self.is_flow(list) {
-            // Where an anchor stands before the list, the aliases of it are marked too.
+            // If an anchor stands before the list, its aliases are marked too.
             let start = colon + self.text[colon..].len() - self.text[colon..].trim_start().len();
             let start = start.min(list.written.start);
             self.replace(start..start, format!("{{{ONLY}: "));
@@ -172,7 +174,7 @@ impl Edits<'_> {
         self.made.push((range, text));
     }
 
-    /// The text with the changes, those at one place in the order in which they were made.
+    /// The text with the changes. Changes at the same position stay in the order of their creation.
     fn applied(mut self) -> String {
         self.made.sort_by_key(|(range, _)| range.start);
         let mut text = self.text.to_owned();
@@ -182,13 +184,13 @@ impl Edits<'_> {
         text
     }
 
-    /// The place after the colon of a key.
+    /// The position after the colon of a key.
     fn after_colon(&self, entry: &KeyValue) -> usize {
         let key = entry.at.end.min(self.text.len());
         self.text[key..].find(':').map_or(key, |colon| key + colon + 1)
     }
 
-    /// The spaces before a place in its line.
+    /// The spaces before a position in its line.
     fn indent(&self, place: usize) -> String {
         let start = self.text[..place].rfind('\n').map_or(0, |newline| newline + 1);
         self.text[start..place].chars().map(|_| ' ').collect()
@@ -198,7 +200,7 @@ impl Edits<'_> {
         self.text[node.written.start..].starts_with(['{', '['])
     }
 
-    /// Where the last text of a node ends: the end of a block is that of what follows.
+    /// The end of the last text in a node. The end of a block would be that of the following text.
     fn end_of(&self, node: &Node) -> usize {
         let last = match &node.content {
             _ if is_alias(node) || self.is_flow(node) => None,
@@ -214,7 +216,7 @@ fn is_alias(node: &Node) -> bool {
     node.written.start != node.span.start
 }
 
-/// A mapping on one line, with lists that are the only ones.
+/// A mapping on one line, with `only` in the wanted lists.
 fn flow(mapping: &Node, wanted: &Wanted<'_>) -> String {
     let entries = match &mapping.content {
         Content::Mapping(entries) => entries.as_slice(),

@@ -9,10 +9,10 @@ use crate::policy::{OnUndecided, OverrideSettings, Policy, RuleSettings};
 use crate::rule::{Mode, RuleId};
 use crate::rules;
 
-/// The keys that name namespaces.
+/// The keys that list or select namespaces.
 const NAMESPACE_KEYS: [&str; 2] = ["namespaces", "namespaceSelector"];
 
-/// Reports the keys with which the policy of namespaces says whom it is for, in a cluster policy.
+/// Reports the keys of a cluster policy that list or select namespaces.
 pub(super) fn refuse_namespaces(file: &PolicyFile, problems: &mut Problems<'_>) {
     for GivenKey { name, key, .. } in file.given().iter().filter(|given| NAMESPACE_KEYS.contains(&given.name)) {
         let message = format!(
@@ -82,7 +82,7 @@ pub(super) fn policy(
     policy
 }
 
-/// The rules that `whenSuspended` concerns.
+/// The rules that `whenSuspended` affects.
 fn rules_over_edits() -> impl Iterator<Item = RuleId> {
     ["manual-edit", "manual-delete", "manual-scale"].into_iter().filter_map(rules::named)
 }
@@ -109,12 +109,12 @@ impl Tightening<'_, '_> {
         self.tighten(file.honour_drift_ignore.as_ref(), &mut exceptions.honour_drift_ignore, PartialOrd::gt);
     }
 
-    /// The setting of all rules over edits by hand.
+    /// The setting of all rules over manual edits.
     fn suspended(&mut self, file: &RuleFile, policy: &mut Policy) {
         self.tighten(file.when_suspended.as_ref(), &mut policy.flux_exceptions.when_suspended, PartialOrd::lt);
     }
 
-    /// Settings that affect other rules too, so that they are never delegated with their rule.
+    /// Settings that also affect other rules, so that they are never delegated with their rule.
     fn shared(&mut self, file: &RuleFile, policy: &mut Policy) {
         self.tighten(file.stale_after.as_ref(), &mut policy.recovery.stale_after, PartialOrd::lt);
         self.tighten(file.max_patience.as_ref(), &mut policy.recovery.max_patience, PartialOrd::lt);
@@ -144,7 +144,7 @@ impl Tightening<'_, '_> {
         settings.tightened = Some(modes(file, Mode::Off));
     }
 
-    /// No value is looser than `deny`, and stricter than `allow`.
+    /// Without a value in the cluster policy, `allow` loosens and `deny` does not.
     fn undecided(&mut self, file: &RuleFile, settings: &mut RuleSettings) {
         let Some(at) = &file.on_undecided else { return };
         if settings.on_undecided.is_none() && at.value == OnUndecided::Allow && !self.free {

@@ -55,7 +55,7 @@ pub(super) struct Span {
     pub(super) layer: Layer,
 }
 
-/// Which text says something.
+/// The text that contains a setting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Layer {
     /// The file.
@@ -78,7 +78,7 @@ impl SourceFile {
         self.text.as_bytes()[..span.start.min(self.text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
     }
 
-    /// What the text of a span has that looks like something else.
+    /// The part of the text at a span that looks like something else.
     fn look_alike(&self, span: Span) -> Option<String> {
         if span.layer == Layer::Shipped {
             return None;
@@ -108,10 +108,10 @@ impl SourceFile {
 /// The largest number of problems collected in one file. Nobody reads more.
 const MAX_PROBLEMS: usize = 1000;
 
-/// How much of a line is shown before the problem, and from the problem on, in bytes.
+/// The longest part of a line that is shown before the problem, and from the problem on, in bytes.
 const MAX_SHOWN_BYTES: usize = 300;
 
-/// Collects the problems of one file: errors, and warnings about settings that are valid and probably not what was meant.
+/// Collects the problems of one file: errors, and warnings about valid settings that are probably not intended.
 pub(super) struct Problems<'s> {
     source: &'s SourceFile,
     found: Vec<(Span, String)>,
@@ -123,8 +123,8 @@ impl<'s> Problems<'s> {
         Self { source, found: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Reports a problem. A problem that an alias repeats is reported once; problems over the limit are not reported. What is shipped
-    /// has none: a file may make it pointless.
+    /// Reports a problem. A problem that an alias repeats is reported once. Problems over the limit are not reported.
+    /// The shipped policy has no problems: a file may make its settings pointless.
     pub(super) fn at(&mut self, span: Span, message: impl Into<String>) {
         add(&mut self.found, self.source, span, message.into());
     }
@@ -147,7 +147,7 @@ impl<'s> Problems<'s> {
         }
     }
 
-    /// What the text of a span has that looks like something else.
+    /// The part of the text at a span that looks like something else.
     pub(super) fn look_alike(&self, span: Span) -> Option<String> {
         self.source.look_alike(span)
     }
@@ -183,7 +183,10 @@ fn add(found: &mut Vec<(Span, String)>, source: &SourceFile, span: Span, message
 
 fn listed(source: &SourceFile, mut found: Vec<(Span, String)>) -> Vec<Problem> {
     found.sort_by_key(|(span, _)| span.start);
-    let problem =
-        |(span, message)| Problem { file: source.path.clone(), location: Some(source.location(span)), message };
-    found.into_iter().map(problem).collect()
+    let problems = found.into_iter().map(|(span, message)| Problem {
+        file: source.path.clone(),
+        location: Some(source.location(span)),
+        message,
+    });
+    problems.collect()
 }

@@ -20,7 +20,7 @@ pub(super) fn check(file: &OverridesFile, problems: &mut Problems<'_>) {
             pattern.key,
             "`reasonPattern` needs `reasonExample`, a reason that matches it: a refusal shows the example",
         ),
-        // A pattern that is wrong has been reported.
+        // A wrong pattern is already reported.
         (None, Some(example)) if problems.is_empty() => {
             problems.at(example.key, "`reasonExample` needs `reasonPattern`, the regular expression that it matches");
         }

@@ -1,4 +1,4 @@
-//! Whole policies with the origin of each setting, for `interlock policy show`.
+//! Complete policies with the origin of each setting, for `interlock policy show`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::in_force::SettingOrigin;
 use super::loaded::LoadedPolicies;
 use super::problem::{PolicyError, Problems, SourceFile};
 
-/// A file with what it leaves out.
+/// A file, completed by the shipped policy.
 #[derive(Debug)]
 pub struct WholePolicy {
     pub file: PathBuf,
@@ -18,7 +18,7 @@ pub struct WholePolicy {
 /// A setting, or an entry of a list.
 #[derive(Debug)]
 pub struct WholeSetting {
-    /// Its keys from the outermost one on.
+    /// The keys, from the outermost one on.
     pub path: Vec<String>,
     /// As YAML, on one line.
     pub value: String,
@@ -27,7 +27,7 @@ pub struct WholeSetting {
 }
 
 impl PolicyFiles {
-    /// The cluster policy over the shipped one, and the policies of namespaces as they are.
+    /// The cluster policy merged over the shipped one, and the policies of namespaces as they are.
     ///
     /// # Errors
     /// Every problem in the files.
@@ -35,11 +35,11 @@ impl PolicyFiles {
         LoadedPolicies::of(self).into_policies()?;
         let cluster = self.cluster.iter().map(|source| (source, PolicyKind::Cluster));
         let namespaces = self.namespaces.iter().map(|(_, source)| (source, PolicyKind::Namespace));
-        Ok(cluster.chain(namespaces).map(|(source, kind)| whole(source, kind)).collect())
+        Ok(cluster.chain(namespaces).map(|(source, kind)| completed(source, kind)).collect())
     }
 }
 
-fn whole(source: &SourceFile, kind: PolicyKind) -> WholePolicy {
+fn completed(source: &SourceFile, kind: PolicyKind) -> WholePolicy {
     let mut settings = Vec::new();
     if let Some(tree) = tree(source, kind, &mut Problems::of(source)) {
         collect(source, &tree, &mut Vec::new(), &mut settings);

@@ -12,10 +12,10 @@ use super::problem::{PolicyError, Problems, SourceFile};
 use crate::json::redacted;
 use crate::policy::Freeze;
 
-/// The longest `spec`, in bytes of JSON. Anybody with a namespace may write one, and all are held in memory.
+/// The longest `spec`, in bytes of JSON. Anybody with a namespace may write one, and all are kept in memory.
 const MAX_SPEC_BYTES: usize = 4 << 10;
 
-/// What an object says of itself around its `spec`.
+/// The name of the object with a `spec`.
 #[derive(Debug, Clone, Copy)]
 pub struct FreezeName<'n> {
     pub namespace: &'n str,
@@ -36,16 +36,16 @@ pub enum BadFreeze {
 }
 
 impl Freeze {
-    /// The freeze of a namespace by the `spec` of an object, as JSON text. It is checked as in the policy file of the namespace.
+    /// The freeze of a namespace from the `spec` of an object, as JSON text. It is checked as in the policy file of the
+    /// namespace.
     ///
     /// # Errors
-    /// Every problem in it.
+    /// Every problem in the `spec`.
     pub fn of_spec(FreezeName { namespace, name }: FreezeName<'_>, spec: &str) -> Result<Self, BadFreeze> {
         if spec.len() > MAX_SPEC_BYTES {
             return Err(BadFreeze::TooLarge);
         }
-        let unreadable = |error: serde_json::Error| BadFreeze::Unreadable(redacted(&error));
-        let spec: Value = serde_json::from_str(spec).map_err(unreadable)?;
+        let spec: Value = serde_json::from_str(spec).map_err(|error| BadFreeze::Unreadable(redacted(&error)))?;
         let spec = serde_saphyr::to_string(&spec).map_err(|error| BadFreeze::Unreadable(error.to_string()))?;
         let source = SourceFile { path: PathBuf::from("spec"), text: format!("name: {}\n{spec}", Value::from(name)) };
         let mut problems = Problems::of(&source);

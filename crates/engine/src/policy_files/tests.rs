@@ -37,7 +37,7 @@ fn read(rest: &str) -> Result<Policy, String> {
 }
 
 #[test]
-fn every_rule_is_enforced_but_those_that_advise_in_the_shipped_policy_and_in_an_empty_one() {
+fn only_advising_rules_are_not_enforced_by_default() {
     let advice = ["resume-interrupted", "retry-strategy", "extension-safety"].map(RuleId::known);
     let policy = Policy::shipped().unwrap();
     for rule in crate::rules::all() {
@@ -73,7 +73,7 @@ fn settings_are_read() {
 }
 
 #[test]
-fn what_becomes_of_rollouts_that_are_not_whole_is_read() {
+fn settings_of_incomplete_rollouts_are_read() {
     let policy = read("rules:\n  dropped-bundles: {unexplained: warn, firstInstall: deny}\n").unwrap();
     assert_eq!(
         policy.dropped_bundles,
@@ -100,7 +100,7 @@ fn the_first_case_that_holds_gives_the_mode() {
 }
 
 #[test]
-fn ignored_fields_cover_what_lies_below_them() {
+fn ignored_fields_include_the_fields_below_them() {
     let policy = read("ignore:\n- paths: [/spec/replicas, /data]\n  target: {kind: Dep*, namespace: shop}\n").unwrap();
     let covers = |kind: &str, namespace: &str, field: &str| {
         ignored_fields(&policy.ignore, kind, namespace, "web")(jsonptr::Pointer::parse(field).unwrap())
@@ -111,7 +111,7 @@ fn ignored_fields_cover_what_lies_below_them() {
 }
 
 #[test]
-fn every_error_of_a_file_is_told_at_once_with_its_place() {
+fn every_error_of_a_file_is_reported_with_its_location() {
     for (rest, wanted) in [
         ("rulez: {}\n", "3:1: unknown key `rulez`; did you mean `rules`?"),
         ("rules:\n  manual-edits: {mode: warn}\n", "4:3: there is no rule `manual-edits`; did you mean `manual-edit`?"),
@@ -163,7 +163,7 @@ fn every_error_of_a_file_is_told_at_once_with_its_place() {
 }
 
 #[test]
-fn what_an_alias_repeats_is_read_each_time_and_told_once() {
+fn errors_that_aliases_repeat_are_reported_once() {
     let text = "rules:\n  manual-edit: &e\n    cases: [{when: {users: [bot]}, mode: audit}]\n  manual-delete: *e\n";
     let policy = read(text).unwrap();
     assert_eq!(mode(&policy, RuleId::known("manual-delete"), "bot"), Mode::Audit);
@@ -186,7 +186,7 @@ fn files_that_grow_without_bound_are_refused() {
 }
 
 #[test]
-fn of_a_file_that_is_wrong_everywhere_no_more_is_told_than_anybody_reads() {
+fn the_number_of_problems_of_a_file_is_limited() {
     let keys: String = (0..2_000).map(|key| format!("k{key}: {{}}, ")).collect();
     let text = format!("{HEADER}rules: {{{keys}}}\n");
     let problems = Policy::parse(&text, Path::new("x")).unwrap_err().problems;
@@ -199,7 +199,7 @@ fn of_a_file_that_is_wrong_everywhere_no_more_is_told_than_anybody_reads() {
 }
 
 #[test]
-fn another_kind_is_refused() {
+fn another_kind_of_policy_is_an_error() {
     let error = Policy::parse("apiVersion: v1\nkind: Pod\n", Path::new("x")).unwrap_err().to_string();
     assert!(error.contains("x:1:13: unknown value `v1`") && error.contains("x:2:7: unknown value `Pod`"), "{error}");
     let error = Policy::parse("kind: NamespacePolicy\n", Path::new("x")).unwrap_err().to_string();
@@ -209,7 +209,7 @@ fn another_kind_is_refused() {
 }
 
 #[test]
-fn the_defaults_that_are_told_are_those_that_hold() {
+fn documented_defaults_are_the_real_ones() {
     let mut text = String::from("overrides:\n");
     for (key, default) in file::OverridesFile::KEYS.iter().filter_map(|key| Some((key, key.default?))) {
         text.push_str(&format!("  {}: {}\n", key.name, default()));
@@ -220,7 +220,7 @@ fn the_defaults_that_are_told_are_those_that_hold() {
         let settings = settings_of(rule).into_iter().filter_map(|setting| Some((setting.name, setting.default?)));
         for (name, default) in settings {
             match name {
-                // A mode that is stated drops stricter cases.
+                // A mode in the file drops stricter cases.
                 "mode" => assert_eq!(mode(&read("").unwrap(), rule, "alice").as_str(), default, "{rule}"),
                 _ => text.push_str(&format!("    {name}: {default}\n")),
             }
@@ -228,12 +228,12 @@ fn the_defaults_that_are_told_are_those_that_hold() {
     }
     assert!(RuleFile::KEYS.iter().all(|key| key.description().len() > 10));
     // A policy has no equality: its globs are compiled.
-    let (told, built_in) = (read(&text).unwrap(), read("").unwrap());
-    assert_eq!(format!("{:?}", told), format!("{:?}", built_in));
+    let (written, built_in) = (read(&text).unwrap(), read("").unwrap());
+    assert_eq!(format!("{:?}", written), format!("{:?}", built_in));
 }
 
 #[test]
-fn the_shipped_policy_says_what_is_built_in() {
+fn the_shipped_policy_has_the_built_in_settings() {
     let shipped = Policy::shipped().unwrap();
     assert_eq!(shipped.overrides, OverrideSettings::default());
     assert_eq!(shipped.grace_after_failure, Policy::GRACE_AFTER_FAILURE);
@@ -241,7 +241,7 @@ fn the_shipped_policy_says_what_is_built_in() {
 }
 
 #[test]
-fn a_protection_names_releases_and_a_namespace_only_its_own() {
+fn a_namespace_protects_only_its_own_releases() {
     for (protected, wanted) in [
         ("{}", "this names no release"),
         ("{releases: []}", "the list is empty"),
@@ -250,8 +250,8 @@ fn a_protection_names_releases_and_a_namespace_only_its_own() {
         ("{release: [web]}", "unknown key `release`"),
         ("[web]", "expected"),
     ] {
-        let told = read(&format!("protected: {protected}")).unwrap_err();
-        assert!(told.contains(wanted), "{protected}: {told}");
+        let error = read(&format!("protected: {protected}")).unwrap_err();
+        assert!(error.contains(wanted), "{protected}: {error}");
     }
     let of_namespace = |protected: &str| {
         let mut files = PolicyFiles::default();
@@ -262,12 +262,12 @@ fn a_protection_names_releases_and_a_namespace_only_its_own() {
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().concat()
     };
     assert_eq!(of_namespace("{releases: [web]}"), "");
-    let told = of_namespace("{releases: [web], namespaces: [bar]}");
-    assert!(told.contains("only the cluster policy may set `namespaces` of `protected`"), "{told}");
+    let error = of_namespace("{releases: [web], namespaces: [bar]}");
+    assert!(error.contains("only the cluster policy may set `namespaces` of `protected`"), "{error}");
 }
 
 #[test]
-fn what_a_file_does_not_mention_is_as_shipped() {
+fn settings_that_a_file_omits_are_as_shipped() {
     let robot = "system:serviceaccount:ci:deployer";
     let edit = RuleId::known("manual-edit");
     let policy = read("protected: {releases: [db]}\n").unwrap();
@@ -279,7 +279,7 @@ fn what_a_file_does_not_mention_is_as_shipped() {
 }
 
 #[test]
-fn a_list_adds_and_only_replaces() {
+fn a_list_adds_and_the_key_only_replaces() {
     let helm = "system:serviceaccount:flux-system:helm-controller";
     let managers = |list: &str| {
         let policy = read(&format!("managers: {list}\n")).unwrap();
@@ -289,13 +289,13 @@ fn a_list_adds_and_only_replaces() {
     assert_eq!(managers("{only: [own]}"), [true, false]);
     assert_eq!(managers("{only: []}"), [false, false]);
     assert_eq!(managers(""), [false, true]);
-    let told = |rest: &str| read(rest).unwrap_err();
-    assert!(told("managers: []\n").contains("3:11: an empty list adds nothing"));
-    assert!(told("managers: {only: [a], also: [b]}\n").contains("3:23: unknown key `also`"));
-    assert!(told("managers: {also: [b]}\n").contains("3:11: expected a list, or {only: [...]}"));
-    assert!(told("managers: {only: a}\n").contains("3:18: expected a list, got `a`"));
-    assert!(told("ignore: [{paths: {only: [/a]}}]\n").contains("expected a list, got a mapping"));
-    // A pipeline of a shipped name takes its place.
+    let error = |rest: &str| read(rest).unwrap_err();
+    assert!(error("managers: []\n").contains("3:11: an empty list adds nothing"));
+    assert!(error("managers: {only: [a], also: [b]}\n").contains("3:23: unknown key `also`"));
+    assert!(error("managers: {also: [b]}\n").contains("3:11: expected a list, or {only: [...]}"));
+    assert!(error("managers: {only: a}\n").contains("3:18: expected a list, got `a`"));
+    assert!(error("ignore: [{paths: {only: [/a]}}]\n").contains("expected a list, got a mapping"));
+    // A pipeline with the name of a shipped one replaces it.
     let policy = read("pipelines: [{name: gitlab, users: ['ours:*']}]\n").unwrap();
     let names: Vec<_> = policy.accounts.pipelines.iter().map(|pipeline| pipeline.name.as_str()).collect();
     assert_eq!(names, ["gitlab", "rancher"]);
@@ -303,7 +303,7 @@ fn a_list_adds_and_only_replaces() {
 }
 
 #[test]
-fn cases_of_a_file_stand_before_the_shipped_ones_and_a_mode_drops_those_that_are_stricter() {
+fn cases_of_a_file_come_first_and_a_mode_drops_stricter_ones() {
     let (edit, resume) = (RuleId::known("manual-edit"), RuleId::known("resume-interrupted"));
     let robot = "system:serviceaccount:ci:deployer";
     let of = |settings: &str| mode(&read(&format!("rules:\n  manual-edit: {settings}\n")).unwrap(), edit, robot);
@@ -331,19 +331,19 @@ fn a_namespace_replaces_no_list() {
         format!("{header}rules: {{manual-edit: {{cases: {{only: []}}}}}}\n"),
     );
     let problems = LoadedPolicies::of(&files).problems;
-    let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    assert!(told.len() == 1 && told[0].starts_with("n:3:31: only cluster.yaml replaces lists"), "{told:?}");
+    let errors: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert!(errors.len() == 1 && errors[0].starts_with("n:3:31: only cluster.yaml replaces lists"), "{errors:?}");
 }
 
 #[test]
-fn a_whole_policy_names_the_origin_of_each_setting_and_means_the_same() {
+fn a_completed_policy_has_the_origin_of_each_setting() {
     let text = "managers: [own]\ntools: {only: []}\nrules:\n  manual-edit: {mode: warn}\n";
     let mut files = PolicyFiles::default();
     files.set_cluster("c".into(), format!("{HEADER}{text}"));
-    let whole = files.whole().unwrap().remove(0);
+    let completed = files.whole().unwrap().remove(0);
     let find = |path: &str, value: &str| {
-        let found = whole.settings.iter().find(|it| it.path.join(".") == path && it.value == value);
-        &found.unwrap_or_else(|| panic!("{path} {value}: {:?}", whole.settings)).origin
+        let found = completed.settings.iter().find(|it| it.path.join(".") == path && it.value == value);
+        &found.unwrap_or_else(|| panic!("{path} {value}: {:?}", completed.settings)).origin
     };
     let line = |line| SettingOrigin::File { file: "c".into(), line };
     assert_eq!(*find("managers", "own"), line(3));
@@ -351,11 +351,11 @@ fn a_whole_policy_names_the_origin_of_each_setting_and_means_the_same() {
     assert_eq!(*find("tools.only", "[]"), line(4));
     assert_eq!(*find("rules.manual-edit.mode", "warn"), line(6));
     assert_eq!(*find("rules.manual-edit.cases", "{when: {pipelines: ['*']}, mode: audit}"), SettingOrigin::Shipped);
-    assert!(whole.settings.iter().all(|it| it.path[0] != "tools" || it.path.len() == 2));
+    assert!(completed.settings.iter().all(|it| it.path[0] != "tools" || it.path.len() == 2));
 }
 
 #[test]
-fn what_means_something_else_than_before_is_listed() {
+fn lists_with_another_meaning_than_before_are_found() {
     let changes = |rest: &str| {
         let mut files = PolicyFiles::default();
         files.set_cluster("c".into(), format!("{HEADER}{rest}"));
@@ -366,15 +366,15 @@ fn what_means_something_else_than_before_is_listed() {
     let all = changes(
         "managers: [a]\nrules: {manual-edit: {mode: warn}, manual-scale: {mode: audit}, manual-delete: {mode: off}}\n",
     );
-    let told = |path: &str| all.iter().find(|it| it.starts_with(path)).map(String::as_str);
+    let change = |path: &str| all.iter().find(|it| it.starts_with(path)).map(String::as_str);
     let flux = "system:serviceaccount:flux-system";
     let managers = format!("managers: a -> a, {flux}:helm-controller, {flux}:kustomize-controller and 8 more");
-    assert_eq!(told("managers"), Some(managers.as_str()));
+    assert_eq!(change("managers"), Some(managers.as_str()));
     let edit = "rules.manual-edit.cases: warn -> audit when {serviceAccounts: ['*']}, otherwise audit when {pipelines: ['*']}, otherwise warn";
-    assert_eq!(told("rules.manual-edit"), Some(edit));
-    assert_eq!((told("rules.manual-scale"), told("rules.manual-delete"), told("freezes")), (None, None, None));
+    assert_eq!(change("rules.manual-edit"), Some(edit));
+    assert_eq!((change("rules.manual-scale"), change("rules.manual-delete"), change("freezes")), (None, None, None));
     assert!(
-        told("tools: none -> ").is_some() && told("rules.resume-interrupted.cases: warn -> enforce when").is_some(),
+        change("tools: none -> ").is_some() && change("rules.resume-interrupted.cases: warn -> enforce when").is_some(),
         "{all:?}"
     );
 }

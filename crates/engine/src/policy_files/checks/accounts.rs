@@ -1,15 +1,15 @@
-//! Whether the lists of platforms and pipelines name more users than they mean to, or none.
+//! Whether the lists of platforms and pipelines match more users than intended, or none.
 
 use super::domain::Domain;
 use super::names::{Names, is_literal, language};
 use crate::object::{SERVICE_ACCOUNT_PREFIX, is_dns_label};
 use crate::policy::PipelineHolder;
-use crate::policy_files::file::{AtLeastOne, GlobList, PipelineFile, PipelineName, PolicyFile, Spanned, nearest_to};
+use crate::policy_files::file::{PipelineFile, PipelineName, PolicyFile, Spanned, nearest_to};
 
 /// The group of every user that the API server knows.
 const EVERYBODY: &str = "system:authenticated";
 
-/// The namespace of a client that names none.
+/// The namespace of a client that sets none.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// Checks both lists, and the cases for pipelines; `home` is the namespace whose policy it is.
@@ -27,7 +27,7 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, names: &mut Names<'_,
         report_duplicate(pipeline, &pipelines[..index], names);
         check_pipeline(pipeline, names);
     }
-    // The policy of a namespace does not know the list.
+    // The policy of a namespace does not have the list of pipelines.
     if home.is_none() {
         check_cases(file, names);
     }
@@ -51,7 +51,7 @@ fn check_cases(file: &PolicyFile, names: &mut Names<'_, '_>) {
     }
 }
 
-/// What is wrong with an entry of `platform`.
+/// Why an entry of `platform` is suspicious.
 fn doubt_of_platform(glob: &str) -> Option<&'static str> {
     let entry = language(std::iter::once(glob))?;
     if entry.covers(Domain::Session.language()?) {
@@ -93,22 +93,22 @@ fn check_pipeline(pipeline: &PipelineFile, names: &mut Names<'_, '_>) {
         }
     }
     warn_of_everybody(pipeline, name, names);
-    let doubt = |at: &Spanned<PipelineHolder>| Some((at.span, doubt_of_holder(&at.value)?));
-    if let Some((span, doubt)) = holder.as_ref().and_then(doubt) {
-        names.problems.warn(span, doubt);
+    if let Some(at) = holder
+        && let Some(doubt) = doubt_of_holder(&at.value)
+    {
+        names.problems.warn(at.span, doubt);
     }
 }
 
-/// A pipeline of everybody makes people programs, which most rules over objects only audit.
+/// A pipeline that matches everybody makes people programs. Most rules over objects only audit programs.
 fn warn_of_everybody(pipeline: &PipelineFile, name: &Spanned<PipelineName>, names: &mut Names<'_, '_>) {
     let all = Domain::Session.language();
-    let everybody = |at: &Spanned<AtLeastOne<GlobList>>| {
-        let globs = at.value.0.globs.iter().map(|(_, glob)| glob.as_str());
-        language(globs).zip(all).is_some_and(|(globs, all)| globs.covers(all))
-    };
     let users = pipeline.users.as_ref();
     let groups = pipeline.groups.as_ref();
-    let has_all_users = users.is_none_or(everybody);
+    let has_all_users = users.is_none_or(|at| {
+        let globs = at.value.0.globs.iter().map(|(_, glob)| glob.as_str());
+        language(globs).zip(all).is_some_and(|(globs, all)| globs.covers(all))
+    });
     let has_all_groups = groups.is_none_or(|at| at.value.0.compiled.contains(EVERYBODY));
     let Some(span) = users.or(groups).map(|at| at.span).filter(|_| has_all_users && has_all_groups) else { return };
     let message = format!(

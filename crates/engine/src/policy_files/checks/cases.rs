@@ -13,19 +13,19 @@ use crate::release::Storage;
 use crate::rule::{Mode, Requests, RuleId};
 use crate::rules::{Judged, judges_records};
 
-/// How many cases of a rule are compared with each other.
+/// The most cases of a rule that are compared with each other.
 const MAX_COMPARED_CASES: usize = 100;
 
 type List<'f> = (Domain, &'f Spanned<AtLeastOne<GlobList>>);
 
 /// A case that can apply.
 struct Case {
-    /// Of its condition.
+    /// The position of its condition.
     at: Span,
     mode: Option<Mode>,
-    /// The lists that do not match every request, with what they match. A request must match all of them.
+    /// The lists that do not match every request, with the texts that they match. A request must match all of them.
     limits: Vec<(Domain, Option<Language>)>,
-    /// What the lists say of the names of users, whichever way. A user must be in all of them.
+    /// The sets of user names that the lists allow. A user must be in all of them.
     users: Vec<Language>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Context<'f> {
 /// Checks the cases of a rule.
 pub(super) fn check(rule: RuleId, file: &RuleFile, context: Context<'_>, names: &mut Names<'_, '_>) {
     let files = || file.cases.iter().flat_map(|cases| &cases.value);
-    // A file that namespaces share may have cases for some of them.
+    // A file for several namespaces may have cases for some of them.
     let only = context.home.filter(|_| !context.file.is_shared());
     let dead = files().filter(|case| !can_apply(rule, case, only, names)).count();
     if dead > 0 || !context.is_read {
@@ -50,12 +50,12 @@ pub(super) fn check(rule: RuleId, file: &RuleFile, context: Context<'_>, names: 
     }
     let cases: Vec<_> = files().filter_map(|case| read(rule, case, context, names)).collect();
     report_hidden(&cases, names);
-    let shipped = || context.home.is_none().then(|| rule.specification().mode);
-    let otherwise = file.mode.as_ref().map(|at| at.value).or_else(shipped);
+    let otherwise =
+        file.mode.as_ref().map(|at| at.value).or_else(|| context.home.is_none().then(|| rule.specification().mode));
     report_idle(rule, &cases, otherwise, names);
 }
 
-/// Warns of cases whose requests have the mode anyway: by one later case, or by the mode of the rule.
+/// Warns of cases whose requests have the same mode without them: by one later case, or by the mode of the rule.
 fn report_idle(rule: RuleId, cases: &[Case], otherwise: Option<Mode>, names: &mut Names<'_, '_>) {
     for (index, case) in cases.iter().enumerate().take(MAX_COMPARED_CASES) {
         let Some(mode) = case.mode else { continue };
@@ -114,7 +114,7 @@ fn can_apply(rule: RuleId, case: &CaseFile, home: Option<&str>, names: &mut Name
     let WhenFile { users, service_accounts, namespaces, kinds, owners, .. } = &when.value;
     if let (Some(list), Some(home)) = (namespaces, home) {
         let globs = &list.value.0.compiled;
-        // A cluster-scoped object has none.
+        // A cluster-scoped object has no namespace.
         if !globs.contains(home) && !globs.contains("") {
             names.problems.at(list.span, format!("this policy applies to namespace {home} only, {never}"));
             can = false;
@@ -139,7 +139,7 @@ fn can_apply(rule: RuleId, case: &CaseFile, home: Option<&str>, names: &mut Name
     can && can_be_of(rule, &when.value, names)
 }
 
-/// Warns of a condition on a field that the requests of the rule do not have, or that has another value in all of them.
+/// Warns of a condition on a field that the requests of the rule lack, or that has another value in all of them.
 fn can_be_of(rule: RuleId, when: &WhenFile, names: &mut Names<'_, '_>) -> bool {
     let Requests { operations, kinds } = rule.specification().requests;
     let operations = operations.iter().map(|operation| operation.as_str());
@@ -165,10 +165,11 @@ fn can_be_of(rule: RuleId, when: &WhenFile, names: &mut Names<'_, '_>) -> bool {
     {
         warn(list, format!("{rule} judges commits of Sveltos, whose names end in .helm or .resources"));
     }
-    let is_elsewhere = |list: &&Spanned<AtLeastOne<GlobList>>| {
-        kinds.contains(&CLUSTER_EXTENSION) && !matches_one(list, [""].into_iter())
-    };
-    if let Some(list) = when.namespaces.as_ref().filter(is_elsewhere) {
+    if let Some(list) = when
+        .namespaces
+        .as_ref()
+        .filter(|list| kinds.contains(&CLUSTER_EXTENSION) && !matches_one(list, [""].into_iter()))
+    {
         warn(
             list,
             format!("{rule} judges objects without a namespace; match them by `releases`, or by the namespace ''"),
@@ -181,12 +182,12 @@ fn matches_one<'v>(list: &Spanned<AtLeastOne<GlobList>>, mut values: impl Iterat
     values.any(|value| list.value.0.compiled.contains(value))
 }
 
-/// Whether a glob of a list can match what a commit of Sveltos is called.
+/// Whether a glob of a list can match the name of a Sveltos commit.
 fn may_be_commit(list: &Spanned<AtLeastOne<GlobList>>) -> bool {
     of(&list.value.0).zip(Domain::Commit.language()).is_none_or(|(globs, commits)| globs.meets(commits))
 }
 
-/// Reads a case, and warns of conditions that hold for every request.
+/// Converts a case, and warns of conditions that hold for every request.
 fn read(rule: RuleId, case: &CaseFile, context: Context<'_>, names: &mut Names<'_, '_>) -> Option<Case> {
     let when = case.when.as_ref()?;
     let mut limits = Vec::new();
@@ -199,7 +200,7 @@ fn read(rule: RuleId, case: &CaseFile, context: Context<'_>, names: &mut Names<'
             limits.push((domain, globs));
         }
     }
-    // Whose labels these are is not in the file.
+    // The file does not have the labels of the Namespaces.
     if when.value.namespace_selector.is_some() {
         limits.push((Domain::Namespace, None));
     }
@@ -216,7 +217,7 @@ fn read(rule: RuleId, case: &CaseFile, context: Context<'_>, names: &mut Names<'
     Some(Case { at: when.key, mode, limits, users: users_of(&when.value, context.file) })
 }
 
-/// What a condition says of the names of users; nothing where that is not known.
+/// The sets of user names in a condition, as far as they are known.
 fn users_of(when: &WhenFile, file: &PolicyFile) -> Vec<Language> {
     let users = when.users.as_ref().and_then(|list| of(&list.value.0));
     let accounts = when.service_accounts.as_ref().and_then(|list| account_users(&list.value.0));
@@ -229,7 +230,7 @@ fn account_users(list: &GlobList) -> Option<Language> {
     language(accounts.iter().map(String::as_str))
 }
 
-/// The users of the pipelines of these names; `None` if a pipeline goes by groups alone, or if none is listed.
+/// The users of the pipelines with these names; `None` if a pipeline has only groups, or if no pipeline is listed.
 fn session_users(named: &Globs, file: &PolicyFile) -> Option<Language> {
     let listed = file.pipelines.iter().flat_map(|pipelines| &pipelines.value);
     let meant = listed.filter(|pipeline| pipeline.name.as_ref().is_some_and(|name| named.contains(&name.value.0)));
@@ -254,22 +255,23 @@ fn report_hidden(cases: &[Case], names: &mut Names<'_, '_>) {
 }
 
 impl Case {
-    /// Whether some request may meet the conditions of both.
+    /// Whether a request may meet the conditions of both cases.
     fn meets(&self, other: &Self) -> bool {
-        let users = self.users.iter().all(|ours| other.users.iter().all(|theirs| ours.meets(theirs)));
+        let users = self.users.iter().all(|users| other.users.iter().all(|of_other| users.meets(of_other)));
         let one_valued = self.limits.iter().filter(|(domain, _)| domain.is_always_given());
         users
-            && one_valued.filter_map(|(domain, ours)| Some((domain, ours.as_ref()?))).all(|(domain, ours)| {
-                let theirs = other.limits.iter().find(|(other, _)| other == domain).and_then(|(_, list)| list.as_ref());
-                theirs.is_none_or(|theirs| ours.meets(theirs))
+            && one_valued.filter_map(|(domain, list)| Some((domain, list.as_ref()?))).all(|(domain, list)| {
+                let of_other = other.limits.iter().find(|(other, _)| other == domain);
+                of_other.and_then(|(_, list)| list.as_ref()).is_none_or(|of_other| list.meets(of_other))
             })
     }
 
-    /// Whether every request that meets the condition of another case meets this one too.
+    /// Whether this case matches every request that meets the condition of another case.
     fn hides(&self, other: &Self) -> bool {
-        self.limits.iter().all(|(domain, ours)| {
-            let theirs = other.limits.iter().find(|(other, _)| other == domain).and_then(|(_, list)| list.as_ref());
-            ours.as_ref().zip(theirs).is_some_and(|(ours, theirs)| ours.covers(theirs))
+        self.limits.iter().all(|(domain, list)| {
+            let of_other = other.limits.iter().find(|(other, _)| other == domain);
+            let of_other = of_other.and_then(|(_, list)| list.as_ref());
+            list.as_ref().zip(of_other).is_some_and(|(list, of_other)| list.covers(of_other))
         })
     }
 }

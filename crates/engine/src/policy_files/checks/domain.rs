@@ -1,4 +1,5 @@
-//! What the fields of a policy can hold: an alphabet and a shape each. A glob that none of these values matches is a mistake.
+//! The possible values of the fields of a policy: an alphabet and a shape each. A glob that matches no possible value
+//! is a mistake.
 
 use std::sync::OnceLock;
 
@@ -7,18 +8,18 @@ use crate::policy_files::file::nearest_to;
 use crate::release::Storage;
 use crate::review::Operation;
 
-/// A DNS label (RFC 1123), as namespaces are.
+/// A DNS label (RFC 1123), such as the name of a namespace.
 const DNS_LABEL: &str = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?";
-/// A DNS subdomain, as most objects are.
+/// A DNS subdomain, such as the name of most objects.
 const DNS_SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?";
 
-/// How the names of all users that are service accounts begin. Nobody else's does.
+/// The beginning of the user names of all service accounts, and of no other user.
 const ACCOUNT: &str = "system:serviceaccount";
 
-/// How the names of the cluster's own users begin.
+/// The beginning of the names of the cluster's own users.
 const RESERVED: &str = "system:";
 
-/// Kinds that everybody writes in policies, to recognise a plural or a typing error. Others are as good.
+/// Kinds that are common in policies, to recognise a plural or a typing error. Other kinds are as valid.
 const KNOWN_KINDS: [&str; 30] = [
     "ClusterExtension",
     "ClusterObjectSet",
@@ -64,13 +65,13 @@ pub(super) enum Domain {
     ServiceAccount,
     /// Names of pipelines.
     Pipeline,
-    /// The namespace of an object; empty for a cluster-scoped one.
+    /// The namespace of an object; empty for a cluster-scoped object.
     Namespace,
     Release,
-    /// Commits of Sveltos, as releases.
+    /// Commits of Sveltos, which count as releases.
     Commit,
     Kind,
-    /// The kinds of the objects that records are stored in.
+    /// The kinds of the objects that store records.
     RecordKind,
     ObjectName,
     Operation,
@@ -82,13 +83,13 @@ pub(super) enum Domain {
 impl Domain {
     const COUNT: usize = 15;
 
-    /// Its values; `None` if that cannot be said within bounds.
+    /// The values; `None` if they cannot be computed within bounds.
     pub(super) fn language(self) -> Option<&'static Language> {
         static LANGUAGES: [OnceLock<Option<Language>>; Domain::COUNT] = [const { OnceLock::new() }; Domain::COUNT];
-        LANGUAGES[self as usize].get_or_init(|| Language::of(&[whole(&self.expression())])).as_ref()
+        LANGUAGES[self as usize].get_or_init(|| Language::of(&[anchored(&self.expression())])).as_ref()
     }
 
-    /// How a value looks, to complete a sentence.
+    /// The shape of a value, to complete a sentence.
     pub(super) fn shape(self) -> &'static str {
         match self {
             Self::User | Self::AccountUser => "a service account is the user system:serviceaccount:NAMESPACE:NAME",
@@ -112,7 +113,7 @@ impl Domain {
         }
     }
 
-    /// Whether a condition on it holds for every request, if the condition has every value: some requests have no value.
+    /// Whether every request has a value of this field. Then a condition with all values holds for every request.
     pub(super) fn is_always_given(self) -> bool {
         match self {
             Self::User | Self::Namespace | Self::Kind | Self::RecordKind | Self::Operation | Self::ObjectName => true,
@@ -132,8 +133,8 @@ impl Domain {
     pub(super) fn nearest(self, text: &str) -> Option<&'static str> {
         match self {
             Self::Kind => {
-                let singular = |kind: &&'static str| is_plural_of(text, kind);
-                KNOWN_KINDS.into_iter().find(singular).or_else(|| nearest_to(text, KNOWN_KINDS.into_iter()))
+                let singular = KNOWN_KINDS.into_iter().find(|kind| is_plural_of(text, kind));
+                singular.or_else(|| nearest_to(text, KNOWN_KINDS.into_iter()))
             }
             Self::RecordKind => nearest_to(text, record_kinds().into_iter()),
             Self::Operation => nearest_to(text, operations().into_iter()),
@@ -142,7 +143,7 @@ impl Domain {
         }
     }
 
-    /// The value that was probably meant by a text that is possible, but differs from a usual one by hardly anything.
+    /// The value that was probably meant by a text that is possible, but hardly differs from a usual value.
     pub(super) fn doubted(self, text: &str) -> Option<String> {
         match self {
             Self::Kind if !KNOWN_KINDS.contains(&text) => {
@@ -169,7 +170,8 @@ impl Domain {
             Self::Group => format!("{}|{ACCOUNT}s(:{DNS_LABEL})?", not_starting_with(ACCOUNT)),
             Self::ServiceAccount => format!("{DNS_LABEL}:{DNS_SUBDOMAIN}"),
             Self::Namespace => format!("({DNS_LABEL})?"),
-            // Helm's names are lower case. Its records carry them as labels, which others write too, and profiles are objects.
+            // Helm's names are lower case. Its records have them as labels, which other clients write too, and profiles
+            // are objects.
             Self::Release => "[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?".to_owned(),
             Self::Commit => format!("{DNS_SUBDOMAIN}\\.(helm|resources)"),
             Self::Kind => "[A-Z][-A-Za-z0-9]{0,62}".to_owned(),
@@ -182,8 +184,8 @@ impl Domain {
     }
 }
 
-/// An expression that matches whole texts only, byte by byte.
-fn whole(expression: &str) -> String {
+/// An expression that matches only complete texts, byte by byte.
+fn anchored(expression: &str) -> String {
     format!("(?-u)^(?:{expression})$")
 }
 
@@ -217,7 +219,8 @@ fn is_plural_of(text: &str, kind: &str) -> bool {
         || stem.is_some_and(|plural| plural == text)
 }
 
-/// Whether a text differs from a word by its case, or by two letters at most in a long word and one in a short word.
+/// Whether a text differs from a word only by its case, or by at most two letters in a long word and one in a short
+/// word.
 fn is_slip_of(text: &str, word: &str) -> bool {
     let slips = if word.len() > 12 { 2 } else { 1 };
     text != word && strsim::damerau_levenshtein(&text.to_lowercase(), &word.to_lowercase()) <= slips
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant_is_recognised() {
+    fn the_intended_value_is_recognised() {
         for (domain, text, meant) in [
             (Domain::Kind, "secrets", Some("Secret")),
             (Domain::Kind, "networkpolicies", Some("NetworkPolicy")),

@@ -1,4 +1,4 @@
-//! Sets of texts as automata, to compare what a glob can match with what a field can hold.
+//! Sets of texts as automata, to compare the texts that a glob matches with the possible values of a field.
 
 use std::collections::HashSet;
 
@@ -23,16 +23,16 @@ pub(super) struct Language {
 }
 
 impl Language {
-    /// The texts that match one of these expressions as a whole; `None` if that needs too much memory.
+    /// The texts that match one of these expressions completely; `None` if that needs too much memory.
     pub(super) fn of<P: AsRef<str>>(expressions: &[P]) -> Option<Self> {
         let config = dense::Config::new()
             .start_kind(StartKind::Anchored)
-            // Every match is at the end of the text, so that none hides another.
+            // Every match ends at the end of the text, so that no match hides another.
             .match_kind(MatchKind::All)
             .accelerate(false)
             .dfa_size_limit(Some(MAX_BYTES))
             .determinize_size_limit(Some(MAX_BYTES));
-        // As globset compiles its globs.
+        // The syntax with which globset compiles its globs.
         let syntax = syntax::Config::new().utf8(false).dot_matches_new_line(true);
         let mut builder = dense::Builder::new();
         builder
@@ -44,38 +44,40 @@ impl Language {
         Some(Self { automaton, start })
     }
 
-    /// Whether it has a text.
+    /// Whether the set has a text.
     pub(super) fn contains(&self, text: &str) -> bool {
         let end = text.bytes().fold(self.start, |state, byte| self.automaton.next_state(state, byte));
         self.accepts(end)
     }
 
-    /// Whether it has a text in common with another. True if that cannot be decided within bounds.
+    /// Whether both sets have a text in common. True if that cannot be decided within bounds.
     pub(super) fn meets(&self, other: &Self) -> bool {
-        self.has_pair(other, |ours, theirs| ours && theirs).unwrap_or(true)
+        self.has_pair(other, |accepts, other_accepts| accepts && other_accepts).unwrap_or(true)
     }
 
-    /// Whether it has every text of another. False if that cannot be decided within bounds.
+    /// Whether the set has every text of another set. False if that cannot be decided within bounds.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        self.has_pair(other, |ours, theirs| theirs && !ours).is_some_and(|found| !found)
+        self.has_pair(other, |accepts, other_accepts| other_accepts && !accepts).is_some_and(|found| !found)
     }
 
     fn accepts(&self, state: StateID) -> bool {
         self.automaton.is_match_state(self.automaton.next_eoi_state(state))
     }
 
-    /// Whether some text leads to a wanted pair of verdicts, ours and theirs; `None` if there are too many pairs of states.
+    /// Whether a text leads to a wanted pair of verdicts, of this set and the other; `None` if there are too many pairs
+    /// of states.
     fn has_pair(&self, other: &Self, is_wanted: fn(bool, bool) -> bool) -> Option<bool> {
         let letters = self.letters(other);
         let first = (self.start, other.start);
         let (mut seen, mut waiting) = (HashSet::from([first]), vec![first]);
-        while let Some((ours, theirs)) = waiting.pop() {
-            if is_wanted(self.accepts(ours), other.accepts(theirs)) {
+        while let Some((state, other_state)) = waiting.pop() {
+            if is_wanted(self.accepts(state), other.accepts(other_state)) {
                 return Some(true);
             }
             for letter in &letters {
-                let next = (self.automaton.next_state(ours, *letter), other.automaton.next_state(theirs, *letter));
-                // Both questions are about texts of the other set.
+                let next =
+                    (self.automaton.next_state(state, *letter), other.automaton.next_state(other_state, *letter));
+                // Both callers search for texts of the other set.
                 if !other.automaton.is_dead_state(next.1) && seen.insert(next) {
                     waiting.push(next);
                 }
@@ -87,11 +89,11 @@ impl Language {
         Some(false)
     }
 
-    /// One byte for all those that neither automaton distinguishes.
+    /// One byte for all bytes that neither automaton distinguishes.
     fn letters(&self, other: &Self) -> Vec<u8> {
-        let (ours, theirs) = (self.automaton.byte_classes(), other.automaton.byte_classes());
+        let (classes, other_classes) = (self.automaton.byte_classes(), other.automaton.byte_classes());
         let mut seen = HashSet::new();
-        (0..=u8::MAX).filter(|byte| seen.insert((ours.get(*byte), theirs.get(*byte)))).collect()
+        (0..=u8::MAX).filter(|byte| seen.insert((classes.get(*byte), other_classes.get(*byte)))).collect()
     }
 }
 

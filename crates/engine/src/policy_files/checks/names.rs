@@ -10,13 +10,13 @@ use crate::object::SERVICE_ACCOUNT_PREFIX;
 use crate::policy_files::file::{GlobList, Spanned};
 use crate::policy_files::problem::{Problems, Span};
 
-/// How many globs with wildcards are compared with the values of their fields. A policy has a few dozen.
+/// The most globs with wildcards that are compared with the values of their fields. A policy has a few dozen.
 const MAX_COMPARED_GLOBS: usize = 500;
 
-/// Checks names, and reports what is wrong with them.
+/// Checks names, and reports their problems.
 pub(super) struct Names<'p, 's> {
     pub(super) problems: &'p mut Problems<'s>,
-    /// Whether a glob can match, by its domain. Aliases repeat their globs.
+    /// Whether a glob can match, by its domain. YAML aliases repeat globs.
     compared: HashMap<(&'static str, String), bool>,
 }
 
@@ -68,7 +68,7 @@ impl<'p, 's> Names<'p, 's> {
         can_match
     }
 
-    /// What was probably meant by a glob that cannot match: a known word, or the glob in another spelling.
+    /// The probable meaning of a glob that cannot match: a known word, or the glob in another spelling.
     fn meant(&mut self, glob: &str, domain: Domain) -> Option<String> {
         if let Some(word) = domain.nearest(glob) {
             return Some(word.to_owned());
@@ -81,8 +81,9 @@ impl<'p, 's> Names<'p, 's> {
             _ => lower.rsplit_once('/').map(|(_, name)| name),
         };
         let mut likely = [other, Some(lower.as_str())].into_iter().flatten();
-        let is_word = |text: &str| text.bytes().any(|byte| byte.is_ascii_alphanumeric());
-        likely.find(|text| is_word(text) && self.can_match(text, domain)).map(str::to_owned)
+        let found =
+            likely.find(|text| text.bytes().any(|byte| byte.is_ascii_alphanumeric()) && self.can_match(text, domain));
+        found.map(str::to_owned)
     }
 
     /// Warns of a name that is possible, but probably not meant.
@@ -95,7 +96,7 @@ impl<'p, 's> Names<'p, 's> {
     }
 }
 
-/// What a list of globs matches; `None` if that cannot be said within bounds.
+/// The texts that a list of globs matches; `None` if they cannot be computed within bounds.
 pub(super) fn language<'g>(globs: impl Iterator<Item = &'g str>) -> Option<Language> {
     let expressions: Option<Vec<_>> = globs.map(|glob| Some(Glob::new(glob).ok()?.regex().to_owned())).collect();
     Language::of(&expressions?)

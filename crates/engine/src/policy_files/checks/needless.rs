@@ -1,4 +1,4 @@
-//! Settings that do nothing, and entries that open everything.
+//! Settings without effect, and entries that match everybody.
 
 use super::domain::Domain;
 use super::names::{Names, is_literal, language};
@@ -24,23 +24,25 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, names: &mut Names<'_,
     for exempt in file.freezes.iter().flat_map(|freezes| &freezes.value).filter_map(|freeze| freeze.exempt.as_ref()) {
         check_exemption(&exempt.value, names);
     }
-    // The policy of a namespace does not know what the policy of the cluster sets.
+    // The policy of a namespace does not have the settings of the cluster policy.
     if home.is_none() {
         check_managers(file, names);
         check_protection(file, names);
     }
 }
 
-/// Warns of an entry that every user is, or that is an account without the prefix of its user name.
+/// Warns of an entry that matches every user, or that is an account without the prefix of its user name.
 fn check_account(list: &str, span: Span, glob: &str, names: &mut Names<'_, '_>) {
     let one = GlobList { globs: vec![(span, glob.to_owned())], ..GlobList::default() };
     if covers_everybody(&one) {
         let message = format!("`{glob}` matches every user, so that everybody is among `{list}`; name the accounts");
         return names.problems.warn(span, message);
     }
-    let is_account =
-        |(namespace, name): (&str, &str)| is_dns_label(namespace) && is_dns_subdomain(name, MAX_NAME_LENGTH);
-    if is_literal(glob) && glob.split_once(':').is_some_and(is_account) {
+    if is_literal(glob)
+        && glob
+            .split_once(':')
+            .is_some_and(|(namespace, name)| is_dns_label(namespace) && is_dns_subdomain(name, MAX_NAME_LENGTH))
+    {
         let message = format!(
             "`{glob}` is a user of this name, and no service account; did you mean `{SERVICE_ACCOUNT_PREFIX}{glob}`?"
         );
@@ -48,13 +50,13 @@ fn check_account(list: &str, span: Span, glob: &str, names: &mut Names<'_, '_>) 
     }
 }
 
-/// Whether a list has every user that is no controller of the cluster.
+/// Whether a list matches every user that is not a controller of the cluster.
 fn covers_everybody(list: &GlobList) -> bool {
     let globs = language(list.globs.iter().map(|(_, glob)| glob.as_str()));
     globs.zip(Domain::Session.language()).is_some_and(|(globs, users)| globs.covers(users))
 }
 
-/// Warns of pointers with a text that JSON pointers do not know.
+/// Warns of pointers with text that has no meaning in a JSON pointer.
 fn check_paths(file: &PolicyFile, names: &mut Names<'_, '_>) {
     let paths = file.ignore.iter().flat_map(|ignore| &ignore.value).filter_map(|one| one.paths.as_ref());
     for (pointer, (span, text)) in paths.flat_map(|paths| paths.value.0.iter().zip(&paths.items)) {
@@ -82,7 +84,7 @@ fn check_exemption(exempt: &ExemptFile, names: &mut Names<'_, '_>) {
     }
 }
 
-/// Warns where only managers start operations, and there are none.
+/// Warns if only managers may start operations and no manager is listed.
 fn check_managers(file: &PolicyFile, names: &mut Names<'_, '_>) {
     let has_managers = file.managers.as_ref().is_some_and(|list| !list.value.globs.is_empty());
     let started_by = rules_of(file).find_map(|(_, rule)| rule.started_by.as_ref());
@@ -92,18 +94,20 @@ fn check_managers(file: &PolicyFile, names: &mut Names<'_, '_>) {
     }
 }
 
-/// Warns of protected releases while the rule that protects them is off.
+/// Warns of protected releases if the rule that protects them is off.
 fn check_protection(file: &PolicyFile, names: &mut Names<'_, '_>) {
     let Some(protected) = &file.protected else { return };
     let rule = rules_of(file).find(|(rule, _)| rule.as_str() == "protected-release").map(|(_, rule)| rule);
-    let is_off = |rule: &RuleFile| {
-        let cases = rule.cases.iter().flat_map(|cases| &cases.value);
-        let modes = rule.mode.iter().chain(cases.filter_map(|case| case.mode.as_ref()));
-        rule.mode.is_some() && modes.map(|mode| mode.value).all(|mode| mode == Mode::Off)
-    };
     if rule.is_some_and(is_off) {
         names.problems.warn(protected.key, "nothing is protected, because the rule protected-release is off");
     }
+}
+
+/// Whether all modes of a rule are off.
+fn is_off(rule: &RuleFile) -> bool {
+    let cases = rule.cases.iter().flat_map(|cases| &cases.value);
+    let modes = rule.mode.iter().chain(cases.filter_map(|case| case.mode.as_ref()));
+    rule.mode.is_some() && modes.map(|mode| mode.value).all(|mode| mode == Mode::Off)
 }
 
 fn rules_of(file: &PolicyFile) -> impl Iterator<Item = (RuleId, &RuleFile)> {

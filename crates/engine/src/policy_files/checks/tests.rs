@@ -6,7 +6,7 @@ use crate::policy_files::{LoadedPolicies, PolicyFiles};
 
 const HEADER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
 
-/// The errors and warnings of a cluster policy, each with its place.
+/// The errors and warnings of a cluster policy, each with its position.
 fn checked(rest: &str) -> (Vec<String>, Vec<String>) {
     let mut files = PolicyFiles::default();
     files.set_cluster("c".into(), format!("{HEADER}{rest}"));
@@ -28,7 +28,7 @@ fn said(files: &PolicyFiles) -> (Vec<String>, Vec<String>) {
     (said(problems), said(warnings))
 }
 
-/// A case of `manual-edit` with this condition; it changes the mode of the rule.
+/// A case of `manual-edit` with this condition. It changes the mode of the rule.
 fn case(when: &str) -> String {
     format!("rules:\n  manual-edit: {{cases: [{{when: {{{when}}}, mode: warn}}]}}\n")
 }
@@ -93,7 +93,7 @@ fn a_condition_that_some_request_meets_is_fine() {
 }
 
 #[test]
-fn an_entry_that_never_matches_beside_others_is_a_warning() {
+fn one_entry_of_several_that_never_matches_is_a_warning() {
     for (rest, wanted) in [
         (case("serviceAccounts: ['ci:a', 'system:serviceaccount:ci:b']"), "`system:serviceaccount:ci:b` never matches"),
         (case("namespaces: [shop, Bar]"), "`Bar` never matches"),
@@ -105,7 +105,7 @@ fn an_entry_that_never_matches_beside_others_is_a_warning() {
     }
     let (errors, _) = checked("tools: {only: ['system:serviceaccount:velero']}\n");
     assert!(errors[0].contains("so the list names nobody"), "{errors:?}");
-    // A list of users that names nobody on purpose.
+    // A list that intentionally names no user.
     assert_eq!(checked("managers: {only: []}\ntools: \ndelegate: []\nplatform: []\n"), (vec![], vec![]));
 }
 
@@ -129,7 +129,7 @@ fn a_condition_that_every_request_meets_is_a_warning() {
 }
 
 #[test]
-fn the_values_of_a_field_follow_from_what_the_rule_judges() {
+fn the_rule_determines_the_values_of_a_field() {
     let of = |rule: &str, when: &str| {
         checked(&format!("rules:\n  {rule}: {{cases: [{{when: {{{when}}}, mode: audit}}]}}\n"))
     };
@@ -143,7 +143,7 @@ fn the_values_of_a_field_follow_from_what_the_rule_judges() {
     for (rule, when) in [
         ("concurrent-operation", "kinds: [ConfigMap]"),
         ("manual-edit", "kinds: [ConfigMap]"),
-        // It judges the deletions of an uninstall too.
+        // The rule also judges the deletions of an uninstall.
         ("unusual-create", "kinds: [Deployment]"),
         ("record-deletion", "owners: [operator-controller]"),
         ("record-deletion", "owners: ['*']"),
@@ -156,7 +156,7 @@ fn the_values_of_a_field_follow_from_what_the_rule_judges() {
 }
 
 #[test]
-fn a_case_that_another_one_hides_is_a_warning() {
+fn a_case_hidden_by_another_one_is_a_warning() {
     let cases = |list: &[&str]| {
         let cases: String = list.iter().map(|case| format!("    - {{{case}}}\n")).collect();
         checked(&format!("rules:\n  manual-edit:\n    mode: enforce\n    cases:\n{cases}"))
@@ -192,7 +192,7 @@ fn a_case_that_another_one_hides_is_a_warning() {
 }
 
 #[test]
-fn the_policy_of_a_namespace_is_about_that_namespace() {
+fn a_namespace_policy_matches_only_its_namespace() {
     let of = |when: &str| {
         checked_in("shop", &format!("rules:\n  retry-strategy: {{cases: [{{when: {{{when}}}, mode: enforce}}]}}\n"))
     };
@@ -224,7 +224,7 @@ fn ignored_fields_and_settings_that_name_nothing_are_errors() {
 }
 
 #[test]
-fn look_alikes_are_named_wherever_a_name_is_wrong_or_odd() {
+fn problems_and_warnings_name_look_alikes() {
     for (rest, wanted) in [
         ("rules:\n  mаnual-edit: {mode: warn}\n", "`mаnual-edit` has the Cyrillic letter U+0430, which looks like `a`"),
         ("rules:\n  manual-edit: {mоde: warn}\n", "`mоde` has the Cyrillic letter U+043E"),
@@ -300,7 +300,7 @@ fn a_platform_that_tenants_can_be_is_a_warning() {
 }
 
 #[test]
-fn a_pipeline_of_everybody_and_one_that_shares_its_operations_are_warnings() {
+fn pipelines_that_match_or_share_too_much_are_warnings() {
     let of = |keys: &str| checked(&format!("pipelines:\n  - {{name: ci, {keys}}}\n"));
     for (keys, wanted) in [
         ("users: ['*']", "the pipeline ci matches everybody"),
@@ -349,8 +349,8 @@ fn a_pipeline_that_cannot_be_used_is_an_error() {
         ),
     ] {
         let (errors, _) = of(list);
-        let is_told = |error: &String| error.starts_with(at) && error.contains(wanted);
-        assert!(errors.iter().any(is_told), "{list}: {errors:?}");
+        let is_reported = |error: &String| error.starts_with(at) && error.contains(wanted);
+        assert!(errors.iter().any(is_reported), "{list}: {errors:?}");
     }
     let two = "  - {name: ci, users: [a]}\n  - {name: cd, users: [a]}\n";
     assert_eq!(of(two), (vec![], vec![]));
@@ -381,7 +381,7 @@ fn a_case_for_a_pipeline_that_is_not_listed_is_a_warning() {
 }
 
 #[test]
-fn a_case_on_a_field_that_the_requests_of_its_rule_do_not_have_is_a_warning() {
+fn a_case_on_a_field_that_the_rule_lacks_is_a_warning() {
     let of = |rule: &str, when: &str| {
         checked(&format!("rules:\n  {rule}:\n    cases: [{{when: {{{when}}}, mode: audit}}]\n"))
     };
@@ -412,7 +412,7 @@ fn a_case_on_a_field_that_the_requests_of_its_rule_do_not_have_is_a_warning() {
 }
 
 #[test]
-fn an_entry_that_opens_everything_or_is_no_user_is_a_warning() {
+fn entries_for_everybody_or_for_no_user_are_warnings() {
     let flux = "did you mean `system:serviceaccount:flux-system:helm-controller`?";
     for (rest, at, wanted) in [
         ("managers: ['*']\n", "c:3:12:", "everybody is among `managers`"),

@@ -1,4 +1,4 @@
-//! The values of keys: keys and values of labels.
+//! The keys and values of labels.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,14 @@ use super::values::{items, word};
 use crate::managed::MANAGED_BY_LABEL;
 use crate::policy_files::problem::Problems;
 
-/// How many labels are copied. An alert or a ticket is routed by one or two.
+/// The most labels that are copied. Alerts and tickets are routed by one or two.
 const MAX_KEYS: usize = 8;
 
 /// The longest name of a label, without its prefix, and the longest prefix, in bytes.
 const MAX_NAME_BYTES: usize = 63;
 const MAX_PREFIX_BYTES: usize = 253;
 
-/// Keys of labels to copy, each once.
+/// Keys of labels to copy, without duplicates.
 #[derive(Debug, Clone, Default)]
 pub(in crate::policy_files) struct LabelKeys(pub(in crate::policy_files) Vec<String>);
 
@@ -94,19 +94,23 @@ impl FromNode for LabelMap {
     }
 }
 
-/// Whether the API server accepts a key: a name, with or without a DNS subdomain before it.
+/// Whether the API server accepts a key: a name, with or without the prefix of a DNS subdomain.
 fn is_label_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let is_enclosed = |text: &str, inside: fn(u8) -> bool| {
-        let bytes = text.as_bytes();
-        let ends = [bytes.first(), bytes.last()];
-        ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric)) && bytes.iter().copied().all(inside)
-    };
-    let is_part =
-        |part: &str| is_enclosed(part, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     name.len() <= MAX_NAME_BYTES
         && is_enclosed(name, |byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        && prefix.is_none_or(|prefix| prefix.len() <= MAX_PREFIX_BYTES && prefix.split('.').all(is_part))
+        && prefix.is_none_or(|prefix| prefix.len() <= MAX_PREFIX_BYTES && prefix.split('.').all(is_prefix_part))
+}
+
+fn is_prefix_part(part: &str) -> bool {
+    is_enclosed(part, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+/// Whether a text begins and ends with a letter or a digit, and all its bytes are accepted.
+fn is_enclosed(text: &str, is_accepted: fn(u8) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    let ends = [bytes.first(), bytes.last()];
+    ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric)) && bytes.iter().copied().all(is_accepted)
 }
 
 #[cfg(test)]
@@ -147,9 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_cannot_be_meant_is_an_error() {
-        let told = |list: &str| loaded(list).problems.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(told("[team, example.com/route]"), Vec::<String>::new());
+    fn a_wrong_list_of_labels_is_an_error() {
+        let errors = |list: &str| loaded(list).problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(errors("[team, example.com/route]"), Vec::<String>::new());
         for (list, wanted) in [
             ("[my team]", "c:3:16: `my team` is not the key of a label like team or example.com/team"),
             (
@@ -160,8 +164,8 @@ mod tests {
             ("[a, b, c, d, e, f, g, h, i]", "9 labels are listed, and at most 8 are copied"),
             ("team", "expected a list, got `team`"),
         ] {
-            let told = told(list);
-            assert!(told.len() == 1 && told[0].contains(wanted), "{list}: {told:?}");
+            let errors = errors(list);
+            assert!(errors.len() == 1 && errors[0].contains(wanted), "{list}: {errors:?}");
         }
         let policies = loaded("[team, example.com/route]").into_policies().unwrap();
         assert_eq!(policies.of("shop").report_labels, ["team", "example.com/route"]);

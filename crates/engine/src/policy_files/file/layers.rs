@@ -1,5 +1,5 @@
-//! What a file says over the shipped policy: mappings are joined key by key, a list adds to the shipped one or replaces it, and
-//! everything else replaces what is shipped.
+//! Merges a file over the shipped policy: mappings are merged key by key, a list adds to the shipped one or replaces
+//! it, and any other value replaces the shipped one.
 
 use std::sync::LazyLock;
 
@@ -16,12 +16,12 @@ static SHIPPED: LazyLock<Node> = LazyLock::new(|| {
     shipped.unwrap_or_else(Node::nothing)
 });
 
-/// A cluster policy with everything that it leaves out, as shipped.
+/// A cluster policy, completed by the shipped policy.
 pub(in crate::policy_files) fn over_shipped(given: &Node, problems: &mut Problems<'_>) -> Node {
-    over(&shipped_beside(given), given, problems)
+    over(&shipped_under(given), given, problems)
 }
 
-/// The policy of a namespace as it is: it adds to the policy of the cluster, and replaces none of its lists.
+/// The policy of a namespace, unchanged: it adds to the policy of the cluster, and replaces none of its lists.
 pub(super) fn over_cluster(given: Node, problems: &mut Problems<'_>) -> Node {
     let rules = given.get("rules").map(entries).unwrap_or_default();
     let lists = entries(&given).iter().chain(rules.iter().flat_map(|rule| entries(&rule.value)));
@@ -38,8 +38,8 @@ fn entries(node: &Node) -> &[KeyValue] {
     }
 }
 
-/// The shipped policy without the cases that are stricter than the mode that a file states for their rule.
-fn shipped_beside(given: &Node) -> Node {
+/// The shipped policy without the cases that are stricter than the mode that a file sets for their rule.
+fn shipped_under(given: &Node) -> Node {
     let mut shipped = SHIPPED.clone();
     for KeyValue { key: rule, value, .. } in given.get("rules").map(entries).unwrap_or_default() {
         let mode = value.get("mode").and_then(mode_of);
@@ -55,7 +55,7 @@ fn mode_of(node: &Node) -> Option<Mode> {
     [Mode::Off, Mode::Audit, Mode::Warn, Mode::Enforce].into_iter().find(|mode| Some(mode.as_str()) == node.text())
 }
 
-/// A value of a file over a shipped one.
+/// Merges a value of a file over a shipped one.
 fn over(shipped: &Node, given: &Node, problems: &mut Problems<'_>) -> Node {
     let content = match (&shipped.content, &given.content) {
         (Content::Mapping(_) | Content::List(_), Content::Null) => shipped.content.clone(),
@@ -73,7 +73,7 @@ fn over(shipped: &Node, given: &Node, problems: &mut Problems<'_>) -> Node {
     Node { content, ..given.clone() }
 }
 
-/// What somebody probably means by an empty list is the opposite of what it would do.
+/// An empty list probably means the opposite of its effect.
 const EMPTY_ADDITION: &str = "an empty list adds nothing to the shipped entries; remove the key to keep these, or write `{only: []}` to drop them";
 
 fn joined(shipped: &[KeyValue], given: &Node, entries: &[KeyValue], problems: &mut Problems<'_>) -> Vec<KeyValue> {
@@ -85,13 +85,13 @@ fn joined(shipped: &[KeyValue], given: &Node, entries: &[KeyValue], problems: &m
     others.cloned().chain(known).collect()
 }
 
-/// The entries of a file before the shipped ones, so that they count first. An entry that is shipped too stands once.
+/// The entries of a file, then the shipped ones, so that those of the file count first. Equal entries appear once.
 fn added(shipped: &[Node], given: &[Node]) -> Vec<Node> {
     let others = shipped.iter().filter(|below| !given.iter().any(|item| is_same_entry(item, below)));
     given.iter().chain(others).cloned().collect()
 }
 
-/// Whether an entry takes the place of another one: they have one name, or say the same.
+/// Whether an entry replaces another: they have the same name, or the same content.
 fn is_same_entry(one: &Node, other: &Node) -> bool {
     match (one.get("name"), other.get("name")) {
         (Some(one), Some(other)) => one.says(other),
@@ -99,7 +99,8 @@ fn is_same_entry(one: &Node, other: &Node) -> bool {
     }
 }
 
-/// The lists of a policy that add to shipped ones, by their keys. A list that is replaced counts as the list in `only`.
+/// The lists of a policy that add to shipped ones, by their keys. If a list replaces the shipped one, the entries are
+/// in `only`.
 pub(in crate::policy_files) struct Lists<'n>(pub(in crate::policy_files) Vec<List<'n>>);
 
 /// The keys of a list, and its entries.
@@ -107,18 +108,14 @@ pub(in crate::policy_files) type List<'n> = (Vec<&'n str>, &'n [Node]);
 
 impl<'n> Lists<'n> {
     pub(in crate::policy_files) fn of(policy: &'n Node) -> Self {
-        let listed = |entry: &'n KeyValue, keys: &[KeySpec]| {
-            let is_layered = keys.iter().any(|key| key.name == entry.key && key.is_layered());
-            is_layered.then(|| items(entry.value.get(ONLY).unwrap_or(&entry.value)))
-        };
         let mut lists = Vec::new();
         for entry in entries(policy) {
-            lists.extend(listed(entry, PolicyFile::KEYS).map(|items| (vec![&*entry.key], items)));
+            lists.extend(layered_items(entry, PolicyFile::KEYS).map(|items| (vec![&*entry.key], items)));
         }
         for rule in policy.get("rules").map(entries).unwrap_or_default() {
             for entry in entries(&rule.value) {
-                let path = || vec!["rules", &rule.key, &entry.key];
-                lists.extend(listed(entry, RuleFile::KEYS).map(|items| (path(), items)));
+                let items = layered_items(entry, RuleFile::KEYS);
+                lists.extend(items.map(|items| (vec!["rules", &*rule.key, &*entry.key], items)));
             }
         }
         Self(lists)
@@ -130,18 +127,27 @@ impl<'n> Lists<'n> {
     }
 }
 
-/// A policy without these lists.
+/// A policy without the lists that add to shipped ones.
 pub(in crate::policy_files) fn without_lists(policy: &Node) -> Node {
-    let without = |node: &Node, keys: &[KeySpec]| {
-        let is_kept = |entry: &&KeyValue| !keys.iter().any(|key| key.name == entry.key && key.is_layered());
-        let kept = entries(node).iter().filter(is_kept).cloned().collect();
-        Node { content: Content::Mapping(kept), ..node.clone() }
-    };
-    let mut policy = without(policy, PolicyFile::KEYS);
+    let mut policy = without_layered(policy, PolicyFile::KEYS);
     if let Some(Node { content: Content::Mapping(rules), .. }) = policy.get_mut("rules") {
-        rules.iter_mut().for_each(|rule| rule.value = without(&rule.value, RuleFile::KEYS));
+        rules.iter_mut().for_each(|rule| rule.value = without_layered(&rule.value, RuleFile::KEYS));
     }
     policy
+}
+
+fn without_layered(node: &Node, keys: &[KeySpec]) -> Node {
+    let kept = entries(node).iter().filter(|entry| !is_layered(entry, keys)).cloned().collect();
+    Node { content: Content::Mapping(kept), ..node.clone() }
+}
+
+/// The items of a list that adds to a shipped one; `None` for any other entry.
+fn layered_items<'n>(entry: &'n KeyValue, keys: &[KeySpec]) -> Option<&'n [Node]> {
+    is_layered(entry, keys).then(|| items(entry.value.get(ONLY).unwrap_or(&entry.value)))
+}
+
+fn is_layered(entry: &KeyValue, keys: &[KeySpec]) -> bool {
+    keys.iter().any(|key| key.name == entry.key && key.is_layered())
 }
 
 fn items(node: &Node) -> &[Node] {

@@ -10,8 +10,9 @@ pub(super) fn did_you_mean<'k>(word: &str, known: impl Iterator<Item = &'k str> 
 
 /// The known word that is most similar to this one; `None` if no word is similar.
 pub fn nearest_to<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    let distance = |known: &str| strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase());
-    let nearest = known.map(|known| (distance(known), known)).min_by_key(|(distance, _)| *distance);
+    let distances =
+        known.map(|known| (strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase()), known));
+    let nearest = distances.min_by_key(|(distance, _)| *distance);
     nearest.filter(|(distance, _)| *distance <= (word.chars().count() / 3).max(1)).map(|(_, nearest)| nearest)
 }
 
@@ -20,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_typing_error_is_answered_with_the_nearest_word_and_nonsense_with_all() {
+    fn suggestions_are_the_nearest_word_or_all_words() {
         let said = |word| did_you_mean(word, ["mode", "cases", "staleAfter"].into_iter());
         assert_eq!(said("Mode"), "; did you mean `mode`?");
         assert_eq!(said("stale-after"), "; did you mean `staleAfter`?");

@@ -109,7 +109,7 @@ keys! {
     }
 }
 
-/// The key of what Freezes may do, which is the only mapping among [`CLUSTER_ONLY_KEYS`] of a file.
+/// The key of the limits of Freezes, the only mapping among [`CLUSTER_ONLY_KEYS`] of a file.
 pub(in crate::policy_files) const TEAM_FREEZES: &str = "teamFreezes";
 
 /// Keys that only the cluster policy may set, at any level.
@@ -129,7 +129,7 @@ pub(in crate::policy_files) const CLUSTER_ONLY_KEYS: [&str; 13] = [
     "retainExpired",
 ];
 
-/// The rule that a setting belongs to; `None` for settings that every rule has.
+/// The rule that has a setting; `None` for settings that every rule has.
 pub(in crate::policy_files) fn rule_of_setting(setting: &str) -> Option<RuleId> {
     rules::all().find(|rule| rule.specification().settings.contains(&setting))
 }

@@ -16,7 +16,7 @@ const MAX_NAME_BYTES: usize = 63;
 /// The value of `holder` that names a glob over groups.
 const GROUP_PREFIX: &str = "group:";
 
-/// The name of a pipeline. It has no `/`, which separates it from the group in a stamp.
+/// The name of a pipeline. It has no `/`, because a `/` separates it from the group in a stamp.
 #[derive(Debug)]
 pub(in crate::policy_files) struct PipelineName(pub(in crate::policy_files) String);
 

@@ -1,4 +1,4 @@
-//! How the nodes of a file become values. Every problem is collected; none ends the reading.
+//! Parses the nodes of a file into values. Every problem is collected, and none ends the parsing.
 
 use serde_json::{Map, Value, json};
 
@@ -6,11 +6,11 @@ use super::nearest::did_you_mean;
 use super::tree::{Content, KeyValue, Node, ONLY};
 use crate::policy_files::problem::{Problems, Span};
 
-/// A value that can be read from a node of a file. One description serves the reader, the schema and `explain`.
+/// A value that can be parsed from a node of a file. One description serves the parser, the schema and `explain`.
 pub(super) trait FromNode: Sized {
     /// The JSON Schema of the accepted values.
     fn schema() -> Value;
-    /// Returns `None` if the node is wrong; the problem has been reported then.
+    /// Returns `None` for a wrong node, whose problem is then reported.
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self>;
 }
 
@@ -18,17 +18,17 @@ pub(super) trait FromNode: Sized {
 #[derive(Debug)]
 pub(in crate::policy_files) struct Spanned<T> {
     pub(in crate::policy_files) value: T,
-    /// Of the value.
+    /// The location of the value.
     pub(in crate::policy_files) span: Span,
-    /// Of the key.
+    /// The location of the key.
     pub(in crate::policy_files) key: Span,
     /// The value as written, on one line.
     pub(in crate::policy_files) text: String,
-    /// The items of a list, in the same way, each with its own location.
+    /// The items of a list in the same form, each with its own location.
     pub(in crate::policy_files) items: Vec<(Span, String)>,
 }
 
-/// The value of a key; `node` is that of the entry, or the list in it.
+/// The value of a key. `node` is the value of the entry, or the list in that value.
 pub(super) fn value<T: FromNode>(entry: &KeyValue, node: &Node, problems: &mut Problems<'_>) -> Option<Spanned<T>> {
     let value = T::read(node, problems)?;
     let items = match &node.content {
@@ -42,10 +42,10 @@ pub(super) fn value<T: FromNode>(entry: &KeyValue, node: &Node, problems: &mut P
 pub(in crate::policy_files) struct KeySpec {
     pub(in crate::policy_files) name: &'static str,
     pub(in crate::policy_files) about: &'static [&'static str],
-    /// As YAML.
+    /// The default, as YAML.
     pub(in crate::policy_files) default: Option<fn() -> String>,
     required: bool,
-    /// Whether it is a list that adds to the shipped one, unless `only` replaces that.
+    /// Whether the value is a list that adds to the shipped one, unless `only` replaces the shipped one.
     is_layered: bool,
     schema: fn() -> Value,
 }
@@ -71,11 +71,11 @@ impl KeySpec {
         self.is_layered
     }
 
-    /// The JSON Schema of its value.
+    /// The JSON Schema of the value.
     pub(in crate::policy_files) fn schema(&self) -> Value {
         let mut schema = (self.schema)();
         if self.is_layered {
-            // Each keyword is about the one type or the other.
+            // Each of these keywords applies to only one of the two types.
             let list = schema.clone();
             schema["type"] = json!(["array", "object"]);
             schema["properties"] = json!({ONLY: list});
@@ -190,7 +190,7 @@ pub(super) fn entries<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option
     }
 }
 
-/// The node with the value of a key. Reports a key that is none of these.
+/// The node with the value of a key. Reports an unknown key.
 pub(super) fn value_node<'n>(entry: &'n KeyValue, keys: &[KeySpec], problems: &mut Problems<'_>) -> Option<&'n Node> {
     match keys.iter().find(|key| key.name == entry.key) {
         Some(key) => key.node(entry, problems),
@@ -202,8 +202,8 @@ pub(super) fn value_node<'n>(entry: &'n KeyValue, keys: &[KeySpec], problems: &m
 }
 
 fn unknown_key(entry: &KeyValue, keys: &[KeySpec], problems: &mut Problems<'_>) {
-    let known = || keys.iter().map(|key| key.name);
-    problems.at(entry.at, format!("unknown key `{}`{}", entry.key, did_you_mean(&entry.key, known())));
+    let meant = did_you_mean(&entry.key, keys.iter().map(|key| key.name));
+    problems.at(entry.at, format!("unknown key `{}`{meant}", entry.key));
 }
 
 pub(super) fn missing_keys(node: &Node, entries: &[KeyValue], keys: &[KeySpec], problems: &mut Problems<'_>) {

@@ -1,4 +1,4 @@
-//! The JSON Schema of policy files, generated from the definitions that read them.
+//! The JSON Schema of policy files, generated from the definitions that parse them.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// The cases of a rule. Written once, because editors load the schema with each file.
+/// The cases of a rule. The schema contains them once, because editors load it with each file.
 fn cases() -> Value {
     RuleFile::KEYS.iter().find(|key| key.name == CASES_KEY).map(described).unwrap_or_default()
 }
@@ -35,7 +35,7 @@ fn of(kind: PolicyKind) -> Value {
     let properties = &mut schema["properties"];
     properties["kind"] = json!({"const": kind.spelled()});
     properties["overrides"]["properties"] = object_schema(keys(OverridesFile::KEYS, kind))["properties"].clone();
-    // A cluster policy is for every namespace, and the policy of namespaces says so once.
+    // A cluster policy is for every namespace, and the policy of namespaces lists these only at the top.
     let without = match kind {
         PolicyKind::Cluster => &mut *properties,
         PolicyKind::Namespace => &mut properties["protected"]["properties"],
@@ -44,8 +44,9 @@ fn of(kind: PolicyKind) -> Value {
         ["namespaces", "namespaceSelector"].iter().for_each(|key| _ = without.remove(*key));
     }
     for rule in rules::all() {
-        let belongs = |key: &&KeySpec| rule_of_setting(key.name).is_none_or(|owner| owner == rule);
-        let mut own = object_schema(keys(RuleFile::KEYS, kind).filter(belongs));
+        let of_rule =
+            keys(RuleFile::KEYS, kind).filter(|key| rule_of_setting(key.name).is_none_or(|owner| owner == rule));
+        let mut own = object_schema(of_rule);
         own["properties"][CASES_KEY] = json!({"$ref": "#/definitions/cases"});
         properties["rules"]["properties"][rule.as_str()] = own;
     }

@@ -10,7 +10,7 @@ use super::tree::Node;
 use super::values::word;
 use crate::policy_files::problem::Problems;
 
-/// A day with a time, or a time of every day.
+/// A date with a time, or a time of every day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::policy_files) enum Moment {
     Dated(DateTime),
@@ -20,7 +20,7 @@ pub(in crate::policy_files) enum Moment {
 
 impl Moment {
     fn parsed(text: &str) -> Option<Self> {
-        // jiff would also read an offset, and leave it out.
+        // jiff would also accept an offset, and ignore it.
         let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b"-:T ".contains(&byte));
         if !is_plain {
             return None;
@@ -32,8 +32,8 @@ impl Moment {
                 (minutes < 60 && minute <= 1_440).then_some(Self::OfDay(minute))
             }
             _ => {
-                let midnight = |date: Date| date.at(0, 0, 0, 0);
-                text.parse().or_else(|_| text.parse().map(midnight)).ok().map(Self::Dated)
+                let moment = text.parse().or_else(|_| text.parse().map(|date: Date| date.at(0, 0, 0, 0)));
+                moment.ok().map(Self::Dated)
             }
         }
     }
@@ -56,7 +56,7 @@ impl FromNode for Moment {
     }
 }
 
-/// A time zone by its name. The database is in the program: an image has none.
+/// A time zone by its name. The program contains the database, because an image has none.
 #[derive(Debug, Clone)]
 pub(in crate::policy_files) struct ZoneName(pub(in crate::policy_files) TimeZone);
 
@@ -70,7 +70,7 @@ impl FromNode for ZoneName {
         let zones = TimeZoneDatabase::bundled();
         let zone = zones.get(text).ok().map(Self);
         if zone.is_none() {
-            // There are six hundred: too many to list.
+            // There are six hundred names: too many to list.
             let known: Vec<_> = zones.available().map(|name| name.to_string()).collect();
             let meant = nearest_to(text, known.iter().map(String::as_str));
             let meant = meant.map_or_else(

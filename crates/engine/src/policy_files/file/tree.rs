@@ -1,4 +1,4 @@
-//! YAML as a tree whose nodes know their location.
+//! YAML as a tree of nodes with locations.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ pub(in crate::policy_files) const ONLY: &str = "only";
 /// The largest number of nodes in a file, including those that aliases repeat. The shipped policy has about three hundred.
 const MAX_NODES: usize = 100_000;
 
-/// Each node counts once more for this many bytes of text.
+/// Each node counts once more for every so many bytes of its text.
 const TEXT_BYTES_PER_NODE: usize = 16;
 
 /// The deepest nesting.
@@ -26,7 +26,7 @@ const MAX_DEPTH: usize = 32;
 pub(in crate::policy_files) struct Node {
     pub(in crate::policy_files) span: Span,
     pub(in crate::policy_files) content: Content,
-    /// Where it is written, to its end: an alias stands elsewhere than what it repeats.
+    /// The range of text in which the node is written. An alias is written elsewhere than the node that it repeats.
     pub(in crate::policy_files) written: Range<usize>,
 }
 
@@ -34,7 +34,7 @@ pub(in crate::policy_files) struct Node {
 pub(in crate::policy_files) enum Content {
     /// `~`, `null`, or nothing at all.
     Null,
-    /// `quoted` tells `'true'` from `true`.
+    /// `quoted` distinguishes `'true'` from `true`.
     Scalar {
         text: String,
         quoted: bool,
@@ -52,7 +52,7 @@ pub(in crate::policy_files) struct KeyValue {
 }
 
 impl Node {
-    /// Reads the one document of a text; an empty text is [`Content::Null`].
+    /// Parses the one document of a text. An empty text is [`Content::Null`].
     pub(super) fn parse(text: &str, layer: Layer, problems: &mut Problems<'_>) -> Option<Self> {
         let mut reader =
             Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), nodes: 0, layer, problems };
@@ -65,18 +65,18 @@ impl Node {
         }
     }
 
-    /// What an empty text says.
+    /// The node of an empty text.
     pub(super) fn nothing() -> Self {
         Self { span: Span::default(), content: Content::Null, written: 0..0 }
     }
 
-    /// The entry of a key, if it is a mapping that has it.
+    /// The entry of a key, if the node is a mapping with this key.
     pub(in crate::policy_files) fn entry(&self, key: &str) -> Option<&KeyValue> {
         let Content::Mapping(entries) = &self.content else { return None };
         entries.iter().find(|entry| entry.key == key)
     }
 
-    /// The value of a key, if it is a mapping that has it.
+    /// The value of a key, if the node is a mapping with this key.
     pub(in crate::policy_files) fn get(&self, key: &str) -> Option<&Self> {
         self.entry(key).map(|entry| &entry.value)
     }
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// Whether two nodes say the same, whatever their places and quotes, and the order of their keys.
+    /// Whether two nodes have the same content. Locations, quotes and the order of keys do not matter.
     pub(in crate::policy_files) fn says(&self, other: &Self) -> bool {
         match (&self.content, &other.content) {
             (Content::Null, Content::Null) => true,
@@ -120,30 +120,32 @@ impl Node {
         }
     }
 
-    /// The number of nodes in this one, including itself. Long texts count for several.
+    /// The number of nodes in this one, including itself. A long text counts as several nodes.
     fn size(&self) -> usize {
-        let of_text = |text: &str| 1 + text.len() / TEXT_BYTES_PER_NODE;
         match &self.content {
             Content::Null => 1,
-            Content::Scalar { text, .. } => of_text(text),
+            Content::Scalar { text, .. } => size_of(text),
             Content::List(items) => 1 + items.iter().map(Self::size).sum::<usize>(),
             Content::Mapping(entries) => {
-                1 + entries.iter().map(|entry| of_text(&entry.key) + entry.value.size()).sum::<usize>()
+                1 + entries.iter().map(|entry| size_of(&entry.key) + entry.value.size()).sum::<usize>()
             }
         }
     }
 }
 
-/// On one line, in YAML's flow style.
+fn size_of(text: &str) -> usize {
+    1 + text.len() / TEXT_BYTES_PER_NODE
+}
+
+/// One line, in YAML's flow style.
 impl fmt::Display for Node {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let comma = |index: usize| if index == 0 { "" } else { ", " };
         match &self.content {
             Content::Null => out.write_str("~"),
             Content::Scalar { text, .. } if text.contains(char::is_control) => {
                 out.write_str(&serde_json::Value::from(text.as_str()).to_string())
             }
-            // A plain text of several lines may have what ends a text on one line.
+            // A plain text of several lines may contain characters that would end a text on one line.
             Content::Scalar { text, quoted } if *quoted || text.contains([',', '[', ']', '{', '}']) => {
                 write!(out, "'{}'", text.replace('\'', "''"))
             }
@@ -164,6 +166,10 @@ impl fmt::Display for Node {
             }
         }
     }
+}
+
+fn comma(index: usize) -> &'static str {
+    if index == 0 { "" } else { ", " }
 }
 
 type SyntaxError = (Span, String);
@@ -193,7 +199,7 @@ impl<'t> Reader<'t, '_, '_> {
         Ok(document.unwrap_or_else(Node::nothing))
     }
 
-    /// The next event that is more than a comment.
+    /// The next event that is not a comment.
     fn next(&mut self) -> Result<(Event<'t>, Span), SyntaxError> {
         loop {
             let Some(event) = self.events.next_event() else {
@@ -234,7 +240,7 @@ impl<'t> Reader<'t, '_, '_> {
         Ok(node)
     }
 
-    /// The items of a list, and where it ends.
+    /// The items of a list, and the position of its end.
     fn list(&mut self, depth: usize) -> Result<(Content, usize), SyntaxError> {
         let mut items = Vec::new();
         loop {
@@ -245,7 +251,7 @@ impl<'t> Reader<'t, '_, '_> {
         }
     }
 
-    /// The entries of a mapping, and where it ends.
+    /// The entries of a mapping, and the position of its end.
     fn keys(&mut self, depth: usize) -> Result<(Content, usize), SyntaxError> {
         let mut entries: Vec<KeyValue> = Vec::new();
         loop {

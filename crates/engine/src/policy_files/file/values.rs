@@ -19,11 +19,11 @@ use crate::rules;
 
 /// A value that can be spelled as in a policy file, for messages.
 pub(in crate::policy_files) trait Spelled {
-    /// As policies spell it.
+    /// The spelling in policies.
     fn spelled(&self) -> String;
 }
 
-/// Names the variants of an enum as policies spell them.
+/// Names the variants of an enum in the spelling of policies.
 macro_rules! choice {
     ($name:ty { $($word:literal => $variant:path),+ $(,)? }) => {
         impl FromNode for $name {
@@ -162,7 +162,8 @@ impl FromNode for String {
     }
 }
 
-/// Durations for the schema: numbers with units, or ISO 8601. The reader takes more spellings of the units.
+/// The durations that the schema accepts: numbers with units, or ISO 8601. The parser accepts more spellings of the
+/// units.
 const DURATION: &str = "^(P[0-9WDTHMSwdthms.,]+|([0-9]+([.,][0-9]+)? *(w|wks?|weeks?|d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|ms|millis|milliseconds?),? *)+)$";
 
 impl FromNode for SignedDuration {
@@ -195,7 +196,7 @@ fn with_days(text: &str) -> Option<SignedDuration> {
     text.parse::<jiff::Span>().ok()?.to_duration(SpanRelativeTo::days_are_24_hours()).ok()
 }
 
-/// A regular expression, by its text. It compiles within the limits of [`reason_pattern`].
+/// A regular expression as text. It compiles within the limits of [`reason_pattern`].
 #[derive(Debug, Clone)]
 pub(in crate::policy_files) struct Pattern(pub(in crate::policy_files) String);
 
@@ -324,7 +325,7 @@ impl<T: FromNode> FromNode for ByRule<T> {
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
         let mut read = Vec::new();
         for entry in entries(node, problems)? {
-            // Problems below an unknown name are reported too.
+            // Problems below an unknown rule are reported too.
             let value = value(entry, &entry.value, problems);
             if let (Some(rule), Some(value)) = (rule(entry.at, &entry.key, problems), value) {
                 read.push((rule, value));

@@ -8,7 +8,7 @@ use crate::policy_files::{LoadedPolicies, PolicyFiles};
 const HEADER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
 
 /// The errors and warnings of freezes.
-fn told(freezes: &[&str]) -> (Vec<String>, Vec<String>) {
+fn problems(freezes: &[&str]) -> (Vec<String>, Vec<String>) {
     let mut files = PolicyFiles::default();
     let list: String = freezes.iter().map(|freeze| format!("  - {{{freeze}}}\n")).collect();
     files.set_cluster("c".into(), format!("{HEADER}freezes:\n{list}"));
@@ -20,7 +20,7 @@ fn told(freezes: &[&str]) -> (Vec<String>, Vec<String>) {
 const BASE: &str = "name: a, reason: r, timeZone: Europe/Berlin";
 
 #[test]
-fn a_window_that_cannot_be_meant_is_an_error() {
+fn an_impossible_window_is_an_error() {
     for (window, wanted) in [
         ("", "needs `from` and `to` as dates, or `weekdays`"),
         ("from: 2026-12-20", "needs `from` and `to`"),
@@ -39,19 +39,19 @@ fn a_window_that_cannot_be_meant_is_an_error() {
         ("weekdays: [friday], releases: [shop/web]", "so that nothing is frozen"),
         ("weekdays: [friday], exempt: {users: [\"system:serviceaccount:ci\"]}", "so that nobody is exempt"),
     ] {
-        let (errors, _) = told(&[&format!("{BASE}, {window}")]);
+        let (errors, _) = problems(&[&format!("{BASE}, {window}")]);
         assert!(errors.iter().any(|error| error.contains(wanted)), "{window}: {errors:?}");
     }
-    let (errors, _) = told(&["name: a, reason: r, timeZone: Europe/Berlim, weekdays: [friday]"]);
+    let (errors, _) = problems(&["name: a, reason: r, timeZone: Europe/Berlim, weekdays: [friday]"]);
     assert!(errors[0].contains("there is no time zone `Europe/Berlim`; did you mean `Europe/Berlin`?"), "{errors:?}");
-    let (errors, _) = told(&["name: a, reason: r, timeZone: Mars, weekdays: [friday]"]);
+    let (errors, _) = problems(&["name: a, reason: r, timeZone: Mars, weekdays: [friday]"]);
     assert!(errors[0].contains("for example Europe/Berlin or UTC"), "{errors:?}");
-    let (errors, _) = told(&["weekdays: [friday]"]);
+    let (errors, _) = problems(&["weekdays: [friday]"]);
     assert_eq!(errors.len(), 3, "{errors:?}");
 }
 
 #[test]
-fn the_usual_windows_are_right() {
+fn the_usual_windows_have_no_problem() {
     for window in [
         "from: 2026-12-20, to: 2027-01-02T06:00",
         "weekdays: [friday], from: \"17:00\", to: \"08:00\"",
@@ -60,15 +60,15 @@ fn the_usual_windows_are_right() {
         "weekdays: [monday, tuesday, wednesday, thursday, friday, saturday, sunday], from: \"22:00\", to: \"06:00\"",
         "weekdays: [tuesday], effect: allowOnly, from: \"09:00\", to: \"11:00\", exempt: {groups: [sre]}",
     ] {
-        assert_eq!(told(&[&format!("{BASE}, {window}")]), (vec![], vec![]), "{window}");
+        assert_eq!(problems(&[&format!("{BASE}, {window}")]), (vec![], vec![]), "{window}");
     }
 }
 
 #[test]
-fn two_freezes_are_compared() {
+fn conflicts_of_two_freezes_are_reported() {
     let other = |rest: &str| format!("name: b, reason: r, timeZone: UTC, {rest}");
     let one = |rest: &str| format!("{BASE}, {rest}");
-    let pair = |a: &str, b: &str| told(&[&one(a), &other(b)]);
+    let pair = |a: &str, b: &str| problems(&[&one(a), &other(b)]);
     let (errors, warnings) = pair("weekdays: [friday]", "weekdays: [friday], from: \"17:00\"");
     assert!(errors.is_empty() && warnings[0].contains("the freezes `a` and `b` overlap"), "{errors:?} {warnings:?}");
     assert_eq!(pair("weekdays: [friday]", "weekdays: [sunday]"), (vec![], vec![]));
@@ -81,12 +81,12 @@ fn two_freezes_are_compared() {
     let (errors, _) = pair(&only("weekdays: [monday]"), &only("weekdays: [thursday]"));
     assert!(errors[0].contains("nothing could ever start"), "{errors:?}");
     assert_eq!(pair(&only("weekdays: [monday]"), &only("weekdays: [monday, thursday]")), (vec![], vec![]));
-    let (errors, _) = told(&[&one("weekdays: [friday]"), &one("weekdays: [sunday]")]);
+    let (errors, _) = problems(&[&one("weekdays: [friday]"), &one("weekdays: [sunday]")]);
     assert!(errors[0].contains("two freezes are called `a`"), "{errors:?}");
 }
 
 #[test]
-fn what_a_freeze_concerns_is_said_in_the_words_of_the_policy() {
+fn a_scope_is_described_in_the_words_of_the_policy() {
     for (lists, wanted) in [
         ("", "every release"),
         (", releases: [web, api-*]", "releases web, api-*"),
@@ -110,9 +110,9 @@ fn what_a_freeze_concerns_is_said_in_the_words_of_the_policy() {
 }
 
 #[test]
-fn a_freeze_that_denies_a_whole_window_is_told() {
+fn a_freeze_that_covers_an_allowed_window_is_a_warning() {
     let only = format!("{BASE}, effect: allowOnly, weekdays: [friday, saturday], from: \"09:00\", to: \"16:00\"");
-    let deny = |rest: &str| told(&[&only, &format!("name: b, reason: r, timeZone: Europe/Berlin, {rest}")]).1;
+    let deny = |rest: &str| problems(&[&only, &format!("name: b, reason: r, timeZone: Europe/Berlin, {rest}")]).1;
     for (covers, other) in [
         (true, "weekdays: [friday, saturday]"),
         (true, "weekdays: [friday, saturday], from: \"08:00\", to: \"16:00\""),
@@ -122,11 +122,11 @@ fn a_freeze_that_denies_a_whole_window_is_told() {
         (false, "from: 2026-12-20, to: 2027-06-28"),
     ] {
         let warnings = deny(other);
-        let told = warnings.iter().any(|told| told.contains("`b` denies the whole window of `a`"));
-        assert_eq!(told, covers, "{other}: {warnings:?}");
+        let is_covered = warnings.iter().any(|warning| warning.contains("`b` denies the whole window of `a`"));
+        assert_eq!(is_covered, covers, "{other}: {warnings:?}");
     }
     let once = format!("{BASE}, effect: allowOnly, from: 2026-12-24T09:00, to: 2026-12-24T17:00");
-    let of_once = |rest: &str| told(&[&format!("name: b, reason: r, timeZone: UTC, {rest}"), &once]).1.len();
+    let of_once = |rest: &str| problems(&[&format!("name: b, reason: r, timeZone: UTC, {rest}"), &once]).1.len();
     assert_eq!((of_once("from: 2026-12-20, to: 2026-12-28"), of_once("weekdays: [thursday]")), (1, 1));
     assert_eq!(of_once("from: 2026-12-20, to: 2026-12-24T12:00"), 0);
 }
@@ -147,13 +147,13 @@ fn a_namespace_adds_freezes_of_its_own() {
     assert_eq!(all, [(None, "every release"), (Some("shop"), "every release in namespace shop")]);
     let text = format!("{header}freezes: [{{{BASE}, weekdays: [monday], namespaces: [other]}}]\n");
     files.add_namespace("shop".into(), "n".into(), text);
-    let told = LoadedPolicies::of(&files).into_policies().unwrap_err().to_string();
-    assert!(told.contains("concerns this namespace alone; remove `namespaces`"), "{told}");
+    let error = LoadedPolicies::of(&files).into_policies().unwrap_err().to_string();
+    assert!(error.contains("concerns this namespace alone; remove `namespaces`"), "{error}");
     assert!(Policy::parse(&format!("{HEADER}freezes: []\n"), Path::new("c")).is_ok());
 }
 
 #[test]
-fn a_freeze_that_changes_nothing_any_more_or_exempts_everybody_is_told() {
+fn past_freezes_and_exemptions_of_everybody_are_warnings() {
     let past = |window: &str| {
         let mut files = PolicyFiles::default();
         files.set_cluster("c".into(), format!("{HEADER}freezes:\n  - {{{BASE}, {window}}}\n"));
@@ -166,17 +166,17 @@ fn a_freeze_that_changes_nothing_any_more_or_exempts_everybody_is_told() {
     assert!(closed.len() == 1 && closed[0].contains("no operation starts ever again"), "{closed:?}");
     assert_eq!((past("from: 2026-11-01, to: 2026-12-02"), past("weekdays: [friday]")), (vec![], vec![]));
     for exempt in ["{users: ['*']}", "{groups: ['system:*']}", "{groups: [a, 'system:authenticated']}"] {
-        let (errors, warnings) = told(&[&format!("{BASE}, weekdays: [friday], exempt: {exempt}")]);
+        let (errors, warnings) = problems(&[&format!("{BASE}, weekdays: [friday], exempt: {exempt}")]);
         assert!(errors.is_empty() && warnings.len() == 1, "{exempt}: {errors:?} {warnings:?}");
         assert!(warnings[0].contains("everybody is exempt"), "{warnings:?}");
     }
 }
 
 #[test]
-fn windows_that_never_overlap_close_what_both_concern() {
+fn allowed_windows_that_never_overlap_are_reported() {
     let only = |name: &str, rest: &str| format!("name: {name}, reason: r, timeZone: UTC, effect: allowOnly, {rest}");
     let pair = |a: &str, b: &str| {
-        told(&[&only("a", &format!("weekdays: [monday], {a}")), &only("b", &format!("weekdays: [friday], {b}"))])
+        problems(&[&only("a", &format!("weekdays: [monday], {a}")), &only("b", &format!("weekdays: [friday], {b}"))])
     };
     for (a, b, warned) in [
         ("releases: [web]", "namespaces: [shop]", true),

@@ -1,4 +1,4 @@
-//! Policies for many namespaces: by the labels of the Namespaces.
+//! Policies for many namespaces, by the labels of the Namespaces.
 
 use super::tests::{self, CLUSTER, NAMESPACE};
 use super::*;
@@ -31,7 +31,7 @@ fn problems(cluster: &str, namespaces: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn a_case_a_freeze_and_protection_follow_the_labels_of_namespaces() {
+fn cases_freezes_and_protection_follow_namespace_labels() {
     let prod = "{matchLabels: {env: prod}}";
     let cluster = format!(
         "rules:\n  manual-edit: {{mode: warn, cases: [{{when: {{namespaceSelector: {prod}}}, mode: enforce}}]}}\n\
@@ -40,25 +40,25 @@ fn a_case_a_freeze_and_protection_follow_the_labels_of_namespaces() {
     );
     let unaware = Policies::of_files(&files(&cluster, &[])).unwrap();
     assert!(unaware.uses_labels());
-    let told = |policies: &Policies| {
+    let settings = |policies: &Policies| {
         let policy = policies.of("shop");
         let frozen = policies.freezes(&[]).any(|it| it.freeze.concerns(&ReleaseRef::new("shop", "db")));
         (mode(policies, "shop"), policy.protected.covers(&ReleaseRef::new("shop", "db")), frozen)
     };
-    assert_eq!(told(&unaware), (Mode::Warn, false, false), "no labels are known");
+    assert_eq!(settings(&unaware), (Mode::Warn, false, false), "no labels are known");
     let aware = unaware.knowing(labels(&[("shop", &[("env", "prod")]), ("bank", &[("env", "dev")])]));
-    assert_eq!(told(&aware), (Mode::Enforce, true, true));
+    assert_eq!(settings(&aware), (Mode::Enforce, true, true));
     assert_eq!((mode(&aware, "bank"), mode(&aware, "")), (Mode::Warn, Mode::Warn));
     let changed = aware.clone().knowing(labels(&[("shop", &[])]));
-    assert_eq!(told(&changed), (Mode::Warn, false, false));
+    assert_eq!(settings(&changed), (Mode::Warn, false, false));
     let replaced = Policies::of_files(&files(&cluster, &[])).unwrap().following(&aware);
-    assert_eq!(told(&replaced), (Mode::Enforce, true, true), "a changed file keeps the labels");
+    assert_eq!(settings(&replaced), (Mode::Enforce, true, true), "a changed file keeps the labels");
     let scope = replaced.freezes(&[]).next().map(|it| it.freeze.scope.clone());
     assert_eq!(scope.as_deref(), Some("every release in namespaces with the labels env=prod"));
 }
 
 #[test]
-fn one_file_serves_many_namespaces_and_an_own_file_counts_before_it() {
+fn a_namespaces_own_file_counts_before_a_shared_one() {
     let team = "namespaces: ['team-*']\nnamespaceSelector: {matchExpressions: [{key: env, operator: NotIn, values: [dev]}]}\n\
                 rules: {manual-edit: {mode: enforce}}\noverrides: {maxDuration: 30m}\nprotected: {releases: [db]}\n\
                 freezes: [{name: a, reason: b, timeZone: UTC, from: 2026-01-01, to: 2027-01-01}]\n";
@@ -88,7 +88,7 @@ fn one_file_serves_many_namespaces_and_an_own_file_counts_before_it() {
 }
 
 #[test]
-fn a_selector_that_cannot_be_meant_is_an_error() {
+fn a_wrong_selector_is_an_error() {
     let case = |selector: &str| {
         format!("rules: {{manual-edit: {{cases: [{{when: {{namespaceSelector: {selector}}}, mode: warn}}]}}}}\n")
     };
@@ -100,16 +100,16 @@ fn a_selector_that_cannot_be_meant_is_an_error() {
         ("{matchExpressions: [{key: env, operator: Equals}]}", "unknown value `Equals`"),
         ("{matchExpressions: [{operator: Exists}]}", "the key `key` is missing"),
     ] {
-        let told = problems(&case(selector), &[]);
-        assert!(told.len() == 1 && told[0].contains(wanted), "{selector}: {told:?}");
+        let found = problems(&case(selector), &[]);
+        assert!(found.len() == 1 && found[0].contains(wanted), "{selector}: {found:?}");
     }
-    let told = problems("namespaceSelector: {matchLabels: {a: b}}\n", &[]);
-    assert!(told[0].contains("the policy of the cluster is for every namespace"), "{told:?}");
+    let found = problems("namespaceSelector: {matchLabels: {a: b}}\n", &[]);
+    assert!(found[0].contains("the policy of the cluster is for every namespace"), "{found:?}");
     let own = "freezes: [{name: a, reason: b, timeZone: UTC, weekdays: [friday], namespaceSelector: {matchLabels: {a: b}}}]\n";
-    let told = problems("", &[("shop", own)]);
-    assert!(told[0].contains("concerns this namespace alone; remove `namespaceSelector`"), "{told:?}");
-    let told = problems("", &[("shop", "protected: {releases: [a], namespaceSelector: {matchLabels: {a: b}}}\n")]);
-    assert!(told[0].contains("only the cluster policy may set `namespaceSelector` of `protected`"), "{told:?}");
+    let found = problems("", &[("shop", own)]);
+    assert!(found[0].contains("concerns this namespace alone; remove `namespaceSelector`"), "{found:?}");
+    let found = problems("", &[("shop", "protected: {releases: [a], namespaceSelector: {matchLabels: {a: b}}}\n")]);
+    assert!(found[0].contains("only the cluster policy may set `namespaceSelector` of `protected`"), "{found:?}");
     let within =
         "namespaces: ['team-*']\nrules: {manual-edit: {cases: [{when: {namespaces: [team-a]}, mode: enforce}]}}\n";
     assert_eq!(problems("rules: {manual-edit: {mode: warn}}\n", &[("team", within)]), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! What a namespace may say over the cluster.
+//! The settings that a namespace may change.
 
 use jiff::SignedDuration;
 
@@ -56,7 +56,7 @@ fn the_stricter_of_both_modes_counts_for_each_request() {
 }
 
 #[test]
-fn cases_alone_add_to_what_the_cluster_has() {
+fn cases_of_a_namespace_add_to_those_of_the_cluster() {
     let shop = "rules:\n  manual-edit: {cases: [{when: {users: [bot]}, mode: enforce}]}\n";
     let policies = read("rules:\n  manual-edit: {mode: audit}\n", shop).unwrap();
     assert_eq!(mode(&policies, "shop", RuleId::known("manual-edit"), "bot"), Mode::Enforce);
@@ -64,7 +64,7 @@ fn cases_alone_add_to_what_the_cluster_has() {
 }
 
 #[test]
-fn of_a_delegated_rule_the_namespace_alone_counts_where_it_says_something() {
+fn the_modes_of_a_namespace_replace_those_of_a_delegated_rule() {
     let cluster = "delegate: [manual-edit, pending-recovery]\nrules:\n  \
                    manual-edit: {cases: [{when: {users: [bot]}, mode: warn}], onUndecided: deny}\n";
     let shop = "rules:\n  manual-edit: {mode: 'off', onUndecided: allow}\n  \
@@ -75,11 +75,11 @@ fn of_a_delegated_rule_the_namespace_alone_counts_where_it_says_something() {
     assert_eq!(policies.of("shop").recovery.rollback, AllowRollback::Always);
     assert_eq!(mode(&policies, "shop", RuleId::known("pending-recovery"), "bot"), Mode::Enforce);
     assert_eq!(mode(&policies, "bar", RuleId::known("manual-edit"), "bot"), Mode::Warn);
-    // Where it says nothing of modes, those of the cluster stand.
+    // If the namespace sets no modes, those of the cluster apply.
     let policies = read(cluster, "rules:\n  manual-edit: {graceAfterFailure: 1s}\n").unwrap();
     assert_eq!(mode(&policies, "shop", RuleId::known("manual-edit"), "bot"), Mode::Warn);
     assert_eq!(policies.of("shop").grace_after_failure, SignedDuration::from_secs(1));
-    // Other rules than the delegated one go by these.
+    // Rules that are not delegated use these modes.
     for loose in ["manual-edit: {graceAfterFailure: 1h}", "pending-recovery: {staleAfter: 5m}"] {
         let error = read(cluster, &format!("rules:\n  {loose}\n")).unwrap_err();
         assert!(error.ends_with("a namespace may only tighten it, because other rules use it too"), "{error}");
@@ -87,7 +87,7 @@ fn of_a_delegated_rule_the_namespace_alone_counts_where_it_says_something() {
 }
 
 #[test]
-fn exceptions_of_helm_releases_are_tightened_and_loosened_where_every_rule_they_concern_is_delegated() {
+fn flux_exceptions_loosen_only_if_their_rules_are_delegated() {
     let exceptions = |cluster: &str, shop: &str| {
         let read = read(cluster, &format!("rules:\n  manual-edit: {{{shop}}}\n"));
         read.map(|policies| policies.of("shop").flux_exceptions)
@@ -104,7 +104,7 @@ fn exceptions_of_helm_releases_are_tightened_and_loosened_where_every_rule_they_
         exceptions(&format!("delegate: [manual-edit]\n{loose}"), "honourDriftIgnore: true"),
         of(true, WhenSuspended::Warn)
     );
-    // Three rules are relaxed while a HelmRelease is suspended.
+    // While a HelmRelease is suspended, three rules are relaxed.
     for delegated in ["", "delegate: [manual-edit]\n", "delegate: [manual-edit, manual-delete]\n"] {
         let error = exceptions(delegated, "whenSuspended: warn").unwrap_err();
         assert!(error.contains("unless cluster.yaml delegates manual-edit, manual-delete and manual-scale"), "{error}");
@@ -114,7 +114,7 @@ fn exceptions_of_helm_releases_are_tightened_and_loosened_where_every_rule_they_
 }
 
 #[test]
-fn a_policy_knows_how_namespaces_bound_overrides() {
+fn every_policy_has_the_override_bounds_of_namespaces() {
     let policies =
         read("overrides: {maxDuration: 2h}\n", "overrides: {secondPerson: true, maxDuration: 1h}\n").unwrap();
     for namespace in ["", "bar", "shop"] {
@@ -125,7 +125,7 @@ fn a_policy_knows_how_namespaces_bound_overrides() {
 }
 
 #[test]
-fn what_cannot_be_read_now_keeps_everything_as_it_is() {
+fn an_unread_file_keeps_the_policies_in_force() {
     let problem = Problem { file: "p/namespaces/bar.yaml".into(), location: None, message: "gone".to_owned() };
     let unread = PolicyFiles { unread: vec![problem.clone()], ..files("", "") };
     assert!(LoadedPolicies::of(&unread).policies.is_none());
@@ -138,10 +138,10 @@ fn what_cannot_be_read_now_keeps_everything_as_it_is() {
 fn a_wrong_file_of_another_namespace_hides_nothing() {
     let files = files("managers: [flux]\n", "rulez: {}\n");
     let bar = in_force(&files, "bar", &NamespaceLabels::new()).unwrap();
-    let told = |name: &str| bar.lists.iter().find(|list| list.name == name).unwrap();
+    let list = |name: &str| bar.lists.iter().find(|list| list.name == name).unwrap();
     let origin = SettingOrigin::File { file: "p/cluster.yaml".into(), line: 3 };
-    assert_eq!((told("managers").value.as_str(), &told("managers").origin), ("flux", &origin));
-    assert_eq!((told("delegate").value.as_str(), &told("delegate").origin), ("[]", &SettingOrigin::Shipped));
+    assert_eq!((list("managers").value.as_str(), &list("managers").origin), ("flux", &origin));
+    assert_eq!((list("delegate").value.as_str(), &list("delegate").origin), ("[]", &SettingOrigin::Shipped));
     assert!(in_force(&files, "shop", &NamespaceLabels::new()).is_err());
 }
 
@@ -165,7 +165,7 @@ fn settings_are_tightened() {
 }
 
 #[test]
-fn what_loosens_is_an_error_at_its_value() {
+fn a_looser_setting_is_an_error_at_its_value() {
     for (cluster, shop, place, says) in [
         ("", "  revision-order: {mode: warn}\n", "4:26", "`warn` loosens the cluster policy, which says enforce"),
         ("", "  manual-edit: {cases: [{when: {}, mode: off}]}\n", "4:42", "`off` loosens"),
@@ -212,7 +212,7 @@ fn what_loosens_is_an_error_at_its_value() {
 }
 
 #[test]
-fn a_wrong_file_of_a_namespace_leaves_it_the_policy_of_the_cluster_and_the_others_theirs() {
+fn a_namespace_with_a_wrong_file_gets_the_cluster_policy() {
     let mut files = files("rules:\n  manual-edit: {mode: audit}\n", "rules:\n  manual-edit: {mode: enforced}\n");
     let (_, wrong) = files.namespaces[0].clone();
     let bar = SourceFile { text: wrong.text.replace("enforced", "enforce"), ..wrong };
@@ -226,7 +226,7 @@ fn a_wrong_file_of_a_namespace_leaves_it_the_policy_of_the_cluster_and_the_other
 }
 
 #[test]
-fn over_a_wrong_policy_of_the_cluster_there_is_none_and_every_file_is_told_of() {
+fn with_a_wrong_cluster_policy_all_files_are_checked() {
     let reading = LoadedPolicies::of(&files("rulez: {}\n", "rules:\n  manual-edit: {mode: off}\n  manual-edti: {}\n"));
     assert!(reading.policies.is_none());
     let files: Vec<_> = reading.problems.iter().map(|problem| problem.file.to_str().unwrap()).collect();
@@ -234,26 +234,26 @@ fn over_a_wrong_policy_of_the_cluster_there_is_none_and_every_file_is_told_of() 
 }
 
 #[test]
-fn what_is_in_force_names_file_and_line() {
+fn settings_in_force_have_a_file_and_a_line() {
     let cluster = "delegate: [manual-scale]\nrules:\n  manual-edit:\n    mode: warn\n    cases:\n    \
                    - when: {users: [bot]}\n      mode: audit\n  manual-scale: {mode: audit}\n";
     let shop = "rules:\n  manual-edit: {mode: enforce}\n  manual-scale: {mode: 'off'}\noverrides: {maxDuration: 1h}\n";
-    let told = |namespace: &str| {
+    let in_force_of = |namespace: &str| {
         let in_force = in_force(&files(cluster, shop), namespace, &NamespaceLabels::new()).unwrap();
-        let told = |setting: &crate::policy_files::SettingInForce| match &setting.origin {
+        let shown = |setting: &crate::policy_files::SettingInForce| match &setting.origin {
             SettingOrigin::Shipped => format!("{} {} shipped", setting.name, setting.value),
             SettingOrigin::File { file, line } => {
                 format!("{} {} {}:{line}", setting.name, setting.value, file.display())
             }
         };
         let rule = |rule: RuleId| {
-            in_force.rules.iter().find(|it| it.rule == rule).unwrap().settings.iter().map(told).collect::<Vec<_>>()
+            in_force.rules.iter().find(|it| it.rule == rule).unwrap().settings.iter().map(shown).collect::<Vec<_>>()
         };
-        let overrides = in_force.overrides.iter().map(told).collect::<Vec<_>>();
+        let overrides = in_force.overrides.iter().map(shown).collect::<Vec<_>>();
         (rule(RuleId::known("manual-edit")), rule(RuleId::known("manual-scale")), overrides)
     };
     let case = "case audit when {users: [bot]} p/cluster.yaml:9";
-    let (edit, scale, overrides) = told("shop");
+    let (edit, scale, overrides) = in_force_of("shop");
     let people = ["case audit when {serviceAccounts: ['*']} shipped", "case audit when {pipelines: ['*']} shipped"];
     let own = ["graceAfterFailure 60s shipped", "honourDriftIgnore true shipped", "whenSuspended enforce shipped"];
     assert_eq!(edit[..2], ["mode enforce p/namespaces/shop.yaml:4", case]);
@@ -261,7 +261,7 @@ fn what_is_in_force_names_file_and_line() {
     assert_eq!(edit[4..], own);
     assert_eq!(scale, ["mode 'off' p/namespaces/shop.yaml:5", "resources [] shipped"]);
     assert_eq!(overrides[1], "maxDuration 1h p/namespaces/shop.yaml:6");
-    let (edit, scale, overrides) = told("bar");
+    let (edit, scale, overrides) = in_force_of("bar");
     assert_eq!(edit[..2], ["mode warn p/cluster.yaml:6", case]);
     assert_eq!(edit[2..4], people);
     assert_eq!(edit[4..], own);

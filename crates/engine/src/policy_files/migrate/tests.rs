@@ -1,4 +1,4 @@
-//! Files of before, rewritten.
+//! Rewritten files of an earlier version.
 
 use std::path::Path;
 
@@ -14,14 +14,14 @@ fn migrated(rest: &str) -> String {
     text.map_or_else(|| rest.to_owned(), |text| text.strip_prefix(HEADER).unwrap().to_owned())
 }
 
-/// What every file states that had no list at all.
+/// The text that a file without any list gets.
 const OTHERS: &str =
     "managers: {only: []}\ntools: {only: []}\ncontrollers: {only: []}\npipelines: {only: []}\nignore: {only: []}\n";
 const RULES: &str = "resume-interrupted: {cases: {only: []}}, foreign-edit-in-transition: {cases: {only: []}}, \
                      manual-edit: {cases: {only: []}}, manual-delete: {cases: {only: []}}, manual-scale: {cases: {only: []}}";
 
 #[test]
-fn what_a_file_left_out_is_stated_at_its_end() {
+fn missing_lists_are_written_at_the_end() {
     let all = format!("{OTHERS}rules: {{{RULES}}}\n");
     assert_eq!(
         migrated("# two lines\nprotected: {releases: [db]}"),
@@ -30,7 +30,7 @@ fn what_a_file_left_out_is_stated_at_its_end() {
 }
 
 #[test]
-fn lists_are_marked_where_they_stand_and_comments_stay() {
+fn lists_are_marked_in_place_and_comments_stay() {
     let lists = "managers: # ours\n  - a # one\n\n  - b\n# after\ntools: [c]\ncontrollers:\n- d\nplatform:\npipelines: &p []\nignore: *p\n";
     let wanted = "managers:\n  only: # ours\n    - a # one\n\n    - b\n# after\ntools: {only: [c]}\ncontrollers:\n  only:\n  - d\nplatform:\n\
                   pipelines: {only: &p []}\nignore: {only: *p}\n";
@@ -53,7 +53,7 @@ fn rules_are_completed_in_their_own_style() {
 }
 
 #[test]
-fn a_rule_that_is_an_alias_is_written_out() {
+fn a_rule_that_is_an_alias_is_expanded() {
     let rest = format!(
         "{OTHERS}rules:\n  manual-edit: &e {{mode: enforce}}\n  manual-delete: *e\n  manual-scale: {{mode: 'off'}}\n  \
                 foreign-edit-in-transition: {{mode: 'off'}}\n  resume-interrupted: {{mode: audit}}\n"
@@ -68,16 +68,16 @@ fn a_rule_that_is_an_alias_is_written_out() {
 }
 
 #[test]
-fn a_list_that_was_empty_on_purpose_stays_empty() {
+fn an_intentionally_empty_list_stays_empty() {
     let got = migrated("managers: []\nrules: {manual-edit: {cases: []}}\n");
     assert!(got.starts_with("managers: {only: []}\nrules: {"), "{got}");
     assert!(got.contains("manual-edit: {cases: {only: []}}"), "{got}");
 }
 
 #[test]
-fn a_file_that_means_the_same_stays_as_it_is() {
-    let whole = super::super::files::SHIPPED_POLICY;
-    assert_eq!(migrated(whole), whole);
+fn a_file_with_the_same_meaning_is_not_changed() {
+    let shipped = super::super::files::SHIPPED_POLICY;
+    assert_eq!(migrated(shipped), shipped);
     let stated = migrated("");
     assert_eq!(migrated(&stated), stated);
     assert!(PolicyFiles::default().migrated().is_err());

@@ -15,14 +15,14 @@ fn files(cluster: &str, shop: Option<&str>) -> PolicyFiles {
     files
 }
 
-fn told(cluster: &str) -> Vec<String> {
+fn problems(cluster: &str) -> Vec<String> {
     LoadedPolicies::of(&files(cluster, None)).problems.iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn a_pattern_comes_with_an_example_that_matches_it() {
     let right = "reasonPattern: 'OPS-[0-9]+', reasonExample: 'OPS-12: roll back the image'";
-    assert_eq!(told(right), Vec::<String>::new());
+    assert_eq!(problems(right), Vec::<String>::new());
     for (keys, place, wanted) in [
         ("reasonPattern: 'OPS-[0-9]+'", "c:3:13", "needs `reasonExample`, a reason that matches it"),
         ("reasonExample: 'OPS-12: why'", "c:3:13", "needs `reasonPattern`"),
@@ -38,16 +38,16 @@ fn a_pattern_comes_with_an_example_that_matches_it() {
         ("reasonPattern: '', reasonExample: 'OPS-12'", "c:3:28", "the pattern is empty"),
         ("reasonPattern: [OPS], reasonExample: 'OPS-12'", "c:3:28", "expected one value, got a list"),
     ] {
-        let told = told(keys);
-        assert_eq!(told.len(), 1, "{keys}: {told:?}");
-        assert!(told[0].contains(place) && told[0].contains(wanted), "{keys}: {}", told[0]);
+        let found = problems(keys);
+        assert_eq!(found.len(), 1, "{keys}: {found:?}");
+        assert!(found[0].contains(place) && found[0].contains(wanted), "{keys}: {}", found[0]);
     }
     let long = format!("reasonPattern: '{}', reasonExample: 'OPS-12'", "a".repeat(1025));
-    assert!(told(&long)[0].contains("it has 1025 bytes, and at most 1024 are allowed"), "{:?}", told(&long));
+    assert!(problems(&long)[0].contains("it has 1025 bytes, and at most 1024 are allowed"), "{:?}", problems(&long));
 }
 
 #[test]
-fn a_namespace_adds_its_own_pattern_and_cannot_take_that_of_the_cluster_away() {
+fn a_namespace_adds_a_pattern_to_that_of_the_cluster() {
     let cluster = "reasonPattern: 'OPS-[0-9]+', reasonExample: 'OPS-12: why'";
     let shop = "reasonPattern: '^[a-zA-Z]', reasonExample: 'see OPS-12'";
     let policies = |shop| -> Policies { LoadedPolicies::of(&files(cluster, shop)).into_policies().unwrap() };
@@ -64,7 +64,7 @@ fn a_namespace_adds_its_own_pattern_and_cannot_take_that_of_the_cluster_away() {
 }
 
 #[test]
-fn how_long_expired_overrides_are_kept_is_the_clusters_to_say_in_days_too() {
+fn only_the_cluster_sets_the_retention_of_overrides() {
     let retained = |keys: &str| {
         let policies = LoadedPolicies::of(&files(keys, None)).into_policies().unwrap();
         policies.of("").overrides.retain_expired.as_hours()
@@ -73,9 +73,9 @@ fn how_long_expired_overrides_are_kept_is_the_clusters_to_say_in_days_too() {
         (retained("allowed: true"), retained("retainExpired: 30d"), retained("retainExpired: 36h")),
         (2_160, 720, 36)
     );
-    assert!(told("retainExpired: 0s")[0].contains("is not a duration"), "{:?}", told("retainExpired: 0s"));
-    assert!(told("retainExpired: 1 month")[0].contains("is not a duration"));
+    assert!(problems("retainExpired: 0s")[0].contains("is not a duration"), "{:?}", problems("retainExpired: 0s"));
+    assert!(problems("retainExpired: 1 month")[0].contains("is not a duration"));
     let problems = LoadedPolicies::of(&files("allowed: true", Some("retainExpired: 1d"))).problems;
-    let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    assert!(told[0].contains("only the cluster policy may set `retainExpired`"), "{told:?}");
+    let errors: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert!(errors[0].contains("only the cluster policy may set `retainExpired`"), "{errors:?}");
 }
