@@ -1,4 +1,4 @@
-//! The decision: the rules, their modes, and what overrides open.
+//! The decision: the rules, their modes, and overrides.
 
 mod unjudged;
 
@@ -10,7 +10,7 @@ use super::effort::Effort;
 use super::evidence::{Evidence, Query};
 use super::facts::Facts;
 use super::outcome::{WeighedViolation, weigh};
-use super::overrides::relieve;
+use super::overrides::apply_overrides;
 use super::policy::{Policy, Scope};
 use super::rule::Requests;
 use super::rules;
@@ -31,21 +31,24 @@ pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Time
     let scope = policy.scope(facts);
     let judged = rules::check(facts, policy, &scope, evidence, now)
         .inspect(|violations| debug_assert!(violations.iter().all(|violation| is_of_its_requests(violation, &scope))))
-        .map(|violations| violations.into_iter().map(|violation| by_effort(violation, facts.effort)).collect())
+        .map(|violations| {
+            violations.into_iter().map(|violation| unavailable_as_overload(violation, facts.effort)).collect()
+        })
         .map(|violations| weigh(policy, &scope, violations))
-        .and_then(|judged| relieve(facts, policy, evidence, now, judged));
+        .and_then(|judged| apply_overrides(facts, policy, evidence, now, judged));
     judged.map_or_else(Step::Ask, Step::Done)
 }
 
-/// Whether a rule names the request in which it found something, so that `interlock policy check` knows the requests of each rule.
+/// Whether the rule declares the kind of request in which it found something. `interlock policy check` relies on the
+/// declarations.
 fn is_of_its_requests(violation: &Violation, scope: &Scope<'_>) -> bool {
     let Requests { operations, kinds } = &violation.rule.specification().requests;
     violation.kind.is_undecided()
         || operations.contains(&scope.operation) && (kinds.is_empty() || kinds.contains(&scope.kind))
 }
 
-/// What is unknown once the effort of a review is used up is unknown because of what its user wrote.
-fn by_effort(violation: Violation, effort: &Effort) -> Violation {
+/// After the budget is exhausted, unavailable knowledge counts as overload: the text of the user caused it.
+fn unavailable_as_overload(violation: Violation, effort: &Effort) -> Violation {
     match violation.kind {
         ViolationKind::Unavailable if effort.was_exceeded() => {
             Violation { kind: ViolationKind::Overloaded, ..violation }

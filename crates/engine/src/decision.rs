@@ -1,4 +1,4 @@
-//! The structured account of what happened to a review. The log line, metrics, Events and reports are built from it.
+//! The structured result of a review. The log line, metrics, Events and reports are built from it.
 
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
@@ -38,17 +38,17 @@ const MAX_API_VERSION_BYTES: usize = MAX_NAME_BYTES + MAX_LABEL_BYTES + "/".len(
 /// The longest list of overrides or tickets, in bytes.
 const MAX_LIST_BYTES: usize = 1024;
 
-/// The largest number of fields that are hashed: finding each of them parses an object of up to several MiB.
+/// The largest number of fields that are hashed. To find a field, an object of up to several MiB is parsed.
 const MAX_HASHED_FIELDS: usize = 8;
 
 /// The fields that are hashed if a violation has no pointers: most objects have the first, records the others.
 const DEFAULT_POINTERS: [&str; 3] = ["/spec", "/data", "/metadata/labels"];
 
-/// Random keys for hashes of changes, so that nobody can construct two changes with the same hash.
+/// Random keys for the hashes of changes. Nobody can construct two changes with the same hash.
 static HASH_KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// What happened to one review. Never contains content of the object. Every text is printable and of bounded length: a name that is
-/// longer than the API allows is cut, so nothing is looked up by it and nothing decided.
+/// The result of one review. It never contains content of the object. Every text is printable and of bounded length.
+/// Names longer than the API allows are cut, so nothing is looked up or decided by them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     pub uid: String,
@@ -63,12 +63,12 @@ pub struct Decision {
     pub user: String,
     /// Whether the object can concern a release: a record, a declaration, an override, or an object with the marks of an owner.
     pub concerns_releases: bool,
-    /// The release concerned, where one is known.
+    /// The release concerned, if known.
     pub release: Option<ReleaseRef>,
     pub allowed: bool,
     /// Whether the request is a dry run.
     pub dry_run: bool,
-    /// Why a ReleaseOverride or a Freeze may not be stored; no rule decides this.
+    /// Why a ReleaseOverride or a Freeze is refused. No rule decides this.
     pub objection: Option<String>,
     /// The rules that were broken or undecided.
     pub findings: Vec<DecisionFinding>,
@@ -76,20 +76,20 @@ pub struct Decision {
     pub object: Option<ObjectReference>,
     /// Empty if the object has no uid yet, or nothing was found.
     pub object_uid: String,
-    /// Distinguishes changes of objects if something was found: a hash of the values of the fields concerned, and of the names that
-    /// the other fields may show cut. Never leaves the process.
+    /// Distinguishes changes of objects if something was found: a hash of the values of the fields concerned, and of
+    /// the full names, which the other fields may cut. It never leaves the process.
     pub change: u64,
-    /// Whether the API server sent the same request a moment ago; set by the reporter.
+    /// Whether the API server sent the same request a moment ago. The reporter sets this field.
     pub repeated: bool,
-    /// What happens to the status of a record; `None` for a dry run. Set by the judge.
+    /// What happens to the status of a record; `None` for a dry run. The judge sets this field.
     pub transition: Option<Box<Transition>>,
     /// From the arrival of the body to the verdict.
     pub took: Duration,
     /// The time to inflate and parse the bodies of the records in the request, if it has any.
     pub decoded: Option<Duration>,
-    /// The steps that the review cost.
+    /// The steps that the review used.
     pub effort: u64,
-    /// Whether something would have cost more than the review had left.
+    /// Whether a reader needed more steps than were left.
     pub over_budget: bool,
 }
 
@@ -106,7 +106,7 @@ pub struct ObjectReference {
     pub name: String,
 }
 
-/// A text that is no reference to an object.
+/// A text that does not name an object.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected <apiVersion> <kind> <namespace>/<name>")]
 pub struct BadObjectReference;
@@ -143,7 +143,7 @@ pub struct DecisionFinding {
     pub overridden: Option<String>,
     /// The ticket that this override names.
     pub ticket: Option<String>,
-    /// The freeze that is in force, if one is what was found.
+    /// The freeze in force, if the finding is a freeze.
     pub frozen: Option<Frozen>,
     /// JSON pointers to the fields concerned, at most 20.
     pub pointers: Vec<String>,
@@ -176,7 +176,7 @@ impl Decision {
             (Subject::Declaration(_) | Subject::Other, None) => None,
         };
         let name = request.name().or(known).unwrap_or_default();
-        // The release that a rule found counts more than the marks of an object.
+        // The release in a finding takes precedence over the marks of an object.
         let of_itself = match &facts.subject {
             Subject::Record(..) | Subject::RecordChunk(_) | Subject::Own(_) => facts.release(),
             Subject::Declaration(_) | Subject::Other => None,
@@ -187,8 +187,8 @@ impl Decision {
             mode: judged.mode,
             kind: judged.violation.kind,
             refuses: judged.refuses,
-            overridden: judged.violation.overridden.as_ref().map(|relief| relief.name.clone()),
-            ticket: judged.violation.overridden.as_ref().and_then(|relief| relief.ticket.clone()),
+            overridden: judged.violation.overridden.as_ref().map(|applied| applied.name.clone()),
+            ticket: judged.violation.overridden.as_ref().and_then(|applied| applied.ticket.clone()),
             frozen: judged.violation.frozen.clone(),
             pointers: judged.violation.shown_pointers().collect(),
             message: judged.violation.message(),
@@ -232,13 +232,14 @@ impl Decision {
         self.findings.iter().map(DecisionFinding::verdict).max().unwrap_or(Verdict::Allowed)
     }
 
-    /// The overrides that opened rules, separated by commas; each once, however many rules it opened. At most 1 KiB.
+    /// The overrides that opened rules, separated by commas. Each appears once, however many rules it opened. At most 1
+    /// KiB.
     #[must_use]
     pub fn overrides(&self) -> String {
         self.distinct(|finding| finding.overridden.as_deref())
     }
 
-    /// The tickets that these overrides name, in the same way.
+    /// The tickets that these overrides name, in the same format.
     #[must_use]
     pub fn tickets(&self) -> String {
         self.distinct(|finding| finding.ticket.as_deref())
@@ -263,22 +264,16 @@ impl ObjectReference {
         })
     }
 
-    /// The object of a request; for a subresource the object that has it.
+    /// The object of a request. For a subresource, this is the object that has it.
     fn of(request: &Request<'_>, facts: &Facts<'_>, name: &str) -> Self {
         let (group, version) = match request.sub_resource() {
             Some(_) => (&request.resource.group, &request.resource.version),
             None => (&request.kind.group, &request.kind.version),
         };
-        let scalable = || {
-            let mut kinds = ScalableResource::built_in().into_iter();
-            let wanted = |kind: &ScalableResource| kind.group == *group && kind.resource == request.resource.resource;
-            kinds.find(wanted).map(|known| known.kind)
-        };
-        let scaled = request.sub_resource().and_then(|_| scalable());
         // The request for a Namespace names it as its namespace, but a Namespace is cluster-scoped.
         let namespace = facts.namespace().unwrap_or_default();
         let api_version = if group.is_empty() { version.to_string() } else { format!("{group}/{version}") };
-        let kind = scaled.unwrap_or_else(|| request.kind.kind.to_string());
+        let kind = scaled_kind(request).unwrap_or_else(|| request.kind.kind.to_string());
         Self {
             api_version: into_printable(api_version, MAX_API_VERSION_BYTES),
             kind: into_printable(kind, MAX_LABEL_BYTES),
@@ -288,11 +283,21 @@ impl ObjectReference {
     }
 }
 
+/// The kind of the object whose subresource a request writes.
+fn scaled_kind(request: &Request<'_>) -> Option<String> {
+    request.sub_resource()?;
+    let resource = &request.resource;
+    let known = ScalableResource::built_in()
+        .into_iter()
+        .find(|known| known.group == resource.group && known.resource == resource.resource)?;
+    Some(known.kind)
+}
+
 fn printable_release(ReleaseRef { namespace, name }: ReleaseRef) -> ReleaseRef {
     ReleaseRef { namespace: into_printable(namespace, MAX_LABEL_BYTES), name: into_printable(name, MAX_NAME_BYTES) }
 }
 
-/// What a commit of Sveltos is called, if its group was read.
+/// The name of a Sveltos commit, if its group was parsed.
 fn commit_of(facts: &Facts<'_>) -> Option<ReleaseRef> {
     match facts.subject {
         Subject::Declaration(declaration @ Declaration::ConfigurationGroup(written, _)) => {
@@ -302,7 +307,7 @@ fn commit_of(facts: &Facts<'_>) -> Option<ReleaseRef> {
     }
 }
 
-/// The uid of the object. A new object already has its uid when it is reviewed. The object of a commit is another one.
+/// The uid of the object. A new object already has a uid at its review. A commit has none: its object is another one.
 fn uid(request: &Request<'_>, facts: &Facts<'_>) -> Option<String> {
     if matches!(facts.subject, Subject::Declaration(Declaration::ConfigurationGroup(..))) {
         return None;
@@ -311,7 +316,8 @@ fn uid(request: &Request<'_>, facts: &Facts<'_>) -> Option<String> {
     first_at(object.get(), &["metadata", "uid"]).ok().flatten()
 }
 
-/// A hash of the fields of the new object that the violations point to, or of its main fields, with its user and its name.
+/// A hash of the user, of the name, and of the fields of the new object that the violations point to, or else its main
+/// fields.
 fn change(request: &Request<'_>, user: &str, outcome: &Outcome) -> u64 {
     let mut hasher = HASH_KEYS.build_hasher();
     (user, request.namespace(), request.name()).hash(&mut hasher);
@@ -328,7 +334,7 @@ fn change(request: &Request<'_>, user: &str, outcome: &Outcome) -> u64 {
     hasher.finish()
 }
 
-/// The API server writes equal values in the same way, so comparing texts is enough.
+/// Comparing texts is enough: the API server writes equal values in the same way.
 fn value_at<'r>(request: &Request<'r>, pointer: &str) -> Option<&'r RawValue> {
     let pointer = Pointer::parse(pointer).ok()?;
     let path: Vec<_> = pointer.tokens().map(|token| token.decoded().into_owned()).collect();
@@ -405,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_identified_by_the_values_of_its_fields_alone() {
+    fn only_the_values_of_its_fields_identify_a_change() {
         let object = |image: &str, version: &str| {
             json!({
                 "metadata": {"resourceVersion": version, "labels": {"example.com/a": image}},
@@ -425,7 +431,7 @@ mod tests {
         assert_ne!(one, change_of(&record("deployed", "two"), &[]));
         let image = "/spec/containers/1/image";
         assert_ne!(change_of(&object("one", "1"), &[image]), change_of(&object("one", "1"), &[image, "/spec/x"]));
-        // They are shown alike.
+        // These names are cut to the same text.
         let long = |end: &str| change_by(&format!("{}{end}", "x".repeat(300)), &object("one", "1"), &[image]);
         assert_eq!(long("a"), long("a"));
         assert_ne!(long("a"), long("b"));
@@ -435,7 +441,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
         #[test]
-        fn whatever_a_client_sends_a_decision_is_bounded_and_printable_and_so_is_the_reply(
+        fn decisions_and_replies_are_bounded_and_printable(
             texts in proptest::collection::vec(hostile(), 9),
             operation in prop_oneof![Just("CREATE"), Just("UPDATE"), Just("DELETE")],
             mode in prop_oneof![Just(Mode::Enforce), Just(Mode::Warn)],
@@ -466,7 +472,7 @@ mod tests {
             let judged = WeighedViolation { violation, mode, refuses: mode == Mode::Enforce };
             let outcome = Outcome::of(&Policy::shipped().unwrap(), vec![judged]);
             let decision = Decision::of(&request, &facts, &outcome, Duration::ZERO);
-            // Debug would escape what cannot be printed, so each text is looked at by itself.
+            // Debug would escape characters that cannot be printed, so the test checks each text by itself.
             let ObjectReference { api_version, kind, namespace, name } = decision.object.clone().unwrap();
             let finding = &decision.findings[0];
             let release = decision.release.clone().unwrap().to_string();
@@ -486,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn names_within_the_limits_of_the_api_are_whole() {
+    fn names_within_the_limits_of_the_api_are_not_cut() {
         let (name, namespace) = ("n".repeat(MAX_NAME_BYTES), "s".repeat(MAX_LABEL_BYTES));
         let group = format!("{}.example.com", "g".repeat(200));
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {

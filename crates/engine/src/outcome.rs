@@ -1,4 +1,4 @@
-//! From violations and modes to the outcome of a review.
+//! The outcome of a review, from violations and modes.
 
 mod annotations;
 mod emergency;
@@ -16,9 +16,9 @@ use super::policy::{OnUndecided, Policy, Removal, Scope};
 use super::release_override::arrival;
 use super::rule::{FailsClosed, Mode};
 use super::text::{MAX_MESSAGE_BYTES, into_printable, printable, printable_lines};
-use super::violation::{Relief, Violation, ViolationKind};
+use super::violation::{AppliedOverride, Violation, ViolationKind};
 
-/// The longest warning that the API server passes on without cutting it, in characters.
+/// The longest warning that the API server passes on uncut, in characters.
 const MAX_WARNING_CHARS: usize = 120;
 
 /// The outcome of a request. Every text in it is printable and of bounded length.
@@ -27,9 +27,9 @@ pub struct Outcome {
     pub allowed: bool,
     /// 200, or the status code of the rule that refuses.
     pub code: u16,
-    /// Why the request is refused, in at most 8 KiB; empty if it is admitted.
+    /// Why the request is refused, in at most 8 KiB; empty if the request is admitted.
     pub message: String,
-    /// Why a ReleaseOverride is not valid; no rule decides this.
+    /// Why a ReleaseOverride or a Freeze is not valid. No rule decides this.
     pub objection: Option<String>,
     /// The end of the message: the command that opens the rules, if there is one.
     pub emergency: Option<String>,
@@ -47,14 +47,15 @@ impl Outcome {
         self.violations.iter().filter(|judged| judged.refuses)
     }
 
-    /// The outcome for a probe: admitted, with its nonce as a warning.
+    /// The outcome for a probe: admitted, with the nonce of the probe as a warning.
     #[must_use]
     pub fn of_probe(nonce: &str) -> Self {
         Self { warnings: vec![arrival(nonce)], ..Self::of_own(None, Mode::Enforce) }
     }
 
-    /// The outcome for a ReleaseOverride or a Freeze, which no rule decides: admitted, or refused with an objection, which may have
-    /// several lines. Under a lower mode than `enforce` it is admitted with a warning: what is not valid opens and stops nothing.
+    /// The outcome for a ReleaseOverride or a Freeze. No rule decides it: the object is admitted, or refused with an
+    /// objection of one or more lines. If the policy is capped below `enforce`, an invalid object is admitted with a
+    /// warning, and has no effect.
     #[must_use]
     pub fn of_own(objection: Option<String>, cap: Mode) -> Self {
         let objection = objection.map(|text| printable_lines(&text, MAX_MESSAGE_BYTES).into_owned());
@@ -77,7 +78,7 @@ impl Outcome {
 #[must_use]
 pub fn weigh(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Vec<WeighedViolation> {
     let judged = violations.into_iter().map(|violation| {
-        // Only the rule knows which release a scaled object belongs to.
+        // Only the rule knows the release of a scaled object.
         let release = violation.release.as_ref().map(|release| release.name.as_str()).or(scope.release);
         let mode = policy.mode(violation.rule, &Scope { release, ..*scope });
         let mode = if violation.kind == ViolationKind::Advice { mode.min(Mode::Warn) } else { mode };
@@ -92,10 +93,10 @@ fn denies(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> bool {
     let closed = match (violation.kind, violation.rule.specification().fails_closed) {
         (ViolationKind::Refused, _) => return true,
         (ViolationKind::Advice, _) => return false,
-        // Only what the same user sends leads here, and it must not admit what the rule refuses. A manager may write very much
-        // at a time.
+        // Only a request of the same user leads to an overload, so an overload must not admit what the rule refuses. A
+        // manager may write a lot at a time.
         (ViolationKind::Overloaded, _) => !policy.managers.contains(scope.actor.name),
-        // An answer that does not decide the rule will be the same at the next try.
+        // An unclear answer is the same at the next try.
         (ViolationKind::Unclear, FailsClosed::Always) => scope.creates_record,
         (_, FailsClosed::Always) => true,
         (ViolationKind::Unclear, FailsClosed::OnRemoval) => false,
@@ -115,7 +116,7 @@ impl Outcome {
     /// The outcome of the violations that the rules found.
     #[must_use]
     pub fn of(policy: &Policy, mut judged: Vec<WeighedViolation>) -> Self {
-        // Here they stop being compared, and start to be shown.
+        // From here on, the texts are shown and no longer compared.
         judged.iter_mut().for_each(|judged| judged.violation.make_printable());
         let refusing = || judged.iter().filter(|judged| judged.refuses).map(|judged| &judged.violation);
         let emergency = emergency::way_out(policy, refusing());
@@ -137,23 +138,23 @@ impl Outcome {
     }
 }
 
-/// The message of a refusal. If it is too long, the sentences are cut to equal parts: a user can do without an end of them, but not
-/// without the ways out and the command at the end.
+/// The message of a refusal. If it is too long, the sentences are cut to equal lengths. A user can do without the end
+/// of a sentence, but not without the next steps and the command at the end.
 fn message(refusing: &[&Violation], emergency: Option<&str>) -> String {
     let end = emergency.map(|command| format!(" {command}")).unwrap_or_default();
     let room = MAX_MESSAGE_BYTES.saturating_sub(end.len());
-    let joined = |texts: Vec<String>| texts.join(" ");
-    let whole = joined(refusing.iter().map(|violation| violation.message()).collect());
-    if whole.len() <= room {
-        return whole + &end;
+    let messages: Vec<_> = refusing.iter().map(|violation| violation.message()).collect();
+    let complete = messages.join(" ");
+    if complete.len() <= room {
+        return complete + &end;
     }
     let sentences: usize = refusing.iter().map(|violation| violation.sentence.len()).sum();
-    let share = (room + sentences).saturating_sub(whole.len()) / refusing.len().max(1);
-    let shortened = joined(refusing.iter().map(|violation| violation.shortened_message(share)).collect());
-    into_printable(shortened, room) + &end
+    let share = (room + sentences).saturating_sub(complete.len()) / refusing.len().max(1);
+    let shortened: Vec<_> = refusing.iter().map(|violation| violation.shortened_message(share)).collect();
+    into_printable(shortened.join(" "), room) + &end
 }
 
-/// Warnings for the violations that do not refuse. A reason that leaves several rules undecided is reported once.
+/// Warnings for the violations that do not refuse. A reason that leaves several rules undecided appears once.
 fn warnings(judged: &[WeighedViolation]) -> Vec<String> {
     let mut seen = HashSet::new();
     let warned = judged.iter().filter(|judged| !judged.refuses && judged.mode != Mode::Audit);
@@ -164,7 +165,7 @@ fn warnings(judged: &[WeighedViolation]) -> Vec<String> {
 /// The warning for a violation that does not refuse.
 fn warning(violation: &Violation) -> String {
     match &violation.overridden {
-        Some(Relief { name, reason, ticket, until }) => {
+        Some(AppliedOverride { name, reason, ticket, until }) => {
             let ticket = ticket.as_ref().map(|ticket| format!(" (ticket {ticket})")).unwrap_or_default();
             format!("{} is overridden by ReleaseOverride {name} until {until}: {reason}{ticket}", violation.rule)
         }
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mode_with_every_kind_of_violation() {
+    fn every_mode_and_kind_of_violation_has_its_outcome() {
         // (mode, setting, kind, is it a record's CREATE) -> (allowed, warned, judged)
         let deny = ", onUndecided: deny";
         let allow = ", onUndecided: allow";
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_without_answers_is_refused_and_an_unclear_one_is_admitted() {
+    fn commits_are_refused_if_unavailable_and_admitted_if_unclear() {
         let commit = |kind| Violation { rule: RuleId::known("dropped-bundles"), ..violation(kind) };
         let allowed = |policy: &Policy, kind| apply(policy, &scope(false), vec![commit(kind)]).allowed;
         let shipped = Policy::shipped().unwrap();
@@ -305,7 +306,7 @@ mod tests {
             "In an emergency: interlock override shop/web --rule revision-order --rule record-deletion --for 30m --reason \
              \"...\""
         );
-        // Several commands are one line for a shell.
+        // Several commands are one line in a shell.
         let two = vec![
             about(ReleaseRef::new("shop", "api"), RuleId::known("record-deletion")),
             about(web(), RuleId::known("freeze")),
@@ -315,7 +316,7 @@ mod tests {
         let extension = vec![about(ReleaseRef::new("", "argocd"), RuleId::known("record-deletion"))];
         let text = apply(&shipped, &scope(false), extension).message;
         assert!(text.contains("interlock override interlock-system/argocd --rule record-deletion"), "{text}");
-        // No command that would not help, or that a shell would misinterpret.
+        // A command that would not help, or that a shell would misinterpret, is left out.
         let unknown = vec![violation(ViolationKind::Refused), about(web(), RuleId::known("record-deletion"))];
         let hostile = |name: &str| vec![about(ReleaseRef::new("shop", name), RuleId::known("record-deletion"))];
         for violations in [unknown, hostile("web; rm -rf ~"), hostile("$(id)"), hostile("--for"), hostile("")] {
@@ -334,14 +335,14 @@ mod tests {
     }
 
     #[test]
-    fn an_overridden_violation_is_admitted_and_recorded() {
-        let relief = Relief {
+    fn an_overridden_violation_is_admitted_and_audited() {
+        let applied = AppliedOverride {
             name: "shop/web-1".into(),
             reason: "a\u{7} b".into(),
             ticket: Some("OPS-\u{7}7".into()),
             until: jiff::Timestamp::UNIX_EPOCH,
         };
-        let overridden = Violation { overridden: Some(relief), ..violation(ViolationKind::Refused) };
+        let overridden = Violation { overridden: Some(applied), ..violation(ViolationKind::Refused) };
         let outcome = apply(&policy("enforce", ""), &scope(false), vec![overridden.clone(), overridden]);
         assert!(outcome.allowed && outcome.emergency.is_none());
         let warned = "interlock: revision-order is overridden by ReleaseOverride shop/web-1 until 1970-01-01T00:00:00Z: a\u{fffd} b";
@@ -367,19 +368,19 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
         #[test]
-        fn whatever_rules_quote_an_outcome_is_bounded_and_printable(
+        fn an_outcome_is_bounded_and_printable(
             texts in proptest::collection::vec((hostile(), hostile(), hostile(), hostile(), hostile(), any::<bool>()), 0..5),
             mode in prop_oneof![Just("enforce"), Just("warn"), Just("audit")],
         ) {
-            let violations = texts.into_iter().map(|(sentence, way_out, namespace, name, pointer, relieved)| {
-                let relief = || Relief {
+            let violations = texts.into_iter().map(|(sentence, way_out, namespace, name, pointer, overridden)| {
+                let applied = || AppliedOverride {
                     name: name.clone(),
                     reason: sentence.clone(),
                     ticket: Some(sentence.clone()),
                     until: jiff::Timestamp::UNIX_EPOCH,
                 };
                 Violation {
-                    overridden: relieved.then(relief),
+                    overridden: overridden.then(applied),
                     release: Some(ReleaseRef::new(namespace, name)),
                     pointers: vec![pointer; 30],
                     sentence,
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_refusal_loses_ends_of_sentences_and_neither_a_way_out_nor_the_command() {
+    fn a_long_refusal_loses_only_the_ends_of_sentences() {
         let about = |number: usize| Violation {
             sentence: format!("Sentence {number}: {}", "word ".repeat(100_000)),
             way_out: format!("Way out {number}."),
@@ -421,7 +422,7 @@ mod tests {
                 "In an emergency: interlock override shop/web --rule revision-order --for 30m --reason \"...\"";
             assert!(message.ends_with(command), "{message}");
         }
-        // An ordinary one is not touched.
+        // A message of ordinary length is not changed.
         let ordinary = apply(&policy("enforce", ""), &scope(false), vec![violation(ViolationKind::Refused)]);
         assert_eq!(ordinary.message, "It is so. Do this. [revision-order]");
         let objection = Outcome::of_own(Some("\u{1b}".repeat(1 << 20)), Mode::Enforce).message;

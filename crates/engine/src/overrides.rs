@@ -1,6 +1,6 @@
 //! Break-glass: which ReleaseOverrides may be stored, and which rules they open.
 
-mod relief;
+mod applied;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,48 +13,48 @@ use super::rule::RuleId;
 use super::stamp::creator;
 use super::text::into_printable;
 
-pub(crate) use relief::relieve;
+pub(crate) use applied::apply_overrides;
 
 /// The longest annotation of a void override, in bytes.
 const MAX_VOID_BYTES: usize = 200;
 
-/// How much longer than allowed a new override or Freeze may seem: the clocks of its creator and of this process differ.
+/// The tolerance for the length of a new override or Freeze: the clocks of its creator and of this process differ.
 pub(crate) const CREATION_TOLERANCE: SignedDuration = SignedDuration::from_secs(120);
 
 impl Override {
-    /// When it closes: at its own end, or earlier if the policy allows less time after its creation.
+    /// When the override closes: at its own end, or earlier if the policy allows less time after its creation.
     #[must_use]
     pub fn closes(&self, policy: &OverrideSettings) -> Option<Timestamp> {
         let longest = self.created?.checked_add(policy.max_duration).ok()?;
         Some(self.spec.expires_at.min(longest))
     }
 
-    /// Whether it is open at a moment.
+    /// Whether the override is open at a moment.
     #[must_use]
     pub fn is_in_force(&self, policy: &OverrideSettings, now: Timestamp) -> bool {
         let is_valid = !self.is_void && fault(&self.spec, &self.namespace).is_none();
         is_valid && policy.allowed && self.closes(policy).is_some_and(|end| now < end)
     }
 
-    /// Whether it ended so long ago that nobody keeps it. Its own end counts, also if the policy closed it earlier.
+    /// Whether the override ended so long ago that nobody keeps it. Its own end counts, even if the policy closed it
+    /// earlier.
     #[must_use]
     pub fn is_past(&self, retention: SignedDuration, now: Timestamp) -> bool {
-        // A time that cannot be computed has not come.
+        // A time that cannot be computed is in the future.
         self.spec.expires_at.checked_add(retention).is_ok_and(|end| end <= now)
     }
 
-    /// Whether it opens a rule to a user at a moment.
+    /// Whether the override opens a rule to a user at a moment.
     #[must_use]
     pub fn opens(&self, rule: RuleId, user: &str, policy: &OverrideSettings, now: Timestamp) -> bool {
-        let meant = |users: &Vec<String>| globs(users).is_ok_and(|globs| globs.contains(user));
         self.is_in_force(policy, now)
             && self.spec.rules.contains(&rule)
-            && self.spec.users.as_ref().is_none_or(meant)
+            && self.spec.users.as_ref().is_none_or(|users| globs(users).is_ok_and(|globs| globs.contains(user)))
             && (!policy.second_person || self.created_by.as_deref().is_some_and(|creator| creator != user))
     }
 }
 
-/// The outcome of a write of a ReleaseOverride: the answer to a probe, or whether it may be stored.
+/// The outcome of a write to a ReleaseOverride: the answer to a probe, or whether the override may be stored.
 #[must_use]
 pub(crate) fn outcome(
     write: &OwnWrite<'_>,
@@ -69,8 +69,8 @@ pub(crate) fn outcome(
     }
 }
 
-/// Why a ReleaseOverride must not be stored; `None` if it may. The webhook may have been unavailable when an override was
-/// created, so everything but the pattern of its reason is checked again at each use.
+/// Why a ReleaseOverride must not be stored; `None` if it may. The webhook may have been unavailable when the override
+/// was created, so each use checks everything again, except the pattern of the reason.
 #[must_use]
 pub(crate) fn objection(
     write: &OwnWrite<'_>,
@@ -89,7 +89,7 @@ pub(crate) fn objection(
     invalid(write, spec, actor, policy, now)
 }
 
-/// What the annotation of a void override says; `None` if it is valid, or if it is refused for what is wrong with it.
+/// The annotation of a void override; `None` if the override is valid, or if its error refuses it.
 #[must_use]
 pub fn void(facts: &Facts<'_>, policy: &Policy, now: Timestamp) -> Option<String> {
     let Subject::Own(write) = &facts.subject else { return None };
@@ -104,7 +104,7 @@ pub fn void(facts: &Facts<'_>, policy: &Policy, now: Timestamp) -> Option<String
     }
 }
 
-/// What is wrong with a new override.
+/// Why a new override is invalid.
 fn invalid(
     write: &OwnWrite<'_>,
     spec: &Result<OverrideSpec, String>,
@@ -154,7 +154,7 @@ fn invalid(
     unmatched(&spec.reason, policy)
 }
 
-/// What is wrong with a specification, whatever the policy and the time.
+/// Why a specification is invalid, regardless of the policy and the time.
 fn fault(spec: &OverrideSpec, namespace: &str) -> Option<String> {
     if let Err(error) = globs(spec.users.as_deref().unwrap_or_default()) {
         return Some(format!("The users of the override cannot be parsed: {error}."));
@@ -181,12 +181,12 @@ fn fault(spec: &OverrideSpec, namespace: &str) -> Option<String> {
 
 /// Whether a release, an extension, a profile or a commit of Sveltos may have this name.
 fn is_release_name(name: &str) -> bool {
-    let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let ends = [name.bytes().next(), name.bytes().last()];
-    name.bytes().all(is_inside) && ends.iter().all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && ends.iter().all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// Which patterns of the policy a reason does not match, with an example for each.
+/// The patterns of the policy that a reason does not match, with an example for each.
 fn unmatched(reason: &str, policy: &OverrideSettings) -> Option<String> {
     let missed: Vec<_> = policy.reason_patterns.iter().filter(|pattern| !pattern.matches(reason)).collect();
     if missed.is_empty() {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_the_named_rules_until_it_expires() {
+    fn an_override_opens_its_rules_until_it_expires() {
         let (policy, it) = (OverrideSettings::default(), made(None, 60));
         assert!(opens(&it, RuleId::known("manual-edit"), "bob", &policy, 59));
         assert!(opens(&it, RuleId::known("manual-delete"), "alice", &policy, 0));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_ends_what_was_made_too_long_while_the_webhook_was_away() {
+    fn the_policy_ends_an_override_that_is_too_long() {
         let policy = OverrideSettings { max_duration: SignedDuration::from_secs(100), ..OverrideSettings::default() };
         let it = made(None, 86_400);
         assert!(opens(&it, RuleId::known("manual-edit"), "bob", &policy, 99));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_kept_for_the_retention_after_its_own_end() {
+    fn an_override_is_kept_for_the_retention_after_its_end() {
         let (it, retention) = (made(None, 60), SignedDuration::from_secs(100));
         assert!(!it.is_past(retention, at(159)) && it.is_past(retention, at(160)));
         let mut endless = it;
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_void_or_not_valid_opens_nothing() {
+    fn a_void_or_invalid_override_opens_nothing() {
         let (policy, it) = (OverrideSettings::default(), made(None, 60));
         let with = |change: fn(&mut Override)| {
             let mut it = it.clone();
@@ -279,13 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_may_close_them_all() {
+    fn a_policy_may_close_all_overrides() {
         let closed = OverrideSettings { allowed: false, ..OverrideSettings::default() };
         assert!(!opens(&made(None, 60), RuleId::known("manual-edit"), "bob", &closed, 1));
     }
 
     #[test]
-    fn users_are_named_by_globs() {
+    fn globs_select_the_users_of_an_override() {
         let policy = OverrideSettings::default();
         let it = made(Some(&["bob", "system:serviceaccount:ci:*"]), 60);
         assert!(opens(&it, RuleId::known("manual-edit"), "bob", &policy, 1));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_person_is_somebody_else_than_the_known_creator() {
+    fn a_second_person_is_not_the_known_creator() {
         let policy = OverrideSettings { second_person: true, ..OverrideSettings::default() };
         let it = made(None, 60);
         assert!(!opens(&it, RuleId::known("manual-edit"), "alice", &policy, 1));

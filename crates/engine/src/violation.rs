@@ -1,4 +1,4 @@
-//! What is wrong with a request: a rule that it breaks, or that could not be evaluated.
+//! A violation: a rule that a request breaks, or that could not be evaluated.
 
 use std::mem::take;
 
@@ -17,8 +17,8 @@ const MAX_WAY_OUT_BYTES: usize = 1024;
 /// The longest reason of an override, in bytes, as in an Event.
 const MAX_REASON_BYTES: usize = 1024;
 
-/// The longest ticket of an override, in bytes: more than the 200 characters that its definition allows in ASCII, and less than what
-/// is read of an annotation of an Event.
+/// The longest ticket of an override, in bytes: more than the 200 ASCII characters that its definition allows, and less
+/// than the parsed part of an Event's annotation.
 const MAX_TICKET_BYTES: usize = 400;
 
 /// The longest JSON pointer that is shown, in bytes.
@@ -31,18 +31,18 @@ pub(crate) const MAX_POINTERS: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     pub rule: RuleId,
-    /// Whether it is broken or undecided.
+    /// Whether the rule is broken or undecided.
     pub kind: ViolationKind,
     /// What is refused, the release and its state.
     pub sentence: String,
     pub way_out: String,
-    /// JSON pointers to the fields concerned, as they find them in the object. To show them: [`Self::shown_pointers`].
+    /// JSON pointers to the fields concerned, unchanged. To show them, use [`Self::shown_pointers`].
     pub pointers: Vec<String>,
-    /// The release concerned, if one is known.
+    /// The release concerned, if known.
     pub release: Option<ReleaseRef>,
     /// The override that opens the rule to this request.
-    pub overridden: Option<Relief>,
-    /// The freeze that is in force, if one is what is wrong.
+    pub overridden: Option<AppliedOverride>,
+    /// The freeze in force, if a freeze is violated.
     pub frozen: Option<Frozen>,
 }
 
@@ -53,7 +53,7 @@ impl Violation {
         format!("{} {} [{}]", self.sentence, self.way_out, self.rule)
     }
 
-    /// The same with at most so many bytes of the sentence.
+    /// The same message with at most `sentence_bytes` bytes of the sentence.
     #[must_use]
     pub(crate) fn shortened_message(&self, sentence_bytes: usize) -> String {
         format!("{} {} [{}]", printable(&self.sentence, sentence_bytes), self.way_out, self.rule)
@@ -64,26 +64,29 @@ impl Violation {
         self.pointers.iter().take(MAX_POINTERS).map(|pointer| printable(pointer, MAX_POINTER_BYTES).into_owned())
     }
 
-    /// Makes every text printable and bounds its length. Rules quote what clients have written.
+    /// Makes every text printable and bounds its length. Rules quote text from clients.
     pub(crate) fn make_printable(&mut self) {
-        let within = |text: &mut String, bytes: usize| *text = into_printable(take(text), bytes);
-        within(&mut self.sentence, MAX_SENTENCE_BYTES);
-        within(&mut self.way_out, MAX_WAY_OUT_BYTES);
+        limit(&mut self.sentence, MAX_SENTENCE_BYTES);
+        limit(&mut self.way_out, MAX_WAY_OUT_BYTES);
         if let Some(ReleaseRef { namespace, name }) = &mut self.release {
-            within(namespace, MAX_LABEL_BYTES);
-            within(name, MAX_NAME_BYTES);
+            limit(namespace, MAX_LABEL_BYTES);
+            limit(name, MAX_NAME_BYTES);
         }
         if let Some(Frozen { name, .. }) = &mut self.frozen {
-            within(name, MAX_NAME_BYTES);
+            limit(name, MAX_NAME_BYTES);
         }
-        if let Some(Relief { name, reason, ticket, .. }) = &mut self.overridden {
-            within(name, MAX_LABEL_BYTES + "/".len() + MAX_NAME_BYTES);
-            within(reason, MAX_REASON_BYTES);
+        if let Some(AppliedOverride { name, reason, ticket, .. }) = &mut self.overridden {
+            limit(name, MAX_LABEL_BYTES + "/".len() + MAX_NAME_BYTES);
+            limit(reason, MAX_REASON_BYTES);
             if let Some(ticket) = ticket {
-                within(ticket, MAX_TICKET_BYTES);
+                limit(ticket, MAX_TICKET_BYTES);
             }
         }
     }
+}
+
+fn limit(text: &mut String, bytes: usize) {
+    *text = into_printable(take(text), bytes);
 }
 
 /// Whether a rule is broken, or why it could not be evaluated.
@@ -91,13 +94,13 @@ impl Violation {
 pub enum ViolationKind {
     /// The rule is broken.
     Refused,
-    /// What the request does is reported, and never refused: an enforced rule warns of it.
+    /// The request is reported, and never refused: an enforced rule warns of it.
     Advice,
     /// The cluster gave no answer.
     Unavailable,
     /// The cluster gave no answer before the deadline of the review, or the review did not finish.
     Late,
-    /// The request, or others of the same user, take more work than there is for them.
+    /// The request, or others of the same user, need more work than is available.
     Overloaded,
     /// An internal error of Interlock ended the review.
     Failed,
@@ -112,7 +115,7 @@ impl ViolationKind {
         !matches!(self, Self::Refused | Self::Advice)
     }
 
-    /// As annotations, metrics and the log spell it.
+    /// The spelling in annotations, metrics and the log.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -138,13 +141,13 @@ pub struct Frozen {
 
 /// The override that opens a rule to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Relief {
+pub struct AppliedOverride {
     /// The override's namespace and name.
     pub name: String,
-    /// Why it was created, in the words of its creator.
+    /// The reason, in the words of its creator.
     pub reason: String,
-    /// The ticket that it belongs to, if its creator named one.
+    /// The ticket of the override, if its creator named one.
     pub ticket: Option<String>,
-    /// When it closes.
+    /// When the override closes.
     pub until: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Requests that could not be judged: in time, at all, or because of an error of ours.
+//! Requests that cannot be judged: too late, overload, or an internal error.
 
 use jiff::Timestamp;
 
@@ -17,15 +17,14 @@ use crate::violation::{Violation, ViolationKind};
 pub enum Unjudged {
     /// The review did not finish before its deadline.
     Late,
-    /// It is large or costs much, and there was no memory, no core or no time for it. Or it is a small one that opens rules, and
-    /// got no turn.
+    /// No memory, core or time is free for a large or expensive review. Or a small review that opens rules got no turn.
     Busy,
     /// The review panicked.
     Failed,
 }
 
 impl Unjudged {
-    /// The reason and the way out, for the user.
+    /// The reason and the next step, for the user.
     fn reason(self) -> (&'static str, &'static str) {
         match self {
             Self::Late => ("the review did not finish in time", "Try again."),
@@ -43,8 +42,8 @@ impl Unjudged {
     }
 }
 
-/// The outcome of a request that was not judged: every rule that may concern it is undecided, and an override, which opens
-/// rules, is refused, as is a Freeze. The facts may be those of the head alone, without objects.
+/// The outcome of a request that was not judged. Every rule that may concern it is undecided. An override is refused,
+/// because it opens rules. A Freeze is refused too. The facts may be those of the head alone, without objects.
 #[must_use]
 pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: Unjudged) -> Outcome {
     let (reason, way_out) = why.reason();
@@ -57,17 +56,6 @@ pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: 
     }
     let is_head = request.object.or(request.old_object).is_none();
     let record = record_name(request);
-    let undecided = |rule: RuleId| Violation {
-        rule,
-        kind: why.kind(),
-        sentence: sentence.clone(),
-        way_out: way_out.to_owned(),
-        pointers: Vec::new(),
-        // No override helps: there is no time left to look for one.
-        release: None,
-        overridden: None,
-        frozen: None,
-    };
     let scope = match facts.subject {
         Subject::Other if is_head => scope_of_head(request, facts, record.as_ref()),
         _ => policy.scope(facts),
@@ -81,7 +69,18 @@ pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: 
     });
     let of_objects = Family::Objects.rules().filter(|_| may_disturb).chain(of_removals);
     let of_objects: Vec<_> = of_objects.filter(|rule| !of_subject.contains(rule)).collect();
-    Outcome::of(policy, weigh(policy, &scope, of_subject.into_iter().chain(of_objects).map(undecided).collect()))
+    let undecided = of_subject.into_iter().chain(of_objects).map(|rule| Violation {
+        rule,
+        kind: why.kind(),
+        sentence: sentence.clone(),
+        way_out: way_out.to_owned(),
+        pointers: Vec::new(),
+        // No override helps: no time is left to search for one.
+        release: None,
+        overridden: None,
+        frozen: None,
+    });
+    Outcome::of(policy, weigh(policy, &scope, undecided.collect()))
 }
 
 /// The rules that may concern the subject of a request.
@@ -100,17 +99,17 @@ fn of_subject(
     }
 }
 
-/// The rules that must not admit a removal unjudged, whatever is removed.
+/// The rules that must not admit any removal unjudged.
 fn of_removals() -> impl Iterator<Item = RuleId> {
     rules::all().filter(|rule| rule.specification().fails_closed == FailsClosed::OnRemoval)
 }
 
-/// The rules over a declaration: those that are undecided when it cannot be parsed.
+/// The rules over a declaration that are undecided if it cannot be parsed.
 fn of_declaration(declaration: &Declaration<'_>, facts: &Facts<'_>, policy: &Policy, scope: &Scope<'_>) -> Vec<RuleId> {
     let (kind, namespace, name) = (declaration.kind(), declaration.namespace(), declaration.name());
     let unparsed = Declaration::Unparsed { kind, namespace, name, why: String::new() };
     let facts = Facts {
-        // For a deletion they would ask about its namespace.
+        // For a deletion, the rules would ask for its namespace.
         operation: Operation::Update,
         actor: facts.actor,
         collection: facts.collection,
@@ -124,7 +123,7 @@ fn of_declaration(declaration: &Declaration<'_>, facts: &Facts<'_>, policy: &Pol
     }
 }
 
-/// Whether a request may write the object of a release, which need not be known.
+/// Whether a request may write an object of a release. The release need not be known.
 fn may_disturb_object(request: &Request<'_>, facts: &Facts<'_>, is_unknown: bool) -> bool {
     match (request.operation, request.sub_resource()) {
         (Operation::Update | Operation::Delete, None) | (Operation::Update, Some("scale")) => {
@@ -134,7 +133,7 @@ fn may_disturb_object(request: &Request<'_>, facts: &Facts<'_>, is_unknown: bool
     }
 }
 
-/// The scope of a request whose object was not read. Helm names its records after their releases.
+/// The scope of a request whose object was not parsed. Helm names its records after their releases.
 fn scope_of_head<'s>(request: &'s Request<'_>, facts: &Facts<'s>, record: Option<&'s RecordName>) -> Scope<'s> {
     Scope {
         actor: facts.actor,
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_known_by_its_name_and_any_other_secret_may_be_both() {
+    fn an_unread_secret_without_a_helm_name_may_be_a_record() {
         let (record, secret) = ("sh.helm.release.v1.web.v2", "password");
         for (kind, name, of_records, of_objects) in [
             ("Secret", record, true, false),
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unjudged_deletion_is_refused_only_where_it_may_take_a_protected_release_away() {
+    fn unjudged_deletions_of_protected_releases_are_refused() {
         let of_web = r#"{"meta.helm.sh/release-name":"web","meta.helm.sh/release-namespace":"shop"}"#;
         for (policy, annotations, admitted) in [
             ("rules: {}", of_web, true),
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unjudged_start_of_an_uninstall_is_refused_only_where_the_release_may_be_protected() {
+    fn unjudged_uninstalls_of_protected_releases_are_refused() {
         let side = |status: &str| {
             format!(
                 r#"{{"type":"helm.sh/release.v1","metadata":{{"name":"sh.helm.release.v1.web.v5","labels":
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_annotated_keeps_its_annotation_unjudged_whatever_the_policy_names() {
+    fn an_unjudged_write_cannot_remove_the_protection_annotation() {
         let side = |annotations: &str| format!(r#"{{"metadata":{{"name":"shop","annotations":{annotations}}}}}"#);
         let annotated = side(r#"{"interlock.dev/protected":"true"}"#);
         for (old, new, operation, admitted) in [
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_for_some_releases_holds_for_their_records() {
+    fn a_mode_for_some_releases_applies_to_their_records() {
         let policy = "  illegal-transition: {mode: 'off', cases: [{when: {releases: [web]}, mode: enforce}]}\n";
         assert!(rules_of("Secret", "sh.helm.release.v1.web.v2", policy).contains(&"illegal-transition"));
         assert!(!rules_of("Secret", "sh.helm.release.v1.api.v2", policy).contains(&"illegal-transition"));

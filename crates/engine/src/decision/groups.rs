@@ -6,24 +6,24 @@ use serde::{Serialize, Serializer};
 
 use crate::text::{MAX_NAME_BYTES, into_printable};
 
-/// The groups of a user, as far as they fit into a number of bytes. A name is listed whole or not at all, so that no part of one is
-/// taken for a group. Clones share their names.
+/// The groups of a user, up to a number of bytes. A name that does not fit is left out entirely, because a part of it
+/// could pass for another group. Clones share the names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Groups {
     #[serde(rename = "groups", serialize_with = "list")]
     names: Arc<[String]>,
-    /// How many are not listed.
+    /// The number of groups that are not listed.
     omitted_groups: u64,
 }
 
-/// A text that is no list of groups.
+/// A text that is not a list of groups.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a JSON list of texts")]
 pub struct BadGroups;
 
 impl Groups {
-    /// The groups whose list in JSON has at most so many bytes. Their names are printable.
+    /// The groups whose list in JSON has at most `max_bytes` bytes. The names are printable.
     #[must_use]
     pub fn of<'g>(groups: impl IntoIterator<Item = &'g str>, max_bytes: usize) -> Self {
         let (mut names, mut omitted_groups, mut bytes) = (Vec::new(), 0, "[]".len());
@@ -40,10 +40,10 @@ impl Groups {
         Self { names: names.into(), omitted_groups }
     }
 
-    /// Groups as a line of the log has them: a list in JSON, and how many it leaves out.
+    /// Groups in the format of a log line: a list in JSON, and the number of groups left out.
     ///
     /// # Errors
-    /// A text that is no such list.
+    /// The text is not a list of texts.
     pub fn parse(text: &str, omitted_groups: u64) -> Result<Self, BadGroups> {
         let names: Vec<String> = serde_json::from_str(text).map_err(|_| BadGroups)?;
         Ok(Self { names: names.into(), omitted_groups })
@@ -55,7 +55,7 @@ impl Groups {
         &self.names
     }
 
-    /// How many groups are not listed.
+    /// The number of groups that are not listed.
     #[must_use]
     pub fn omitted(&self) -> u64 {
         self.omitted_groups
@@ -67,14 +67,14 @@ impl Groups {
         serde_json::to_string(&*self.names).ok().filter(|_| !self.names.is_empty())
     }
 
-    /// Whether nothing is known of them.
+    /// Whether no group is known.
     #[must_use]
     pub fn are_unknown(&self) -> bool {
         self.names.is_empty() && self.omitted_groups == 0
     }
 }
 
-/// A name as it is listed, and the bytes that it takes in JSON, with its comma.
+/// A printable name, and the bytes that it takes in the JSON list, with its comma.
 fn listed(group: &str) -> (String, usize) {
     let name = into_printable(group.to_owned(), usize::MAX);
     let bytes = serde_json::to_string(&name).map_or(usize::MAX, |json| json.len().saturating_add(1));
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_unambiguous_whatever_a_group_is_called() {
+    fn a_list_of_groups_with_any_names_is_unambiguous() {
         let groups = ["devs", "x;system:masters", "CN=ops,OU=it", "a\"b", "a\u{1b}b", ""];
         let listed = Groups::of(groups, 1024);
         assert_eq!(listed.names(), ["devs", "x;system:masters", "CN=ops,OU=it", "a\"b", "a\u{fffd}b", ""]);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_counted_and_never_cut() {
+    fn groups_that_do_not_fit_are_counted_and_never_cut() {
         let long = "g".repeat(MAX_NAME_BYTES + 1);
         let many: Vec<String> = (0..200).map(|index| format!("group-{index}\"")).collect();
         let groups = Groups::of(many.iter().map(String::as_str).chain([long.as_str()]), 1024);

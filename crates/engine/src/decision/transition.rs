@@ -1,6 +1,7 @@
-//! The transition that a write of a record makes, or would have made: who moved which release from what to what, and when.
+//! The transition that a write of a record makes, or would make if it were allowed: who moves which release from which
+//! status to which, and when.
 //!
-//! Everything in it is known by the time of the decision. No body is decoded for it, and nothing is asked for it.
+//! Everything in it is known at the time of the decision. It needs no decoding and no query.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +20,7 @@ use crate::text::{into_printable, printable_name};
 /// The longest list of groups in JSON, in bytes.
 const MAX_GROUPS_BYTES: usize = 1024;
 
-/// The longest name of a chart with its version, in bytes: those of stamps have at most 120 characters.
+/// The longest name of a chart with its version, in bytes. Those of stamps have at most 120 characters.
 const MAX_CHART_BYTES: usize = 512;
 
 /// The transition of a record. Every text is printable and bounded.
@@ -39,16 +40,16 @@ pub struct Transition {
     pub to: Option<Status>,
     /// `name-version` of the chart, if a rule read the body or the record is stamped with it.
     pub chart: Option<String>,
-    /// From the start of the operation to its end, in seconds; only of an end.
+    /// From the start of the operation to its end, in seconds. Only the end of an operation has it.
     pub seconds: Option<u64>,
     /// The user who started the operation of the record, from its stamp.
     pub holder: Option<String>,
-    /// The freeze that was in force over the release when an operation started, even if an override or an exemption
-    /// let it start.
+    /// The freeze in force over the release when an operation starts, even if an override or an exemption allows the
+    /// start.
     pub freeze: Option<String>,
 }
 
-/// What happens to a release. The names are public: metrics, the log and `interlock changes` have them.
+/// What happens to a release. Metrics, the log and `interlock changes` use the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TransitionKind {
     /// An operation starts.
@@ -71,7 +72,7 @@ pub enum TransitionKind {
     Deleted,
 }
 
-/// A text that names no transition.
+/// A text that does not name a transition.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected install, upgrade, rollback, uninstall, superseded, deployed, failed, uninstalled or deleted")]
 pub struct BadTransition;
@@ -90,7 +91,7 @@ impl TransitionKind {
         Self::Deleted,
     ];
 
-    /// The kind of a change of status; `None` if it is none of the release. Pruning deletes records at rest.
+    /// The kind of a change of status; `None` if the release does not change. Pruning deletes records at rest.
     #[must_use]
     pub fn of(from: Option<Status>, to: Option<Status>) -> Option<Self> {
         match (from, to) {
@@ -123,7 +124,7 @@ impl TransitionKind {
         matches!(self, Self::Install | Self::Upgrade | Self::Rollback | Self::Uninstall)
     }
 
-    /// As the log, metrics and `interlock changes` name it.
+    /// The name in the log, in metrics and in `interlock changes`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -155,7 +156,7 @@ impl FromStr for TransitionKind {
 }
 
 impl Transition {
-    /// The transition of a request that is no dry run; `None` if it writes no record, or leaves its status as it is.
+    /// The transition of a request that is not a dry run; `None` if it writes no record or does not change its status.
     #[must_use]
     pub fn of(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Option<Self> {
         let (target, change) = facts.record()?;
@@ -165,21 +166,18 @@ impl Transition {
             RecordChange::Deleted(before) => (Some(before), None),
         };
         let (from, to) = (before.and_then(RecordSide::status), after.and_then(RecordSide::status));
-        // Somebody who goes on with the uninstall of another starts one.
+        // A user who continues the uninstall of another user starts one.
         let starts = change.write().is_some_and(|write: RecordWrite<'_>| write.starts(facts.actor));
         let kind = match (starts, after, to) {
             (true, _, Some(to)) => TransitionKind::towards(to),
-            // Nobody knows what a record without a known status becomes.
+            // Without a known status, the next state of the record is unknown.
             (_, Some(_), None) => None,
             _ => TransitionKind::of(from, to),
         }?;
         let side = if starts { after } else { before.or(after) }?;
         let of_objects = side.target_namespace();
         let release = ReleaseRef::new(target.storage.home(&target.namespace, of_objects.as_deref()), &target.release);
-        let created = side.stored.metadata.creation_timestamp;
-        let started = || side.stamps().operation_started(from, created).or(side.stamps().started());
         let ends = !starts && from.is_some_and(Status::is_in_flight);
-        let seconds = || started().and_then(|start| u64::try_from(now.duration_since(start).as_secs()).ok());
         let groups = facts.actor.groups.iter().map(AsRef::as_ref);
         Some(Self {
             kind,
@@ -190,24 +188,32 @@ impl Transition {
             from,
             to,
             chart: chart(after.or(before)).map(|chart| into_printable(chart, MAX_CHART_BYTES)),
-            seconds: ends.then(seconds).flatten(),
+            seconds: ends.then(|| seconds_since_start(side, from, now)).flatten(),
             holder: side.stamps().holder().map(printable_name),
             freeze: starts.then(|| frozen_by(policy.all_freezes(evidence.freezes()), &release, now)).flatten(),
         })
     }
 }
 
-/// The chart, as far as it is known without decoding anything.
+/// The seconds since the operation of a record started.
+fn seconds_since_start(side: &RecordSide<'_>, status: Option<Status>, now: Timestamp) -> Option<u64> {
+    let stamps = side.stamps();
+    let created = side.stored.metadata.creation_timestamp;
+    let started = stamps.operation_started(status, created).or(stamps.started())?;
+    u64::try_from(now.duration_since(started).as_secs()).ok()
+}
+
+/// The chart, if it is known without decoding a body.
 fn chart(side: Option<&RecordSide<'_>>) -> Option<String> {
     let side = side?;
     side.record().and_then(|record| record.chart()).or_else(|| side.stamps().chart().map(str::to_owned))
 }
 
-/// What became of a transition.
+/// The outcome of a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TransitionOutcome {
     Allowed,
-    /// Allowed, and the user was warned by a rule.
+    /// Allowed, and a rule warned the user.
     Warned,
     Refused,
 }
@@ -219,16 +225,17 @@ impl TransitionOutcome {
     /// The outcome of a decision.
     #[must_use]
     pub fn of(decision: &Decision) -> Self {
-        let warns = |verdict| matches!(verdict, Verdict::Warned | Verdict::Undecided);
         let mut shown = decision.findings.iter().filter(|finding| finding.mode != Mode::Audit);
         match decision.allowed {
             false => Self::Refused,
-            true if shown.any(|finding| warns(finding.verdict())) => Self::Warned,
+            true if shown.any(|finding| matches!(finding.verdict(), Verdict::Warned | Verdict::Undecided)) => {
+                Self::Warned
+            }
             true => Self::Allowed,
         }
     }
 
-    /// As the log and `interlock changes` name it.
+    /// The name in the log and in `interlock changes`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -298,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_names_its_freeze_and_an_end_its_holder_and_duration() {
+    fn a_start_has_its_freeze_and_an_end_its_holder_and_duration() {
         let stamped = |user: &str| json!({HOLDER: user, CHART: "demo-1.2.0"});
         for user in ["alice", "bob"] {
             let start = transition(user, None, Some(record("pending-upgrade", stamped(user)))).unwrap();

@@ -1,5 +1,5 @@
-//! The annotations for the audit log of the API server, for a review in which something was found. The API server prefixes each key
-//! with the name of the webhook and a slash, so a key must not contain one:
+//! The annotations for the audit log of the API server, for a review with findings. The API server prefixes each key
+//! with the name of the webhook and a slash, so a key must not contain a slash:
 //!
 //! | key | value |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | `ticket` | the tickets that these overrides name, for example `OPS-1234` |
 //! | `fields` | JSON pointers to the fields concerned, at most 20 in 1 KiB |
 //!
-//! The texts of the violations are printable already; the pointers become so here.
+//! The texts of the violations are already printable. The pointers become printable here.
 
 use std::collections::BTreeSet;
 
@@ -32,10 +32,10 @@ pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, Str
     let release = judged.iter().find_map(|judged| judged.violation.release.as_ref()).map(ReleaseRef::to_string);
     let fields = joined(judged.iter().flat_map(|judged| judged.violation.shown_pointers()).take(MAX_POINTERS));
     let undecided = judged.iter().any(|judged| judged.violation.kind.is_undecided());
-    let reliefs = || judged.iter().filter_map(|judged| judged.violation.overridden.as_ref());
-    let overrides: BTreeSet<_> = reliefs().map(|relief| relief.name.as_str()).collect();
+    let applied = || judged.iter().filter_map(|judged| judged.violation.overridden.as_ref());
+    let overrides: BTreeSet<_> = applied().map(|applied| applied.name.as_str()).collect();
     let overrides = joined(overrides.into_iter());
-    let tickets: BTreeSet<_> = reliefs().filter_map(|relief| relief.ticket.as_deref()).collect();
+    let tickets: BTreeSet<_> = applied().filter_map(|applied| applied.ticket.as_deref()).collect();
     let tickets = joined(tickets.into_iter());
     let found = [
         ("verdict", Some(verdict.as_str().to_owned())),
@@ -50,7 +50,7 @@ pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, Str
     found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
-/// Joins as many of the values as fit, with commas.
+/// Joins values with commas, as many as fit.
 fn joined(values: impl Iterator<Item = impl AsRef<str>>) -> String {
     let mut text = String::new();
     for value in values {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn many_and_long_fields_are_cut_between_two_of_them() {
+    fn lists_of_fields_are_cut_between_fields() {
         let fields = |count: usize, length: usize| {
             let pointers = vec!["/".repeat(length); count];
             let found =

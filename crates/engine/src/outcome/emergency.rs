@@ -9,11 +9,11 @@ use crate::policy::Policy;
 use crate::release::ReleaseRef;
 use crate::violation::Violation;
 
-/// How long the command opens the rules, if the policy allows it.
+/// How long the command opens the rules, unless the policy allows less.
 const EMERGENCY_DURATION: SignedDuration = SignedDuration::from_mins(30);
 
-/// The sentence with the command that opens the rules that refuse a request. `None` if an override would not help: the policy
-/// allows none, or the release of a violation is not known.
+/// The sentence with the command that opens the rules that refuse a request. `None` if an override would not help: the
+/// policy allows none, or the release of a violation is unknown.
 pub(super) fn way_out<'v>(policy: &Policy, refusing: impl Iterator<Item = &'v Violation>) -> Option<String> {
     let mut rules: BTreeMap<ReleaseRef, Vec<&str>> = BTreeMap::new();
     for violation in refusing {

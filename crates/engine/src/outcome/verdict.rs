@@ -1,4 +1,4 @@
-//! The verdict on a finding: the same word in metrics, annotations, Events and reports.
+//! The verdict on a finding. Metrics, annotations, Events and reports use the same word.
 
 use std::fmt;
 use std::str::FromStr;
@@ -44,7 +44,7 @@ impl Verdict {
         }
     }
 
-    /// As annotations, metrics and events name it.
+    /// The name in annotations, metrics and Events.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

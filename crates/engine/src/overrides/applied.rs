@@ -1,4 +1,4 @@
-//! Finds the overrides that open what would be refused.
+//! Applies the overrides that open the rules of a refusal.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use crate::policy::{OverrideSettings, Policy};
 use crate::release::ReleaseRef;
 use crate::release_override::Override;
 use crate::rules::{Undecided, lookup};
-use crate::violation::Relief;
+use crate::violation::AppliedOverride;
 
-/// Looks for overrides that open every violation that would refuse the request; with fewer it is refused anyway. Asks nothing
-/// if nothing would refuse it. Asks a cache first: a cached override may open a rule, and only the API server can say that
-/// there is none.
+/// Searches for overrides that open every violation that would refuse the request. If one violation stays closed, no
+/// override is applied, because the request is refused anyway. Nothing is asked if nothing refuses the request. The
+/// first query goes to a cache, whose override may open a rule. Only the API server can say that no override exists.
 ///
 /// # Errors
 /// The query that needs an answer.
-pub(crate) fn relieve(
+pub(crate) fn apply_overrides(
     facts: &Facts<'_>,
     policy: &Policy,
     evidence: &Evidence,
@@ -31,7 +31,7 @@ pub(crate) fn relieve(
         return Ok(judged);
     }
     for freshness in [Freshness::Cached, Freshness::Live] {
-        let mut reliefs = Vec::new();
+        let mut applied = Vec::new();
         let mut asked: BTreeMap<ReleaseRef, &[Override]> = BTreeMap::new();
         for WeighedViolation { violation, .. } in &refusing {
             let Some(release) = &violation.release else { return Ok(judged) };
@@ -44,12 +44,12 @@ pub(crate) fn relieve(
                 Some(found) => found,
                 None => asked.entry(home.clone()).or_insert(overrides(evidence, &home, freshness)?),
             };
-            let opens = |it: &&Override| it.opens(violation.rule, facts.actor.name, &bounds, now);
-            reliefs.extend(found.iter().find(opens).and_then(|it| relief_of(it, &bounds)));
+            let open = found.iter().find(|it| it.opens(violation.rule, facts.actor.name, &bounds, now));
+            applied.extend(open.and_then(|it| applied_override(it, &bounds)));
         }
-        if reliefs.len() == refusing.len() {
-            for (judged, relief) in refusing.iter_mut().zip(reliefs) {
-                judged.violation.overridden = Some(relief);
+        if applied.len() == refusing.len() {
+            for (judged, applied) in refusing.iter_mut().zip(applied) {
+                judged.violation.overridden = Some(applied);
                 judged.refuses = false;
             }
             break;
@@ -58,13 +58,13 @@ pub(crate) fn relieve(
     Ok(judged)
 }
 
-fn relief_of(it: &Override, bounds: &OverrideSettings) -> Option<Relief> {
+fn applied_override(it: &Override, bounds: &OverrideSettings) -> Option<AppliedOverride> {
     let until = it.closes(bounds)?;
     let spec = &it.spec;
-    Some(Relief { name: it.reference(), reason: spec.reason.clone(), ticket: spec.ticket.clone(), until })
+    Some(AppliedOverride { name: it.reference(), reason: spec.reason.clone(), ticket: spec.ticket.clone(), until })
 }
 
-/// The overrides of a release. None if there is no answer, so that a refusal stays one.
+/// The overrides of a release. Without an answer there are none, so that the refusal stays.
 fn overrides<'e>(evidence: &'e Evidence, release: &ReleaseRef, freshness: Freshness) -> Result<&'e [Override], Query> {
     let ReleaseRef { namespace, name } = release.clone();
     match lookup(evidence, Query::Overrides { namespace, release: name, freshness }) {
