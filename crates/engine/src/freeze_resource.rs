@@ -1,6 +1,7 @@
-//! The names of the resource Freeze, by which a namespace stops its releases. What it stops is decided by the rule `freeze`.
+//! The names of the Freeze resource, which stops the releases of a namespace. The rule `freeze` decides what a Freeze
+//! stops.
 
-/// The kind, of the group and version of ReleaseOverrides.
+/// The kind. Its group and version are those of ReleaseOverrides.
 pub const KIND: &str = "Freeze";
 /// The resource.
 pub const PLURAL: &str = "freezes";

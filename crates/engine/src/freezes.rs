@@ -1,5 +1,5 @@
-//! Which Freezes may be stored: the custom resources by which the people of a namespace stop its releases. What they stop is for the
-//! rule `freeze` to say.
+//! Which Freezes may be stored: the custom resources that stop the releases of a namespace. The rule `freeze` decides
+//! what they stop.
 
 use annotate_snippets::Level;
 use jiff::{SignedDuration, Timestamp};
@@ -13,10 +13,10 @@ use super::policy::{Freeze, Policy};
 use super::policy_files::{BadFreeze, ExcerptStyle, FreezeName, excerpts, spelled};
 use super::stamp::creator;
 
-/// The most Freezes of a namespace, past ones included. All are held in memory.
+/// The most Freezes of a namespace, including those that are over. All of them are kept in memory.
 pub const MAX_OF_NAMESPACE: usize = 50;
 
-/// The outcome of a write of an object of Interlock's own kinds: the answer to a probe, or whether the object may be stored.
+/// The outcome of a write to one of Interlock's own kinds: the answer to a probe, or whether the object may be stored.
 ///
 /// # Errors
 /// The query that needs an answer.
@@ -37,8 +37,9 @@ pub fn outcome(
     }
 }
 
-/// Why a Freeze must not be stored; `None` if it may. The webhook may have been unavailable when it was created, so everything but the
-/// length of its window is checked again at each use, and then the policy ends it.
+/// Why a Freeze must not be stored; `None` if it may. The webhook may have been unavailable when it was created. Each
+/// use therefore checks everything again, except the length of the window, and the policy ends a Freeze that is too
+/// long.
 fn objection(
     write: &OwnWrite<'_>,
     spec: &Result<&str, String>,
@@ -80,7 +81,7 @@ fn objection(
     too_late(&freeze, settings.max_duration, now)
 }
 
-/// Why a Freeze has the wrong end; `None` if it has not. One that does not end by itself is ended by the policy.
+/// Why the end of a Freeze is wrong; `None` if it is not. The policy ends a Freeze that has no end of its own.
 fn too_late(freeze: &Freeze, max_duration: SignedDuration, now: Timestamp) -> Option<String> {
     let end = freeze.own_end()?;
     let left = end.duration_since(now);

@@ -5,8 +5,8 @@ use crate::facts::OwnWrite;
 use crate::json::Patch;
 use crate::release_override::{ARRIVED, CREATED_BY, VOID};
 
-/// The user that the stamp must name: the user who creates the object, and later the user in the stored stamp. `None` if the name
-/// is too long: an override without a known creator opens nothing where a second person is required.
+/// The user that the stamp must name: at the creation its user, and later the user in the stored stamp. `None` if the
+/// name is too long: if a second person is required, an override without a known creator opens nothing.
 fn expected<'w>(write: &'w OwnWrite<'_>, user: &'w str) -> Option<&'w str> {
     match &write.before {
         None => stamped_user(user),
@@ -14,7 +14,7 @@ fn expected<'w>(write: &'w OwnWrite<'_>, user: &'w str) -> Option<&'w str> {
     }
 }
 
-/// Why an object must not be stored with the stamp that it has; `None` if it may. A missing stamp was lost in an outage.
+/// Why an object must not be stored with its stamp; `None` if it may. A missing stamp was lost in an outage.
 #[must_use]
 pub(crate) fn objection(write: &OwnWrite<'_>, user: &str) -> Option<String> {
     let sent = write.after.annotation(CREATED_BY)?;
@@ -26,8 +26,8 @@ pub(crate) fn objection(write: &OwnWrite<'_>, user: &str) -> Option<String> {
     })
 }
 
-/// The patch that corrects the stamp and the mark of a void override; `None` if both are correct. A probe gets its nonce back
-/// instead.
+/// The patch that corrects the stamp and the mark of a void override; `None` if both are correct. A probe gets its
+/// nonce back instead.
 pub(super) fn patch(write: &OwnWrite<'_>, user: &str, void: Option<&str>) -> Option<Patch> {
     if let Some(nonce) = write.probe() {
         return Some(annotations::patch(&write.after, [(ARRIVED, nonce)].into_iter(), std::iter::empty()));

@@ -1,4 +1,4 @@
-//! Stamps in recordings: restored if the recording was made without Interlock, and applied as the API server would.
+//! Stamps in recordings: restored if the recording was made without Interlock, and applied as by an API server.
 
 use jsonptr::{Assign, Delete, Pointer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use crate::json::{Patch, PatchOperation, RawObject};
 use crate::release::stamps::KEYS;
 
-/// An object with the stamps of the remembered one; `None` if the object has stamps, the remembered one has none, or
-/// their uids differ.
+/// An object with the stamps of the known one; `None` if the object has stamps, the known one has none, or their uids
+/// differ.
 pub fn restored(object: RawObject<'_>, known: &str) -> Option<Box<RawValue>> {
     let known: Value = serde_json::from_str(known).ok()?;
     let stamps = known.pointer("/metadata/annotations")?.as_object()?;
@@ -17,9 +17,8 @@ pub fn restored(object: RawObject<'_>, known: &str) -> Option<Box<RawValue>> {
     }
     let mut object: Value = serde_json::from_str(object.get()).ok()?;
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
-    let uid = |uid: Option<&Value>| uid.and_then(Value::as_str).map(str::to_owned);
-    let (ours, theirs) = (uid(known.pointer("/metadata/uid")), uid(metadata.get("uid")));
-    if ours.is_some() && theirs.is_some() && ours != theirs {
+    let (known_uid, object_uid) = (uid(known.pointer("/metadata/uid")), uid(metadata.get("uid")));
+    if known_uid.is_some() && object_uid.is_some() && known_uid != object_uid {
         return None;
     }
     let annotations = metadata.entry("annotations").or_insert(Value::Null);
@@ -36,6 +35,10 @@ pub fn restored(object: RawObject<'_>, known: &str) -> Option<Box<RawValue>> {
         }
     }
     to_raw_value(&object).ok()
+}
+
+fn uid(uid: Option<&Value>) -> Option<String> {
+    uid.and_then(Value::as_str).map(str::to_owned)
 }
 
 /// An object with a patch applied.
