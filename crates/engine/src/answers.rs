@@ -1,4 +1,4 @@
-//! What stored objects say in answer to a query. The same for every world: in a cluster, and in memory.
+//! How stored objects answer a query. Every world uses this code: the cluster, and the world in memory.
 
 mod document;
 pub mod locate;

@@ -1,4 +1,5 @@
-//! Objects in memory, and their answers to queries: for the standalone server, which records what it admits, for replay, and for tests.
+//! Objects in memory, and their answers to queries: for the standalone server, which stores the objects that it admits,
+//! for replay, and for tests.
 
 mod admitted;
 mod apply;
@@ -33,21 +34,22 @@ use apply::Change;
 pub use record::FoundRecord;
 use store::ObjectStore;
 
-/// Bodies of admitted writes that wait to be applied, in bytes: two of the largest. Whoever adds more applies them.
+/// The most bytes of admitted writes that wait to be applied: two of the largest bodies. A write beyond them applies
+/// all.
 const MAX_NOTED_BYTES: usize = 16 << 20;
 
-/// Objects as JSON text. Above a limit the oldest objects are dropped.
+/// Objects as JSON text. Above a limit, the oldest objects are dropped.
 #[derive(Debug)]
 pub struct Objects {
     stored: Mutex<ObjectStore>,
     noted: NotedWrites,
 }
 
-/// What is found for a query.
+/// The result of a lookup.
 #[derive(Debug)]
 pub enum Found<'q> {
     Answer(Answer),
-    /// A record that has to be inflated first.
+    /// A record that must be inflated first.
     Record(FoundRecord<'q>),
 }
 
@@ -64,14 +66,14 @@ struct WorkloadObject {
 }
 
 impl Objects {
-    /// No objects yet, of at most `limit` bytes with their names.
+    /// An empty store for objects of at most `limit` bytes, including their names.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { stored: Mutex::new(ObjectStore::new(limit)), noted: NotedWrites::default() }
     }
 
-    /// Stores an object as JSON text, replacing the object with the same key. Not if its names are longer than an API server
-    /// accepts.
+    /// Stores an object as JSON text, and replaces the object with the same key. An object is not stored if its names
+    /// are longer than an API server accepts.
     pub fn put(&self, key: ObjectKey, object: String) {
         self.lock().put(key, object);
     }
@@ -84,21 +86,21 @@ impl Objects {
     /// Removes an object, named by its apiVersion, kind, namespace and name.
     ///
     /// # Errors
-    /// When one of these cannot be parsed.
+    /// One of these cannot be parsed.
     pub fn remove_object(&self, object: RawObject<'_>) -> Result<(), serde_json::Error> {
         self.remove(&ObjectKey::of_object(object)?);
         Ok(())
     }
 
-    /// Applies an admitted request as an API server does. A dry run and most subresources change nothing.
+    /// Applies an admitted request as an API server does. A dry run or a write of most subresources changes nothing.
     pub fn apply(&self, request: &Request<'_>) {
         if let Some(change) = Change::of(request) {
             self.lock().apply(change);
         }
     }
 
-    /// Notes an admitted write. From now on, every answer takes it into account. Returns whether somebody should call
-    /// [`Self::settle`], because nobody does so for an earlier write.
+    /// Adds an admitted write. From now on, every answer takes it into account. Returns whether a call of
+    /// [`Self::settle`] is needed: none is on its way for an earlier write.
     pub fn admit(&self, write: AdmittedWrite) -> bool {
         let is_only = self.noted.add(write);
         if self.noted.bytes() > MAX_NOTED_BYTES {
@@ -125,13 +127,13 @@ impl Objects {
         self.lock().get(key).map(str::to_owned)
     }
 
-    /// Whether there is any object of a kind.
+    /// Whether an object of a kind is stored.
     #[must_use]
     pub fn holds(&self, group: &str, kind: &str) -> bool {
         self.lock().of_kind(group, kind).next().is_some()
     }
 
-    /// How many objects were dropped over the limit.
+    /// The number of objects dropped because of the limit.
     #[must_use]
     pub fn forgotten(&self) -> usize {
         self.lock().forgotten()
@@ -152,7 +154,7 @@ impl Objects {
         }
     }
 
-    /// Looks up a query, without inflating a record.
+    /// Looks up a query without inflating a record.
     #[must_use]
     pub fn look_up<'q>(&self, query: &'q Query) -> Found<'q> {
         debug_assert!(
@@ -167,7 +169,7 @@ impl Objects {
                 Some(Knowledge::History(self.lock().history(*storage, namespace, release)))
             }
             Query::Release { name, target_namespace, origin, .. } => {
-                Some(Knowledge::Release(self.located(name, target_namespace, origin.as_ref())))
+                Some(Knowledge::Release(self.candidates(name, target_namespace, origin.as_ref())))
             }
             Query::Extension { name, .. } => {
                 Some(Knowledge::Release(locate::candidates_for_extension(self.record_sets(name))))
@@ -202,8 +204,8 @@ impl Objects {
         Found::Answer(known.map_or(Answer::Absent, Answer::Known))
     }
 
-    /// What may be the records of the release that an object belongs to.
-    fn located(&self, name: &str, target_namespace: &str, origin: Option<&Origin>) -> Vec<Located> {
+    /// The records that may belong to the release of an object.
+    fn candidates(&self, name: &str, target_namespace: &str, origin: Option<&Origin>) -> Vec<Located> {
         let records = origin.and_then(|origin| self.records_of(origin, name, target_namespace));
         let origin = origin.zip(records.as_deref());
         let origin = origin.map(|(origin, records)| OriginRecords { origin: &origin.namespace, records });
@@ -243,7 +245,8 @@ impl Objects {
         self.lock().record_sets(release)
     }
 
-    /// The releases whose records are in a namespace, and those with a record elsewhere that is stamped for objects in it.
+    /// The releases with records in a namespace, and those with a record elsewhere that is stamped for objects in the
+    /// namespace.
     fn releases_in(&self, namespace: &str) -> Vec<(String, Located)> {
         let releases = self.releases().into_iter().flat_map(|name| {
             self.record_sets(&name).into_iter().filter_map(move |set| {
@@ -254,7 +257,7 @@ impl Objects {
         releases.collect()
     }
 
-    /// The HelmReleases that are wanted, the oldest first.
+    /// The HelmReleases that match, the oldest first.
     #[must_use]
     pub fn helm_releases(&self, is_wanted: impl Fn(&Driver) -> bool) -> Vec<Driver> {
         let objects = self.lock();
@@ -263,7 +266,7 @@ impl Objects {
         read::oldest_first(read.filter(is_wanted))
     }
 
-    /// The ReleaseOverrides that are wanted.
+    /// The ReleaseOverrides that match.
     #[must_use]
     pub fn overrides(&self, is_wanted: impl Fn(&Override) -> bool) -> Vec<Override> {
         let objects = self.lock();
@@ -271,7 +274,7 @@ impl Objects {
         of_kind.filter_map(read::release_override).filter(is_wanted).collect()
     }
 
-    /// The Freezes that are wanted.
+    /// The Freezes that match.
     #[must_use]
     pub fn freezes(&self, is_wanted: impl Fn(&Freeze) -> bool) -> Arc<[Freeze]> {
         let objects = self.lock();

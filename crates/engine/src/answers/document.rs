@@ -1,4 +1,4 @@
-//! What a manifest says of an object.
+//! The document of an object in a manifest.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::release::manifest::{DocumentKey, document};
 /// The document of an object; `None` if the manifest has none.
 pub type FoundDocument = Option<Arc<Value>>;
 
-/// What a manifest says of an object. The error names a document that nobody can parse, and nothing of its content.
+/// The document of an object in a manifest. The error names a document that cannot be parsed, and nothing of its
+/// content.
 pub type ReadDocument = Result<FoundDocument, String>;
 
 /// Parses the document of an object in a manifest.

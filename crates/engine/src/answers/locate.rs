@@ -1,5 +1,5 @@
-//! Finds the records that may be those of the release that an object belongs to. Every world looks in the same places; the rules say
-//! whose records count.
+//! Finds the records that may belong to the release of an object. Every world searches the same places; the rules
+//! decide which records count.
 
 use crate::evidence::Located;
 use crate::object::account_namespace;
@@ -20,7 +20,7 @@ pub struct ReleaseQuery<'q> {
 pub struct OriginRecords<'q> {
     /// The namespace of the HelmRelease.
     pub origin: &'q str,
-    /// The namespace of the records, by the status of the HelmRelease. It says where to look, and proves nothing.
+    /// The namespace of the records, from the status of the HelmRelease. It says where to search, and proves nothing.
     pub records: &'q str,
 }
 
@@ -51,14 +51,14 @@ impl RecordSet {
 }
 
 impl<'q> ReleaseQuery<'q> {
-    /// The namespaces in which records may be without a stamp.
+    /// The namespaces in which records without a stamp may be.
     pub fn namespaces(self) -> impl Iterator<Item = &'q str> {
         let elsewhere = self.origin.map(|it| it.records).filter(|namespace| *namespace != self.target_namespace);
         [self.target_namespace].into_iter().chain(elsewhere)
     }
 
-    /// The sets that may be those of the release, without the records whose stamp names another namespace: those in these namespaces,
-    /// and those elsewhere with a stamp of the namespace of its objects.
+    /// The record sets that may belong to the release: those in these namespaces, and those elsewhere that are stamped
+    /// with the namespace of its objects. Records stamped with another namespace are left out.
     pub fn candidates(self, record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<Located> {
         let candidates = record_sets.into_iter().filter_map(|record_set| {
             let RecordSet { storage, namespace, mut entries } = record_set;
@@ -79,7 +79,8 @@ impl<'q> ReleaseQuery<'q> {
 }
 
 impl OriginRecords<'_> {
-    /// Whether an account of the namespace of the HelmRelease holds the newest record, as Flux impersonates it.
+    /// Whether an account in the namespace of the HelmRelease holds the newest record. Flux impersonates such an
+    /// account.
     fn is_held(self, history: &History) -> bool {
         let holder = history.newest().and_then(|newest| newest.stamps.holder());
         holder.and_then(account_namespace) == Some(self.origin)
@@ -92,20 +93,20 @@ impl RecordSet {
         self.entries.iter().any(|entry| target(entry) == Some(target_namespace))
     }
 
-    /// The records of a release in a namespace that is asked about.
+    /// The records of a release, found in the namespace of the query.
     pub fn located(self) -> Located {
         let Self { storage, namespace, entries } = self;
         Located { storage, namespace, history: History::new(entries), held_for_origin: false }
     }
 }
 
-/// What may be the records of a ClusterExtension among those of its name: those of OLM.
+/// The records that may be those of a ClusterExtension: OLM stores them.
 pub fn candidates_for_extension(record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<Located> {
-    let ours = record_sets.into_iter().filter(|record_set| record_set.storage == Storage::OlmIndex);
-    ours.map(RecordSet::located).collect()
+    let of_olm = record_sets.into_iter().filter(|record_set| record_set.storage == Storage::OlmIndex);
+    of_olm.map(RecordSet::located).collect()
 }
 
-/// The namespace of the objects of a record's release, where the record has that stamp.
+/// The namespace of the objects of a record's release, if the record is stamped with it.
 fn target(entry: &Entry) -> Option<&str> {
     entry.stamps.target_namespace()
 }
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_candidates_at_home_where_flux_reports_them_and_with_a_stamp() {
+    fn candidates_are_at_home_where_flux_reports_or_stamped() {
         let record_sets = vec![
             record_set(Storage::Secret, "shop", vec![record(9, None)]),
             record_set(Storage::ConfigMap, "shop", vec![record(1, Some("shop"))]),
@@ -157,13 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn records_of_the_name_that_belong_elsewhere_are_none() {
+    fn records_stamped_for_elsewhere_are_no_candidates() {
         assert_eq!(found(vec![record_set(Storage::Secret, "shop", vec![record(1, Some("elsewhere"))])]), []);
         assert_eq!(found(vec![record_set(Storage::Secret, "flux", Vec::new())]), []);
     }
 
     #[test]
-    fn records_without_a_stamp_belong_to_the_stamped_ones_beside_them() {
+    fn unstamped_records_belong_to_the_stamped_ones() {
         let entries = vec![record(1, None), record(2, Some("shop")), record(3, Some("elsewhere"))];
         let located = QUERY.candidates([record_set(Storage::Secret, "olm", entries)]);
         assert_eq!(located[0].history.newest().unwrap().revision, Revision(2));
@@ -171,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_asked_once() {
+    fn each_namespace_is_listed_once() {
         assert_eq!(QUERY.namespaces().collect::<Vec<_>>(), ["shop", "flux"]);
         let same = ReleaseQuery { origin: Some(OriginRecords { records: "shop", ..ORIGIN }), ..QUERY };
         assert_eq!(same.namespaces().collect::<Vec<_>>(), ["shop"]);
     }
 
     #[test]
-    fn only_an_account_beside_the_helm_release_of_an_object_holds_records_for_it() {
+    fn only_accounts_near_the_helm_release_hold_its_records() {
         for (storage, namespace, holder, held) in [
             (Storage::Secret, "flux", "system:serviceaccount:tenants:deployer", true),
             (Storage::Secret, "flux", "system:serviceaccount:flux:deployer", false),

@@ -1,4 +1,4 @@
-//! The payload of a stored record, given the JSON text of its object, in one Secret or in several.
+//! The payload of a stored record, from the JSON text of one Secret or of several.
 
 use std::borrow::Cow;
 
@@ -28,8 +28,8 @@ pub fn open(storage: Storage, text: &str) -> Result<OpenedPayload, DecodeError> 
     }
 }
 
-/// The payload of a record in several Secrets: the first chunk, and the other Secrets by name, in order; `None` for one that does
-/// not exist.
+/// The payload of a record in several Secrets: the first chunk, and the other Secrets by name, in order. The text is
+/// `None` if a Secret does not exist.
 pub fn join(first: String, others: Vec<(String, Option<String>)>) -> Result<Payload, DecodeError> {
     let (mut chunks, mut missing) = (vec![first], Vec::new());
     for (name, text) in others {

@@ -1,4 +1,4 @@
-//! Converts API objects to what rules know of them. Shared by all worlds.
+//! Converts API objects to the types that rules use. All worlds share this code.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -33,17 +33,18 @@ pub fn record<'m>(kind: &str, metadata: &'m ObjectMeta) -> Option<(Storage, &'m 
     Some((storage, label("name")?, entry(metadata)?))
 }
 
-/// What labels and annotations say about who manages an object.
+/// Who manages an object, by its labels and annotations.
 pub fn marks(metadata: &ObjectMeta) -> Option<Marks> {
-    let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
-    let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str);
-    Marks::of(label, annotation)
+    Marks::of(
+        |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str),
+        |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str),
+    )
 }
 
-/// A record by its metadata; `None` if the labels are not those of a record. Helm would not list it either.
+/// The entry of a record by its metadata; `None` if the labels are not those of a record. Helm does not list such an
+/// object either.
 pub fn entry(metadata: &ObjectMeta) -> Option<Entry> {
     let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key));
-    let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
     Some(Entry {
         name: metadata.name.clone()?,
         uid: metadata.uid.clone().unwrap_or_default(),
@@ -51,11 +52,11 @@ pub fn entry(metadata: &ObjectMeta) -> Option<Entry> {
         revision: label("version")?.parse().ok()?,
         status: label("status")?.parse().ok()?,
         created: metadata.creation_timestamp.as_ref().map(|time| time.0),
-        stamps: Stamps::of(annotation),
+        stamps: Stamps::of(|key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned()),
     })
 }
 
-/// What rules know of a namespace.
+/// The facts about a namespace that rules use.
 pub fn namespace(metadata: &ObjectMeta) -> Knowledge {
     let annotation = metadata.annotations.as_ref().and_then(|all| all.get(PROTECTED));
     Knowledge::Namespace {
@@ -77,7 +78,7 @@ pub fn bundle(BundleRef { namespace, name }: &BundleRef, text: &str) -> Result<B
         .map_err(|error| format!("ConfigurationBundle {namespace}/{name} cannot be parsed ({})", redacted(&error)))
 }
 
-/// An override from its JSON text; `None` if it has another shape, as one of a later version may have.
+/// An override from its JSON text; `None` if it has another shape, for example that of a later version.
 pub fn release_override(text: &str) -> Option<Override> {
     #[derive(Deserialize)]
     struct Stored {
@@ -104,7 +105,7 @@ pub fn override_of(metadata: &ObjectMeta, spec: OverrideSpec) -> Option<Override
 /// A Freeze from its parts.
 ///
 /// # Errors
-/// Why it stops nothing.
+/// The reason why the Freeze has no effect.
 pub fn freeze_of(metadata: &ObjectMeta, spec: Option<&str>) -> Result<Freeze, String> {
     let (Some(namespace), Some(name)) = (&metadata.namespace, &metadata.name) else {
         return Err("it has no name".to_owned());
@@ -116,7 +117,7 @@ pub fn freeze_of(metadata: &ObjectMeta, spec: Option<&str>) -> Result<Freeze, St
     Ok(freeze.created(Creation { by: by.map(|user| printable_name(user)), at }))
 }
 
-/// A Freeze from its JSON text; `None` if it stops nothing.
+/// A Freeze from its JSON text; `None` if it has no effect.
 pub fn stored_freeze(text: &str) -> Option<Freeze> {
     #[derive(Deserialize)]
     struct Stored<'a> {
@@ -128,7 +129,7 @@ pub fn stored_freeze(text: &str) -> Option<Freeze> {
     freeze_of(&metadata, Some(spec.get())).ok()
 }
 
-/// The HelmReleases among all that may be behind a release.
+/// The HelmReleases that may be behind a release.
 pub fn candidates(search: CandidateSearch<'_>, all: &[Driver]) -> Knowledge {
     match search.among(all.iter()) {
         Ok(found) => Knowledge::HelmReleases(oldest_first(found.into_iter().cloned())),
@@ -136,13 +137,13 @@ pub fn candidates(search: CandidateSearch<'_>, all: &[Driver]) -> Knowledge {
     }
 }
 
-/// HelmReleases in the order of their creation, those of the same second by name.
+/// HelmReleases in the order of their creation. Those of the same second are sorted by name.
 pub fn oldest_first(drivers: impl IntoIterator<Item = Driver>) -> Vec<Driver> {
     let mut drivers: Vec<_> = drivers.into_iter().collect();
-    drivers.sort_by(|one, other| {
-        let rank = |driver: &'_ Driver| (driver.created.is_none(), driver.created);
-        let name = |driver: &Driver| (driver.namespace.clone(), driver.name.clone());
-        rank(one).cmp(&rank(other)).then_with(|| name(one).cmp(&name(other)))
-    });
+    drivers.sort_by(|one, other| creation_order(one).cmp(&creation_order(other)));
     drivers
+}
+
+fn creation_order(driver: &Driver) -> impl Ord {
+    (driver.created.is_none(), driver.created, &driver.namespace, &driver.name)
 }

@@ -1,6 +1,7 @@
-//! How far the pods of a workload are replaced.
+//! How many pods of a workload are replaced.
 //!
-//! One type for all kinds, with only what is needed: the pod templates of the complete types would be a megabyte of code.
+//! One type serves all kinds, with only the necessary fields: the pod templates of the complete types would be a
+//! megabyte of code.
 
 use serde::Deserialize;
 
@@ -15,7 +16,7 @@ pub struct WorkloadSpec {
     replicas: Option<i64>,
 }
 
-/// What a controller that has not written it yet has not reported.
+/// The reported status. A field is absent until the controller reports it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadStatus {
@@ -37,7 +38,7 @@ struct Condition {
     status: String,
 }
 
-/// The rollout of a workload of a kind, whose metadata has this generation.
+/// The rollout of a workload; `generation` is that of its metadata.
 pub fn rollout(
     kind: WorkloadKind,
     generation: Option<i64>,
@@ -57,7 +58,7 @@ pub fn rollout(
         ),
     };
     let conditions = status.conditions.into_iter().map(|condition| (condition.kind, condition.status == "True"));
-    // A controller that has not written a condition yet has not reported success.
+    // A condition that the controller has not written yet counts as false.
     let unknown = ["Available", "Progressing"].map(|condition| (condition.to_owned(), false));
     Workload {
         desired,
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_counts_its_pods_in_fields_of_its_own() {
+    fn each_workload_kind_counts_pods_in_its_own_fields() {
         let status = json!({
             "observedGeneration": 2, "replicas": 9, "updatedReplicas": 3, "availableReplicas": 2, "readyReplicas": 1,
             "desiredNumberScheduled": 8, "updatedNumberScheduled": 7, "numberAvailable": 6, "conditions": null,
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_is_not_written_yet_is_no_success() {
+    fn an_unwritten_condition_is_no_success() {
         let written = json!({"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"});
         let status = serde_json::from_value(json!({"conditions": [written]})).unwrap();
         let workload = rollout(WorkloadKind::Deployment, None, WorkloadSpec::default(), Some(status));

@@ -1,4 +1,4 @@
-//! The versions of records: a version never changes, so what was read of it stays true.
+//! Versions of records. A version never changes, so what is known of its content stays true.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::effort::Effort;
 use crate::release::{DecodeError, Record};
 
-/// One version of a record, which never changes.
+/// One version of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ObjectVersion {
     pub uid: String,
@@ -21,7 +21,7 @@ impl ObjectVersion {
         known.then(|| Self { uid: uid.to_owned(), resource_version: resource_version.to_owned() })
     }
 
-    /// Whether the JSON text of an object is this version of it.
+    /// Whether the JSON text of an object has this version.
     pub fn matches(&self, object: &str) -> bool {
         #[derive(Deserialize)]
         struct Object {
@@ -41,12 +41,12 @@ impl ObjectVersion {
 /// The manifest in the JSON body of a record.
 ///
 /// # Errors
-/// When the body cannot be parsed, or the review has no steps left for it.
+/// The body cannot be parsed, or the review has no steps left for it.
 pub fn manifest(body: &[u8], effort: &Effort) -> Result<Arc<str>, DecodeError> {
     Record::read(body, effort).map(|record| record.manifest().into())
 }
 
-/// The reason for a version that is no longer the current one.
+/// The reason for an answer about a version that is no longer current.
 pub fn changed(namespace: &str, object: &str) -> String {
     format!("the record {namespace}/{object} changed during the review")
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_told_by_uid_and_resource_version() {
+    fn uid_and_resource_version_identify_a_version() {
         let object = r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"7"},"data":{}}"#;
         let state = |version: usize| ObjectVersion { uid: "u".to_owned(), resource_version: version.to_string() };
         assert!(state(7).matches(object));

@@ -1,8 +1,8 @@
-//! Admitted writes: they count from the moment at which they are noted, and are applied a little later.
+//! Admitted writes: they count as soon as they are added, and are applied a little later.
 //!
-//! A client that has its reply may send the next write at once, over any connection. So a write is noted before its reply is sent,
-//! and whoever looks at the objects applies first what is noted. It takes no more than that to be right: that somebody applies
-//! the writes beside the replies only spares the next one who looks the work.
+//! A client that has its reply may send the next write at once, over any connection. So a write is added before its
+//! reply is sent, and every access to the objects first applies the writes that wait. This alone is correct. Applying
+//! writes in parallel with the replies only saves the next access the work.
 
 use std::mem::take;
 use std::sync::atomic::AtomicUsize;
@@ -19,7 +19,7 @@ use crate::managed::may_be_marked;
 use crate::object::ObjectKey;
 use crate::review::{Operation, Request, Review};
 
-/// An admitted write that is to be applied. It shares the body of its review.
+/// An admitted write that waits to be applied. It shares the body of its review.
 #[derive(Debug)]
 pub struct AdmittedWrite {
     content: Content,
@@ -51,7 +51,7 @@ impl AdmittedWrite {
     fn apply_to(self, objects: &mut ObjectStore) {
         match self.content {
             Content::Parsed { operation, key, object } => {
-                // A part of a body that was parsed as text.
+                // The object is a part of a body that was parsed as text.
                 if let Ok(object) = str::from_utf8(&object) {
                     apply(Change { operation, key, object: RawObject::delimited(object) }, objects);
                 }
@@ -67,22 +67,22 @@ impl AdmittedWrite {
     }
 }
 
-/// Keeps only what a rule can ask about: the other objects of a busy cluster would displace it.
+/// Keeps only objects that a rule can ask for. Otherwise the other objects of a busy cluster would displace them.
 fn apply(change: Change<'_>, objects: &mut ObjectStore) {
     let Change { operation, key, object } = &change;
     if can_be_asked_for(&key.group, &key.kind) || may_be_marked(object.get()) {
         objects.apply(change);
     } else if *operation == Operation::Update {
-        // It may have lost its marks.
+        // The object may have lost its marks.
         objects.discard(key);
     }
 }
 
-/// The writes that are noted and not applied yet, in the order of their replies.
+/// The writes that are not applied yet, in the order of their replies.
 #[derive(Debug, Default)]
 pub(super) struct NotedWrites {
     writes: Mutex<Vec<AdmittedWrite>>,
-    /// The bytes of these, and of those that are being applied now.
+    /// The bytes of these writes, and of those that are being applied.
     bytes: AtomicUsize,
 }
 
@@ -95,12 +95,12 @@ impl NotedWrites {
         writes.len() == 1
     }
 
-    /// The length of the bodies that are held, in bytes.
+    /// The length of the waiting bodies, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
 
-    /// Applies all writes. Whoever holds the objects sees every write that was added before.
+    /// Applies all writes. The caller has the objects locked, and sees every write that was added before.
     pub(super) fn apply_to(&self, objects: &mut ObjectStore) {
         let writes = take(&mut *self.writes.lock().unwrap_or_else(PoisonError::into_inner));
         for write in writes {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_rule_can_ask_for_is_kept() {
+    fn only_objects_that_a_rule_can_ask_for_are_kept() {
         let memory = Objects::new(1 << 20);
         let (pod, marked) = (["", "Pod", "pod"], ["", "Pod", "marked"]);
         for (kind, annotations, kept) in [
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_no_object_or_cannot_exist_is_no_write() {
+    fn requests_without_effect_are_no_writes() {
         let long = "n".repeat(254);
         assert!(write(&created(["", "ConfigMap", &long], "{}")).is_none());
         assert!(write(&body("CONNECT", ["", "Pod", "web"], None, Some(object("{}")))).is_none());
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_notes_too_much_applies_it() {
+    fn a_write_over_the_limit_applies_all_writes() {
         let memory = Objects::new(64 << 20);
         for (number, due) in [(0, true), (1, false), (2, false)] {
             let name = format!("large-{number}");

@@ -12,12 +12,12 @@ use crate::release::InterruptedOperation;
 use crate::release::stamps::INTERRUPTED;
 use crate::review::{Operation, Request};
 
-/// What a request does to the stored objects.
+/// The effect of a request on the stored objects.
 pub(super) struct Change<'a> {
     pub(super) operation: Operation,
-    /// Without a name if the request has none: the object has it.
+    /// The name is empty if the request has none; the object then has it.
     pub(super) key: ObjectKey,
-    /// The object as it would be stored, or as it was before the deletion.
+    /// The object as stored, or as it was before the deletion.
     pub(super) object: RawObject<'a>,
 }
 
@@ -37,10 +37,11 @@ struct ObjectName {
 }
 
 impl<'a> Change<'a> {
-    /// The change of a request; `None` if it stores nothing, as a dry run and most subresources, or names what cannot exist.
+    /// The change of a request; `None` if it stores nothing, like a dry run and most subresources, or if its names
+    /// cannot exist.
     pub(super) fn of(request: &Request<'a>) -> Option<Self> {
-        let whole_object = matches!(request.sub_resource(), None | Some("status"));
-        if request.dry_run.unwrap_or_default() || !whole_object {
+        let stores_object = matches!(request.sub_resource(), None | Some("status"));
+        if request.dry_run.unwrap_or_default() || !stores_object {
             return None;
         }
         let object = match request.operation {
@@ -59,14 +60,14 @@ impl ObjectStore {
             key.name = name_of(object);
         }
         match operation {
-            // The API server answers that the object exists. An object that was being deleted is gone by now.
+            // The API server answers that the object exists. An object that was being deleted no longer exists.
             Operation::Create if self.get(&key).is_some_and(|known| !is_terminating(known)) => {}
             Operation::Delete if lingers(&key, object) => self.terminate(key, object),
             Operation::Delete => {
                 self.discard(&key);
                 self.note_interruption(&key, object);
             }
-            // The last finalizer is removed: no DELETE follows.
+            // The update removes the last finalizer: no DELETE follows.
             Operation::Update if is_gone(object) => {
                 self.discard(&key);
             }
@@ -75,8 +76,8 @@ impl ObjectStore {
         }
     }
 
-    /// Annotates the newest record that is left when the record of an interrupted operation is deleted, as the leader does in a
-    /// cluster.
+    /// When the record of an interrupted operation is deleted, annotates the newest remaining record. In a cluster, the
+    /// leader does this.
     fn note_interruption(&mut self, key: &ObjectKey, object: RawObject<'_>) {
         let Ok(Some(metadata)) = first_at::<ObjectMeta>(object.get(), &["metadata"]) else { return };
         let Some((storage, release, lost)) = read::record(&key.kind, &metadata) else { return };
@@ -106,7 +107,7 @@ impl ObjectKey {
     /// The key of an object given as JSON.
     ///
     /// # Errors
-    /// When it lacks apiVersion, kind or metadata.
+    /// The JSON lacks apiVersion, kind or metadata.
     pub fn of_object(object: RawObject<'_>) -> Result<Self, serde_json::Error> {
         let object: TypedObject = serde_json::from_str(object.get())?;
         let group = group_of(&object.api_version);
@@ -122,7 +123,7 @@ impl ObjectKey {
     }
 }
 
-/// The key as far as the request says it; `None` if an API server accepts no such names.
+/// The key from the request; `None` if an API server accepts no such names.
 fn key_in(request: &Request<'_>) -> Option<ObjectKey> {
     let (group, kind) = (&*request.kind.group, &*request.kind.kind);
     let (namespace, name) = (request.namespace(), request.name().unwrap_or_default());

@@ -1,4 +1,5 @@
-//! Records in memory. To inflate one takes memory and time, so it is found first, and read when there is room.
+//! Records in memory. Inflating a record takes memory and time, so a lookup only finds it, and a later call inflates
+//! it.
 
 use super::{Found, Objects};
 use crate::answers::payload::{self, OpenedPayload};
@@ -9,7 +10,7 @@ use crate::release::Storage;
 use crate::release::manifest::DocumentKey;
 use crate::release::record::{DecodeError, Payload};
 
-/// A record that is asked for its body, or for a document of its manifest.
+/// A record whose body, or a document of whose manifest, answers a query.
 #[derive(Debug)]
 pub struct FoundRecord<'q> {
     pub name: RecordName<'q>,
@@ -26,7 +27,7 @@ pub struct RecordName<'q> {
 }
 
 impl FoundRecord<'_> {
-    /// Inflates and reads the record.
+    /// Inflates and parses the record.
     #[must_use]
     pub fn read(self, effort: &Effort) -> Answer {
         let Self { name, payload, document } = self;
@@ -42,7 +43,7 @@ impl FoundRecord<'_> {
 }
 
 impl RecordName<'_> {
-    /// The answer that a body is.
+    /// The answer for a body.
     #[must_use]
     pub fn body(self, body: Result<Vec<u8>, DecodeError>) -> Answer {
         match body {
@@ -52,7 +53,7 @@ impl RecordName<'_> {
         }
     }
 
-    /// The answer that a document is. The inner error is that the review has no steps left for it.
+    /// The answer for a document. The inner error means that the review has no steps left.
     #[must_use]
     pub fn document(self, found: Result<Result<ReadDocument, String>, DecodeError>) -> Answer {
         match found {
@@ -94,7 +95,7 @@ impl Objects {
         }
     }
 
-    /// The payload of a record, given the JSON text of its object. OLM may have split it into several.
+    /// The payload of a record, from the JSON text of its object. OLM may have split it into several Secrets.
     fn payload(&self, storage: Storage, namespace: &str, text: &str) -> Result<Payload, DecodeError> {
         match payload::open(storage, text)? {
             OpenedPayload::Whole(payload) => Ok(payload),

@@ -1,4 +1,4 @@
-//! The objects of a world in memory, in a limited number of bytes.
+//! The objects of a world in memory, limited to a number of bytes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use crate::json::{RawObject, first_at};
 use crate::object::{Metadata, ObjectKey, have_lengths_of_names};
 use crate::release::{History, Storage};
 
-/// What an object takes beside its text and its names, in bytes: its places in the maps, and the headers of its strings.
+/// The bytes of an object in addition to its text and names: its entries in the maps, and the headers of its strings.
 const ENTRY_BYTES: usize = 512;
 
 /// Objects as JSON text.
@@ -23,7 +23,7 @@ pub(super) struct ObjectStore {
     records: HashMap<String, BTreeSet<ObjectKey>>,
     /// The number of objects stored so far.
     seen: u64,
-    /// What the objects take, with their names.
+    /// The bytes of the objects, including their names.
     bytes: usize,
     limit: usize,
     forgotten: usize,
@@ -34,7 +34,7 @@ struct StoredObject {
     text: Box<str>,
     /// The position in `order`.
     at: u64,
-    /// The release that it may be a record of.
+    /// The release whose record the object may be.
     release: Option<String>,
     bytes: usize,
 }
@@ -52,8 +52,8 @@ impl ObjectStore {
         }
     }
 
-    /// Stores an object, replacing the object with the same key. Above the limit the oldest objects are dropped. An object whose
-    /// names are longer than an API server accepts is not stored.
+    /// Stores an object, and replaces the object with the same key. Above the limit, the oldest objects are dropped. An
+    /// object is not stored if its names are longer than an API server accepts.
     pub(super) fn put(&mut self, key: ObjectKey, text: String) {
         if !have_lengths_of_names([&key.group, &key.kind, &key.namespace, &key.name]) {
             return;
@@ -82,7 +82,7 @@ impl ObjectStore {
         self.by_key.insert(key, StoredObject { text, at, release, bytes });
     }
 
-    /// Removes an object, and returns whether there was one.
+    /// Removes an object, and returns whether it existed.
     pub(super) fn discard(&mut self, key: &ObjectKey) -> bool {
         self.remove(key).is_some()
     }
@@ -113,7 +113,7 @@ impl ObjectStore {
         of_kind.map(|(_, object)| &*object.text)
     }
 
-    /// The names of the releases that have what may be records.
+    /// The names of the releases that may have records.
     pub(super) fn names(&self) -> Vec<String> {
         self.records.keys().cloned().collect()
     }
@@ -136,20 +136,21 @@ impl ObjectStore {
         History::new(record_set.map(|record_set| record_set.entries).unwrap_or_default())
     }
 
-    /// How many objects were dropped over the limit.
+    /// The number of objects dropped because of the limit.
     pub(super) fn forgotten(&self) -> usize {
         self.forgotten
     }
 }
 
-/// What an object takes: its names stand in two maps, and those of a record in a third one, with the name of its release.
+/// The bytes of an object. Its names are stored in two maps. Those of a record are also in a third map, with the name
+/// of the release.
 fn bytes_of(ObjectKey { group, kind, namespace, name }: &ObjectKey, text: &str, release: Option<&str>) -> usize {
     let names = group.len() + kind.len() + namespace.len() + name.len();
     let of_record = release.map_or(0, |release| names + 2 * release.len());
     ENTRY_BYTES + text.len() + 2 * names + of_record
 }
 
-/// The release that an object may be a record of, by its labels.
+/// The release whose record an object may be, by its labels.
 fn release_of(key: &ObjectKey, text: &str) -> Option<String> {
     let kinds = [Storage::Secret.kind(), Storage::ConfigMap.kind()];
     if !key.group.is_empty() || !kinds.contains(&key.kind.as_str()) {
@@ -168,18 +169,18 @@ mod tests {
         ObjectKey::new("", "ConfigMap", "shop", name)
     }
 
-    /// A ConfigMap with so many bytes, or a few more.
+    /// A ConfigMap of at least so many bytes.
     fn object(labels: &str, bytes: usize) -> String {
         format!(r#"{{"metadata":{{"labels":{{{labels}}}}},"data":{{"a":"{}"}}}}"#, "x".repeat(bytes))
     }
 
     #[test]
-    fn over_the_limit_the_oldest_are_forgotten_and_counted() {
+    fn over_the_limit_the_oldest_objects_are_dropped() {
         let mut store = ObjectStore::new(20 << 10);
         for name in ["a", "b", "a", "c"] {
             store.put(key(name), object("", 8 << 10));
         }
-        // A change does not make an object younger.
+        // A change does not make an object newer.
         let kept = |store: &ObjectStore| ["a", "b", "c"].map(|name| store.get(&key(name)).is_some());
         assert_eq!((kept(&store), store.forgotten()), ([false, true, true], 1));
         let mut branch = store.clone();
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_count_as_well_as_texts() {
+    fn names_and_texts_count_towards_the_limit() {
         const LIMIT: usize = 1 << 20;
         let mut store = ObjectStore::new(LIMIT);
         let long = "n".repeat(200);
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_release_counts_and_everything_is_given_back() {
+    fn release_names_count_and_removals_free_all_bytes() {
         let mut store = ObjectStore::new(8 << 20);
         let release = "r".repeat(1 << 20);
         store.put(key("a"), object(&format!(r#""owner":"helm","name":"{release}""#), 0));
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_with_a_name_that_no_api_server_accepts_is_not_stored() {
+    fn an_object_with_an_impossible_name_is_not_stored() {
         let mut store = ObjectStore::new(64 << 20);
         let (longest, longer) = ("n".repeat(253), "n".repeat(254));
         store.put(key(&longest), "{}".to_owned());

@@ -12,7 +12,7 @@ fn answer(objects: &Objects, query: &Query) -> Answer {
     objects.answer(query, &Effort::of_review())
 }
 
-/// The query for an object in the manifest of a version of a record.
+/// The query for an object in the manifest of one version of a record.
 fn document(name: &str, resource_version: &str) -> Query {
     let [kind, group, namespace] = ["A", "", "shop"].map(str::to_owned);
     let object = DocumentKey {
@@ -32,7 +32,7 @@ fn document(name: &str, resource_version: &str) -> Query {
     Query::Document { record, object }
 }
 
-/// Puts a record in: of Helm in Secrets, or of OLM.
+/// Stores a record: of Helm in Secrets, or of OLM.
 fn put_record(objects: &Objects, storage: Storage, namespace: &str, revision: u64, target_namespace: Option<&str>) {
     let manifest = format!("apiVersion: v1\nkind: A\nmetadata:\n  name: a\nrevision: {revision}\n");
     put_manifest(objects, storage, namespace, revision, target_namespace, &manifest);
@@ -87,7 +87,7 @@ fn located(objects: &Objects, origin: Option<&str>) -> Vec<(Storage, String, u64
 }
 
 #[test]
-fn a_release_is_sought_in_every_storage_at_home_where_flux_installed_it_and_by_its_stamp() {
+fn records_are_found_at_home_through_flux_and_by_stamp() {
     let objects = Objects::new(1 << 20);
     assert_eq!(located(&objects, None), []);
     put_record(&objects, Storage::ConfigMap, "shop", 1, None);
@@ -108,7 +108,7 @@ fn a_release_is_sought_in_every_storage_at_home_where_flux_installed_it_and_by_i
 }
 
 #[test]
-fn the_document_is_that_of_the_state_that_was_asked_for() {
+fn a_document_is_read_from_the_wanted_version() {
     let objects = Objects::new(1 << 20);
     put_record(&objects, Storage::Secret, "shop", 3, None);
     let ask = |name: &str, resource_version: &str| answer(&objects, &document(name, resource_version));
@@ -121,7 +121,7 @@ fn the_document_is_that_of_the_state_that_was_asked_for() {
 }
 
 #[test]
-fn the_marks_of_a_scaled_object_are_those_of_the_stored_one() {
+fn a_scaled_object_has_the_marks_of_the_stored_one() {
     let objects = Objects::new(1 << 20);
     let object = ScaledRef {
         group: "apps".to_owned(),
