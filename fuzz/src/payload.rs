@@ -15,7 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::Input;
 
-const STORAGES: [Storage; 3] = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex];
+const STORAGES: [Storage; 3] = [Storage::Secret, Storage::ConfigMap, Storage::Index];
 
 pub fn run(input: &[u8]) -> Input {
     if let Ok(text) = std::str::from_utf8(input) {
@@ -28,7 +28,7 @@ pub fn run(input: &[u8]) -> Input {
     let once = STANDARD.encode(input);
     let payload = decoded(Storage::ConfigMap, &once).expect("base64");
     assert_eq!(decoded(Storage::Secret, &STANDARD.encode(&once)).as_ref(), Ok(&payload));
-    assert_eq!(decoded(Storage::OlmIndex, &once).as_ref(), Ok(&payload));
+    assert_eq!(decoded(Storage::Index, &once).as_ref(), Ok(&payload));
     let (start, end) = input.split_at(input.len() / 2);
     let halves = [STANDARD.encode(start), STANDARD.encode(end)];
     assert_eq!(Payload::join(halves.iter().map(String::as_str)).as_ref(), Ok(&payload));
@@ -48,7 +48,7 @@ pub fn run(input: &[u8]) -> Input {
 
 /// Decodes a text in an object of a storage, as the webhook does.
 fn decoded(storage: Storage, text: &str) -> Result<Payload, DecodeError> {
-    let key = if storage == Storage::OlmIndex { "chunk" } else { "release" };
+    let key = if storage == Storage::Index { "chunk" } else { "release" };
     let object: Box<RawValue> =
         to_raw_value(&serde_json::json!({"metadata": {}, "data": {key: text}})).expect("JSON of strings");
     let stored = Stored::read(object.as_ref().into()).expect("a Secret");

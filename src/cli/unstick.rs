@@ -71,7 +71,7 @@ impl From<StorageArgument> for Storage {
         match argument {
             StorageArgument::Secret => Self::Secret,
             StorageArgument::Configmap => Self::ConfigMap,
-            StorageArgument::Olm => Self::OlmIndex,
+            StorageArgument::Olm => Self::Index,
         }
     }
 }

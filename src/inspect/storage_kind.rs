@@ -20,7 +20,7 @@ impl From<Storage> for StorageKind {
         match storage {
             Storage::Secret => Self::Secret,
             Storage::ConfigMap => Self::ConfigMap,
-            Storage::OlmIndex => Self::Olm,
+            Storage::Index => Self::Olm,
         }
     }
 }
@@ -30,7 +30,7 @@ impl From<StorageKind> for Storage {
         match kept {
             StorageKind::Secret => Self::Secret,
             StorageKind::ConfigMap => Self::ConfigMap,
-            StorageKind::Olm => Self::OlmIndex,
+            StorageKind::Olm => Self::Index,
         }
     }
 }

@@ -92,7 +92,7 @@ impl PendingRecord {
     /// The names of further parts of the record.
     fn chunks(&self) -> Result<Vec<String>, String> {
         let stored = Stored::read(self.object.as_ref().into()).map_err(|error| error.to_string())?;
-        if self.storage == Storage::OlmIndex {
+        if self.storage == Storage::Index {
             extra_chunks(&stored.data).map_err(|error| error.to_string())
         } else {
             Ok(Vec::new())

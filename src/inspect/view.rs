@@ -64,7 +64,7 @@ impl<'p> View<'p> {
 
     /// The parts that are missing of the records of a release. A record whose parts cannot be read lacks none.
     pub(crate) async fn missing(&self, release: &ReleaseRef, storage: Storage, history: &History) -> MissingParts {
-        if storage != Storage::OlmIndex {
+        if storage != Storage::Index {
             return MissingParts::new();
         }
         let names = history.iter().map(|entry| entry.name.as_str());
@@ -97,7 +97,7 @@ impl<'p> View<'p> {
     /// When the records in Secrets cannot be read, or those in ConfigMaps if there are no others.
     pub(crate) async fn releases(&self, release: &ReleaseRef) -> Result<Vec<(Storage, History)>, ReadError> {
         let mut found = Vec::new();
-        for storage in [Storage::Secret, Storage::OlmIndex, Storage::ConfigMap] {
+        for storage in [Storage::Secret, Storage::Index, Storage::ConfigMap] {
             match self.history(release, storage).await {
                 Ok(history) => found.extend(history.newest().is_some().then_some((storage, history))),
                 Err(_) if storage == Storage::ConfigMap && !found.is_empty() => {}

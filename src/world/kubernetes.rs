@@ -37,8 +37,9 @@ use interlock_engine::answers::locate::{self, OriginRecords, RecordSet, ReleaseQ
 use interlock_engine::answers::read::{self, RECORD_SELECTOR, entry};
 use interlock_engine::effort::OverBudget;
 use interlock_engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, WERF_LEASES, Workload};
-use interlock_engine::managed::{Marks, Origin};
+use interlock_engine::managed::Origin;
 use interlock_engine::object::ObjectKey;
+use interlock_engine::owners::Marks;
 use interlock_engine::owners::flux::{self, CandidateSearch, Driver, MOST_CANDIDATES};
 use interlock_engine::owners::sveltos::{Bundle, BundleRef};
 use interlock_engine::policy::{Freeze, NamespaceLabels, Policies, Policy};
@@ -305,7 +306,7 @@ impl Cluster {
     async fn history(&self, storage: Storage, namespace: &str, release: &str) -> Result<History, Unavailable> {
         let selector = ListParams::default().labels(&storage.selector(valid_name(release)?));
         let metadata = match storage {
-            Storage::Secret | Storage::OlmIndex => self.api.list::<Secret>(namespace, &selector).await?,
+            Storage::Secret | Storage::Index => self.api.list::<Secret>(namespace, &selector).await?,
             Storage::ConfigMap => self.api.list::<ConfigMap>(namespace, &selector).await?,
         };
         Ok(History::new(metadata.iter().filter_map(entry).collect()))
@@ -360,13 +361,13 @@ impl Cluster {
         {
             return Ok(known);
         }
-        let selector = ListParams::default().labels(&Storage::OlmIndex.selector(valid_name(name)?));
+        let selector = ListParams::default().labels(&Storage::Index.selector(valid_name(name)?));
         let mut found = Vec::new();
         for api in self.api.reach.apis::<Secret>(self.api.client()) {
             found.extend(api.list_metadata(&selector).await.map_err(|error| reason(&error))?.items);
         }
         let records = found.iter().filter_map(|item| {
-            let (storage, _, entry) = read::record(Storage::OlmIndex.kind(), &item.metadata)?;
+            let (storage, _, entry) = read::record(Storage::Index.kind(), &item.metadata)?;
             Some((storage, item.metadata.namespace.clone().unwrap_or_default(), entry))
         });
         let found = locate::candidates_for_extension(RecordSet::gather(records));

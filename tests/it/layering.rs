@@ -26,20 +26,21 @@ const PROGRAM: [&[&str]; 7] = [
 
 /// The rooms of the engine, in the order of a request. The rules that only one owner has stand in its folder, and on the floor of the
 /// other rules.
-const ENGINE: [&[&str]; 34] = [
+const ENGINE: [&[&str]; 35] = [
     &["effort"],
     &["text"],
     &["json"],
     &["yaml"],
     &["object"],
     &["severity"],
-    &["owners/olm"],
     &["release"],
-    &["owners/flux"],
     &["managed"],
+    &["owners/olm"],
+    &["owners/flux"],
     &["owners/sveltos"],
     &["owners/helm"],
     &["owners/words"],
+    &["owners/marks"],
     &["review"],
     &["owners/declaration"],
     &["owners"],

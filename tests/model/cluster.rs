@@ -78,7 +78,7 @@ impl Driver {
         match self {
             Self::Secret => Storage::Secret,
             Self::ConfigMap => Storage::ConfigMap,
-            Self::Olm => Storage::OlmIndex,
+            Self::Olm => Storage::Index,
         }
     }
 }

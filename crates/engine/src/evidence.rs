@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::freeze_resource;
-use super::managed::{Marks, Origin};
+use super::managed::Origin;
 use super::object::ObjectKey;
+use super::owners::Marks;
 use super::owners::{self, Bundle, BundleRef, Driver};
 use super::policy::Freeze;
 use super::release::manifest::{DocumentKey, WorkloadRef};
@@ -143,7 +144,7 @@ impl Query {
                 let origin = origin.as_ref().map(|_| owners::HELM_RELEASES);
                 [record(&Storage::Secret), record(&Storage::ConfigMap)].into_iter().chain(origin).collect()
             }
-            Self::Extension { .. } => vec![record(&Storage::OlmIndex)],
+            Self::Extension { .. } => vec![record(&Storage::Index)],
             Self::Parent { object, .. } => vec![(object.group.as_str(), object.kind.as_str())],
             Self::HelmReleases { .. } | Self::HelmReleasesIn { .. } => vec![owners::HELM_RELEASES],
             Self::Overrides { .. } => vec![(release_override::GROUP, release_override::KIND)],

@@ -14,7 +14,8 @@ pub use declared::{Declared, ItemKey};
 pub use delta::{ChangedValue, Delta, DifferingItem, Exceptions, delta, delta_except};
 pub use document::{declared_by, is_custom_resource};
 pub use fields::ManagedFields;
-pub use ownership::{MANAGED_BY_LABEL, Mark, Marks, Origin, Owner, may_be_marked};
+pub(crate) use ownership::OwnerKind;
+pub use ownership::{MANAGED_BY_LABEL, Mark, Origin, Owner};
 pub use touched::{Ignored, drifted, touched};
 
 #[cfg(test)]

@@ -19,10 +19,9 @@ use crate::effort::Effort;
 use crate::evidence::{Answer, Knowledge, Located, Query, ScaledRef, WERF_LEASES, Workload, can_be_asked_for};
 use crate::freeze_resource;
 use crate::json::RawObject;
-use crate::managed::{Marks, Origin};
+use crate::managed::Origin;
 use crate::object::ObjectKey;
-use crate::owners::flux::{self, CandidateSearch, Driver, HelmRelease};
-use crate::owners::sveltos::{Bundle, BundleRef};
+use crate::owners::{Bundle, BundleRef, CandidateSearch, Driver, HELM_RELEASES, HelmRelease, Marks};
 use crate::policy::{Freeze, NamespaceLabels};
 use crate::release::Storage;
 use crate::release::manifest::WorkloadRef;
@@ -261,8 +260,8 @@ impl Objects {
     #[must_use]
     pub fn helm_releases(&self, is_wanted: impl Fn(&Driver) -> bool) -> Vec<Driver> {
         let objects = self.lock();
-        let of_flux = objects.of_kind(flux::GROUP, flux::HELM_RELEASE);
-        let read = of_flux.filter_map(|text| Driver::read(text).ok());
+        let of_kind = objects.of_kind(HELM_RELEASES.0, HELM_RELEASES.1);
+        let read = of_kind.filter_map(|text| Driver::read(text).ok());
         read::oldest_first(read.filter(is_wanted))
     }
 
@@ -293,7 +292,7 @@ impl Objects {
 
     /// The namespace in which Flux has installed a release for a HelmRelease.
     fn records_of(&self, origin: &Origin, release: &str, target_namespace: &str) -> Option<String> {
-        let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &origin.namespace, &origin.name);
+        let key = ObjectKey::new(HELM_RELEASES.0, HELM_RELEASES.1, &origin.namespace, &origin.name);
         let read = self.read::<HelmRelease>(&key)?;
         Driver::from(&read).records_of(release, target_namespace).map(str::to_owned)
     }

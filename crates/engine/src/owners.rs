@@ -3,6 +3,7 @@
 pub mod declaration;
 pub mod flux;
 pub mod helm;
+mod marks;
 pub mod olm;
 pub(crate) mod rules;
 pub mod sveltos;
@@ -12,6 +13,9 @@ pub use flux::rules::release::DrivenRelease;
 pub(crate) use flux::words::goes_on_at_once;
 pub use flux::{CandidateSearch, Driver, HelmRelease, MOST_CANDIDATES, account_elsewhere};
 pub(crate) use flux::{DeclaredObject, IgnoredFields};
+pub use marks::{Marks, may_be_marked};
+pub(crate) use olm::CLUSTER_EXTENSION;
+pub(crate) use sveltos::CONFIGURATION_GROUP;
 pub use sveltos::{Bundle, BundleRef};
 pub use words::OwnerWords;
 

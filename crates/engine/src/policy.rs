@@ -30,6 +30,6 @@ pub use reason_pattern::ReasonPattern;
 pub use scalable_resource::ScalableResource;
 pub use scope::{Removal, Scope, When};
 pub use settings::{
-    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, Modes, OnFirstInstall, OnUndecided,
+    AllowRollback, DEFAULT_NAMESPACE, DriftExceptions, DroppedBundlesSettings, Modes, OnFirstInstall, OnUndecided,
     OnUnexplained, OverrideSettings, RecoverySettings, RuleSettings, StartedBy, WhenSuspended,
 };

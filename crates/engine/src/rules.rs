@@ -21,7 +21,7 @@ use super::review::Operation;
 use super::rule::{Mode, RuleId};
 use super::text::look_alike;
 use super::violation::{Violation, ViolationKind};
-use crate::owners::olm::rules::record_part::RecordPartCase;
+use crate::owners::rules::record_part::RecordPartCase;
 use check::{Check, CheckedAll, Refusal, Rule};
 use declarations::case::DeclarationCase;
 use objects::case::ObjectCase;

@@ -146,7 +146,7 @@ impl Examiner<'_> {
     async fn chart(&self, records: ReleaseRecords<'_>, diagnosis: &Diagnosis) -> Option<String> {
         let ReleaseRecords { release, storage, history, .. } = records;
         let newest = history.newest().filter(|newest| newest.stamps.chart().is_none())?;
-        if storage != Storage::OlmIndex || !diagnosis.has(FindingKind::InterruptedOperation) {
+        if storage != Storage::Index || !diagnosis.has(FindingKind::InterruptedOperation) {
             return None;
         }
         let query = Query::Body { storage, namespace: release.namespace.clone(), object: newest.name.clone() };

@@ -44,7 +44,7 @@ impl<'a> ReleaseState<'a> {
         let holder = newest.stamps.holder();
         let is_sveltos = || holder.is_some_and(|holder| SVELTOS_ACCOUNTS.iter().any(|it| holder.ends_with(it)));
         match (self.storage, self.driver(newest)) {
-            (Storage::OlmIndex, _) => ReleaseOwner::Olm(self.release.name.clone()),
+            (Storage::Index, _) => ReleaseOwner::Olm(self.release.name.clone()),
             (_, Some(driver)) => ReleaseOwner::Flux(format!("{}/{}", driver.namespace, driver.name)),
             _ if is_sveltos() => ReleaseOwner::Sveltos,
             (Storage::Secret, None) if self.drivers.is_none() => ReleaseOwner::Unknown,

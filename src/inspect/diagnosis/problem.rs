@@ -98,7 +98,7 @@ fn failed(history: &History, newest: &Entry) -> Option<Problem> {
 
 /// What nothing in flight explains: the record above was deleted, or somebody has written the status by hand.
 fn not_deployed(state: &ReleaseState<'_>, newest: &Entry) -> Option<Problem> {
-    let marked_for_olm = newest.status == Status::Uninstalled && state.storage == Storage::OlmIndex;
+    let marked_for_olm = newest.status == Status::Uninstalled && state.storage == Storage::Index;
     if !matches!(newest.status, Status::Superseded | Status::Unknown) && !marked_for_olm {
         return None;
     }

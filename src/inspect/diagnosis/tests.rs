@@ -74,7 +74,7 @@ impl Case {
     }
 
     fn of_olm(records: Vec<Entry>) -> Self {
-        Self { storage: Storage::OlmIndex, ..Self::of(records) }
+        Self { storage: Storage::Index, ..Self::of(records) }
     }
 
     fn diagnose(self) -> Diagnosis {

@@ -4,10 +4,11 @@
 use interlock_engine::effort::Effort;
 use interlock_engine::json::{FieldPath, RawObject, redacted};
 use interlock_engine::managed::{
-    Declared, ManagedFields, Marks, declared_by, delta, drifted as differing_fields, is_custom_resource,
+    Declared, ManagedFields, declared_by, delta, drifted as differing_fields, is_custom_resource,
 };
 use interlock_engine::object::{Metadata, ObjectKey};
 use interlock_engine::owners::Driver;
+use interlock_engine::owners::Marks;
 use interlock_engine::policy::{Policy, ignored_fields};
 use interlock_engine::release::{ReleaseRef, Revision};
 use interlock_engine::rules::objects::exceptions::ExceptedFields;
@@ -59,7 +60,7 @@ pub(super) fn drifted(
         .map(|scalable| &scalable.replicas);
     let is_ignored = ignored_fields(&policy.ignore, &object.kind, &object.namespace, &object.name);
     let marks = Marks::of(|key| metadata.label(key), |key| metadata.annotation(key));
-    let excepted = marks.as_ref().filter(|_| policy.flux_exceptions.honour_drift_ignore).and_then(|marks| {
+    let excepted = marks.as_ref().filter(|_| policy.drift_exceptions.honour_drift_ignore).and_then(|marks| {
         let named = (object.kind.as_str(), object.namespace.as_str(), object.name.as_str());
         ExceptedFields::of(drivers, document, named, marks, &effort).ok()
     });

@@ -68,7 +68,7 @@ impl Examination {
     ) -> Option<Self> {
         let mut objects: Vec<_> =
             options.wanted(history, is_questioned).into_iter().map(|entry| entry.name.clone()).collect();
-        let declaring = at_rest(history).filter(|_| options.drift && storage != Storage::OlmIndex).map(|entry| {
+        let declaring = at_rest(history).filter(|_| options.drift && storage != Storage::Index).map(|entry| {
             let declaring = Declaring { release: release.clone(), revision: entry.revision };
             (entry.name.clone(), declaring)
         });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use interlock_engine::answers::read::RECORD_SELECTOR;
 use interlock_engine::owners::flux::{self, Driver};
-use interlock_engine::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE};
+use interlock_engine::release::storage::{HELM_SECRET_TYPE, INDEX_TYPE};
 use kube::api::{ApiResource, ObjectMeta};
 use kube::{Client, Error};
 use serde_json::value::RawValue;
@@ -26,13 +26,13 @@ pub(crate) async fn secrets<'p>(
     client: &Client,
     places: impl IntoIterator<Item = Option<&'p str>> + Clone,
 ) -> Result<Inventory, Error> {
-    let others = format!("type!={HELM_SECRET_TYPE},type!={OLM_INDEX_TYPE}");
+    let others = format!("type!={HELM_SECRET_TYPE},type!={INDEX_TYPE}");
     let secrets = || Listing::of(&core("Secret", "secrets"), places.clone());
     let mut all = Inventory::default();
     for (listing, secret_type) in [
         (secrets().fields(&format!("type={HELM_SECRET_TYPE}")), Some(HELM_SECRET_TYPE)),
         (secrets().fields(&others).labels("owner=helm"), None),
-        (secrets().fields(&format!("type={OLM_INDEX_TYPE}")), Some(OLM_INDEX_TYPE)),
+        (secrets().fields(&format!("type={INDEX_TYPE}")), Some(INDEX_TYPE)),
     ] {
         let add = |inventory: &mut Inventory, item: &RawValue| inventory.add("Secret", secret_type, item);
         all.merge(listing.fold(client, Inventory::default, add).await?);
@@ -48,8 +48,8 @@ pub(crate) async fn extensions<'p>(
     client: &Client,
     places: impl IntoIterator<Item = Option<&'p str>>,
 ) -> Result<Inventory, Error> {
-    let listing = Listing::of(&core("Secret", "secrets"), places).fields(&format!("type={OLM_INDEX_TYPE}"));
-    let add = |inventory: &mut Inventory, item: &RawValue| inventory.add("Secret", Some(OLM_INDEX_TYPE), item);
+    let listing = Listing::of(&core("Secret", "secrets"), places).fields(&format!("type={INDEX_TYPE}"));
+    let add = |inventory: &mut Inventory, item: &RawValue| inventory.add("Secret", Some(INDEX_TYPE), item);
     listing.fold(client, Inventory::default, add).await
 }
 

@@ -96,7 +96,7 @@ impl ScanContext<'_> {
     }
 
     async fn missing(&self, release: &ReleaseRef, storage: Storage, history: &History) -> MissingParts {
-        if storage != Storage::OlmIndex {
+        if storage != Storage::Index {
             return MissingParts::new();
         }
         let names = history.iter().map(|entry| entry.name.as_str());

@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_json_is_flat_and_its_words_are_lower_case() {
-        let row = row(Storage::OlmIndex, entry(1, Deployed, "alice"), ReleaseOwner::Olm("web".to_owned()));
+        let row = row(Storage::Index, entry(1, Deployed, "alice"), ReleaseOwner::Olm("web".to_owned()));
         let json = serde_json::to_value(&row).unwrap();
         assert_eq!(json["owner"], serde_json::json!({"kind": "olm", "name": "web"}));
         assert_eq!((&json["storage"], &json["stuck"], &json["revision"]), (&"olm".into(), &"no".into(), &1.into()));

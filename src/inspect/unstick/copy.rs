@@ -142,7 +142,7 @@ mod tests {
     fn a_restored_record_differs_only_in_fields_that_the_api_server_assigns() {
         let release = ReleaseRef::new("shop", "web");
         for (kind, storage) in
-            [("Secret", Storage::Secret), ("ConfigMap", Storage::ConfigMap), ("Secret", Storage::OlmIndex)]
+            [("Secret", Storage::Secret), ("ConfigMap", Storage::ConfigMap), ("Secret", Storage::Index)]
         {
             let mut record = record(kind);
             if kind == "ConfigMap" {
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn parts_refer_to_their_record_and_back() {
         let release = ReleaseRef::new("olm", "web");
-        let origin = origin(&release, Storage::OlmIndex);
+        let origin = origin(&release, Storage::Index);
         let part = copy_of(&record("Secret"), &origin, Some("sh.helm.release.v1.web.v2"), &[]).unwrap();
         assert_eq!(part["metadata"]["annotations"][PART_OF], "sh.helm.release.v1.web.v2");
         let index = copy_of(&record("Secret"), &origin, None, &["part".to_owned()]).unwrap();

@@ -164,7 +164,7 @@ fn newest(all: &[Value], release: &str) -> Option<(String, Storage, Revision)> {
         }
         let storage = match annotation(STORAGE)? {
             "configmap" => Storage::ConfigMap,
-            "olm" => Storage::OlmIndex,
+            "olm" => Storage::Index,
             _ => Storage::Secret,
         };
         let revision: Revision = annotation(REVISION)?.parse().ok()?;

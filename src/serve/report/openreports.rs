@@ -276,7 +276,7 @@ impl Reports {
         let ReleaseRef { namespace, name } = release;
         let queries = match namespace.as_str() {
             "" => vec![Query::Extension { name: name.clone(), freshness: Freshness::Live }],
-            namespace => [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex]
+            namespace => [Storage::Secret, Storage::ConfigMap, Storage::Index]
                 .map(|storage| Query::History { storage, namespace: namespace.to_owned(), release: name.clone() })
                 .into(),
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use interlock_engine::answers::locate::{self, ReleaseQuery};
 use interlock_engine::answers::read;
 use interlock_engine::evidence::{Located, ScaledRef};
-use interlock_engine::managed::Marks;
+use interlock_engine::owners::Marks;
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::{ReleaseRef, Storage};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
@@ -113,7 +113,7 @@ impl Caches {
 
     /// What may be the records of a ClusterExtension; `None` if that is not known.
     pub(super) fn extension(&self, name: &str) -> Option<Vec<Located>> {
-        let (record_sets, in_sync) = self.secrets.read(|index| index.record_sets_of(Storage::OlmIndex, name));
+        let (record_sets, in_sync) = self.secrets.read(|index| index.record_sets_of(Storage::Index, name));
         in_sync.then(|| locate::candidates_for_extension(record_sets))
     }
 
@@ -130,7 +130,7 @@ impl Caches {
     pub(super) fn newest(&self, release: &ReleaseRef) -> (Option<NewestRecord>, bool) {
         let ReleaseRef { namespace, name } = release;
         let (mut record_sets, secrets) = self.secrets.read(|index| match namespace.as_str() {
-            "" => index.record_sets_of(Storage::OlmIndex, name),
+            "" => index.record_sets_of(Storage::Index, name),
             namespace => index.record_sets_in(namespace, name),
         });
         let (more, config_maps) = self.config_maps.read(|index| index.record_sets_in(namespace, name));

@@ -79,7 +79,7 @@ impl Index {
         let target = TargetRelease { release: query.name.into(), namespace: query.target_namespace.into() };
         let stamped = self.elsewhere.get(&target).into_iter().flatten().cloned();
         let near = query.namespaces().flat_map(|namespace| {
-            [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| {
+            [Storage::Secret, Storage::ConfigMap, Storage::Index].map(|storage| {
                 Arc::new(RecordLocation { storage, namespace: namespace.into(), release: query.name.into() })
             })
         });
@@ -108,7 +108,7 @@ impl Index {
 
     /// The record sets of a release in the namespace of its records.
     pub(super) fn record_sets_in(&self, namespace: &str, release: &str) -> Vec<locate::RecordSet> {
-        let locations = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex].map(|storage| RecordLocation {
+        let locations = [Storage::Secret, Storage::ConfigMap, Storage::Index].map(|storage| RecordLocation {
             storage,
             namespace: namespace.into(),
             release: release.into(),

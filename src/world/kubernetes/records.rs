@@ -247,7 +247,7 @@ impl Cluster {
 
     /// The further parts of a record, as its index names them; none if it does not exist.
     async fn parts(&self, namespace: &str, index: &str) -> Result<Vec<String>, Unavailable> {
-        let Some(text) = self.text(Storage::OlmIndex, namespace, index).await? else {
+        let Some(text) = self.text(Storage::Index, namespace, index).await? else {
             return Ok(Vec::new());
         };
         let unread = |error: String| format!("{namespace}/{index} cannot be parsed: {error}");
@@ -266,7 +266,7 @@ impl Cluster {
         object: &str,
     ) -> Result<Option<String>, Unavailable> {
         let resource = match storage {
-            Storage::Secret | Storage::OlmIndex => "secrets",
+            Storage::Secret | Storage::Index => "secrets",
             Storage::ConfigMap => "configmaps",
         };
         let path = format!("/api/v1/namespaces/{}/{resource}/{}", self.api.in_reach(namespace)?, valid_name(object)?);

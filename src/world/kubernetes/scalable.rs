@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use interlock_engine::answers::read;
-use interlock_engine::managed::Marks;
+use interlock_engine::owners::Marks;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::namespaced_name::NamespacedName;

@@ -102,8 +102,8 @@ impl RecordSet {
 
 /// The records that may be those of a ClusterExtension: OLM stores them.
 pub fn candidates_for_extension(record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<Located> {
-    let of_olm = record_sets.into_iter().filter(|record_set| record_set.storage == Storage::OlmIndex);
-    of_olm.map(RecordSet::located).collect()
+    let of_extensions = record_sets.into_iter().filter(|record_set| record_set.storage == Storage::Index);
+    of_extensions.map(RecordSet::located).collect()
 }
 
 /// The namespace of the objects of a record's release, if the record is stamped with it.
@@ -142,7 +142,7 @@ mod tests {
             record_set(Storage::Secret, "shop", vec![record(9, None)]),
             record_set(Storage::ConfigMap, "shop", vec![record(1, Some("shop"))]),
             record_set(Storage::Secret, "flux", vec![record(8, None)]),
-            record_set(Storage::OlmIndex, "olm", vec![record(7, Some("shop"))]),
+            record_set(Storage::Index, "olm", vec![record(7, Some("shop"))]),
             record_set(Storage::Secret, "other", vec![record(1, None)]),
         ];
         let named = |storage, namespace: &str, held| (storage, namespace.to_owned(), held);
@@ -152,7 +152,7 @@ mod tests {
                 named(Storage::Secret, "shop", false),
                 named(Storage::ConfigMap, "shop", false),
                 named(Storage::Secret, "flux", false),
-                named(Storage::OlmIndex, "olm", false),
+                named(Storage::Index, "olm", false),
             ]
         );
     }

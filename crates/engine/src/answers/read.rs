@@ -6,10 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::evidence::Knowledge;
 use crate::json::redacted;
-use crate::managed::Marks;
 use crate::object::{ObjectKey, PROTECTED, protects};
-use crate::owners::flux::{CandidateSearch, Driver};
-use crate::owners::sveltos::{self, Bundle, BundleRef};
+use crate::owners::{BUNDLES, Bundle, BundleRef, CandidateSearch, Driver, Marks};
 use crate::policy::{Creation, Freeze};
 use crate::policy_files::FreezeName;
 use crate::release::{Entry, Stamps, Storage};
@@ -27,7 +25,7 @@ pub fn record<'m>(kind: &str, metadata: &'m ObjectMeta) -> Option<(Storage, &'m 
         ("Secret", "helm") => Storage::Secret,
         ("ConfigMap", "helm") => Storage::ConfigMap,
         // The Secrets with the further chunks of a record are of another type.
-        ("Secret", "operator-controller") if label("type") == Some("index") => Storage::OlmIndex,
+        ("Secret", "operator-controller") if label("type") == Some("index") => Storage::Index,
         _ => return None,
     };
     Some((storage, label("name")?, entry(metadata)?))
@@ -68,7 +66,7 @@ pub fn namespace(metadata: &ObjectMeta) -> Knowledge {
 impl ObjectKey {
     /// The key of a ConfigurationBundle.
     pub fn of_bundle(BundleRef { namespace, name }: &BundleRef) -> Self {
-        Self::new(sveltos::LIB_GROUP, sveltos::CONFIGURATION_BUNDLE, namespace, name)
+        Self::new(BUNDLES.0, BUNDLES.1, namespace, name)
     }
 }
 

@@ -75,7 +75,7 @@ impl<'r> RecordSide<'r> {
     pub fn chart(&self) -> Option<String> {
         match &self.body {
             RecordBody::Read(record) => record.chart(),
-            RecordBody::Broken(DecodeError::Chunked) => chart_at_start(Storage::OlmIndex, &self.stored.data),
+            RecordBody::Broken(DecodeError::Chunked) => chart_at_start(Storage::Index, &self.stored.data),
             RecordBody::Broken(_) | RecordBody::Unread => None,
         }
     }

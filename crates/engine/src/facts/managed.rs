@@ -5,8 +5,9 @@ use serde::Deserialize;
 use super::added::adds_owner;
 use crate::effort::Effort;
 use crate::json::{RawObject, redacted};
-use crate::managed::{Delta, Exceptions, ManagedFields, Marks, Owner, delta_except, may_be_marked};
+use crate::managed::{Delta, Exceptions, ManagedFields, Owner, delta_except};
 use crate::object::{Metadata, group_of};
+use crate::owners::{Marks, may_be_marked};
 use crate::release::ReleaseRef;
 use crate::review::{BadReview, Operation, Request};
 

@@ -271,7 +271,7 @@ fn items_are_shown_by_name_and_never_by_other_values() {
 fn only_the_fields_of_the_owners_managers_are_declared() {
     let label = |key: &str| (key == "app.kubernetes.io/managed-by").then_some("Helm");
     let annotation = |key: &str| key.starts_with("meta.helm.sh/").then_some("web");
-    let marks = super::Marks::of(label, annotation).unwrap();
+    let marks = crate::owners::Marks::of(label, annotation).unwrap();
     assert!(marks.is_manager("helm") && marks.is_manager("helm-controller"));
     assert!(!marks.is_manager("kubectl-edit") && !marks.is_manager("application/apply-patch"));
 }

@@ -15,8 +15,8 @@ use super::apply::Change;
 use super::store::ObjectStore;
 use crate::evidence::can_be_asked_for;
 use crate::json::RawObject;
-use crate::managed::may_be_marked;
 use crate::object::ObjectKey;
+use crate::owners::may_be_marked;
 use crate::review::{Operation, Request, Review};
 
 /// An admitted write that waits to be applied. It shares the body of its review.

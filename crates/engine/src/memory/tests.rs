@@ -53,7 +53,7 @@ fn put_manifest(
     let data = match storage {
         Storage::Secret => json!({"release": STANDARD.encode(encoded)}),
         Storage::ConfigMap => json!({"release": encoded}),
-        Storage::OlmIndex => json!({"chunk": encoded}),
+        Storage::Index => json!({"chunk": encoded}),
     };
     let name = format!("sh.helm.release.v1.web.v{revision}");
     let object = json!({
@@ -97,9 +97,9 @@ fn records_are_found_at_home_through_flux_and_by_stamp() {
     let status = json!({"storageNamespace": "flux", "history": [
         {"name": "web", "namespace": "shop", "status": "deployed"}]});
     let helm_release = json!({"metadata": {"name": "web", "namespace": "flux"}, "spec": {}, "status": status});
-    objects.put(ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, "flux", "web"), helm_release.to_string());
-    put_record(&objects, Storage::OlmIndex, "olm", 3, Some("shop"));
-    let stamped = || (Storage::OlmIndex, "olm".to_owned(), 3);
+    objects.put(ObjectKey::new(HELM_RELEASES.0, HELM_RELEASES.1, "flux", "web"), helm_release.to_string());
+    put_record(&objects, Storage::Index, "olm", 3, Some("shop"));
+    let stamped = || (Storage::Index, "olm".to_owned(), 3);
     assert_eq!(located(&objects, None), [home(), stamped()]);
     let installed = (Storage::Secret, "flux".to_owned(), 2);
     let mut all = located(&objects, Some("flux"));

@@ -14,6 +14,7 @@ mod selector;
 mod spec;
 pub(crate) mod words;
 
+use crate::managed::Origin;
 use jiff::SignedDuration;
 use serde::Deserialize;
 
@@ -30,6 +31,17 @@ use crate::release::ReleaseRef;
 
 /// The name that it gives itself.
 pub(crate) const NAME: &str = "Flux";
+
+/// The HelmRelease that the labels of an object name.
+pub(super) fn origin(label: &dyn Fn(&str) -> Option<String>) -> Option<Origin> {
+    let (namespace, name) = (label(NAMESPACE_LABEL)?, label(NAME_LABEL)?);
+    Some(Origin { namespace, name })
+}
+
+/// The label with the namespace of the HelmRelease, on the objects of its release.
+pub const NAMESPACE_LABEL: &str = "helm.toolkit.fluxcd.io/namespace";
+/// The label with its name.
+pub const NAME_LABEL: &str = "helm.toolkit.fluxcd.io/name";
 
 /// The API group of HelmReleases.
 pub const GROUP: &str = "helm.toolkit.fluxcd.io";

@@ -16,6 +16,11 @@ pub(crate) use source::ExtensionSource;
 /// The name that it gives itself.
 pub(crate) const NAME: &str = "OLM";
 
+/// Whether the labels of an object name the ClusterExtension of a release, which has its name.
+pub(super) fn is_of_extension(release: &str, label: &dyn Fn(&str) -> Option<String>) -> bool {
+    label(OWNER_NAME_LABEL).is_some_and(|extension| extension == release)
+}
+
 /// The API group of OLM.
 pub(crate) const GROUP: &str = "olm.operatorframework.io";
 /// The kind that users create to install an operator.

@@ -1,6 +1,7 @@
 //! What the general rules ask of every owner. Each arm only forwards to the folder of one.
 
 pub(crate) use super::flux::rules::release::helm_releases;
+pub(crate) use super::olm::rules::record_part;
 use super::{flux, olm, sveltos};
 use crate::evidence::Evidence;
 use crate::facts::Declaration;
@@ -32,7 +33,7 @@ pub(crate) fn annotated_declaration(
 ) -> Result<Option<String>, Undecided> {
     match storage {
         Storage::Secret => flux::rules::protected_release::annotated(evidence, release),
-        Storage::OlmIndex => olm::rules::protected_release::annotated(evidence, &release.name),
+        Storage::Index => olm::rules::protected_release::annotated(evidence, &release.name),
         Storage::ConfigMap => Ok(None),
     }
 }
@@ -40,7 +41,7 @@ pub(crate) fn annotated_declaration(
 /// Whether the records of a release describe nothing any more, because its owner keeps the state of the release elsewhere now.
 pub(crate) fn are_outdated(evidence: &Evidence, storage: Storage, release: &str) -> Result<bool, Undecided> {
     match storage {
-        Storage::OlmIndex => olm::rules::extension::is_migrated(evidence, release),
+        Storage::Index => olm::rules::extension::is_migrated(evidence, release),
         Storage::Secret | Storage::ConfigMap => Ok(false),
     }
 }
@@ -52,7 +53,7 @@ pub(crate) fn declared_namespace(
     release: &str,
 ) -> Result<Option<String>, Undecided> {
     match storage {
-        Storage::OlmIndex => olm::rules::extension::namespace_of_extension(evidence, release),
+        Storage::Index => olm::rules::extension::namespace_of_extension(evidence, release),
         Storage::Secret | Storage::ConfigMap => Ok(None),
     }
 }

@@ -14,6 +14,7 @@ mod reference;
 pub mod rules;
 mod summary;
 
+use crate::managed::{Owner, OwnerKind};
 use std::fmt;
 
 pub use bundle::{Bundle, BundleRef, INDEX, Source};
@@ -26,6 +27,15 @@ pub(crate) use summary::{ClusterSummary, HelmChart, HelmReleaseSummary};
 
 /// The name that it gives itself.
 pub(crate) const NAME: &str = "Sveltos";
+
+/// The marks of the agent, on the objects of a profile in a managed cluster.
+pub(super) const MARKS: OwnerKind = OwnerKind {
+    label: ("projectsveltos.io/reason", None),
+    name: "projectsveltos.io/owner-name",
+    scope: "projectsveltos.io/owner-kind",
+    managers: &["application/apply-patch"],
+    owner: |name, scope, _| Owner::Profile { kind: scope.to_owned(), name: name.to_owned() },
+};
 
 /// The API group that the controller and the agent share.
 pub const LIB_GROUP: &str = "lib.projectsveltos.io";

@@ -36,7 +36,7 @@ impl OwnerWords<'_> {
     fn vocabulary(&self) -> &'static Vocabulary {
         match self.storage {
             Storage::Secret | Storage::ConfigMap => &helm::words::VOCABULARY,
-            Storage::OlmIndex => &olm::words::VOCABULARY,
+            Storage::Index => &olm::words::VOCABULARY,
         }
     }
 
@@ -185,7 +185,7 @@ mod tests {
             .join("\n")
             .to_lowercase()
         };
-        let of_olm = words(Storage::OlmIndex);
+        let of_olm = words(Storage::Index);
         for foreign in ["helm", "uninstall", "history", "rollback", "roll back"] {
             assert!(!of_olm.contains(foreign), "{foreign}: {of_olm}");
         }
@@ -211,7 +211,7 @@ mod tests {
             ]
         );
         assert_eq!(names, ["Helm", "rollback", "roll back", " or roll back"]);
-        let (sentences, names) = words(Storage::OlmIndex);
+        let (sentences, names) = words(Storage::Index);
         let change = "To change the release, change the source of ClusterExtension web.";
         assert_eq!(sentences, [&format!("A record is never rewritten. {change}"), change, change, change]);
         assert_eq!(names, ["OLM", "newer operation", "start another operation of", ""]);
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn commands_are_complete() {
-        let words = OwnerWords { storage: Storage::OlmIndex, namespace: "olm", release: "web" };
+        let words = OwnerWords { storage: Storage::Index, namespace: "olm", release: "web" };
         assert_eq!(words.delete_record("r.v2"), "`kubectl delete secret -n olm r.v2`");
         assert_eq!(words.remove_annotation("r.v2", "a/b"), "`kubectl annotate secret -n olm r.v2 a/b-`");
         let version = Version::parse("2.0.0-rc.1+b").ok();

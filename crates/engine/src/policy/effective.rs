@@ -14,7 +14,7 @@ use super::protected::Protected;
 use super::scalable_resource::ScalableResource;
 use super::scope::Scope;
 use super::settings::{
-    DroppedBundlesSettings, FluxExceptions, OnUndecided, OverrideSettings, RecoverySettings, RuleSettings, StartedBy,
+    DriftExceptions, DroppedBundlesSettings, OnUndecided, OverrideSettings, RecoverySettings, RuleSettings, StartedBy,
 };
 use crate::facts::Facts;
 use crate::release::status::Transitions;
@@ -49,7 +49,7 @@ pub struct Policy {
     /// How long after a failure the user of the operation may still write the objects of its release.
     pub grace_after_failure: SignedDuration,
     /// The exceptions from the rules over objects that HelmReleases declare.
-    pub flux_exceptions: FluxExceptions,
+    pub drift_exceptions: DriftExceptions,
     /// When no operation may start. Every policy has the freezes of all namespaces.
     pub freezes: Arc<[Freeze]>,
     /// The limits of the Freezes that namespaces store in the cluster. Only the cluster policy sets them.

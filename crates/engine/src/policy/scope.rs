@@ -74,8 +74,8 @@ impl<'s> Scope<'s> {
             (Subject::RecordChunk(part), _) => Self {
                 namespace: part.namespace,
                 release: Some(&part.release),
-                kind: Storage::OlmIndex.kind(),
-                owner: Some(Storage::OlmIndex.owner()),
+                kind: Storage::Index.kind(),
+                owner: Some(Storage::Index.owner()),
                 ..other
             },
             (Subject::Declaration(declaration), _) => Self {

@@ -132,13 +132,13 @@ pub enum StartedBy {
 
 /// Exceptions from the rules over objects that people declare in HelmReleases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FluxExceptions {
+pub struct DriftExceptions {
     /// Whether the fields that `spec.driftDetection.ignore` of a HelmRelease names may be edited.
     pub honour_drift_ignore: bool,
     pub when_suspended: WhenSuspended,
 }
 
-impl Default for FluxExceptions {
+impl Default for DriftExceptions {
     fn default() -> Self {
         Self { honour_drift_ignore: true, when_suspended: WhenSuspended::Enforce }
     }

@@ -8,7 +8,7 @@ use super::file::{
 };
 use super::{freezes, reasons};
 use crate::policy::{
-    Accounts, DroppedBundlesSettings, FluxExceptions, Globs, IgnoredFields, LabelOperator, LabelRequirement,
+    Accounts, DriftExceptions, DroppedBundlesSettings, Globs, IgnoredFields, LabelOperator, LabelRequirement,
     LabelSelector, Modes, NamespaceCondition, OverrideSettings, Pipeline, Policy, Protected, ProtectedReleases,
     RecoverySettings, RuleSettings, ScalableResource, StartedBy, TeamFreezeSettings, When,
 };
@@ -57,7 +57,7 @@ pub(super) fn policy(file: &PolicyFile) -> Policy {
         transitions: Transitions::default(),
         grace_after_failure: setting(file, |rule| rule.grace_after_failure.as_ref())
             .unwrap_or(Policy::GRACE_AFTER_FAILURE),
-        flux_exceptions: flux_exceptions(file),
+        drift_exceptions: drift_exceptions(file),
     }
 }
 
@@ -170,9 +170,9 @@ fn dropped_bundles(file: &PolicyFile) -> DroppedBundlesSettings {
     }
 }
 
-fn flux_exceptions(file: &PolicyFile) -> FluxExceptions {
-    let shipped = FluxExceptions::default();
-    FluxExceptions {
+fn drift_exceptions(file: &PolicyFile) -> DriftExceptions {
+    let shipped = DriftExceptions::default();
+    DriftExceptions {
         honour_drift_ignore: setting(file, |rule| rule.honour_drift_ignore.as_ref())
             .unwrap_or(shipped.honour_drift_ignore),
         when_suspended: setting(file, |rule| rule.when_suspended.as_ref()).unwrap_or(shipped.when_suspended),

@@ -105,13 +105,13 @@ impl Tightening<'_, '_> {
         self.tighten(file.roll_forward_only.as_ref(), &mut policy.recovery.roll_forward_only, PartialOrd::lt);
         self.tighten(file.unexplained.as_ref(), &mut policy.dropped_bundles.unexplained, PartialOrd::lt);
         self.tighten(file.first_install.as_ref(), &mut policy.dropped_bundles.first_install, PartialOrd::lt);
-        let exceptions = &mut policy.flux_exceptions;
+        let exceptions = &mut policy.drift_exceptions;
         self.tighten(file.honour_drift_ignore.as_ref(), &mut exceptions.honour_drift_ignore, PartialOrd::gt);
     }
 
     /// The setting of all rules over manual edits.
     fn suspended(&mut self, file: &RuleFile, policy: &mut Policy) {
-        self.tighten(file.when_suspended.as_ref(), &mut policy.flux_exceptions.when_suspended, PartialOrd::lt);
+        self.tighten(file.when_suspended.as_ref(), &mut policy.drift_exceptions.when_suspended, PartialOrd::lt);
     }
 
     /// Settings that also affect other rules, so that they are never delegated with their rule.

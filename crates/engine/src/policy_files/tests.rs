@@ -6,7 +6,7 @@ use super::file::{Mapping, RuleFile};
 use super::*;
 use crate::facts::Actor;
 use crate::policy::{
-    AllowRollback, DroppedBundlesSettings, FluxExceptions, OnFirstInstall, OnUndecided, OnUnexplained,
+    AllowRollback, DriftExceptions, DroppedBundlesSettings, OnFirstInstall, OnUndecided, OnUnexplained,
     OverrideSettings, RecoverySettings, Removal, Scope, ignored_fields,
 };
 use crate::review::Operation;
@@ -50,7 +50,7 @@ fn only_advising_rules_are_not_enforced_by_default() {
     assert_eq!(mode(&policy, RuleId::known("concurrent-operation"), robot), Mode::Enforce);
     assert_eq!(policy.recovery, RecoverySettings::default());
     assert_eq!(policy.dropped_bundles, DroppedBundlesSettings::default());
-    assert_eq!(policy.flux_exceptions, FluxExceptions::default());
+    assert_eq!(policy.drift_exceptions, DriftExceptions::default());
     assert!(policy.managers.contains("system:serviceaccount:flux-system:helm-controller"));
     assert!(!policy.managers.contains("alice"));
 }

@@ -11,7 +11,7 @@ use crate::release::RecordName;
 /// The type of Helm's record Secrets.
 pub const HELM_SECRET_TYPE: &str = "helm.sh/release.v1";
 /// The type of the Secret in which OLM's operator-controller stores a record, or its first chunk.
-pub const OLM_INDEX_TYPE: &str = "operatorframework.io/index.v1";
+pub const INDEX_TYPE: &str = "operatorframework.io/index.v1";
 /// The type of the Secrets with the other chunks of such a record.
 pub(crate) const OLM_CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
 
@@ -25,8 +25,8 @@ const CHUNK_HASH_LENGTH: usize = 13;
 const CHUNK_HASH_LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz123456";
 
 /// The labels by which OLM's driver finds records and their chunks: the record of a Secret, and the role of the Secret.
-pub(crate) const OLM_KEY_LABEL: &str = "key";
-pub(crate) const OLM_TYPE_LABEL: &str = "type";
+pub(crate) const KEY_LABEL: &str = "key";
+pub(crate) const TYPE_LABEL: &str = "type";
 
 /// The storage of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +36,7 @@ pub enum Storage {
     /// `HELM_DRIVER=configmap`.
     ConfigMap,
     /// OLM's operator-controller, which splits large records into chunk Secrets.
-    OlmIndex,
+    Index,
 }
 
 impl Storage {
@@ -45,7 +45,7 @@ impl Storage {
     pub fn owner(self) -> &'static str {
         match self {
             Self::Secret | Self::ConfigMap => "helm",
-            Self::OlmIndex => "operator-controller",
+            Self::Index => "operator-controller",
         }
     }
 
@@ -53,7 +53,7 @@ impl Storage {
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {
-            Self::Secret | Self::OlmIndex => "Secret",
+            Self::Secret | Self::Index => "Secret",
             Self::ConfigMap => "ConfigMap",
         }
     }
@@ -61,7 +61,7 @@ impl Storage {
     /// The label selector for all records of a release.
     #[must_use]
     pub fn selector(self, release: &str) -> String {
-        let index = if self == Self::OlmIndex { ",type=index" } else { "" };
+        let index = if self == Self::Index { ",type=index" } else { "" };
         format!("owner={},name={release}{index}", self.owner())
     }
 
@@ -69,7 +69,7 @@ impl Storage {
     /// namespace, so an extension belongs to the namespace of its objects, if that is known.
     #[must_use]
     pub fn home<'n>(self, of_records: &'n str, of_objects: Option<&'n str>) -> &'n str {
-        of_objects.filter(|_| self == Self::OlmIndex).unwrap_or(of_records)
+        of_objects.filter(|_| self == Self::Index).unwrap_or(of_records)
     }
 
     /// Helm's other storage, whose records of the same name may manage the same objects.
@@ -78,7 +78,7 @@ impl Storage {
         match self {
             Self::Secret => Some(Self::ConfigMap),
             Self::ConfigMap => Some(Self::Secret),
-            Self::OlmIndex => None,
+            Self::Index => None,
         }
     }
 }
@@ -132,10 +132,10 @@ impl<'a> Stored<'a> {
     pub fn indexes_of_part(&self) -> Vec<RecordName> {
         let metadata = &self.metadata;
         let by_name = metadata.name.rsplit_once('-').filter(|(_, hash)| is_chunk_hash(hash)).map(|(index, _)| index);
-        let labelled = metadata.label("owner") == Some(Storage::OlmIndex.owner())
-            && metadata.label(OLM_TYPE_LABEL) == Some(CHUNK_LABEL);
+        let labelled =
+            metadata.label("owner") == Some(Storage::Index.owner()) && metadata.label(TYPE_LABEL) == Some(CHUNK_LABEL);
         let is_chunk = self.secret_type.as_deref() == Some(OLM_CHUNK_TYPE) || labelled;
-        let by_label = metadata.label(OLM_KEY_LABEL).filter(|_| is_chunk);
+        let by_label = metadata.label(KEY_LABEL).filter(|_| is_chunk);
         let mut found: Vec<_> = by_name.into_iter().chain(by_label).filter_map(|name| name.parse().ok()).collect();
         found.dedup();
         found
@@ -151,11 +151,11 @@ impl<'a> Stored<'a> {
         let owner = self.metadata.label("owner").unwrap_or_default();
         let names_release = self.metadata.label("name").is_some() || self.data.release.is_some();
         let of_helm = owner == Storage::Secret.owner() && names_release;
-        let of_olm = owner == Storage::OlmIndex.owner() && self.metadata.label(OLM_TYPE_LABEL) == Some(INDEX_LABEL);
+        let of_olm = owner == Storage::Index.owner() && self.metadata.label(TYPE_LABEL) == Some(INDEX_LABEL);
         match (kind, self.secret_type.as_deref()) {
             ("Secret", Some(HELM_SECRET_TYPE)) => Some(Storage::Secret),
-            ("Secret", Some(OLM_INDEX_TYPE)) => Some(Storage::OlmIndex),
-            ("Secret", _) if of_olm => Some(Storage::OlmIndex),
+            ("Secret", Some(INDEX_TYPE)) => Some(Storage::Index),
+            ("Secret", _) if of_olm => Some(Storage::Index),
             ("Secret", _) if of_helm => Some(Storage::Secret),
             ("ConfigMap", _) if of_helm => Some(Storage::ConfigMap),
             _ => None,
@@ -187,7 +187,7 @@ mod tests {
     fn records_are_selected_by_the_labels_of_their_client() {
         assert_eq!(Storage::Secret.selector("web"), "owner=helm,name=web");
         assert_eq!(Storage::ConfigMap.selector("web"), "owner=helm,name=web");
-        assert_eq!(Storage::OlmIndex.selector("web"), "owner=operator-controller,name=web,type=index");
+        assert_eq!(Storage::Index.selector("web"), "owner=operator-controller,name=web,type=index");
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn objects_that_a_client_would_list_are_records() {
-        let (secret, config_map, index) = (Some(Storage::Secret), Some(Storage::ConfigMap), Some(Storage::OlmIndex));
+        let (secret, config_map, index) = (Some(Storage::Secret), Some(Storage::ConfigMap), Some(Storage::Index));
         let release = || json!({"release": "x"});
         for (kind, kind_of_secret, labels, data, wanted) in [
             ("Secret", HELM_SECRET_TYPE, json!({}), json!({}), secret),
@@ -226,7 +226,7 @@ mod tests {
             ("ConfigMap", "", json!({"owner": "helm", "name": "web"}), release(), config_map),
             ("ConfigMap", "", json!({"owner": "alice", "name": "web"}), release(), None),
             ("ConfigMap", "", json!({"owner": "operator-controller", "type": "index"}), json!({}), None),
-            ("Secret", OLM_INDEX_TYPE, json!({}), json!({}), index),
+            ("Secret", INDEX_TYPE, json!({}), json!({}), index),
             ("Secret", "Opaque", json!({"owner": "operator-controller", "type": "index"}), json!({}), index),
             ("Secret", "Opaque", json!({"owner": "operator-controller", "type": "chunk"}), json!({}), None),
             ("Secret", "Opaque", json!({"owner": "alice", "type": "index"}), json!({}), None),

@@ -5,7 +5,7 @@ use super::objects::case::ObjectCase;
 use super::records::case::RecordCase;
 use super::undecided::Undecided;
 use crate::json::FieldPath;
-use crate::owners::olm::rules::record_part::RecordPartCase;
+use crate::owners::rules::record_part::RecordPartCase;
 use crate::policy::ActiveFreeze;
 use crate::release::ReleaseRef;
 use crate::rule::{RuleId, Specification};

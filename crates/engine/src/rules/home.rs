@@ -48,7 +48,7 @@ fn exposure(storage: Storage) -> u8 {
         Storage::Secret => 0,
         Storage::ConfigMap => 1,
         // In a namespace of its own.
-        Storage::OlmIndex => 2,
+        Storage::Index => 2,
     }
 }
 
@@ -75,12 +75,12 @@ mod tests {
     #[test]
     fn a_record_elsewhere_counts_only_with_a_proof_and_never_before_a_live_one_at_home() {
         use Status::{Deployed, Failed, PendingUpgrade, Uninstalled};
-        use Storage::{ConfigMap, OlmIndex, Secret};
+        use Storage::{ConfigMap, Index, Secret};
         let home = |status| located(Secret, "shop", status, "alice");
         let strangers = || located(Secret, "evil", PendingUpgrade, "bob");
-        let index = || located(OlmIndex, "evil", Deployed, "bob");
+        let index = || located(Index, "evil", Deployed, "bob");
         let managers = || located(Secret, "flux", Deployed, MANAGER);
-        let olms = || located(OlmIndex, "olmv1-system", Deployed, "");
+        let olms = || located(Index, "olmv1-system", Deployed, "");
         let of_origin = || Located { held_for_origin: true, ..located(Secret, "flux", Deployed, "bob") };
         for (found, wanted) in [
             (vec![], None),
@@ -92,7 +92,7 @@ mod tests {
             (vec![home(Uninstalled), strangers()], Some((Secret, "shop"))),
             // These are proven.
             (vec![managers()], Some((Secret, "flux"))),
-            (vec![olms()], Some((OlmIndex, "olmv1-system"))),
+            (vec![olms()], Some((Index, "olmv1-system"))),
             (vec![of_origin()], Some((Secret, "flux"))),
             (vec![home(Uninstalled), of_origin()], Some((Secret, "flux"))),
             (vec![home(Failed), managers()], Some((Secret, "flux"))),
@@ -102,7 +102,7 @@ mod tests {
             // At home, more users can write ConfigMaps than Secrets.
             (vec![home(Deployed), located(ConfigMap, "shop", PendingUpgrade, "bob")], Some((Secret, "shop"))),
             (vec![home(Uninstalled), located(ConfigMap, "shop", Deployed, "bob")], Some((ConfigMap, "shop"))),
-            (vec![home(Deployed), located(OlmIndex, "shop", Deployed, "bob")], Some((Secret, "shop"))),
+            (vec![home(Deployed), located(Index, "shop", Deployed, "bob")], Some((Secret, "shop"))),
         ] {
             assert_eq!(chosen(&found), wanted, "{found:?}");
         }
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn the_records_of_an_extension_are_those_of_a_manager() {
         let policy = Policy::shipped().unwrap();
-        let strangers = located(Storage::OlmIndex, "evil", Status::Deployed, "bob");
-        let olms = located(Storage::OlmIndex, "olmv1-system", Status::Deployed, "");
+        let strangers = located(Storage::Index, "evil", Status::Deployed, "bob");
+        let olms = located(Storage::Index, "olmv1-system", Status::Deployed, "");
         let found = [strangers, olms];
         assert_eq!(records_of_extension(&found, &policy), Some(&found[1]));
         assert_eq!(records_of_extension(&found[..1], &policy), None);

@@ -184,7 +184,7 @@ fn only_records_are_taken_in() {
     first["labels"]["type"] = "index".into();
     assert_empty(&index(&[chunk]));
     let index = index(&[first]);
-    assert_eq!(locate(&index, "ext", "olm", None).unwrap().storage, Storage::OlmIndex);
+    assert_eq!(locate(&index, "ext", "olm", None).unwrap().storage, Storage::Index);
     let mut config_maps = Index::new("ConfigMap", Arc::default());
     config_maps.apply(&metadata(&record("shop", "web", 1, "deployed")));
     assert_eq!(locate(&config_maps, "web", "shop", None).unwrap().storage, Storage::ConfigMap);

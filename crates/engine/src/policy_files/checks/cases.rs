@@ -4,8 +4,7 @@ use super::domain::Domain;
 use super::language::Language;
 use super::names::{Names, language};
 use crate::object::SERVICE_ACCOUNT_PREFIX;
-use crate::owners::olm::CLUSTER_EXTENSION;
-use crate::owners::sveltos::CONFIGURATION_GROUP;
+use crate::owners::{CLUSTER_EXTENSION, CONFIGURATION_GROUP};
 use crate::policy::Globs;
 use crate::policy_files::file::{AtLeastOne, CaseFile, GlobList, PolicyFile, RuleFile, Spanned, WhenFile};
 use crate::policy_files::problem::Span;
@@ -130,7 +129,7 @@ fn can_apply(rule: RuleId, case: &CaseFile, home: Option<&str>, names: &mut Name
     }
     if let (Some(owners), Some(kinds)) = (owners, kinds) {
         let (listed, kinds) = (&owners.value.0.compiled, &kinds.value.0.compiled);
-        let stored = [Storage::Secret, Storage::ConfigMap, Storage::OlmIndex];
+        let stored = [Storage::Secret, Storage::ConfigMap, Storage::Index];
         if !stored.iter().any(|storage| listed.contains(storage.owner()) && kinds.contains(storage.kind())) {
             names.problems.at(owners.span, format!("no record of these owners is of these `kinds`, {never}"));
             can = false;
@@ -163,7 +162,7 @@ fn can_be_of(rule: RuleId, when: &WhenFile, names: &mut Names<'_, '_>) -> bool {
     if let Some(list) =
         when.releases.as_ref().filter(|list| kinds.contains(&CONFIGURATION_GROUP) && !may_be_commit(list))
     {
-        warn(list, format!("{rule} judges commits of Sveltos, whose names end in .helm or .resources"));
+        warn(list, format!("{rule} judges commits of bundles, whose names end in .helm or .resources"));
     }
     if let Some(list) = when
         .namespaces

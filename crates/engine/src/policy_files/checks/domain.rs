@@ -103,7 +103,7 @@ impl Domain {
             Self::ServiceAccount => "a service account is NAMESPACE:NAME here, for example ci:deployer",
             Self::Namespace => "a namespace has lower-case letters, digits and hyphens only",
             Self::Release => "a release is named without its namespace, and has letters, digits, `-`, `_` and `.` only",
-            Self::Commit => "a commit of Sveltos is named CLUSTERSUMMARY.helm or CLUSTERSUMMARY.resources",
+            Self::Commit => "a commit of bundles is named CLUSTERSUMMARY.helm or CLUSTERSUMMARY.resources",
             Self::Kind => "a kind starts with a capital letter and has no plural, for example Deployment",
             Self::RecordKind => "this rule judges records, which are of the kinds Secret and ConfigMap",
             Self::ObjectName => "the name of an object has no `/` and no `%`",
@@ -207,7 +207,7 @@ fn record_kinds() -> [&'static str; 2] {
 }
 
 fn owners() -> [&'static str; 2] {
-    [Storage::Secret, Storage::OlmIndex].map(Storage::owner)
+    [Storage::Secret, Storage::Index].map(Storage::owner)
 }
 
 /// Whether a text is the plural of a kind, or the kind in another case.

@@ -15,7 +15,7 @@ use super::times::{Moment, ZoneName};
 use super::tree::Node;
 use super::values::{AtLeastOne, ByRule, Cap, EMPTY_LIST, GlobList, Pattern, PolicyKind, SingleGlob, Spelled, Version};
 use crate::policy::{
-    AllowRollback, DEFAULT_NAMESPACE, DroppedBundlesSettings, FluxExceptions, FreezeEffect, LabelOperator,
+    AllowRollback, DEFAULT_NAMESPACE, DriftExceptions, DroppedBundlesSettings, FreezeEffect, LabelOperator,
     OnFirstInstall, OnUndecided, OnUnexplained, OverrideSettings, PipelineHolder, Policy, RecoverySettings,
     ScalableResource, StartedBy, TeamFreezeSettings, WhenSuspended,
 };
@@ -95,10 +95,10 @@ keys! {
         /// Whether fields may be edited, also by `kubectl scale`, that people have excepted from Flux's correction of drift: by
         /// `spec.driftDetection.ignore` of the HelmRelease that has installed the release, or as a whole object by the label or
         /// annotation `helm.toolkit.fluxcd.io/driftDetection: disabled` in its manifest.
-        honour_drift_ignore "honourDriftIgnore": bool = FluxExceptions::default().honour_drift_ignore;
+        honour_drift_ignore "honourDriftIgnore": bool = DriftExceptions::default().honour_drift_ignore;
         /// What happens to edits, deletions and scaling by hand while the HelmRelease that has installed the release is suspended:
         /// the rules apply as always (enforce), or admit them with a warning (warn). Also for `manual-delete` and `manual-scale`.
-        when_suspended "whenSuspended": WhenSuspended = FluxExceptions::default().when_suspended;
+        when_suspended "whenSuspended": WhenSuspended = DriftExceptions::default().when_suspended;
         /// Custom resources with a scale subresource. Deployments, ReplicaSets, StatefulSets and ReplicationControllers are
         /// built in.
         resources "resources": Vec<ScalableResourceFile> = EMPTY_LIST, layered;

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::facts::Actor;
 use crate::policy::{
-    AllowRollback, FluxExceptions, NamespaceLabels, OnUndecided, Removal, Scope, StartedBy, WhenSuspended,
+    AllowRollback, DriftExceptions, NamespaceLabels, OnUndecided, Removal, Scope, StartedBy, WhenSuspended,
 };
 use crate::policy_files::{SettingOrigin, in_force};
 use crate::review::Operation;
@@ -90,10 +90,10 @@ fn the_modes_of_a_namespace_replace_those_of_a_delegated_rule() {
 fn flux_exceptions_loosen_only_if_their_rules_are_delegated() {
     let exceptions = |cluster: &str, shop: &str| {
         let read = read(cluster, &format!("rules:\n  manual-edit: {{{shop}}}\n"));
-        read.map(|policies| policies.of("shop").flux_exceptions)
+        read.map(|policies| policies.of("shop").drift_exceptions)
     };
     let (honour, enforce) = (true, WhenSuspended::Enforce);
-    let of = |honour_drift_ignore, when_suspended| Ok(FluxExceptions { honour_drift_ignore, when_suspended });
+    let of = |honour_drift_ignore, when_suspended| Ok(DriftExceptions { honour_drift_ignore, when_suspended });
     assert_eq!(exceptions("", "onUndecided: deny"), of(honour, enforce));
     assert_eq!(exceptions("", "honourDriftIgnore: false"), of(false, enforce));
     let loose = "rules:\n  manual-edit: {honourDriftIgnore: false, whenSuspended: warn}\n";

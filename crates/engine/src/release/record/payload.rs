@@ -68,14 +68,14 @@ impl Payload {
     pub fn decode(storage: Storage, data: &RecordData<'_>) -> Result<Self, DecodeError> {
         let text = match storage {
             Storage::Secret | Storage::ConfigMap => data.release.as_deref(),
-            Storage::OlmIndex => data.chunk.as_deref(),
+            Storage::Index => data.chunk.as_deref(),
         };
         let outer = decode_base64(text.ok_or(DecodeError::Missing)?.as_bytes())?;
         match storage {
             Storage::Secret => Ok(Self(decode_base64(&outer)?)),
             Storage::ConfigMap => Ok(Self(outer)),
-            Storage::OlmIndex if extra_chunks(data)?.is_empty() => Ok(Self(outer)),
-            Storage::OlmIndex => Err(DecodeError::Chunked),
+            Storage::Index if extra_chunks(data)?.is_empty() => Ok(Self(outer)),
+            Storage::Index => Err(DecodeError::Chunked),
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
 
     fn decode(storage: Storage, text: String) -> Result<Vec<u8>, DecodeError> {
         let data = match storage {
-            Storage::OlmIndex => RecordData { chunk: Some(Cow::Owned(text)), ..RecordData::default() },
+            Storage::Index => RecordData { chunk: Some(Cow::Owned(text)), ..RecordData::default() },
             _ => RecordData { release: Some(Cow::Owned(text)), ..RecordData::default() },
         };
         Payload::decode(storage, &data)?.inflate(&Effort::of_review())
@@ -198,7 +198,7 @@ mod tests {
         let member = gzip(b"{}");
         assert_eq!(decode(Storage::Secret, twice(&member)).unwrap(), b"{}");
         assert_eq!(decode(Storage::ConfigMap, STANDARD.encode(&member)).unwrap(), b"{}");
-        assert_eq!(decode(Storage::OlmIndex, STANDARD.encode(&member)).unwrap(), b"{}");
+        assert_eq!(decode(Storage::Index, STANDARD.encode(&member)).unwrap(), b"{}");
         assert_eq!(Payload::decode(Storage::Secret, &RecordData::default()), Err(DecodeError::Missing));
     }
 
@@ -241,7 +241,7 @@ mod tests {
     fn a_record_in_several_secrets_is_not_a_broken_one() {
         let names = STANDARD.encode(r#"["a-1"]"#);
         let data = RecordData { chunk: Some("AAAA".into()), extra_chunks: Some(names.into()), ..RecordData::default() };
-        assert_eq!(Payload::decode(Storage::OlmIndex, &data), Err(DecodeError::Chunked));
+        assert_eq!(Payload::decode(Storage::Index, &data), Err(DecodeError::Chunked));
         assert_eq!(Payload::join(["AQI=", "Aw=="].into_iter()), Ok(Payload(vec![1, 2, 3])));
     }
 

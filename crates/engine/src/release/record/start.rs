@@ -19,7 +19,7 @@ const MAX_START_BYTES: u64 = 256 * 1024;
 /// `name-version` of the chart of a record, from its first chunk or its start; `None` if the start does not contain it.
 #[must_use]
 pub fn chart_at_start(storage: Storage, data: &RecordData<'_>) -> Option<String> {
-    let text = if storage == Storage::OlmIndex { &data.chunk } else { &data.release };
+    let text = if storage == Storage::Index { &data.chunk } else { &data.release };
     let mut part = STANDARD.decode(text.as_deref()?).ok()?;
     if storage == Storage::Secret {
         part = STANDARD.decode(part).ok()?;
@@ -56,19 +56,16 @@ mod tests {
         let head =
             r#"{"name":"web","info":{"chart":{}},"chart":{"metadata":{"name":"shop","version":"2.0.0"},"templates":""#;
         let json = format!("{head}{}", "x".repeat(9_000));
-        assert_eq!(chart_at_start(Storage::OlmIndex, &part(&json, 5_000)).as_deref(), Some("shop-2.0.0"));
-        assert_eq!(chart_at_start(Storage::OlmIndex, &part(&json, 40)), None);
-        assert_eq!(chart_at_start(Storage::OlmIndex, &part(r#"{"chart":7}"#, 5_000)), None);
+        assert_eq!(chart_at_start(Storage::Index, &part(&json, 5_000)).as_deref(), Some("shop-2.0.0"));
+        assert_eq!(chart_at_start(Storage::Index, &part(&json, 40)), None);
+        assert_eq!(chart_at_start(Storage::Index, &part(r#"{"chart":7}"#, 5_000)), None);
+        assert_eq!(chart_at_start(Storage::Index, &part(r#"{"chart":{"metadata":{"annotations":{}}}}"#, 5_000)), None);
+        assert_eq!(chart_at_start(Storage::Index, &part("[]", 5_000)), None);
         assert_eq!(
-            chart_at_start(Storage::OlmIndex, &part(r#"{"chart":{"metadata":{"annotations":{}}}}"#, 5_000)),
+            chart_at_start(Storage::Index, &RecordData { chunk: Some("?".into()), ..RecordData::default() }),
             None
         );
-        assert_eq!(chart_at_start(Storage::OlmIndex, &part("[]", 5_000)), None);
-        assert_eq!(
-            chart_at_start(Storage::OlmIndex, &RecordData { chunk: Some("?".into()), ..RecordData::default() }),
-            None
-        );
-        assert_eq!(chart_at_start(Storage::OlmIndex, &RecordData::default()), None);
+        assert_eq!(chart_at_start(Storage::Index, &RecordData::default()), None);
         let release = part(&json, 5_000).chunk;
         let data = RecordData { release, ..RecordData::default() };
         assert_eq!(chart_at_start(Storage::ConfigMap, &data).as_deref(), Some("shop-2.0.0"));

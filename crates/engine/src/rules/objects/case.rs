@@ -9,7 +9,8 @@ use super::holding::{Holding, declaring_record, holding};
 use crate::evidence::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::json::FieldPath;
-use crate::managed::{Marks, Origin, Owner};
+use crate::managed::{Origin, Owner};
+use crate::owners::Marks;
 use crate::owners::OwnerWords;
 use crate::owners::{self, DrivenRelease};
 use crate::policy::{Policy, ScalableResource};
@@ -371,7 +372,7 @@ fn may_uninstall(history: &History, freshness: Freshness) -> bool {
 /// What declares a release, in its owner's terms.
 fn declared_by(owner: &Owner, storage: Storage, release: &ReleaseRef) -> String {
     match owner {
-        _ if storage == Storage::OlmIndex => format!("ClusterExtension {}", release.name),
+        _ if storage == Storage::Index => format!("ClusterExtension {}", release.name),
         Owner::Release { origin: Some(Origin { namespace, name }), .. } => format!("HelmRelease {namespace}/{name}"),
         _ => OwnerWords { storage, namespace: &release.namespace, release: &release.name }.upgrade(),
     }
@@ -426,7 +427,7 @@ mod tests {
         let named = |owner: &Owner, storage| declared_by(owner, storage, &release);
         assert_eq!(named(&owner(None), Storage::Secret), "`helm upgrade web CHART -n shop`");
         assert_eq!(named(&flux(), Storage::Secret), "HelmRelease apps/web");
-        assert_eq!(named(&flux(), Storage::OlmIndex), "ClusterExtension web");
-        assert_eq!(named(&owner(None), Storage::OlmIndex), "ClusterExtension web");
+        assert_eq!(named(&flux(), Storage::Index), "ClusterExtension web");
+        assert_eq!(named(&owner(None), Storage::Index), "ClusterExtension web");
     }
 }

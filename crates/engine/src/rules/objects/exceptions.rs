@@ -17,8 +17,9 @@ use super::case::{DeclaringRelease, ObjectCase, OwnershipConflict};
 use super::declared_fields::Declaration;
 use crate::effort::{Effort, OverBudget};
 use crate::json::FieldPath;
-use crate::managed::{Mark, Marks};
+use crate::managed::Mark;
 use crate::object::group_of;
+use crate::owners::Marks;
 use crate::owners::rules::helm_releases;
 use crate::owners::{DeclaredObject, Driver, IgnoredFields};
 use crate::policy::WhenSuspended;
@@ -33,7 +34,7 @@ impl ObjectCase<'_> {
         conflict: &'c OwnershipConflict,
     ) -> Result<Option<Cow<'c, OwnershipConflict>>, Undecided> {
         let whole = Ok(Some(Cow::Borrowed(conflict)));
-        let Some(declaring) = conflict.declaring.as_ref().filter(|_| self.policy.flux_exceptions.honour_drift_ignore)
+        let Some(declaring) = conflict.declaring.as_ref().filter(|_| self.policy.drift_exceptions.honour_drift_ignore)
         else {
             return whole;
         };
@@ -61,7 +62,7 @@ impl ObjectCase<'_> {
         conflict: &OwnershipConflict,
         refusal: Refusal,
     ) -> Result<Refusal, Undecided> {
-        let may_warn = self.policy.flux_exceptions.when_suspended == WhenSuspended::Warn;
+        let may_warn = self.policy.drift_exceptions.when_suspended == WhenSuspended::Warn;
         let Some(declaring) = conflict.declaring.as_ref().filter(|_| may_warn) else {
             return Ok(refusal);
         };

@@ -4,8 +4,9 @@
 use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installed, refusal};
 use crate::evidence::{Freshness, Located};
 use crate::facts::{ActorKind, ObjectChange};
-use crate::managed::{Marks, Owner};
+use crate::managed::Owner;
 use crate::owners;
+use crate::owners::Marks;
 use crate::release::ReleaseRef;
 use crate::rules::check::Checked;
 use crate::rules::objects::case::{ObjectCase, declaring};

@@ -10,7 +10,7 @@ use super::lease;
 use super::standing::InFlight;
 use crate::facts::{RecordChange, RecordSide};
 use crate::owners;
-use crate::owners::olm::rules::record_part;
+use crate::owners::rules::record_part;
 use crate::release::status::Guard;
 use crate::release::{DecodeError, Entry, History, Status};
 use crate::review::Operation;

@@ -7,7 +7,7 @@ use super::case::RecordCase;
 use crate::facts::{RecordBody, RecordChange, RecordSide};
 use crate::owners;
 use crate::release::record::truncated;
-use crate::release::storage::{HELM_SECRET_TYPE, OLM_INDEX_TYPE, OLM_KEY_LABEL};
+use crate::release::storage::{HELM_SECRET_TYPE, INDEX_TYPE, KEY_LABEL};
 use crate::release::{DecodeError, RecordName, Revision, Storage};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
@@ -98,11 +98,11 @@ pub fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_>) -> V
     if storage == Storage::Secret && secret_type != Some(HELM_SECRET_TYPE) {
         note(About::SecretType, "/type", format!("its type is not {HELM_SECRET_TYPE}"));
     }
-    if storage == Storage::OlmIndex && secret_type != Some(OLM_INDEX_TYPE) {
-        note(About::SecretType, "/type", format!("its type is not {OLM_INDEX_TYPE}"));
+    if storage == Storage::Index && secret_type != Some(INDEX_TYPE) {
+        note(About::SecretType, "/type", format!("its type is not {INDEX_TYPE}"));
     }
-    let foreign_key = |key: &&str| storage == Storage::OlmIndex && *key != object;
-    if metadata.label(OLM_KEY_LABEL).is_some_and(|key| foreign_key(&key)) {
+    let foreign_key = |key: &&str| storage == Storage::Index && *key != object;
+    if metadata.label(KEY_LABEL).is_some_and(|key| foreign_key(&key)) {
         let sentence = "its label key is not its own name, and its parts are found by it".to_owned();
         note(About::KeyLabel, "/metadata/labels/key", sentence);
     }

@@ -9,11 +9,11 @@ use super::binding::{self, Binding};
 use super::case::RecordCase;
 use crate::facts::{RecordBody, RecordChange, RecordSide};
 use crate::owners;
-use crate::owners::olm::rules::record_part;
+use crate::owners::rules::record_part;
 use crate::release::record::Difference;
 use crate::release::stamps::HOOKS;
 use crate::release::status::Guard;
-use crate::release::storage::{INDEX_LABEL, OLM_KEY_LABEL, OLM_TYPE_LABEL};
+use crate::release::storage::{INDEX_LABEL, KEY_LABEL, TYPE_LABEL};
 use crate::release::{DecodeError, Status, Storage};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
@@ -88,11 +88,11 @@ fn relabelled(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide
 
 /// The refusal of a label by which the record or its parts would not be found any more. Setting it back is a repair.
 fn hidden(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
-    if case.target.storage != Storage::OlmIndex {
+    if case.target.storage != Storage::Index {
         return None;
     }
     let (old, new) = (&before.stored.metadata, &after.stored.metadata);
-    let found_by = [(OLM_TYPE_LABEL, INDEX_LABEL), (OLM_KEY_LABEL, case.target.object.as_str())];
+    let found_by = [(TYPE_LABEL, INDEX_LABEL), (KEY_LABEL, case.target.object.as_str())];
     let is_lost =
         |&(label, value): &(&str, &str)| old.label(label) != new.label(label) && new.label(label) != Some(value);
     let (label, _) = found_by.into_iter().find(is_lost)?;

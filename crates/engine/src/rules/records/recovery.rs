@@ -199,7 +199,7 @@ mod tests {
             RecoverySettings { rollback: AllowRollback::Never, ..RecoverySettings::default() },
         );
         let upgrade = &[Deployed, PendingUpgrade][..];
-        let (helm, olm) = (Storage::Secret, Storage::OlmIndex);
+        let (helm, olm) = (Storage::Secret, Storage::Index);
         for (storage, records, condition, settings, is_opened, wanted) in [
             (helm, upgrade, Unknown, open, false, UNSTICK),
             (helm, upgrade, Sound, open, false, UNSTICK),

@@ -17,7 +17,7 @@ use super::standing::InFlight;
 use crate::evidence::{Evidence, Query, Workload};
 use crate::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject};
 use crate::object::ObjectKey;
-use crate::owners::olm::rules::record_part;
+use crate::owners::rules::record_part;
 use crate::policy::Policy;
 use crate::release::manifest::{HookJob, WorkloadRef, workloads};
 use crate::release::{DecodeError, Record, Status};

@@ -55,7 +55,7 @@ impl DrivenRelease<'_> {
     ) -> Result<impl Iterator<Item = &'e Driver>, Undecided> {
         let drivers = match self.storage {
             Storage::Secret => helm_releases(evidence, self.namespace, self.release, self.holder)?,
-            Storage::ConfigMap | Storage::OlmIndex => &[],
+            Storage::ConfigMap | Storage::Index => &[],
         };
         Ok(drivers.iter().filter(move |driver| self.is_driven_by(driver, policy)))
     }

@@ -19,7 +19,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, C
     };
     // An extension has no namespace; its objects have.
     let release = ReleaseRef::new("", &*written.name);
-    let at_home = ReleaseAtHome::new(Storage::OlmIndex, release, Some(&before.spec.namespace));
+    let at_home = ReleaseAtHome::new(Storage::Index, release, Some(&before.spec.namespace));
     let Some(protection) = protection(case, &at_home, before.metadata.is_protected())? else {
         return Ok(Vec::new());
     };

@@ -70,7 +70,7 @@ impl RecordPartCase<'_> {
     }
 
     fn words(&self) -> OwnerWords<'_> {
-        OwnerWords { storage: Storage::OlmIndex, namespace: self.part.namespace, release: &self.part.release }
+        OwnerWords { storage: Storage::Index, namespace: self.part.namespace, release: &self.part.release }
     }
 
     fn is_kept_by_actor(&self, stamps: &Stamps) -> bool {
@@ -96,7 +96,7 @@ fn stamps(metadata: &Metadata<'_>) -> Stamps {
 /// Which parts of the record of a request are missing; `None` if it is whole, or that is not known.
 pub(crate) fn missing(case: &RecordCase<'_>) -> Result<Option<DecodeError>, Undecided> {
     let parts = extra_chunks(&case.change.latest().stored.data).unwrap_or_default();
-    if case.target.storage != Storage::OlmIndex || parts.is_empty() {
+    if case.target.storage != Storage::Index || parts.is_empty() {
         return Ok(None);
     }
     match case.whole(&case.target.object) {

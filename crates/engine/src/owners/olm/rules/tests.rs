@@ -293,7 +293,7 @@ fn is_refused_by(cached: Status, live: Status) -> bool {
         stamps.set(CHART, "web-2.0.0".to_owned());
         stamps.set(HOLDER, OPERATOR.to_owned());
         let history = History::new(vec![Entry { stamps, ..Entry::of_web(2, status) }]);
-        vec![Located { storage: Storage::OlmIndex, namespace: "olmv1-system".into(), history, held_for_origin: false }]
+        vec![Located { storage: Storage::Index, namespace: "olmv1-system".into(), history, held_for_origin: false }]
     };
     let judged = decided(&facts, &Policy::shipped().unwrap(), |query| {
         Answer::Known(match query {

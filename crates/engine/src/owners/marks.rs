@@ -1,0 +1,122 @@
+//! The owner of an object, from the marks of every owner. A new kind of owner is a row, not a branch.
+
+use memchr::memmem;
+use serde_json::Value;
+
+use super::{helm, sveltos};
+use crate::managed::{Declared, Mark, Owner, OwnerKind};
+
+/// The marks of each kind of owner.
+const OWNER_KINDS: [&OwnerKind; 2] = [&helm::MARKS, &sveltos::MARKS];
+
+/// The owner named by the labels and annotations of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marks {
+    pub owner: Owner,
+    /// The mark that is missing or contradicts the others. The other marks are then unreliable.
+    pub contradiction: Option<&'static str>,
+    row: usize,
+}
+
+/// Whether an object can have marks. A search for the text of the annotations is much faster than parsing, and the API
+/// server never escapes these characters.
+#[must_use]
+pub fn may_be_marked(object: &str) -> bool {
+    let mut annotations = OWNER_KINDS.iter().flat_map(|row| [row.name, row.scope]);
+    annotations.any(|annotation| memmem::find(object.as_bytes(), annotation.as_bytes()).is_some())
+}
+
+impl Marks {
+    /// Reads the marks of an object; `None` if it has none.
+    pub fn of<'m>(
+        label: impl Fn(&str) -> Option<&'m str>,
+        annotation: impl Fn(&str) -> Option<&'m str>,
+    ) -> Option<Self> {
+        let all = OWNER_KINDS.iter().enumerate().filter_map(|(index, row)| {
+            let (name, scope) = (annotation(row.name), annotation(row.scope));
+            if name.is_none() && scope.is_none() {
+                return None;
+            }
+            let labelled = label(row.label.0).is_some_and(|value| row.label.1.is_none_or(|wanted| wanted == value));
+            let contradiction = match () {
+                () if is_empty(name) => Some(row.name),
+                () if is_empty(scope) => Some(row.scope),
+                () if !labelled => Some(row.label.0),
+                () => None,
+            };
+            let owner =
+                (row.owner)(name.unwrap_or_default(), scope.unwrap_or_default(), &|key| label(key).map(str::to_owned));
+            Some(Self { owner, contradiction, row: index })
+        });
+        // An object may have the marks of two owners. Complete marks take precedence.
+        all.min_by_key(|marks| marks.contradiction.is_some())
+    }
+
+    /// Whether a manager in `managedFields` writes for this owner.
+    #[must_use]
+    pub fn is_manager(&self, manager: &str) -> bool {
+        OWNER_KINDS[self.row].managers.contains(&manager)
+    }
+
+    /// The marks as declared fields. Without them, the object loses its owner.
+    #[must_use]
+    pub fn declared(&self) -> [Declared<'static>; 3] {
+        self.each()
+            .map(|Mark { map, key, value }| Declared::only(["metadata", map, key].into_iter(), value.map(Value::from)))
+    }
+
+    /// The marks one by one.
+    #[must_use]
+    pub fn each(&self) -> [Mark<'_>; 3] {
+        let row = OWNER_KINDS[self.row];
+        let (name, scope) = match &self.owner {
+            Owner::Release { name, target_namespace, .. } => (name, target_namespace),
+            Owner::Profile { kind, name } => (name, kind),
+        };
+        let (label, value) = row.label;
+        [
+            Mark { map: "labels", key: label, value },
+            Mark { map: "annotations", key: row.name, value: Some(name) },
+            Mark { map: "annotations", key: row.scope, value: Some(scope) },
+        ]
+    }
+}
+
+fn is_empty(mark: Option<&str>) -> bool {
+    mark.is_none_or(str::is_empty)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "Helm");
+    const NAME: (&str, &str) = ("meta.helm.sh/release-name", "web");
+    const SCOPE: (&str, &str) = ("meta.helm.sh/release-namespace", "shop");
+
+    /// The mark that contradicts the others; `None` without an owner.
+    fn contradiction(marks: &[(&str, &str)]) -> Option<Option<&'static str>> {
+        let find = |key: &str| marks.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
+        Marks::of(find, find).map(|marks| marks.contradiction)
+    }
+
+    #[test]
+    fn an_owner_whose_marks_are_incomplete_is_a_contradiction() {
+        assert_eq!(contradiction(&[LABEL, NAME, SCOPE]), Some(None));
+        assert_eq!(contradiction(&[LABEL, SCOPE]), Some(Some(NAME.0)));
+        assert_eq!(contradiction(&[LABEL, (NAME.0, ""), SCOPE]), Some(Some(NAME.0)));
+        assert_eq!(contradiction(&[LABEL, NAME]), Some(Some(SCOPE.0)));
+        assert_eq!(contradiction(&[LABEL, NAME, (SCOPE.0, "")]), Some(Some(SCOPE.0)));
+        assert_eq!(contradiction(&[NAME, SCOPE]), Some(Some(LABEL.0)));
+        assert_eq!(contradiction(&[(LABEL.0, "Kustomize"), NAME, SCOPE]), Some(Some(LABEL.0)));
+        // Argo CD and many charts set the label alone.
+        assert_eq!(contradiction(&[LABEL]), None);
+    }
+
+    #[test]
+    fn only_text_with_an_annotation_of_an_owner_is_parsed() {
+        assert!(may_be_marked(r#"{"annotations": {"meta.helm.sh/release-name": "web"}}"#));
+        assert!(may_be_marked(r#"{"annotations": {"projectsveltos.io/owner-kind": "Profile"}}"#));
+        assert!(!may_be_marked(r#"{"labels": {"app.kubernetes.io/managed-by": "Helm"}}"#));
+    }
+}
