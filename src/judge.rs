@@ -1,7 +1,8 @@
-//! Takes one review through the engine. The only place where the engine and a world meet.
+//! Takes one review through the engine. Only here do the engine and a world meet.
 
 mod steps;
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -36,13 +37,35 @@ pub struct Judge {
     own_user: Arc<OnceLock<String>>,
 }
 
-/// The bodies of the records of a request, and the time that they took.
+/// A request under judgement. The first step of the rules determines its facts.
+struct Case<'c> {
+    judge: &'c Judge,
+    request: &'c Request<'c>,
+    contents: &'c Contents<'c>,
+    accounts: &'c Accounts,
+    policy: &'c Policy,
+    steps: &'c Steps<'c>,
+    facts: OnceLock<Facts<'c>>,
+    started: Instant,
+    now: Timestamp,
+}
+
+/// The objects of a request, and the bodies of its records.
+struct Contents<'r> {
+    objects: RequestObjects<'r>,
+    payloads: Payloads,
+    /// The bodies as they are before they are inflated.
+    unread: RecordBodies,
+    inflated: OnceLock<Inflated>,
+}
+
+/// The bodies of the records of a request, and how long inflating them took.
 struct Inflated {
     bodies: RecordBodies,
     took: Duration,
 }
 
-/// Why there is no judgement.
+/// Why the rules made no judgement.
 enum NotJudged {
     Bad(BadReview),
     Unjudged(Unjudged),
@@ -57,19 +80,19 @@ pub struct Judgement {
 }
 
 impl Judge {
-    /// A judge; `shared` bounds the memory of record bodies that are inflated at once, and the cores in use.
+    /// Creates a judge. `shared` limits the memory for concurrently inflated record bodies, and the cores in use.
     #[must_use]
     pub fn new(policies: impl Into<Policies>, world: Arc<dyn World>, shared: Arc<Budget>) -> Self {
         Self { policies: Arc::new(ArcSwap::from_pointee(policies.into())), world, shared, own_user: Arc::default() }
     }
 
-    /// The policies in force. A stored replacement counts from the next review on.
+    /// The policies in force. A stored replacement applies from the next review on.
     #[must_use]
     pub fn policies(&self) -> Arc<ArcSwap<Policies>> {
         Arc::clone(&self.policies)
     }
 
-    /// The policies in force, whose selectors select by the labels that the world knows now.
+    /// The policies in force, with the namespace labels that the world knows now.
     fn policies_in_force(&self) -> Guard<Arc<Policies>> {
         let policies = self.policies.load();
         let labels = if policies.uses_labels() { self.world.namespace_labels() } else { None };
@@ -82,7 +105,7 @@ impl Judge {
         }
     }
 
-    /// The same judge, which recognises the writes of Interlock itself by its user name at the API server, once that is set.
+    /// Adds Interlock's own user name at the API server, by which the judge recognises Interlock's writes once the name is set.
     #[must_use]
     pub fn with_own_user(self, own_user: Arc<OnceLock<String>>) -> Self {
         Self { own_user, ..self }
@@ -91,7 +114,7 @@ impl Judge {
     /// Parses the body of a review.
     ///
     /// # Errors
-    /// Why it was not even parsed: only a large body waits for its turn.
+    /// If the body got no turn. Only a large body waits for one.
     pub async fn parse<'b>(
         &self,
         body: &'b [u8],
@@ -115,25 +138,25 @@ impl Judge {
         now: Timestamp,
         call: impl Into<Call>,
     ) -> Result<Judgement, BadReview> {
-        match self.judged(request, now, call.into()).await {
+        match self.judge(request, now, call.into()).await {
             Ok(judgement) => Ok(judgement),
             Err(NotJudged::Bad(why)) => Err(why),
             Err(NotJudged::Unjudged(why)) => Ok(self.undecided(&request.head(), why)),
         }
     }
 
-    /// Why a body of so many bytes has no answer although its time is over. A step that outlives the deadline still runs, and what is
-    /// expensive holds or awaits memory.
+    /// Why a review has no reply at its deadline. A step that outlives the deadline still runs, and an expensive review holds or awaits
+    /// memory.
     #[must_use]
     pub fn out_of_time(&self, head: &Request<'_>, body_bytes: usize, peer: Peer) -> Unjudged {
-        let is_due = self.shared.is_busy_with(Flow::of(peer, &head.user_info.username));
-        if is_due || body_bytes > ORDINARY_BYTES { Unjudged::Busy } else { Unjudged::Late }
+        let is_at_work = self.shared.is_busy_with(Flow::of(peer, &head.user_info.username));
+        if is_at_work || body_bytes > ORDINARY_BYTES { Unjudged::Busy } else { Unjudged::Late }
     }
 
-    /// The judgement of a request without its objects, as the policy says it for requests that cannot be judged.
+    /// The policy's judgement of a request that could not be judged, from its head alone.
     #[must_use]
     pub fn undecided(&self, head: &Request<'_>, why: Unjudged) -> Judgement {
-        // There is nothing in it that could be malformed.
+        // A head has no objects that could be malformed.
         let objects = RequestObjects::read(head).unwrap_or_default();
         let bodies = RecordBodies::default();
         let effort = Effort::of_review();
@@ -145,39 +168,27 @@ impl Judge {
         Judgement { outcome, decision: Decision { object: None, ..decision } }
     }
 
-    async fn judged(&self, request: &Request<'_>, now: Timestamp, call: Call) -> Result<Judgement, NotJudged> {
+    async fn judge(&self, request: &Request<'_>, now: Timestamp, call: Call) -> Result<Judgement, NotJudged> {
         let started = Instant::now();
         let mut steps = Steps::of(&self.shared, request, call);
         let (objects, payloads) = steps.read(request).await??;
         let policies = self.policies_in_force();
-        let (bodies, unread, facts) = (OnceLock::new(), payloads.unread(), OnceLock::new());
-        let facts_of = |bodies| self.facts(request, &objects, bodies, &steps.effort, policies.accounts());
-        let facts_with = |bodies| facts.get_or_init(|| facts_of(bodies));
-        let policy = policies.of(request.namespace()).as_ref();
-        let concluded = |request: &Request<'_>, facts: &Facts<'_>, evidence: &Evidence, outcome: Outcome| {
-            let decision = Decision::of(request, facts, &outcome, started.elapsed());
-            let decoded = objects.storage.and(bodies.get()).map(|inflated: &Inflated| inflated.took);
-            let transition =
-                (!decision.dry_run).then(|| Transition::of(facts, policy, evidence, now)).flatten().map(Box::new);
-            Judgement { outcome, decision: Decision { decoded, transition, ..decision } }
+        let contents = Contents { objects, unread: payloads.unread(), payloads, inflated: OnceLock::new() };
+        let case = Case {
+            judge: self,
+            request,
+            contents: &contents,
+            accounts: policies.accounts(),
+            policy: policies.of(request.namespace()),
+            steps: &steps,
+            facts: OnceLock::new(),
+            started,
+            now,
         };
-        let judgement = match steps.take_memory(request, &objects, &payloads).await {
-            Ok(()) => {
-                let facts = || facts_with(&bodies.get_or_init(|| Inflated::of(&payloads, &steps.effort)).bodies);
-                let done =
-                    |facts: &Facts<'_>, evidence: &Evidence, outcome| concluded(request, facts, evidence, outcome);
-                self.decide_with_world(facts, policy, now, &steps, done).await
-            }
-            Err(why) => Err(why),
-        };
-        judgement.or_else(|why| {
-            // The facts say more than the head, and the objects are not read again.
-            let facts = facts_with(&unread);
-            Ok(concluded(&request.head(), facts, &Evidence::default(), unjudged(request, facts, policy, why)))
-        })
+        Ok(case.judge().await)
     }
 
-    /// The stamps that a request must be given.
+    /// The stamps that a request must get.
     ///
     /// # Errors
     /// If the objects of the request cannot be parsed.
@@ -198,12 +209,13 @@ impl Judge {
             let void = overrides::void(&facts, policies.of(request.namespace()), now);
             stamp::stamp(&facts, void.as_deref(), now)
         };
-        let stamped = match steps.take_memory(request, &objects, &payloads).await {
-            Ok(()) => steps.run(|| stamp_with(&payloads.inflate(&steps.effort))).await,
-            Err(why) => Err(why),
-        };
-        // Without its body a record is still stamped with holder and start.
-        Ok(stamped.unwrap_or_else(|_| stamp_with(&payloads.unread())))
+        if steps.take_memory(request, &objects, &payloads).await.is_ok()
+            && let Ok(stamps) = steps.run(|| stamp_with(&payloads.inflate(&steps.effort))).await
+        {
+            return Ok(stamps);
+        }
+        // A record without its body still gets the stamps of holder and start.
+        Ok(stamp_with(&payloads.unread()))
     }
 
     fn facts<'r>(
@@ -218,55 +230,98 @@ impl Judge {
         let own_user = self.own_user.get().map(String::as_str);
         Facts { actor: accounts.recognise(facts.actor).or_interlock(own_user), ..facts }
     }
+}
 
-    /// Runs the rules, answering their queries, until they reach a decision. The first step includes the facts, and the last one
-    /// what is done with the outcome.
-    async fn decide_with_world<'f, T>(
-        &self,
-        facts: impl Fn() -> &'f Facts<'f>,
-        policy: &Policy,
-        now: Timestamp,
-        steps: &Steps<'_>,
-        done: impl Fn(&Facts<'_>, &Evidence, Outcome) -> T,
-    ) -> Result<T, Unjudged> {
+impl<'c> Case<'c> {
+    async fn judge(&self) -> Judgement {
+        match self.decide_with_world().await {
+            Ok(judgement) => judgement,
+            Err(why) => self.unjudged(why),
+        }
+    }
+
+    /// Runs the rules, answering their queries, until they reach a decision.
+    async fn decide_with_world(&self) -> Result<Judgement, Unjudged> {
+        let Contents { objects, payloads, .. } = self.contents;
+        self.steps.take_memory(self.request, objects, payloads).await?;
         let mut evidence = Evidence::default();
         let mut in_time = true;
         loop {
-            let step = || {
-                let facts = facts();
-                if let Subject::Own(write) = &facts.subject {
-                    return freezes::outcome(write, &facts.actor, policy, &evidence, now)
-                        .map(|outcome| done(facts, &evidence, outcome));
-                }
-                match decide(facts, policy, &evidence, now) {
-                    Step::Done(judged) if in_time => Ok(done(facts, &evidence, Outcome::of(policy, judged))),
-                    Step::Done(judged) => {
-                        Ok(done(facts, &evidence, Outcome::of(policy, judged.into_iter().map(late).collect())))
-                    }
-                    Step::Ask(query) => Err(query),
-                }
+            let query = match self.steps.run(|| self.step(&evidence, in_time)).await? {
+                ControlFlow::Break(judgement) => return Ok(judgement),
+                ControlFlow::Continue(query) => query,
             };
-            match steps.run(step).await? {
-                Ok(judgement) => return Ok(judgement),
-                Err(query) => {
-                    let answer = self.ask(&query, steps).await;
-                    if answer.is_none() && steps.without_answer() == Unjudged::Busy {
-                        return Err(Unjudged::Busy);
-                    }
-                    in_time &= answer.is_some();
-                    answer.iter().for_each(|answer| steps.note(answer));
-                    let late = || Answer::Unavailable("the API server did not answer in time".into());
-                    evidence.add(query, answer.unwrap_or_else(late));
+            match self.ask(&query).await {
+                Some(answer) => {
+                    self.steps.note(&answer);
+                    evidence.add(query, answer);
+                }
+                None if self.steps.without_answer() == Unjudged::Busy => return Err(Unjudged::Busy),
+                None => {
+                    in_time = false;
+                    evidence.add(query, Answer::Unavailable("the API server did not answer in time".into()));
                 }
             }
         }
     }
 
-    /// The world's answer; `None` if it comes too late.
-    async fn ask(&self, query: &Query, steps: &Steps<'_>) -> Option<Answer> {
-        let answer = timeout_at(steps.deadline, self.world.answer_for(query, steps.payer())).await.ok();
-        // A world that is always ready would outrun the timer.
-        answer.filter(|_| Instant::now() < steps.deadline)
+    /// Runs the rules once, with the evidence so far. The first step includes the facts, and the last one the decision.
+    fn step(&self, evidence: &Evidence, in_time: bool) -> ControlFlow<Judgement, Query> {
+        let facts = self.facts_with(&self.inflated().bodies);
+        let outcome = match &facts.subject {
+            Subject::Own(write) => match freezes::outcome(write, &facts.actor, self.policy, evidence, self.now) {
+                Ok(outcome) => outcome,
+                Err(query) => return ControlFlow::Continue(query),
+            },
+            _ => match decide(facts, self.policy, evidence, self.now) {
+                Step::Done(judged) if in_time => Outcome::of(self.policy, judged),
+                Step::Done(judged) => Outcome::of(self.policy, judged.into_iter().map(mark_late).collect()),
+                Step::Ask(query) => return ControlFlow::Continue(query),
+            },
+        };
+        ControlFlow::Break(self.conclude(self.request, facts, evidence, outcome))
+    }
+
+    /// The world's answer; `None` after the deadline.
+    async fn ask(&self, query: &Query) -> Option<Answer> {
+        let Steps { deadline, .. } = self.steps;
+        let answer = timeout_at(*deadline, self.judge.world.answer_for(query, self.steps.payer())).await.ok();
+        // The timer never fires for a world that is always ready.
+        answer.filter(|_| Instant::now() < *deadline)
+    }
+
+    /// The policy's judgement of a request for which the rules reached no decision.
+    fn unjudged(&self, why: Unjudged) -> Judgement {
+        // The facts say more than the head, and the objects are not read again.
+        let facts = self.facts_with(&self.contents.unread);
+        let outcome = unjudged(self.request, facts, self.policy, why);
+        self.conclude(&self.request.head(), facts, &Evidence::default(), outcome)
+    }
+
+    fn conclude(
+        &self,
+        request: &Request<'_>,
+        facts: &Facts<'_>,
+        evidence: &Evidence,
+        outcome: Outcome,
+    ) -> Judgement {
+        let Contents { objects, inflated, .. } = self.contents;
+        let decision = Decision::of(request, facts, &outcome, self.started.elapsed());
+        let decoded = objects.storage.and(inflated.get()).map(|inflated| inflated.took);
+        let transition =
+            if decision.dry_run { None } else { Transition::of(facts, self.policy, evidence, self.now).map(Box::new) };
+        Judgement { outcome, decision: Decision { decoded, transition, ..decision } }
+    }
+
+    /// The facts, with these bodies if they are not known yet.
+    fn facts_with(&self, bodies: &'c RecordBodies) -> &Facts<'c> {
+        let Contents { objects, .. } = self.contents;
+        self.facts.get_or_init(|| self.judge.facts(self.request, objects, bodies, &self.steps.effort, self.accounts))
+    }
+
+    fn inflated(&self) -> &'c Inflated {
+        let Contents { payloads, inflated, .. } = self.contents;
+        inflated.get_or_init(|| Inflated::of(payloads, &self.steps.effort))
     }
 }
 
@@ -290,8 +345,8 @@ impl From<Unjudged> for NotJudged {
     }
 }
 
-/// Marks a violation that is undecided because the time of the review was over.
-fn late(mut judged: WeighedViolation) -> WeighedViolation {
+/// Marks a violation that is undecided because the deadline of the review has passed.
+fn mark_late(mut judged: WeighedViolation) -> WeighedViolation {
     if judged.violation.kind == ViolationKind::Unavailable {
         judged.violation.kind = ViolationKind::Late;
     }

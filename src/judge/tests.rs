@@ -53,7 +53,7 @@ fn review(operation: &str, kind: &Value, old: &Value, new: &Value) -> String {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string()
 }
 
-/// Why the rules are undecided about a review, if they are, where so many steps may wait for a core that never comes.
+/// Why the rules are undecided about a review, if they are. No core is free, and so many steps may wait for one.
 async fn undecided(body: &str, waiting: usize) -> Result<Option<ViolationKind>, Unjudged> {
     let budget = Arc::new(Budget::without_cores(1 << 20, waiting));
     let judge = Judge::new(Policy::shipped().unwrap(), Arc::new(Memory::new(0)), budget);
@@ -63,7 +63,7 @@ async fn undecided(body: &str, waiting: usize) -> Result<Option<ViolationKind>, 
     let kind =
         judgement.decision.findings.iter().map(|finding| finding.kind).find(|kind| *kind != ViolationKind::Refused);
     if let Some(kind) = kind {
-        // What is large or costs much admits nothing that a rule would refuse.
+        // An overloaded review is never admitted.
         assert_eq!(judgement.outcome.allowed, kind != ViolationKind::Overloaded, "{}", judgement.outcome.message);
     }
     Ok(kind)
@@ -87,7 +87,7 @@ const SMALL_BODY: usize = 50_000_000 / BODY_STEPS as usize - (16 << 10);
 async fn without_a_turn_only_a_small_update_is_undecided() {
     for (review, kind) in [
         (record("UPDATE", SMALL_BODY), ViolationKind::Late),
-        // It would take longer than a small review may.
+        // Takes longer than a small review may.
         (record("UPDATE", 2 * SMALL_BODY), ViolationKind::Overloaded),
         // Their clients try again.
         (record("CREATE", SMALL_BODY), ViolationKind::Overloaded),
@@ -112,7 +112,7 @@ impl World for Silent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_does_not_answer_leaves_only_what_is_small_undecided() {
+async fn a_silent_api_server_leaves_only_small_reviews_undecided() {
     for (review, kind) in
         [(edit(1), Some(ViolationKind::Late)), (edit(ORDINARY_BYTES), Some(ViolationKind::Overloaded))]
     {
@@ -125,7 +125,7 @@ async fn an_api_server_that_does_not_answer_leaves_only_what_is_small_undecided(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_reads_much_takes_a_turn_however_small_the_review_is() {
+async fn a_large_answer_takes_a_turn_even_in_a_small_review() {
     let budget = Budget::without_cores(1 << 20, 0);
     let call = Call { deadline: Instant::now() + Duration::from_secs(3), peer: Peer::Known };
     let steps = Steps::new(&budget, "alice", call, 1);
@@ -135,14 +135,14 @@ async fn a_step_that_reads_much_takes_a_turn_however_small_the_review_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_step_does_not_end_is_refused() {
+async fn a_user_whose_step_does_not_end_is_refused() {
     let text = record("UPDATE", SMALL_BODY);
     let review = Review::parse(text.as_bytes()).unwrap();
     for (user, why) in [("alice", Unjudged::Busy), ("bob", Unjudged::Late)] {
         let budget = Arc::new(Budget::without_cores(1 << 20, 100));
         let judge = Judge::new(Policy::shipped().unwrap(), Arc::new(Memory::new(0)), Arc::clone(&budget));
         let mut step = Box::pin(budget.work(Flow::of(Peer::Known, user), Price::of_steps(0), || ()));
-        // It lets its caller go on once, and then waits for its turn.
+        // The first poll yields to the caller, and the second waits for a turn.
         for _ in 0..2 {
             assert!(step.as_mut().now_or_never().is_none());
         }
