@@ -1,4 +1,4 @@
-//! What concurrent reviews share: memory, for work whose size is known before it starts, and the cores of the machine.
+//! The resources that concurrent reviews share: memory for work of known size, and the cores of the machine.
 
 mod cores;
 mod flow;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::yield_now;
 
-pub(crate) use cores::beside_the_network;
+pub(crate) use cores::block_in_place_if_possible;
 pub use cores::{Busy, Price};
 pub use flow::{Flow, Peer};
 pub use memory::Grant;
@@ -19,14 +19,14 @@ pub(crate) use strangers::StrangersShare;
 use cores::Cores;
 use memory::Memory;
 
-/// A number of bytes, and the cores of the machine. Clones share them.
+/// A number of bytes, and the cores of the machine. Clones share both.
 #[derive(Clone, Debug)]
 pub struct Budget {
     memory: Arc<Memory>,
     cores: Arc<Cores>,
 }
 
-/// What a review holds of a [`Budget`] until it ends, and whether it waits for more.
+/// The memory that a review holds until it ends, and whether the review waits for more.
 #[derive(Debug, Default)]
 pub struct Holdings {
     grants: Mutex<Vec<Grant>>,
@@ -34,7 +34,7 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// Waits for memory or for a turn.
+    /// Waits for memory or for a turn, and marks the review as waiting meanwhile.
     pub async fn waiting<T>(&self, wait: impl Future<Output = T>) -> T {
         self.is_waiting.store(true, Ordering::Relaxed);
         let done = wait.await;
@@ -42,7 +42,7 @@ impl Holdings {
         done
     }
 
-    /// Whether a wait has not ended. It stays so if nobody waits for its end any more.
+    /// Whether a wait has not ended. A cancelled wait never ends.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.is_waiting.load(Ordering::Relaxed)
@@ -53,7 +53,7 @@ impl Holdings {
         self.lock().push(grant);
     }
 
-    /// The bytes that are held.
+    /// The number of bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.lock().iter().map(Grant::bytes).sum()
@@ -65,25 +65,25 @@ impl Holdings {
 }
 
 impl Budget {
-    /// A budget of so many bytes, and of every core.
+    /// A budget of so many bytes, and of all cores.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { memory: Memory::new(bytes), cores: Arc::new(Cores::of_the_machine()) }
     }
 
-    /// Waits for a turn at a core, then does the work there, beside the tasks of the network. Flows share the time of the cores
-    /// evenly. The work may borrow, and should end within a second: nothing interrupts it.
+    /// Waits for a turn at a core, then does the work there without blocking network tasks. Flows share the time of the cores
+    /// evenly. The work may borrow. It should end within a second, because nothing interrupts it.
     ///
     /// # Errors
-    /// [`Busy`] if too many wait, and this flow has the most of them.
+    /// [`Busy`] if too many steps wait and this flow has the most of them.
     pub async fn work<T>(&self, flow: Flow<'_>, price: Price, work: impl FnOnce() -> T) -> Result<T, Busy> {
-        // A review is first polled in the task of its connection, which must not be held up.
+        // The task of the connection polls a review first, and must not be blocked.
         yield_now().await;
         self.cores.work(flow, price, work).await
     }
 
-    /// Waits until so many bytes are free for a flow and takes them, see [`Grant`]. One flow gets at most two thirds of the budget;
-    /// a request for more takes that, so that nothing waits forever.
+    /// Waits until so many bytes are free for a flow, and takes them. One flow gets at most two thirds of the budget. A larger
+    /// request gets this share, so that no request waits forever.
     pub async fn grant(&self, flow: Flow<'_>, bytes: usize) -> Grant {
         self.memory.grant(flow, bytes).await
     }

@@ -1,8 +1,8 @@
 //! Turns at the cores of the machine.
 //!
-//! A large record costs a core milliseconds, and a hostile one a second. If each review took the next free thread, a user with a
-//! hundred of them would keep everybody else waiting. So each step of such a review waits for a turn, and [`Queue`] says whose is
-//! next.
+//! A large record occupies a core for milliseconds, and a hostile one for a second. If each review took the next free thread, one
+//! user with a hundred reviews would block all other users. So each step of a large review waits for a turn, and [`Queue`] decides
+//! which step is next.
 
 mod queue;
 
@@ -19,27 +19,27 @@ use tokio::task::block_in_place;
 use super::flow::Flow;
 use queue::{Limits, Queue};
 
-/// How many steps wait at a time. Each belongs to a review whose body is in memory, and a step takes milliseconds: a step
-/// behind so many others would not get its turn within the few seconds of a review.
+/// The maximum number of waiting steps. Each step takes milliseconds, so a step behind so many others would get no turn within the
+/// few seconds of a review. The limit also bounds memory: the body of each waiting review is in memory.
 const MAX_WAITING: usize = 256;
 
-/// The longest step that is short: it needs no turn, as a core does a thousand of them in a second.
+/// The longest short step, which needs no turn: a core runs a thousand of these in a second.
 const SHORT: Duration = Duration::from_millis(1);
 
-/// The longest step that is small, by its price. One core can do fifty of them in the time of a review.
+/// The longest small step, by its price. One core can run fifty of these within the time of a review.
 const SMALL: Duration = Duration::from_millis(50);
 
-/// A step did not get a turn, because too many wait.
+/// A step got no turn, because too many steps wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many reviews are waiting")]
 pub struct Busy;
 
-/// The time that a step should take, by the size of what it reads.
+/// The expected time of a step, from the size of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Price(Duration);
 
 impl Price {
-    /// The price of so many steps of an effort: each takes about a nanosecond.
+    /// The price of so many steps of an effort, at about a nanosecond each.
     #[must_use]
     pub fn of_steps(steps: u64) -> Self {
         Self(Duration::from_nanos(steps))
@@ -51,35 +51,35 @@ impl Price {
         self.0 <= SHORT
     }
 
-    /// Whether the step may use the place that is kept for small ones.
+    /// Whether the step may use the place that is reserved for small steps.
     #[must_use]
     pub fn is_small(self) -> bool {
         self.0 <= SMALL
     }
 }
 
-/// The cores, and who waits for one.
+/// The cores, and the steps that wait for them.
 #[derive(Debug)]
 pub(super) struct Cores {
     queue: Mutex<Queue>,
-    /// Identifies flows by a hash, so that a long name takes no memory. Flows with the same hash share their turns.
+    /// Identifies flows by a hash, so that long names take no memory. Flows with the same hash share their turns.
     flows: RandomState,
 }
 
-/// A step in the queue, or one whose turn it is. Gives the place back when it is dropped, also if nobody waits any more.
+/// A step that waits or runs. Dropping it frees its place, even if its caller was cancelled.
 struct Turn<'c> {
     cores: &'c Cores,
     flow: u64,
     number: u64,
     price: Price,
     granted: oneshot::Receiver<()>,
-    /// When the step began.
+    /// When the step started; `None` while it waits.
     began: Option<Instant>,
 }
 
 impl Cores {
-    /// As many turns at a time as the machine has cores, and one more for a small step: the system then shares the cores, and a
-    /// small step does not wait for the end of large ones.
+    /// As many concurrent turns as the machine has cores, and one more for a small step. The operating system then shares the cores,
+    /// and a small step does not wait for large ones.
     pub(super) fn of_the_machine() -> Self {
         let running = available_parallelism().map_or(1, NonZero::get);
         Self::new(Limits { running, small: 1, waiting: MAX_WAITING })
@@ -99,7 +99,7 @@ impl Cores {
         let mut turn = self.enter(flow, price);
         (&mut turn.granted).await.map_err(|_| Busy)?;
         turn.began = Some(Instant::now());
-        Ok(beside_the_network(work))
+        Ok(block_in_place_if_possible(work))
     }
 
     /// Whether a flow has steps that run or wait.
@@ -121,14 +121,14 @@ impl Cores {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let took = self.began.map(|began| began.elapsed());
-        // The turn may have come and not been noticed yet.
+        // The turn may have been granted without being received.
         let took = took.or_else(|| self.granted.try_recv().is_ok().then_some(Duration::ZERO));
         self.cores.lock().leave(self.flow, self.number, self.price, took);
     }
 }
 
-/// Does work while another thread takes over the other tasks of this one. A runtime with one thread has no other.
-pub(crate) fn beside_the_network<T>(work: impl FnOnce() -> T) -> T {
+/// Runs blocking work while another thread takes over the other tasks of this thread. A runtime with one thread cannot do this.
+pub(crate) fn block_in_place_if_possible<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
         _ => work(),

@@ -1,18 +1,18 @@
-//! Whose review it is, as far as reviews share turns and memory.
+//! Flows: the units between which turns and memory are shared.
 
-/// The prefix of the names of service accounts, which their namespace follows.
+/// The prefix of the names of service accounts. The namespace follows it.
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
-/// Who sends a review, as far as its connection shows.
+/// The sender of a review, as far as its connection shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
-    /// An API server, or who carries its calls.
+    /// An API server, or a proxy that forwards its calls.
     Known,
-    /// Anybody else who reaches the port.
+    /// Any other client that reaches the port.
     Stranger,
 }
 
-/// What takes turns with others: a peer, and within it what a tenant cannot multiply. That is the namespace of a service account,
+/// The unit that takes turns: a peer, and a part of it that tenants cannot multiply. The part is the namespace of a service account,
 /// and otherwise the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow<'u> {
@@ -36,7 +36,7 @@ impl<'u> Flow<'u> {
         Self { peer, owner: account.map_or(FlowOwner::User(user), |(namespace, _)| FlowOwner::Namespace(namespace)) }
     }
 
-    /// The flow of what Interlock reads by itself, and of what it reads from the API server.
+    /// The flow of Interlock's own reads, including its reads from the API server.
     #[must_use]
     pub fn own() -> Self {
         Self { peer: Peer::Known, owner: FlowOwner::Interlock }
@@ -46,12 +46,12 @@ impl<'u> Flow<'u> {
         self.peer == Peer::Stranger
     }
 
-    /// Whether it shows that the API server calls.
+    /// Whether its reviews prove that the API server calls.
     pub(super) fn is_called(self) -> bool {
         self.peer == Peer::Known && self.owner != FlowOwner::Interlock
     }
 
-    /// Whether its steps give way to those of reviews from the API server, as those of strangers do.
+    /// Whether its steps give way to reviews from the API server.
     pub(super) fn gives_way(self) -> bool {
         !self.is_called()
     }
@@ -68,7 +68,7 @@ mod tests {
         assert_ne!(of("system:serviceaccount:shop:a"), of("system:serviceaccount:shop-2:a"));
         assert_ne!(of("alice"), of("bob"));
         assert_ne!(of("alice"), Flow::of(Peer::Stranger, "alice"));
-        // No service account has such a name.
+        // A service account always has a name after its namespace.
         assert_eq!(of("system:serviceaccount:shop").owner, FlowOwner::User("system:serviceaccount:shop"));
     }
 }

@@ -1,7 +1,7 @@
 //! Memory for work whose size is known before it starts, fair between flows.
 //!
-//! Who holds and asks for the least is served first, so that a flood of large requests delays the large ones. A reserve is kept
-//! for small ones, which so wait for nobody.
+//! The flow that holds and requests the least is served first, so a flood of large requests delays only large requests. A reserve is
+//! kept for small requests, so that they never wait for large ones.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -12,13 +12,13 @@ use tokio::sync::oneshot;
 use super::flow::Flow;
 use super::strangers::StrangersShare;
 
-/// The largest request that the reserve serves, in bytes: a body of a record of 64 KiB seldom takes more.
+/// The largest request that may use the reserve, in bytes. A record body of 64 KiB seldom takes more.
 const SMALL_BYTES: usize = 1 << 20;
 
-/// One part in so many of the memory is kept for small requests.
+/// The reserve for small requests, as a fraction of the memory: one part in 12.
 const RESERVED: usize = 12;
 
-/// Bytes that flows take and give back.
+/// Memory that flows take and give back.
 #[derive(Debug)]
 pub(super) struct Memory {
     total: usize,
@@ -29,7 +29,7 @@ pub(super) struct Memory {
 #[derive(Debug)]
 struct Ledger {
     free: usize,
-    /// What each flow holds; none that holds nothing.
+    /// The bytes that each flow holds. Flows without any are absent.
     held: HashMap<u64, usize>,
     of_strangers: usize,
     strangers_share: StrangersShare,
@@ -40,11 +40,11 @@ struct Ledger {
 #[derive(Debug)]
 struct Waiting {
     claim: Claim,
-    /// Closed once nobody waits any more.
+    /// Closed when the caller is cancelled.
     go: oneshot::Sender<Grant>,
 }
 
-/// What is asked for.
+/// A request for memory.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     flow: u64,
@@ -52,7 +52,7 @@ struct Claim {
     bytes: usize,
 }
 
-/// Bytes taken from a budget, given back on drop.
+/// Memory taken from a budget. Dropping the grant gives it back.
 #[derive(Debug)]
 pub struct Grant {
     memory: Arc<Memory>,
@@ -71,8 +71,8 @@ impl Memory {
         Arc::new(Self { total, ledger: Mutex::new(ledger), flows: RandomState::new() })
     }
 
-    /// Waits until so many bytes are free for a flow, and takes them. One flow gets at most two thirds of all; a request for more
-    /// than it can ever get takes that, so that nothing waits forever.
+    /// Waits until so many bytes are free for a flow, and takes them. One flow gets at most two thirds of the total. A larger request
+    /// gets this share, so that no request waits forever.
     pub(super) async fn grant(self: &Arc<Self>, flow: Flow<'_>, bytes: usize) -> Grant {
         let granted = self.ask(flow, bytes);
         let nothing = Claim { flow: 0, is_of_strangers: false, bytes: 0 };
@@ -95,12 +95,12 @@ impl Memory {
         granted
     }
 
-    /// The most bytes that one flow can hold.
+    /// The maximum number of bytes for one flow.
     fn share(&self) -> usize {
         self.total / 3 * 2
     }
 
-    /// Grants what fits, the least first.
+    /// Grants the claims that fit, the smallest first.
     fn serve(self: &Arc<Self>, mut ledger: MutexGuard<'_, Ledger>) {
         let mut granted = Vec::new();
         ledger.waiting.retain(|waiting| !waiting.go.is_closed());
@@ -111,16 +111,15 @@ impl Memory {
         }
         drop(ledger);
         for (go, grant) in granted {
-            // If nobody waits any more, the grant comes back here and is dropped.
+            // If the caller was cancelled, the grant comes back here and is dropped.
             drop(go.send(grant));
         }
     }
 
-    /// The place of the claim to serve next: of a known peer first, then of who holds and asks for the least.
+    /// The index of the claim to serve next: known peers first, then the flow that holds and requests the least.
     fn next(&self, ledger: &Ledger) -> Option<usize> {
         let fitting = ledger.waiting.iter().enumerate().filter(|(_, waiting)| self.fits(ledger, waiting.claim));
-        let rank = |claim: Claim| (claim.is_of_strangers, ledger.held_by(claim.flow) + claim.bytes);
-        fitting.min_by_key(|(at, waiting)| (rank(waiting.claim), *at)).map(|(at, _)| at)
+        fitting.min_by_key(|(at, waiting)| (ledger.rank(waiting.claim), *at)).map(|(at, _)| at)
     }
 
     fn fits(&self, ledger: &Ledger, claim: Claim) -> bool {
@@ -130,7 +129,7 @@ impl Memory {
             && (!claim.is_of_strangers || claim.is_within(ledger.of_strangers, ledger.strangers_share.of(self.total)))
     }
 
-    /// Whether a flow holds bytes, or waits for some.
+    /// Whether a flow holds memory, or waits for some.
     pub(super) fn has_claims_of(&self, flow: Flow<'_>) -> bool {
         let (flow, ledger) = (self.flows.hash_one(flow), self.lock());
         ledger.held.contains_key(&flow) || ledger.waiting.iter().any(|waiting| waiting.claim.flow == flow)
@@ -155,6 +154,11 @@ impl Memory {
 impl Ledger {
     fn held_by(&self, flow: u64) -> usize {
         self.held.get(&flow).copied().unwrap_or_default()
+    }
+
+    /// The claim with the lowest rank is served first.
+    fn rank(&self, claim: Claim) -> (bool, usize) {
+        (claim.is_of_strangers, self.held_by(claim.flow) + claim.bytes)
     }
 
     fn take(&mut self, claim: Claim) {
@@ -183,14 +187,14 @@ impl Ledger {
 }
 
 impl Claim {
-    /// Whether somebody who holds so much may have it too. Who holds nothing must be able to go on.
+    /// Whether the claim fits into a limit, in addition to the bytes held. A flow that holds nothing always fits, so that it progresses.
     fn is_within(self, held: usize, most: usize) -> bool {
         held == 0 || held + self.bytes <= most
     }
 }
 
 impl Grant {
-    /// The bytes that are held.
+    /// The number of bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.claim.bytes
@@ -229,13 +233,13 @@ mod tests {
         Flow::of(Peer::Known, user)
     }
 
-    /// The grant, if it is there.
+    /// The grant, if it was made.
     fn comes(granted: &mut oneshot::Receiver<Grant>) -> Option<Grant> {
         granted.try_recv().ok()
     }
 
     #[tokio::test]
-    async fn one_flow_never_takes_what_others_need() {
+    async fn one_flow_leaves_memory_for_others() {
         let memory = Memory::new(900);
         let first = memory.grant(flow("mallory"), 400).await;
         let mut second = memory.ask(flow("mallory"), 400);
@@ -245,7 +249,7 @@ mod tests {
         let second = comes(&mut second).unwrap();
         assert_eq!((second.bytes(), memory.free()), (400, 500));
         drop(second);
-        // More than a flow can ever get is what it can get.
+        // A request over the share gets the share.
         let mut most = memory.grant(flow("mallory"), 5_000).await;
         assert_eq!(most.bytes(), 600);
         most.shrink(100);
@@ -255,12 +259,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_asks_for_the_least_is_served_first_however_many_wait() {
+    async fn the_smallest_request_is_served_first() {
         let memory = Memory::new(96 * MIB);
         let bomb = memory.grant(flow("first"), 64 * MIB).await;
         let names: Vec<_> = (0..40).map(|number| format!("mallory-{number}")).collect();
         let mut bombs: Vec<_> = names.iter().map(|name| memory.ask(flow(name), 64 * MIB)).collect();
-        // A part of what is left is for small ones only.
+        // The reserve is for small requests only.
         let large = memory.grant(flow("carol"), 24 * MIB).now_or_never().unwrap();
         let mut larger = memory.ask(flow("dave"), 2 * MIB);
         assert!(comes(&mut larger).is_none());
@@ -273,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_waits_for_is_free_for_the_next() {
+    async fn a_cancelled_request_leaves_its_memory_to_the_next() {
         let memory = Memory::new(12 * MIB);
         let held = memory.grant(flow("alice"), 8 * MIB).await;
         let (gone, mut next) = (memory.ask(flow("bob"), 4 * MIB), memory.ask(flow("carol"), 8 * MIB));
@@ -284,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn strangers_share_a_quarter_while_the_api_server_calls_and_all_of_it_otherwise() {
+    async fn strangers_get_a_quarter_while_the_api_server_calls() {
         let memory = Memory::new(96 * MIB);
         let stranger = |name| Flow::of(Peer::Stranger, name);
         let all = memory.grant(stranger("a"), 64 * MIB).await;

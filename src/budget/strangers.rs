@@ -1,10 +1,10 @@
-//! What strangers may have together.
+//! The share of all strangers together.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// One part in so many is what strangers get together while the API server calls.
+/// The share of strangers while the API server calls: one part in four.
 const OF_STRANGERS: usize = 4;
 
 /// How long after a call the API server still counts as calling.
@@ -18,7 +18,7 @@ pub(crate) struct StrangersShare {
 }
 
 impl StrangersShare {
-    /// Notes that the API server calls.
+    /// Notes a call of the API server.
     pub(crate) fn api_server_calls(&mut self) {
         self.called = Some(Instant::now());
     }
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn strangers_have_all_until_the_api_server_calls_and_some_time_after_it_stops() {
+    async fn strangers_get_all_unless_the_api_server_called_recently() {
         let mut share = StrangersShare::default();
         assert_eq!(share.of(100), 100);
         share.api_server_calls();

@@ -29,7 +29,7 @@ use tokio::task::JoinError;
 use tokio::time::{Instant, timeout};
 
 use super::report::refusals::LastRefusals;
-use crate::budget::beside_the_network;
+use crate::budget::block_in_place_if_possible;
 use crate::world::Known;
 use crate::world::kubernetes::clock::ServerClock;
 
@@ -97,7 +97,7 @@ impl Source {
         let Self { world, policies, clock, refusals, .. } = self;
         let policies = policies.load_full();
         let shown = snapshot::take(world.as_ref(), &policies, refusals.newest(), clock.now()).await;
-        Bytes::from(beside_the_network(|| html::page(&shown)))
+        Bytes::from(block_in_place_if_possible(|| html::page(&shown)))
     }
 }
 

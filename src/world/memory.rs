@@ -13,7 +13,7 @@ use interlock_engine::release_override::Override;
 
 use super::turns::Turns;
 use super::{AnswerFuture, InFlight, Known, Payer, World};
-use crate::budget::{Budget, beside_the_network};
+use crate::budget::{Budget, block_in_place_if_possible};
 
 /// Writes of so many bytes are applied beside the network: fewer take less than a millisecond.
 const SHORT_BYTES: usize = 256 << 10;
@@ -41,7 +41,7 @@ impl Memory {
     /// Applies the admitted writes, beside the network if they are long.
     pub fn settle(&self) {
         if self.objects.unsettled_bytes() > SHORT_BYTES {
-            beside_the_network(|| self.objects.settle());
+            block_in_place_if_possible(|| self.objects.settle());
         } else {
             self.objects.settle();
         }

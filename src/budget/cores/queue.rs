@@ -1,8 +1,8 @@
-//! Who is next: fair by time, as weighted fair queueing does it.
+//! Chooses the next step: fair by time, with weighted fair queueing.
 //!
-//! Each flow has a clock that its steps advance by the time that they take. The next step is the one that would end first by these
-//! clocks, so a short step of a quiet flow comes before the long ones of busy flows, however many of these there are. A flow that
-//! was away does not come back with saved time, and one that comes back at once does not lose what it owes.
+//! Each flow has a clock, which its steps advance by the time that they take. The next step is the step that would end first by these
+//! clocks. So a short step of a quiet flow precedes the long steps of any number of busy flows. An idle flow saves no time for later,
+//! and a flow that returns at once still owes the time that it used.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use tokio::sync::oneshot;
 
 use super::Price;
 
-/// A step of strangers counts as so many: so they get a quarter of the time while others want it too.
+/// The weight of a step of strangers. With it, strangers get a quarter of the time while known peers want time too.
 const WEIGHT_OF_STRANGERS: u32 = 3;
 
-/// How many flows are remembered that have no steps, but have used time that others did not get yet.
+/// The maximum number of remembered flows without steps. These flows have used more time than other flows.
 const MAX_REMEMBERED: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// How many steps run at a time.
+    /// The maximum number of concurrent steps.
     pub(super) running: usize,
-    /// How many small ones may run beside these.
+    /// The maximum number of further small steps.
     pub(super) small: usize,
     pub(super) waiting: usize,
 }
@@ -30,7 +30,7 @@ pub(super) struct Limits {
 pub(super) struct Queue {
     limits: Limits,
     flows: HashMap<u64, FlowState>,
-    /// Of known peers and of strangers.
+    /// The class of known peers, and that of strangers.
     classes: [Class; 2],
     running: usize,
     waiting: usize,
@@ -38,14 +38,14 @@ pub(super) struct Queue {
     next: u64,
 }
 
-/// What the flows of known peers share, or those of strangers.
+/// The flows of known peers together, or those of strangers.
 #[derive(Debug, Default)]
 struct Class {
-    /// The clock of the flow that had the last turn.
+    /// The clock of the flow with the last turn.
     now: Duration,
-    /// The time that its steps have taken, by their weight.
+    /// The weighted time that its steps have taken.
     used: Duration,
-    /// How many steps run or wait.
+    /// The number of steps that run or wait.
     steps: usize,
 }
 
@@ -53,9 +53,9 @@ struct Class {
 struct FlowState {
     class: usize,
     running: usize,
-    /// The clock: when its next step begins.
+    /// The time on this flow's clock at which its next step starts.
     clock: Duration,
-    /// The oldest step is the first.
+    /// The oldest step comes first.
     waiting: VecDeque<Waiting>,
 }
 
@@ -67,7 +67,7 @@ struct Waiting {
     go: oneshot::Sender<()>,
 }
 
-/// The place of a step in the queue.
+/// The flow of a step, and the index of the step in the flow.
 type Place = (u64, usize);
 
 impl Queue {
@@ -75,15 +75,15 @@ impl Queue {
         Self { limits, flows: HashMap::new(), classes: Default::default(), running: 0, waiting: 0, next: 0 }
     }
 
-    /// Adds a step of a flow, and gives out free turns.
+    /// Adds a step of a flow, and grants free turns.
     pub(super) fn enter(&mut self, flow: u64, gives_way: bool, price: Price) -> (u64, oneshot::Receiver<()>) {
         let (go, granted) = oneshot::channel();
         let (number, class) = (self.next, usize::from(gives_way));
         self.next += 1;
         self.wake(class);
         let now = self.classes[class].now;
-        let new = || FlowState { class, running: 0, clock: now, waiting: VecDeque::new() };
-        let state = self.flows.entry(flow).or_insert_with(new);
+        let new = FlowState { class, running: 0, clock: now, waiting: VecDeque::new() };
+        let state = self.flows.entry(flow).or_insert(new);
         if state.is_idle() {
             state.clock = state.clock.max(now);
         }
@@ -97,7 +97,7 @@ impl Queue {
         (number, granted)
     }
 
-    /// A class that was idle does not come back with saved time.
+    /// An idle class saves no time for later.
     fn wake(&mut self, class: usize) {
         let [known, strangers] = &self.classes;
         if self.classes[class].steps == 0 {
@@ -109,7 +109,7 @@ impl Queue {
         self.flows.get(&flow).is_some_and(|state| !state.is_idle())
     }
 
-    /// Takes out a step that ran for some time, or that nobody waits for any more.
+    /// Removes a step that has run, or a waiting step that was cancelled.
     pub(super) fn leave(&mut self, flow: u64, number: u64, price: Price, took: Option<Duration>) {
         let Some(state) = self.flows.get_mut(&flow) else {
             return;
@@ -117,7 +117,7 @@ impl Queue {
         let class = &mut self.classes[state.class];
         if let Some(took) = took {
             let weight = weight_of(state.class);
-            // The price was only a guess.
+            // The real time replaces the price, which was an estimate.
             state.clock = (state.clock + took).saturating_sub(price.0);
             class.used = (class.used + took * weight).saturating_sub(price.0 * weight);
             class.steps -= 1;
@@ -132,7 +132,7 @@ impl Queue {
         self.grant_turns();
     }
 
-    /// Forgets flows without steps that owe nothing.
+    /// Removes flows that have no steps and owe no time.
     fn forget(&mut self) {
         if self.running + self.waiting == 0 {
             self.flows.clear();
@@ -161,7 +161,7 @@ impl Queue {
         }
     }
 
-    /// The step that gets the next free turn.
+    /// The step for the next free turn.
     fn next(&self) -> Option<Place> {
         let Limits { running, small, .. } = self.limits;
         let is_for_small = self.running >= running;
@@ -176,14 +176,9 @@ impl Queue {
         candidates.min().map(|(_, place)| place)
     }
 
-    /// The flow with the most steps loses the newest of them, strangers first, and among equals who would come last.
+    /// Drops the newest step of the flow with the most steps: strangers first, and among equals the step that would end last.
     fn drop_one(&mut self) {
-        let rank = |state: &&mut FlowState| {
-            let newest = state.waiting.back();
-            let end = newest.map(|step| (state.clock + step.price.0, step.number));
-            (!state.waiting.is_empty(), state.class, state.waiting.len(), end)
-        };
-        if let Some(state) = self.flows.values_mut().max_by_key(rank)
+        if let Some(state) = self.flows.values_mut().max_by_key(|state| state.drop_rank())
             && state.waiting.pop_back().is_some()
         {
             self.classes[state.class].steps -= 1;
@@ -200,6 +195,12 @@ impl Queue {
 impl FlowState {
     fn is_idle(&self) -> bool {
         self.running == 0 && self.waiting.is_empty()
+    }
+
+    /// The flow with the highest rank loses a step first.
+    fn drop_rank(&self) -> (bool, usize, usize, Option<(Duration, u64)>) {
+        let end = self.waiting.back().map(|newest| (self.clock + newest.price.0, newest.number));
+        (!self.waiting.is_empty(), self.class, self.waiting.len(), end)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Turns without threads: a step that "runs" is a turn that was granted and is not dropped yet.
+//! Turns without threads: a step "runs" while its granted turn is not dropped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
@@ -19,7 +19,7 @@ fn flow(user: &str) -> Flow<'_> {
     Flow::of(Peer::Known, user)
 }
 
-/// Takes the turn, if it has come.
+/// Takes the turn, if it was granted.
 fn comes(turn: &mut Turn<'_>) -> bool {
     let granted = turn.granted.try_recv().is_ok();
     if granted {
@@ -28,12 +28,12 @@ fn comes(turn: &mut Turn<'_>) -> bool {
     granted
 }
 
-/// Ends a step after the time of its price.
+/// Ends a step as if it had taken the time of its price.
 fn end(mut turn: Turn<'_>) {
     turn.began = Instant::now().checked_sub(turn.price.0);
 }
 
-/// A turn that comes at once.
+/// A turn that is granted at once.
 fn running<'c>(cores: &'c Cores, user: &str) -> Turn<'c> {
     let mut turn = cores.enter(flow(user), LONG);
     assert!(comes(&mut turn), "{user}");
@@ -44,7 +44,7 @@ fn is_empty(cores: &Cores) -> bool {
     cores.lock().steps() == (0, 0, 0)
 }
 
-/// The flows in the order in which their waiting steps get a turn, each after the end of the one before.
+/// The flows in the order of their turns. Each step starts after the step before it.
 fn order<'n, 'c>(mut now: Turn<'c>, mut waiting: Vec<(&'n str, Turn<'c>)>) -> Vec<&'n str> {
     let mut order = Vec::new();
     while !waiting.is_empty() {
@@ -59,7 +59,7 @@ fn order<'n, 'c>(mut now: Turn<'c>, mut waiting: Vec<(&'n str, Turn<'c>)>) -> Ve
 }
 
 #[test]
-fn flows_take_turns_however_many_steps_one_of_them_has() {
+fn flows_take_turns_even_if_one_has_many_steps() {
     let cores = cores(1, 100);
     let now = running(&cores, "flood");
     let names = ["flood", "flood", "flood", "bob", "bob", "carol"];
@@ -70,7 +70,7 @@ fn flows_take_turns_however_many_steps_one_of_them_has() {
 }
 
 #[test]
-fn a_short_step_of_a_quiet_flow_comes_before_the_long_ones_of_forty_others() {
+fn a_short_step_of_a_quiet_flow_precedes_forty_long_ones() {
     let cores = cores(1, 100);
     let now = running(&cores, "mallory");
     let others: Vec<_> = (0..40).map(|number| format!("mallory-{number}")).collect();
@@ -80,11 +80,11 @@ fn a_short_step_of_a_quiet_flow_comes_before_the_long_ones_of_forty_others() {
 }
 
 #[test]
-fn who_comes_back_at_once_owes_what_it_has_used() {
+fn a_flow_that_returns_at_once_owes_the_time_it_used() {
     let cores = cores(1, 100);
     let first = running(&cores, "a");
     let carol = cores.enter(flow("carol"), LONG);
-    // Neither of the two that take turns overtakes her twice.
+    // Two flows that take turns do not overtake carol twice.
     let mut waiting = vec![("carol", carol), ("b", cores.enter(flow("b"), LONG))];
     end(first);
     waiting.push(("a", cores.enter(flow("a"), LONG)));
@@ -95,7 +95,7 @@ fn who_comes_back_at_once_owes_what_it_has_used() {
 }
 
 #[test]
-fn a_step_that_takes_longer_than_its_price_is_paid_by_its_flow() {
+fn a_flow_pays_for_a_step_that_exceeds_its_price() {
     let cores = cores(1, 100);
     let mut liar = cores.enter(flow("liar"), SHORT);
     assert!(comes(&mut liar));
@@ -120,7 +120,7 @@ fn a_small_step_does_not_wait_for_the_end_of_large_ones() {
 }
 
 #[test]
-fn strangers_get_a_quarter_of_the_time_and_all_that_nobody_else_wants() {
+fn strangers_get_a_quarter_of_the_time_and_all_unused_time() {
     let cores = cores(1, 100);
     let stranger = |user| Flow::of(Peer::Stranger, user);
     let mut now = cores.enter(stranger("s"), LONG);
@@ -136,14 +136,14 @@ fn strangers_get_a_quarter_of_the_time_and_all_that_nobody_else_wants() {
 }
 
 #[test]
-fn a_full_queue_drops_the_newest_of_the_flow_with_the_most() {
+fn a_full_queue_drops_the_newest_step_of_the_busiest_flow() {
     let cores = cores(1, 3);
     let busy = running(&cores, "bob");
     let mut flood: Vec<_> = (0..3).map(|_| cores.enter(flow("flood"), LONG)).collect();
     let carol = cores.enter(flow("carol"), LONG);
     let gone = |turn: &mut Turn<'_>| turn.granted.try_recv() == Err(oneshot::error::TryRecvError::Closed);
     assert_eq!(flood.iter_mut().map(gone).collect::<Vec<_>>(), [false, false, true]);
-    // The newcomer, if it is the flow with the most.
+    // A new step is dropped if its flow has the most steps.
     assert!(gone(&mut cores.enter(flow("flood"), LONG)));
     assert_eq!(cores.work(flow("flood"), LONG, || ()).now_or_never(), Some(Err(Busy)));
     assert_eq!(cores.lock().steps().1, 3);
@@ -162,7 +162,7 @@ fn a_full_queue_of_many_flows_keeps_the_small_steps() {
 }
 
 #[test]
-fn a_step_that_nobody_waits_for_leaves_the_queue_or_passes_its_turn_on() {
+fn a_cancelled_step_leaves_the_queue_or_passes_its_turn_on() {
     let cores = cores(1, 100);
     let first = running(&cores, "alice");
     let unnoticed = cores.enter(flow("bob"), LONG);
@@ -194,7 +194,7 @@ async fn the_network_goes_on_while_a_step_runs() {
         tokio::task::yield_now().await;
         done.send(()).unwrap();
     });
-    // The only thread of the runtime works, and another thread runs the task.
+    // The only worker thread is blocked, and another thread runs the task.
     let inside = tokio::spawn(async move { cores.work(flow("alice"), LONG, move || asked.recv()).await });
     assert_eq!(inside.await.unwrap(), Ok(Ok(())));
 }

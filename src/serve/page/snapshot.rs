@@ -10,7 +10,7 @@ use interlock_engine::release_override::Override;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
-use crate::budget::beside_the_network;
+use crate::budget::block_in_place_if_possible;
 use crate::inspect::diagnosis::{Checks, Examiner, MissingParts, ReleaseRecords, ReleaseState, Stuck, diagnose};
 use crate::inspect::status::{ReleaseSummary, assess};
 use crate::serve::report::refusals::Refusal;
@@ -63,7 +63,7 @@ pub(super) struct ShownFreeze {
 
 /// Collects the content of the page.
 pub(super) async fn take(world: &dyn Known, policies: &Policies, refusals: Vec<Refusal>, time: Timestamp) -> Snapshot {
-    let (mut shown, drivers) = beside_the_network(|| {
+    let (mut shown, drivers) = block_in_place_if_possible(|| {
         let mut shown = Snapshot { time, refusals, ..Snapshot::default() };
         let drivers = operations(world, policies, &mut shown);
         freezes(policies, &world.freezes(), &mut shown);
