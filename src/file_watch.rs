@@ -1,7 +1,7 @@
-//! Files that change while the server runs: when they have changed, and are complete again.
+//! Detects that files have changed and are complete again.
 //!
-//! A mounted ConfigMap or Secret changes by the swap of a symbolic link, which a watch of its files would miss. And there
-//! may be no watch at all: some file systems support none, and the number of watches is limited. So the content decides.
+//! A mounted ConfigMap or Secret changes by the swap of a symbolic link, which a watch of its files would miss. A watch may also be
+//! unavailable: some file systems support none, and the number of watches is limited. So the content decides.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,18 +14,17 @@ use tokio::time::sleep;
 /// How often files are read without an event of the watch.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long contents must stay the same: editors and `kubectl cp` write in several steps.
+/// How long contents must stay the same. Editors and `kubectl cp` write in several steps.
 const SETTLE_TIME: Duration = Duration::from_millis(100);
 
-/// How often contents that keep changing are read before they are used anyway.
+/// The maximum number of reads of contents that keep changing. Then the last contents are used.
 const MAX_READS: usize = 50;
 
-/// Resolves with the content once it differs from what is `known` and stays the same. The first of the `directories` must
-/// exist to be watched.
+/// Waits until the content differs from `known` and stays the same, and returns it. Missing directories are not watched, except that
+/// the first of `directories` must exist.
 pub(crate) async fn changed<T: PartialEq>(known: &T, directories: &[PathBuf], read: impl Fn() -> T) -> T {
     loop {
-        // Created anew each time, before the read: directories appear, disappear and are replaced by others of the same
-        // name.
+        // Created anew before each read: directories appear, disappear, and are replaced by others of the same name.
         let event = Arc::new(Notify::new());
         let watch = watch(directories, &event);
         if let Err(error) = &watch {
@@ -42,7 +41,7 @@ pub(crate) async fn changed<T: PartialEq>(known: &T, directories: &[PathBuf], re
     }
 }
 
-/// The content once it stays the same; `None` if it is the known content.
+/// Reads until the content stays the same; `None` if the content is known.
 async fn settled<T: PartialEq>(known: &T, read: impl Fn() -> T) -> Option<T> {
     let mut content = read();
     for _ in 0..MAX_READS {
@@ -59,7 +58,7 @@ async fn settled<T: PartialEq>(known: &T, read: impl Fn() -> T) -> Option<T> {
     Some(content)
 }
 
-/// Notifies of changes in the directories for as long as the watcher is kept.
+/// Notifies of changes in the directories until the watcher is dropped.
 fn watch(directories: &[PathBuf], event: &Arc<Notify>) -> notify::Result<RecommendedWatcher> {
     let wake = Arc::clone(event);
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -68,9 +67,10 @@ fn watch(directories: &[PathBuf], event: &Arc<Notify>) -> notify::Result<Recomme
             wake.notify_one();
         }
     })?;
-    let there = |(number, directory): &(usize, &PathBuf)| *number == 0 || directory.is_dir();
-    for (_, directory) in directories.iter().enumerate().filter(there) {
-        watcher.watch(directory, RecursiveMode::NonRecursive)?;
+    for (number, directory) in directories.iter().enumerate() {
+        if number == 0 || directory.is_dir() {
+            watcher.watch(directory, RecursiveMode::NonRecursive)?;
+        }
     }
     Ok(watcher)
 }

@@ -1,19 +1,18 @@
-//! A limit for log lines that others can cause as often as they like: a client with broken requests, a tenant whose objects cannot
-//! be written. The first line of a kind is logged at once, then one every few seconds with the number of those between them.
-//! Metrics count each of them, so nothing is lost with a line.
+//! A limit for log lines that clients and tenants can cause at will, for example with broken requests. The first line of a kind is
+//! logged at once, and then one line every few seconds, with the number of suppressed lines. Metrics count every event.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two lines of a kind: seldom enough for 24 hours of attack to fit in a log (17,000 lines), often enough to see that it
-/// goes on.
+/// The time between two lines of a kind. It is long enough that 24 hours of attack fit in a log (17,000 lines), and short enough to
+/// show that the attack continues.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The limit of the lines that clients of the two ports and writers of objects cause.
+/// The limit of lines that clients of the two ports and writers of objects cause.
 pub(crate) static OF_CLIENTS: LogLimit = LogLimit::new();
 
-/// Which kinds of lines were logged recently.
+/// The kinds of lines that were logged recently.
 ///
 /// ```text
 /// static LIMIT: LogLimit = LogLimit::new();
@@ -23,14 +22,14 @@ pub(crate) static OF_CLIENTS: LogLimit = LogLimit::new();
 /// ```
 #[derive(Debug, Default)]
 pub(crate) struct LogLimit {
-    /// Keys are constants of the program, so there are few.
+    /// The keys are constants of the program, so the map stays small.
     kinds: Mutex<BTreeMap<&'static str, LoggedKind>>,
 }
 
 #[derive(Debug)]
 struct LoggedKind {
     logged: Instant,
-    /// How many lines were not logged since then.
+    /// The number of suppressed lines since then.
     suppressed: u64,
 }
 
@@ -40,13 +39,13 @@ impl LogLimit {
         Self { kinds: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Whether to log a line of a kind now; with the number of lines that were suppressed since the last one.
+    /// The number of suppressed lines since the last line, if a line of this kind may be logged now; otherwise `None`.
     pub(crate) fn admit(&self, kind: &'static str) -> Option<u64> {
         self.admit_at(kind, Instant::now())
     }
 
     fn admit_at(&self, kind: &'static str, now: Instant) -> Option<u64> {
-        // Nothing can panic while it is held.
+        // Nothing can panic while the lock is held.
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(known) = kinds.get_mut(kind) else {
             kinds.insert(kind, LoggedKind { logged: now, suppressed: 0 });
@@ -66,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_is_logged_at_once_and_the_next_one_counts_what_was_suppressed() {
+    fn the_second_line_counts_the_suppressed_ones() {
         let (limit, start) = (LogLimit::new(), Instant::now());
         let at = |millis| limit.admit_at("a", start + Duration::from_millis(millis));
         assert_eq!([at(0), at(0), at(10), at(4_999)], [Some(0), None, None, None]);

@@ -1,4 +1,4 @@
-//! Readiness: one gate for each condition that must hold before the server can answer correctly.
+//! Readiness: one gate for each condition that the server needs to answer correctly.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,11 +64,12 @@ impl Readiness {
     #[must_use]
     pub fn describe(&self) -> String {
         let gates = self.inner.gates.lock().unwrap_or_else(PoisonError::into_inner);
-        let gate = |(name, open): &(&str, Arc<AtomicBool>)| {
-            format!("[{}] {name}\n", if open.load(Ordering::Relaxed) { '+' } else { '-' })
-        };
         let notes = self.inner.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        gates.iter().map(gate).chain(notes.iter().map(|(name, note)| format!("[i] {name}: {}\n", note()))).collect()
+        let gates = gates.iter().map(|(name, open)| {
+            let sign = if open.load(Ordering::Relaxed) { '+' } else { '-' };
+            format!("[{sign}] {name}\n")
+        });
+        gates.chain(notes.iter().map(|(name, note)| format!("[i] {name}: {}\n", note()))).collect()
     }
 
     /// Whether the server is ready.
@@ -85,7 +86,7 @@ impl Readiness {
         if closed.is_empty() { Ok(()) } else { Err(NotReady::Waiting(closed)) }
     }
 
-    /// Not ready from now on: the server shuts down.
+    /// Makes the server unready for good, because it shuts down.
     pub fn leave(&self) {
         self.inner.leaving.store(true, Ordering::Relaxed);
     }
@@ -111,12 +112,12 @@ impl fmt::Debug for Readiness {
 }
 
 impl Gate {
-    /// The condition holds.
+    /// Notes that the condition holds.
     pub fn open(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// The condition no longer holds.
+    /// Notes that the condition no longer holds.
     pub fn close(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_gate_and_note_is_shown_and_notes_do_not_affect_readiness() {
+    fn notes_are_shown_and_do_not_affect_readiness() {
         let readiness = Readiness::new();
         readiness.gate("caches").open();
         readiness.note("policies", || "loaded".to_owned());

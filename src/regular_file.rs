@@ -1,5 +1,5 @@
-//! Files that people and Kubernetes provide: policies, suites, certificates, keys. Only regular files are used, so that a named pipe
-//! cannot hang the program. They are read whole, within a limit, with an error that says what is wrong with the file.
+//! Reads files that people and Kubernetes provide: policies, suites, certificates, keys. Only regular files are used, so that a named
+//! pipe cannot hang the program. Each file is read completely, up to a limit. An error says what is wrong with the file.
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 /// The mode of a file that [`open_own`] creates.
 const OWN_MODE: u32 = 0o600;
 
-/// Why a file cannot be read. Can be compared, so that somebody who follows a file notices a change.
+/// Why a file cannot be read. It can be compared, so that a watch of the file notices a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unread {
     kind: io::ErrorKind,
@@ -34,16 +34,16 @@ impl From<Unread> for io::Error {
 /// Opens a regular file for reading. Follows links, because mounted ConfigMaps and Secrets consist of them.
 ///
 /// # Errors
-/// Those of the system, and [`is_irregular`] if the path leads to something else.
+/// Errors of the system, and an error that [`is_irregular`] recognises if the path does not lead to a regular file.
 fn open(path: &Path) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), OFlags::empty(), path).map_err(|error| explained(path, error))
 }
 
-/// Opens a file that belongs to this program, and creates it if it does not exist. Its content stays. A link is an error: it could
-/// lead to somebody else's file.
+/// Opens a file that belongs to this program, and creates it if it does not exist. The content stays. A link is an error, because it
+/// could lead to a file of another program.
 ///
 /// # Errors
-/// Those of the system, and [`is_irregular`] for anything but a regular file.
+/// Errors of the system, and an error that [`is_irregular`] recognises if the file is not regular.
 pub(crate) fn open_own(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(OWN_MODE);
@@ -60,7 +60,7 @@ fn open_with(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Resul
     if found.is_file() { Ok(file) } else { Err(irregular(type_name(found))) }
 }
 
-/// Whether an error of this module says that there is something else than a regular file.
+/// Whether an error of this module says that a file is not regular.
 pub(crate) fn is_irregular(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidInput
 }
@@ -81,7 +81,7 @@ fn type_name(found: FileType) -> &'static str {
 /// Reads a file of at most so many bytes.
 ///
 /// # Errors
-/// What is wrong with the file. The kind is [`io::ErrorKind::FileTooLarge`] if it is longer.
+/// What is wrong with the file. The kind is [`io::ErrorKind::FileTooLarge`] if the file is longer.
 pub(crate) fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let size = file.metadata()?.len();
@@ -98,7 +98,7 @@ pub(crate) fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// Reads a text file of at most so many bytes.
 ///
 /// # Errors
-/// What is wrong with the file. The kind is [`io::ErrorKind::InvalidData`] or [`io::ErrorKind::FileTooLarge`] if it was read.
+/// What is wrong with the file. The kind is [`io::ErrorKind::InvalidData`] or [`io::ErrorKind::FileTooLarge`] if the content is wrong.
 pub(crate) fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     let bytes = read(path, max_bytes)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, not_utf8(&error)))
@@ -112,7 +112,7 @@ fn not_utf8(error: &std::string::FromUtf8Error) -> String {
     format!("it is not UTF-8: byte {at} of the file, in line {line}, is 0x{byte:02x}; save the file as UTF-8")
 }
 
-/// An error of the system in words that say more than its number.
+/// Replaces an error of the system with a clearer one.
 fn explained(path: &Path, error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::NotFound {
         return match fs::read_link(path) {
@@ -143,13 +143,13 @@ mod tests {
 
     use super::*;
 
-    /// A named pipe that nobody writes to.
+    /// Creates a named pipe without a writer.
     fn make_pipe(path: &Path) {
         mknodat(CWD, path, NodeType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
     }
 
     #[test]
-    fn what_is_wrong_with_a_file_is_said() {
+    fn an_error_says_what_is_wrong_with_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("good"), "a\u{e9}").unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_our_own_is_created_for_us_alone_and_never_emptied() {
+    fn an_own_file_is_created_private_and_never_emptied() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         open_own(&at("lock")).unwrap();

@@ -1,13 +1,13 @@
 //! The versions of Kubernetes that Interlock supports.
 
-/// The oldest supported minor version. Match conditions of webhooks and flow control have been stable since 1.30 and 1.29.
-/// Without match conditions, every Secret would be sent to Interlock.
+/// The oldest supported minor version. Match conditions of webhooks are stable since 1.30, and flow control since 1.29. Without match
+/// conditions, every Secret would be sent to Interlock.
 pub const OLDEST_MINOR: u64 = 30;
 
 /// The newest minor version that the tests have run on.
 pub const NEWEST_TESTED_MINOR: u64 = 37;
 
-/// What the minor version of an API server means for Interlock.
+/// Whether Interlock supports an API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
     TooOld,
@@ -18,7 +18,7 @@ pub enum Support {
     Unknown,
 }
 
-/// `minor`: as in the answer to `/version`. Some vendors report `30+`.
+/// Whether Interlock supports a minor version, as in the answer to `/version`. Some vendors report `30+`.
 #[must_use]
 pub fn support_of(minor: &str) -> Support {
     match minor.trim_end_matches('+').parse::<u64>() {
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn minor_versions_are_too_old_supported_newer_than_tested_or_unknown() {
+    fn minor_versions_are_classified() {
         let (oldest, newest) = (OLDEST_MINOR, NEWEST_TESTED_MINOR);
         for (minor, support) in [
             (format!("{}", oldest - 1), Support::TooOld),
