@@ -284,10 +284,10 @@ impl<'c> Case<'c> {
 
     /// The world's answer; `None` after the deadline.
     async fn ask(&self, query: &Query) -> Option<Answer> {
-        let Steps { deadline, .. } = self.steps;
-        let answer = timeout_at(*deadline, self.judge.world.answer_for(query, self.steps.payer())).await.ok();
+        let deadline = self.steps.deadline;
+        let answer = timeout_at(deadline, self.judge.world.answer_for(query, self.steps.payer())).await.ok();
         // The timer never fires for a world that is always ready.
-        answer.filter(|_| Instant::now() < *deadline)
+        answer.filter(|_| Instant::now() < deadline)
     }
 
     /// The policy's judgement of a request for which the rules reached no decision.
@@ -298,13 +298,7 @@ impl<'c> Case<'c> {
         self.conclude(&self.request.head(), facts, &Evidence::default(), outcome)
     }
 
-    fn conclude(
-        &self,
-        request: &Request<'_>,
-        facts: &Facts<'_>,
-        evidence: &Evidence,
-        outcome: Outcome,
-    ) -> Judgement {
+    fn conclude(&self, request: &Request<'_>, facts: &Facts<'_>, evidence: &Evidence, outcome: Outcome) -> Judgement {
         let Contents { objects, inflated, .. } = self.contents;
         let decision = Decision::of(request, facts, &outcome, self.started.elapsed());
         let decoded = objects.storage.and(inflated.get()).map(|inflated| inflated.took);
