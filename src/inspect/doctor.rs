@@ -1,5 +1,4 @@
-//! Checks whether an installation of Interlock works, from outside: by reads, by access reviews, and by dry runs that
-//! write nothing.
+//! Checks from outside whether an installation of Interlock works: with reads, access reviews, and dry runs that write nothing.
 //!
 //! [`examine`] fetches everything once. Each check is a small pure function of the snapshot.
 
@@ -34,7 +33,7 @@ use probe::DryRuns;
 use snapshot::Snapshot;
 use way::Ways;
 
-/// Examines the installation in a namespace. If nothing is installed, or `before` an installation, examines what one needs.
+/// Examines the installation in a namespace. If nothing is installed, or `before` an installation, examines the requirements instead.
 ///
 /// # Errors
 /// When the API server cannot be reached at all. A check whose objects cannot be read is reported as skipped.
@@ -70,8 +69,8 @@ pub(crate) async fn examine(client: &Client, namespace: &str, before: bool) -> R
     Ok(report(installed, checks))
 }
 
-/// The complete registration for `kubectl apply`: every shipped entry, with the client configuration of the existing
-/// entries. None fails closed unless a replica answers now.
+/// The complete registration for `kubectl apply`: every shipped entry, with the client configuration of the existing entries. Entries
+/// fail closed only if a replica answers now.
 ///
 /// # Errors
 /// When the API server does not answer.

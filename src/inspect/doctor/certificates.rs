@@ -11,14 +11,14 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::time::ASN1Time;
 
 use super::diagnosis::{Diagnosis, DiagnosisState};
 use super::snapshot::Snapshot;
 
 const TOPIC: &str = "caBundle";
 
-/// A CA that expires sooner than this should have been replaced: managed CAs are renewed when a third of their lifetime
-/// is left.
+/// The minimum remaining lifetime of a CA. Managed CAs are renewed earlier, when a third of their lifetime is left.
 const EXPIRY_WARNING: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 pub(super) fn diagnose(snapshot: &Snapshot, now: Timestamp) -> Vec<Diagnosis> {
@@ -30,9 +30,12 @@ pub(super) fn diagnose(snapshot: &Snapshot, now: Timestamp) -> Vec<Diagnosis> {
 
 /// The name of each entry and its bundle.
 fn entries(configuration: &Value) -> impl Iterator<Item = (String, String)> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let entries = configuration["webhooks"].as_array().into_iter().flatten();
-    entries.map(move |entry| (text(&entry["name"]), text(&entry["clientConfig"]["caBundle"])))
+    entries.map(|entry| (text(&entry["name"]), text(&entry["clientConfig"]["caBundle"])))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn diagnose_bundles(entries: &[(String, String)], now: Timestamp, namespace: &str) -> Vec<Diagnosis> {
@@ -78,7 +81,7 @@ fn diagnose_bundles(entries: &[(String, String)], now: Timestamp, namespace: &st
     checks
 }
 
-/// Copies the caBundle of the other entries.
+/// The command that copies the caBundle of other entries.
 fn copy_command(namespace: &str) -> String {
     format!("interlock doctor -n {namespace} --registration | kubectl apply --server-side --force-conflicts -f -")
 }
@@ -97,18 +100,24 @@ fn valid_until(bundle: &str, now: Timestamp) -> Result<Timestamp, String> {
     }
     let pem = STANDARD.decode(bundle).map_err(|_| "is not valid base64".to_owned())?;
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect();
-    let mut lives = certificates.iter().filter_map(|der| {
-        let (_, certificate) = X509Certificate::from_der(der).ok()?;
-        let of = |time: x509_parser::time::ASN1Time| Timestamp::from_second(time.timestamp()).ok();
-        Some((of(certificate.validity().not_before)?, of(certificate.validity().not_after)?))
-    });
-    let all: Vec<_> = lives.by_ref().collect();
+    let all: Vec<_> = certificates.iter().filter_map(validity).collect();
     if all.is_empty() {
         return Err("contains no certificate".to_owned());
     }
     let valid = all.iter().filter(|(from, until)| *from <= now && now < *until).map(|(_, until)| *until).max();
     let newest = all.iter().map(|(_, until)| *until).max().unwrap_or(now);
     valid.ok_or_else(|| format!("contains no CA that is valid now; the last one is valid until {newest}"))
+}
+
+/// The start and the end of the validity of a certificate; `None` if it cannot be parsed.
+fn validity(der: &CertificateDer<'_>) -> Option<(Timestamp, Timestamp)> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let validity = certificate.validity();
+    Some((timestamp(validity.not_before)?, timestamp(validity.not_after)?))
+}
+
+fn timestamp(time: ASN1Time) -> Option<Timestamp> {
+    Timestamp::from_second(time.timestamp()).ok()
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Who may send reviews: whether the replicas require a client certificate, and whether the API server has one that
-//! they accept. The dry runs of the probe show the latter.
+//! Which clients may send reviews: whether the replicas require a client certificate, and whether the API server has an accepted one.
+//! The dry runs of the probe show the latter.
 
 use interlock_engine::severity::Severity::High;
 use serde_json::Value;
@@ -13,11 +13,11 @@ use super::snapshot::Snapshot;
 
 const TOPIC: &str = "clients";
 
-/// Where the API server's half is described.
+/// The page about the API server's part of the configuration.
 const PAGE: &str = "docs/shared-clusters.md";
 
-/// What a TLS alert of a replica says about the API server's certificate. Go prints an alert of its peer as `remote
-/// error: tls: TEXT`; its own complaint about Interlock's certificate starts with `tls:` or `x509:`.
+/// TLS alerts of a replica, and what each says about the API server's certificate. Go prints an alert of its peer as `remote error: tls:
+/// TEXT`. Go's own complaint about Interlock's certificate starts with `tls:` or `x509:`.
 const REFUSALS: [(&str, &str); 5] = [
     ("certificate required", "the API server sends no client certificate"),
     ("unknown certificate authority", "another CA signed the API server's client certificate"),
@@ -26,7 +26,7 @@ const REFUSALS: [(&str, &str); 5] = [
     ("bad certificate", "the API server's client certificate cannot be parsed"),
 ];
 
-/// A certificate without an accepted name gets this alert. So does everybody while a replica has no serving certificate.
+/// The alert for a certificate without an accepted name. A replica without a serving certificate sends it to every client.
 const ACCESS_DENIED: (&str, &str) =
     ("access denied", "the API server's client certificate has none of the accepted names");
 
@@ -42,7 +42,7 @@ pub(super) fn diagnose(snapshot: &Snapshot, arrival: Arrival<'_>) -> Option<Diag
             Some(diagnose_required(deployment, arrival, &snapshot.namespace))
         }
         Fetched::Known(deployment) => Some(diagnose_open(deployment, &snapshot.network_policies)),
-        // The check of the replicas reports it.
+        // The check of the replicas reports a missing Deployment.
         Fetched::Absent => None,
         Fetched::Unknown(why) => Some(Diagnosis::skipped(TOPIC, why)),
     }
@@ -53,7 +53,7 @@ pub(super) fn fix_for_refusal(message: &str, snapshot: &Snapshot) -> Option<Stri
     refusal(message, snapshot).map(|refusal| fix(refusal, &snapshot.namespace))
 }
 
-/// What is wrong with the API server's client certificate, by the message about its call.
+/// What is wrong with the API server's client certificate, from the message about its call.
 fn refusal(message: &str, snapshot: &Snapshot) -> Option<&'static str> {
     let (_, alert) = message.split_once("remote error: tls: ")?;
     let is_required = matches!(&snapshot.deployment, Fetched::Known(it) if requires_certificates(it));
@@ -83,7 +83,7 @@ fn diagnose_required(deployment: &Value, arrival: Arrival<'_>, namespace: &str) 
     }
 }
 
-/// No finding: the pods of a cluster with one tenant may be trusted.
+/// Open replicas are no finding, because a cluster with one tenant may trust its pods.
 fn diagnose_open(deployment: &Value, policies: &Fetched) -> Diagnosis {
     let (limited, unread) = match policies.items() {
         Ok(policies) => (!admits_everybody(policies, &deployment["spec"]["template"]), String::new()),

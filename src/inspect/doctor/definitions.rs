@@ -17,7 +17,7 @@ const POLICIES_TOPIC: &str = "policies";
 /// One of Interlock's own kinds.
 struct OwnKind {
     topic: &'static str,
-    /// The objects of the kind.
+    /// The plural of the kind.
     plural: &'static str,
     definition: fn() -> CustomResourceDefinition,
 }
@@ -46,17 +46,19 @@ fn definition(OwnKind { topic, plural, definition }: &OwnKind, live: &Fetched) -
     };
     let established = live["status"]["conditions"].as_array().into_iter().flatten();
     let established = established.into_iter().any(|it| it["type"] == "Established" && it["status"] == "True");
-    let ours = serde_json::to_value(definition()).unwrap_or_default();
-    let version =
-        |of: &Value| of["spec"]["versions"].as_array().and_then(|all| all.first()).cloned().unwrap_or_default();
-    let (live, ours) = (version(live), version(&ours));
+    let shipped = first_version(&serde_json::to_value(definition()).unwrap_or_default());
+    let live = first_version(live);
     if !established {
         Diagnosis::found(topic, Medium, format!("{named} is not established"), fix)
-    } else if live["name"] != ours["name"] || live["schema"] != ours["schema"] {
+    } else if live["name"] != shipped["name"] || live["schema"] != shipped["schema"] {
         Diagnosis::found(topic, Medium, format!("{named} belongs to another version of Interlock"), fix)
     } else {
         Diagnosis::ok(topic, format!("{named} matches this version"))
     }
+}
+
+fn first_version(definition: &Value) -> Value {
+    definition["spec"]["versions"].as_array().and_then(|all| all.first()).cloned().unwrap_or_default()
 }
 
 fn policies(snapshot: &Snapshot) -> Diagnosis {

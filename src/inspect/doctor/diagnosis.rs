@@ -9,7 +9,7 @@ pub(crate) struct DoctorReport {
     /// The version of this binary.
     pub version: &'static str,
     pub namespace: String,
-    /// Whether something of Interlock exists. If not, the checks are those before an installation.
+    /// Whether any part of Interlock exists. If not, the checks cover the requirements of an installation.
     pub installed: bool,
     pub checks: Vec<Diagnosis>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Diagnosis {
     pub fix: Option<String>,
 }
 
-/// How it stands.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DiagnosisState {

@@ -1,4 +1,4 @@
-//! Reads of the API server. Each keeps the reason when it fails.
+//! Reads of the API server. A failed read keeps the reason.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::world;
 use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::clock::{ClockError, server_time};
 
-/// A read that takes longer has failed.
+/// The maximum time of a read.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Asks for a list with metadata only.
+/// The media type of a list with metadata only.
 pub(super) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// The result of a read.
@@ -25,7 +25,7 @@ pub(super) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadat
 pub(super) enum Fetched {
     Known(Value),
     Absent,
-    /// The reason.
+    /// The read failed for this reason.
     Unknown(String),
 }
 
@@ -76,19 +76,18 @@ pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<
     }
 }
 
-/// The API server's clock and ours. Without a Date header there is nothing to compare, and ages are by our own clock.
+/// The API server's clock, and this machine's clock. Without a Date header, both are this machine's clock.
 pub(super) async fn clocks(client: &Client) -> Result<(Timestamp, Timestamp), Error> {
-    let theirs = server_time(client).await;
-    let ours = Timestamp::now();
-    match theirs {
-        Ok(theirs) => Ok((theirs, ours)),
+    let server = server_time(client).await;
+    let local = Timestamp::now();
+    match server {
+        Ok(server) => Ok((server, local)),
         Err(ClockError::NoAnswer(error)) => Err(error),
-        // Without a Date there is nothing to compare, and every age is by our own clock.
-        Err(ClockError::NoDate | ClockError::BadDate(_)) => Ok((ours, ours)),
+        Err(ClockError::NoDate | ClockError::BadDate(_)) => Ok((local, local)),
     }
 }
 
-/// Both webhook configurations; null for one that is missing.
+/// Both webhook configurations; null for a missing one.
 pub(super) async fn registrations(client: &Client) -> Result<[Value; 2], Error> {
     let mut both = [Value::Null, Value::Null];
     for (one, kind) in both.iter_mut().zip(["validatingwebhookconfigurations", "mutatingwebhookconfigurations"]) {

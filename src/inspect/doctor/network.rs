@@ -1,5 +1,4 @@
-//! Which network policies limit who may send reviews. Whether the network plugin enforces them cannot be seen from the
-//! API.
+//! Which network policies limit who may send reviews. The API does not show whether the network plugin enforces them.
 
 use serde_json::{Value, json};
 
@@ -10,7 +9,7 @@ const PORT_NAME: &str = "https";
 
 /// Whether every pod of the cluster may connect to the port for reviews of pods with this template.
 ///
-/// Policies add up: one that admits everybody opens the port, whatever the others say. They have no effect on pods on the host
+/// Policies add up: a policy that admits everybody opens the port despite all other policies. Policies do not apply to pods on the host
 /// network.
 pub(super) fn admits_everybody(policies: &[Value], template: &Value) -> bool {
     if template["spec"]["hostNetwork"] == true {
@@ -41,28 +40,32 @@ fn is_for_ingress(policy: &Value) -> bool {
 }
 
 fn covers_reviews(ports: &Value, reviews: Option<u64>) -> bool {
-    let covers = |port: &Value| {
-        let first = &port["port"];
-        let last = port["endPort"].as_u64();
-        let is_tcp = port["protocol"].is_null() || port["protocol"] == "TCP";
-        let number = first
-            .as_u64()
-            .zip(reviews)
-            .is_some_and(|(first, reviews)| (first..=last.unwrap_or(first)).contains(&reviews));
-        is_tcp && (first.is_null() || *first == PORT_NAME || number)
-    };
-    ports.as_array().is_none_or(|ports| ports.is_empty() || ports.iter().any(covers))
+    ports.as_array().is_none_or(|ports| ports.is_empty() || ports.iter().any(|port| includes(port, reviews)))
+}
+
+/// Whether a port of a rule includes the port for reviews.
+fn includes(port: &Value, reviews: Option<u64>) -> bool {
+    let first = &port["port"];
+    let last = port["endPort"].as_u64();
+    let is_tcp = port["protocol"].is_null() || port["protocol"] == "TCP";
+    let number =
+        first.as_u64().zip(reviews).is_some_and(|(first, reviews)| (first..=last.unwrap_or(first)).contains(&reviews));
+    is_tcp && (first.is_null() || *first == PORT_NAME || number)
 }
 
 fn is_everybody(from: &Value) -> bool {
-    let is_empty = |selector: &Value| selector.as_object().is_some_and(serde_json::Map::is_empty);
-    let covers = |peer: &Value| {
-        let block = &peer["ipBlock"];
-        let any_address = ["0.0.0.0/0", "::/0"].map(Value::from).contains(&block["cidr"]);
-        let any_pod = peer["podSelector"].is_null() || is_empty(&peer["podSelector"]);
-        any_address || (is_empty(&peer["namespaceSelector"]) && any_pod)
-    };
-    from.as_array().is_none_or(|peers| peers.is_empty() || peers.iter().any(covers))
+    from.as_array().is_none_or(|peers| peers.is_empty() || peers.iter().any(includes_every_pod))
+}
+
+fn includes_every_pod(peer: &Value) -> bool {
+    let block = &peer["ipBlock"];
+    let any_address = ["0.0.0.0/0", "::/0"].map(Value::from).contains(&block["cidr"]);
+    let any_pod = peer["podSelector"].is_null() || selects_all(&peer["podSelector"]);
+    any_address || (selects_all(&peer["namespaceSelector"]) && any_pod)
+}
+
+fn selects_all(selector: &Value) -> bool {
+    selector.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
 #[cfg(test)]
@@ -79,20 +82,21 @@ mod tests {
             "metadata": {"labels": {"app": "interlock"}},
             "spec": {"containers": [{"ports": [{"name": "admin", "containerPort": 8081}, {"name": "https", "containerPort": 8443}]}]},
         });
-        let (ours, other) = (json!({"matchLabels": {"app": "interlock"}}), json!({"matchLabels": {"app": "other"}}));
+        let (interlock, other) =
+            (json!({"matchLabels": {"app": "interlock"}}), json!({"matchLabels": {"app": "other"}}));
         let reviews = |from: Value| json!([{"ports": [{"port": "https", "protocol": "TCP"}], "from": from}]);
         let block = json!([{"ipBlock": {"cidr": "10.0.0.0/28"}}]);
         let agent = json!([{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}]);
-        let some = policy(&ours, &reviews(block.clone()));
+        let some = policy(&interlock, &reviews(block.clone()));
         let is_open = |policies: &[Value]| admits_everybody(policies, &template);
 
         assert!(is_open(&[]));
         assert!(is_open(&[policy(&other, &reviews(block.clone()))]), "it selects other pods");
         assert!(!is_open(std::slice::from_ref(&some)));
-        assert!(!is_open(&[policy(&ours, &reviews(agent))]));
+        assert!(!is_open(&[policy(&interlock, &reviews(agent))]));
         assert!(!is_open(&[policy(&json!({}), &json!([]))]), "it closes every port");
         // Metrics for everybody do not open the port for reviews.
-        let metrics = policy(&ours, &json!([{"ports": [{"port": "admin"}], "from": [{"namespaceSelector": {}}]}]));
+        let metrics = policy(&interlock, &json!([{"ports": [{"port": "admin"}], "from": [{"namespaceSelector": {}}]}]));
         assert!(!is_open(&[some.clone(), metrics]));
         for open in [
             json!([{}]),
@@ -102,12 +106,12 @@ mod tests {
             json!([{"ports": [{"port": 8443}]}]),
             json!([{"ports": [{"port": 8000, "endPort": 9000}]}]),
         ] {
-            assert!(is_open(&[some.clone(), policy(&ours, &open)]), "{open}");
+            assert!(is_open(&[some.clone(), policy(&interlock, &open)]), "{open}");
         }
         // The port of a preset.
         let mut elsewhere = template.clone();
         elsewhere["spec"]["containers"][0]["ports"][1]["containerPort"] = 10250.into();
-        let numbered = policy(&ours, &json!([{"ports": [{"port": 10250}]}]));
+        let numbered = policy(&interlock, &json!([{"ports": [{"port": 10250}]}]));
         assert!(admits_everybody(&[some.clone(), numbered.clone()], &elsewhere));
         assert!(!is_open(&[some.clone(), numbered]));
         elsewhere["spec"]["hostNetwork"] = true.into();

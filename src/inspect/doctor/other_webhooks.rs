@@ -1,11 +1,11 @@
-//! Other webhooks that receive release records, and records that nothing guards.
+//! Other webhooks that receive release records, and records that Interlock does not guard.
 
 use interlock_engine::severity::Severity::{Low, Medium};
 use serde_json::Value;
 
 use super::diagnosis::Diagnosis;
 use super::registration::RECORD_ENTRY;
-use super::selector::{Label, label_of, label_of_record, matches};
+use super::selector::{Label, contains_any, label_of, label_of_record, matches};
 use super::snapshot::Snapshot;
 
 const OTHER_WEBHOOKS_TOPIC: &str = "other-webhooks";
@@ -17,7 +17,7 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
     checks
 }
 
-/// Other webhooks that get in the way of records or of Interlock's pods.
+/// Other webhooks that affect records or Interlock's pods.
 pub(super) fn others(snapshot: &Snapshot) -> Vec<Diagnosis> {
     let mut checks = Vec::new();
     for (fetched, mutating) in [(&snapshot.validating, false), (&snapshot.mutating, true)] {
@@ -84,18 +84,17 @@ fn diagnose_entry(entry: &Value, configuration: &str, resource: &str, mutating: 
     })
 }
 
-/// An entry whose outage would prevent Interlock's pods from starting.
+/// Reports an entry whose outage would prevent Interlock's pods from starting.
 fn blocks_our_pods(entry: &Value, name: &str, configuration: &str, resource: &str, own: &str) -> Option<Diagnosis> {
-    let is_own = |key: &str| {
+    let selects_namespace = matches(&entry["namespaceSelector"], |key| {
         if key == "kubernetes.io/metadata.name" { Label::Is(own) } else { Label::Absent }
-    };
-    let reaches_us = matches(&entry["namespaceSelector"], is_own);
+    });
     // Every installation has this label on its pods; other labels are not known.
-    let ours = |key: &str| {
+    let selects_pods = matches(&entry["objectSelector"], |key| {
         if key == "app.kubernetes.io/name" { Label::Is("interlock") } else { Label::Absent }
-    };
-    let stops = entry["failurePolicy"] != "Ignore" && receives(entry, "pods", &["CREATE"]);
-    (stops && reaches_us && matches(&entry["objectSelector"], ours)).then(|| {
+    });
+    let blocks = entry["failurePolicy"] != "Ignore" && receives(entry, "pods", &["CREATE"]);
+    (blocks && selects_namespace && selects_pods).then(|| {
         let evidence = format!("while {name} ({configuration}) is down, no pod of Interlock can start");
         let fix = format!(
             "exclude namespace {own}: in {resource} {configuration}, entry {name}, add to its \
@@ -107,13 +106,10 @@ fn blocks_our_pods(entry: &Value, name: &str, configuration: &str, resource: &st
 
 /// Whether an entry receives a resource of the core group.
 fn receives(entry: &Value, resource: &str, operations: &[&str]) -> bool {
-    let has = |list: &Value, wanted: &[&str]| {
-        list.as_array().into_iter().flatten().filter_map(Value::as_str).any(|it| wanted.contains(&it))
-    };
     entry["rules"].as_array().into_iter().flatten().any(|rule| {
-        has(&rule["apiGroups"], &["", "*"])
-            && has(&rule["resources"], &[resource, "*", "*/*"])
-            && (has(&rule["operations"], operations) || has(&rule["operations"], &["*"]))
+        contains_any(&rule["apiGroups"], &["", "*"])
+            && contains_any(&rule["resources"], &[resource, "*", "*/*"])
+            && (contains_any(&rule["operations"], operations) || contains_any(&rule["operations"], &["*"]))
             && rule["scope"] != "Cluster"
     })
 }
@@ -145,7 +141,7 @@ fn unguarded(snapshot: &Snapshot) -> Diagnosis {
             format!("all namespaces with releases are guarded ({at_least}{all} records in Secrets)"),
         );
     }
-    // Interlock's own release must not be guarded: an outage could not be repaired.
+    // Interlock's own release must not be guarded, because nobody could repair an outage then.
     let own = format!("{} (", snapshot.namespace);
     left.sort();
     let others = left.iter().any(|it| !it.starts_with(&own));

@@ -1,4 +1,4 @@
-//! The platform that a cluster runs on, as far as its version and its nodes show it.
+//! Detects the platform of a cluster from its version and its nodes.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub(super) enum Platform {
     OpenShift,
 }
 
-/// Labels of nodes by their prefix. OpenShift comes first: it runs on the machines of clouds too.
+/// Prefixes of node labels. OpenShift comes first, because it also runs on the machines of clouds.
 const NODE_LABELS: [(&str, Platform); 4] = [
     ("node.openshift.io/", Platform::OpenShift),
     ("cloud.google.com/gke-", Platform::Gke),
@@ -31,14 +31,15 @@ const VERSIONS: [(&str, Platform); 2] = [("-gke.", Platform::Gke), ("-eks-", Pla
 impl Platform {
     pub(super) fn of(snapshot: &Snapshot) -> Option<Self> {
         let nodes = snapshot.nodes.items().unwrap_or_default();
-        let labels = || nodes.iter().filter_map(|node| node["metadata"]["labels"].as_object()).flat_map(|it| it.keys());
-        let by_label = NODE_LABELS.into_iter().find(|(prefix, _)| labels().any(|label| label.starts_with(prefix)));
+        let labels = nodes.iter().filter_map(|node| node["metadata"]["labels"].as_object()).flat_map(|it| it.keys());
+        let labels: Vec<_> = labels.collect();
+        let by_label = NODE_LABELS.into_iter().find(|(prefix, _)| labels.iter().any(|label| label.starts_with(prefix)));
         let version = match &snapshot.version {
             Fetched::Known(version) => version["gitVersion"].as_str().unwrap_or_default(),
             Fetched::Absent | Fetched::Unknown(_) => "",
         };
-        let by_version = || VERSIONS.into_iter().find(|(part, _)| version.contains(part));
-        by_label.or_else(by_version).map(|(_, platform)| platform)
+        let by_version = VERSIONS.into_iter().find(|(part, _)| version.contains(part));
+        by_label.or(by_version).map(|(_, platform)| platform)
     }
 
     fn name(self) -> &'static str {
@@ -50,7 +51,7 @@ impl Platform {
         }
     }
 
-    /// The file of values for it.
+    /// The values file for the platform.
     pub(super) fn preset(self) -> &'static str {
         match self {
             Self::Gke => "manifests/chart/platforms/gke.yaml",
@@ -60,7 +61,7 @@ impl Platform {
         }
     }
 
-    /// What blocks the way from the API server there.
+    /// What usually blocks the path from the API server to pods on this platform.
     fn obstacle(self) -> &'static str {
         match self {
             Self::Gke => {
@@ -74,7 +75,7 @@ impl Platform {
     }
 }
 
-/// Suggests the preset of the platform, and names what usually blocks the way from the API server there.
+/// Suggests the preset of the platform, and names what usually blocks the path from the API server.
 pub(super) fn diagnose(snapshot: &Snapshot) -> Diagnosis {
     match (Platform::of(snapshot), &snapshot.nodes) {
         (Some(platform), _) => {
@@ -89,11 +90,14 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Diagnosis {
     }
 }
 
-/// Whether pods of EKS are probably in an overlay network: without the VPC CNI the control plane cannot reach them.
+/// Whether pods of EKS are probably in an overlay network. Without the VPC CNI, the control plane cannot reach them.
 pub(super) fn has_overlay_network(snapshot: &Snapshot) -> bool {
-    let is_vpc_cni = |it: &Value| it["metadata"]["name"] == "aws-node" && it["metadata"]["namespace"] == "kube-system";
     Platform::of(snapshot) == Some(Platform::Eks)
         && snapshot.daemon_sets.items().is_ok_and(|all| !all.is_empty() && !all.iter().any(is_vpc_cni))
+}
+
+fn is_vpc_cni(daemon_set: &Value) -> bool {
+    daemon_set["metadata"]["name"] == "aws-node" && daemon_set["metadata"]["namespace"] == "kube-system"
 }
 
 #[cfg(test)]
@@ -103,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_platform_is_told_by_labels_of_nodes_or_the_version() {
+    fn node_labels_or_the_version_show_the_platform() {
         let of = |label: &str, version: &str| {
             let node = json!({"metadata": {"labels": {label: "x", "kubernetes.io/os": "linux"}}});
             Platform::of(&Snapshot {

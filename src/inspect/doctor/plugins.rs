@@ -1,4 +1,4 @@
-//! Network and storage plug-ins whose repair could need Interlock, while Interlock needs them.
+//! Network and storage plug-ins that Interlock needs, and whose repair could need Interlock.
 
 use interlock_engine::severity::Severity::Medium;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::snapshot::Snapshot;
 
 const TOPIC: &str = "plugins";
 
-/// Where the kubelet finds plug-ins on a node. Whatever the plug-in is called, it has to put itself there.
+/// Directories in which the kubelet finds plug-ins on a node. Every plug-in installs itself there, whatever its name is.
 const NETWORK_DIRECTORIES: [&str; 2] = ["/opt/cni", "/etc/cni"];
 const STORAGE_DIRECTORIES: [&str; 2] = ["/var/lib/kubelet/plugins", "/var/lib/kubelet/plugins_registry"];
 
@@ -31,14 +31,10 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Diagnosis {
             "releases of plug-ins can be changed while Interlock is down: their records fail open",
         );
     }
-    let is_guarded = |name: &str| {
-        let namespace = namespaces.iter().find(|it| it["metadata"]["name"] == name);
-        namespace.is_some_and(|it| matches(&entry["namespaceSelector"], |key| label_of(it, key)))
-    };
     let guarded: Vec<_> = daemon_sets
         .iter()
         .filter_map(|it| Some((it["metadata"]["namespace"].as_str()?, it["metadata"]["name"].as_str()?, plugin(it)?)))
-        .filter(|(namespace, ..)| is_guarded(namespace))
+        .filter(|(namespace, ..)| is_guarded(namespace, entry, namespaces))
         .collect();
     if guarded.is_empty() {
         return Diagnosis::ok(TOPIC, "no network or storage plug-in is in a namespace that is guarded");
@@ -56,20 +52,26 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Diagnosis {
     Diagnosis::found(TOPIC, Medium, evidence, fix)
 }
 
-/// What a DaemonSet puts on its nodes.
+fn is_guarded(namespace: &str, entry: &Value, namespaces: &[Value]) -> bool {
+    let namespace = namespaces.iter().find(|it| it["metadata"]["name"] == namespace);
+    namespace.is_some_and(|it| matches(&entry["namespaceSelector"], |key| label_of(it, key)))
+}
+
+/// The kind of plug-in that a DaemonSet installs on its nodes.
 fn plugin(daemon_set: &Value) -> Option<&'static str> {
     let volumes = daemon_set["spec"]["template"]["spec"]["volumes"].as_array()?;
     let mut paths = volumes.iter().filter_map(|volume| volume["hostPath"]["path"].as_str());
-    let is_in = |path: &str, directories: [&str; 2]| {
-        directories
-            .iter()
-            .any(|directory| path.strip_prefix(*directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
-    };
     paths.find_map(|path| match () {
         () if is_in(path, NETWORK_DIRECTORIES) => Some("network"),
         () if is_in(path, STORAGE_DIRECTORIES) => Some("storage"),
         () => None,
     })
+}
+
+fn is_in(path: &str, directories: [&str; 2]) -> bool {
+    directories
+        .iter()
+        .any(|directory| path.strip_prefix(*directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }
 
 #[cfg(test)]
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_in_guarded_namespaces_are_named_with_the_value_that_exempts_them() {
+    fn guarded_plugins_are_named_with_the_exempting_value() {
         let found = diagnose(&snapshot("Fail", &[]));
         assert_eq!(found.state, DiagnosisState::Finding(Medium));
         for named in ["calico-system/calico-node (network)", "longhorn-system/csi-plugin (storage)"] {

@@ -1,4 +1,4 @@
-//! What an installation needs, checked on a cluster without Interlock. None of the printed commands lets an entry fail closed.
+//! Checks the requirements of an installation on a cluster without Interlock. No printed command lets an entry fail closed.
 
 mod permissions;
 
@@ -17,20 +17,23 @@ const INSTALLED_TOPIC: &str = "installed";
 const POD_SECURITY_TOPIC: &str = "pod-security";
 const WAY_TOPIC: &str = "way";
 
-/// Labels and annotations of a Namespace by which a service mesh injects its sidecar, with the value that does.
+/// Labels and annotations with which a Namespace enables the sidecar of a service mesh, and the value that enables it.
 const MESHES: [(&str, &str, &str); 3] = [
     ("istio-injection", "enabled", "Istio"),
     ("istio.io/rev", "", "Istio"),
     ("linkerd.io/inject", "enabled", "Linkerd"),
 ];
 
-/// Whether nothing of an installation is known to exist. What cannot be read may exist.
+/// Whether no part of an installation exists. An object that cannot be read may exist.
 pub(super) fn is_absent(snapshot: &Snapshot) -> bool {
-    let is_missing = |fetched: &Fetched| matches!(fetched.named(CONFIGURATION), Ok(None));
     is_missing(&snapshot.validating) && is_missing(&snapshot.mutating) && matches!(snapshot.deployment, Fetched::Absent)
 }
 
-/// The checks. `is_wanted` says that the user asked for them, so that an absent installation is no finding.
+fn is_missing(fetched: &Fetched) -> bool {
+    matches!(fetched.named(CONFIGURATION), Ok(None))
+}
+
+/// Runs the checks. If the user asked for them (`is_wanted`), a missing installation is no finding.
 pub(super) async fn diagnose(client: &Client, snapshot: &Snapshot, is_wanted: bool) -> Vec<Diagnosis> {
     let mut checks = vec![installed(snapshot, is_wanted)];
     checks.extend(server::diagnose(snapshot));
@@ -61,7 +64,7 @@ fn installed(snapshot: &Snapshot, is_wanted: bool) -> Diagnosis {
     if is_wanted { Diagnosis { fix: Some(install), ..Diagnosis::note(INSTALLED_TOPIC, evidence) } } else { found }
 }
 
-/// The namespace's own object, if it exists.
+/// Interlock's own Namespace, if it exists.
 fn own_namespace(snapshot: &Snapshot) -> Result<Option<&Value>, &str> {
     snapshot.namespaces.named(&snapshot.namespace)
 }
@@ -95,7 +98,7 @@ fn pod_security(snapshot: &Snapshot) -> Diagnosis {
     }
 }
 
-/// Whether the API server will reach the pods, as far as that can be known.
+/// Whether the API server will reach the pods, as far as the cluster shows it.
 fn way(snapshot: &Snapshot) -> Diagnosis {
     if platform::has_overlay_network(snapshot) {
         let evidence = "there is no DaemonSet aws-node: pods are probably in an overlay network, which the control plane of EKS \
@@ -110,15 +113,16 @@ fn way(snapshot: &Snapshot) -> Diagnosis {
     )
 }
 
-/// A sidecar would end TLS.
+/// Reports a service mesh: its sidecar would terminate the TLS of reviews.
 fn mesh(snapshot: &Snapshot) -> Option<Diagnosis> {
     let own = &snapshot.namespace;
     let metadata = &own_namespace(snapshot).ok()??["metadata"];
-    let injects = |(key, value, _): &(&str, &str, &str)| {
-        let is = |map: &Value| map[*key].as_str().is_some_and(|is| value.is_empty() || is == *value);
-        is(&metadata["labels"]) || is(&metadata["annotations"])
-    };
-    let (key, _, mesh) = MESHES.into_iter().find(injects)?;
+    let (key, _, mesh) = MESHES.into_iter().find(|(key, value, _)| {
+        ["labels", "annotations"]
+            .into_iter()
+            .filter_map(|map| metadata[map][*key].as_str())
+            .any(|found| value.is_empty() || found == *value)
+    })?;
     let kind = if metadata["labels"][key].is_string() { "label" } else { "annotate" };
     let evidence = format!("{mesh} injects a sidecar into the pods of {own}, which ends the TLS of reviews");
     Some(Diagnosis::found(WAY_TOPIC, Medium, evidence, format!("kubectl {kind} namespace {own} {key}-")))

@@ -1,5 +1,4 @@
-//! Checks that the API server reaches Interlock and that Interlock judges: two dry runs that create a record and write
-//! nothing.
+//! Checks that the API server reaches Interlock and that Interlock judges, with two dry runs that create a record and write nothing.
 
 use std::io::Write;
 
@@ -31,7 +30,7 @@ use super::snapshot::Snapshot;
 const STAMP_TOPIC: &str = "stamps";
 const VERDICT_TOPIC: &str = "judges";
 
-/// The name of the release in the dry runs; it is never stored.
+/// The name of the release in the dry runs. It is never stored.
 const RELEASE: &str = "interlock-doctor";
 
 /// The finding, unless the policy allows such records silently.
@@ -47,16 +46,16 @@ pub(super) struct DryRunResponse {
     holder: Option<String>,
 }
 
-/// The dry runs, before anything is concluded from them.
+/// The results of the dry runs.
 #[derive(Debug)]
 pub(super) enum DryRuns {
     /// The reason.
     NotRun(String),
     Answered {
         namespace: String,
-        /// Of a consistent record, of an install that starts.
+        /// The response for a consistent record of an install that starts.
         good: DryRunResponse,
-        /// Of a record whose label contradicts its body, which no client writes.
+        /// The response for a record whose label contradicts its body. No client writes such a record.
         bad: DryRunResponse,
     },
 }
@@ -66,7 +65,7 @@ pub(super) enum DryRuns {
 pub(super) enum Arrival<'a> {
     /// Interlock left a sign in a response.
     Answered,
-    /// The writes were admitted without a sign: entries that fail open hide the reason.
+    /// The writes were admitted without a sign. Entries that fail open hide the reason.
     Silent,
     /// The API server's message about a call that failed.
     Failed(&'a str),
@@ -146,10 +145,9 @@ fn guarded_namespace(snapshot: &Snapshot) -> Option<String> {
     let selector =
         entries.into_iter().find(|entry| entry["name"] == RECORD_ENTRY).map(|entry| &entry["namespaceSelector"]);
     let namespaces = snapshot.namespaces.items().ok()?;
-    let is_active = |it: &&Value| it["metadata"]["deletionTimestamp"].is_null();
-    let is_guarded = |it: &&Value| selector.is_none_or(|selector| matches(selector, |key| label_of(it, key)));
-    let mut names =
-        namespaces.iter().filter(is_active).filter(is_guarded).filter_map(|it| it["metadata"]["name"].as_str());
+    let active = namespaces.iter().filter(|it| it["metadata"]["deletionTimestamp"].is_null());
+    let guarded = active.filter(|it| selector.is_none_or(|selector| matches(selector, |key| label_of(it, key))));
+    let mut names = guarded.filter_map(|it| it["metadata"]["name"].as_str());
     let mut first = None;
     let default = names.by_ref().inspect(|name| first = first.or(Some(*name))).find(|name| *name == "default");
     default.or(first).map(str::to_owned)
@@ -161,21 +159,24 @@ async fn create_record(client: &Client, namespace: &str, label: &str, status: &s
     let record = record(namespace, label, status).map_err(|error| format!("failed to build a record: {error}"))?;
     let request = Request::post(path).header("content-type", "application/json").body(Body::from(record));
     let request = request.map_err(|error| error.to_string())?;
-    let failed = |error: &Error| format!("the API server did not answer: {error}");
     let late = "the API server did not answer within 30 s";
     let response =
-        timeout(READ_TIMEOUT, client.send(request)).await.map_err(|_| late)?.map_err(|error| failed(&error))?;
+        timeout(READ_TIMEOUT, client.send(request)).await.map_err(|_| late)?.map_err(|error| no_answer(&error))?;
     let code = response.status().as_u16();
     let warnings = response.headers().get_all("warning").iter().filter_map(|it| it.to_str().ok());
     let warnings = warnings.collect::<Vec<_>>().join("\n");
     let body = timeout(READ_TIMEOUT, http_body_util::BodyExt::collect(response.into_body())).await.map_err(|_| late)?;
-    let body: Value = serde_json::from_slice(&body.map_err(|error| failed(&error))?.to_bytes()).unwrap_or_default();
+    let body: Value = serde_json::from_slice(&body.map_err(|error| no_answer(&error))?.to_bytes()).unwrap_or_default();
     Ok(DryRunResponse {
         code,
         message: body["message"].as_str().unwrap_or_default().to_owned(),
         warnings,
         holder: body["metadata"]["annotations"][HOLDER].as_str().map(str::to_owned),
     })
+}
+
+fn no_answer(error: &Error) -> String {
+    format!("the API server did not answer: {error}")
 }
 
 fn record(namespace: &str, label: &str, status: &str) -> std::io::Result<Vec<u8>> {
@@ -273,7 +274,7 @@ impl DryRunResponse {
     }
 }
 
-/// The fix for the error that the API server reports about its call.
+/// The fix for an error that the API server reports about its call.
 pub(super) fn fix_for_failed_call(message: &str, own: &str) -> String {
     let or_remove = "in an emergency, remove the guard until Interlock is installed again:\nkubectl delete \
                      validatingwebhookconfigurations,mutatingwebhookconfigurations interlock";

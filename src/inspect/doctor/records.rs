@@ -17,7 +17,7 @@ const MAX_PAGES: usize = 40;
 #[derive(Debug, Clone, Default)]
 pub(super) struct RecordCounts {
     pub(super) by_namespace: BTreeMap<String, usize>,
-    /// There are more records than were counted.
+    /// There are more records than the count says.
     pub(super) truncated: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The registration: the entries of both webhook configurations, compared with the shipped ones.
+//! The registration: compares the entries of both webhook configurations with the shipped entries.
 
 mod differences;
 
@@ -51,7 +51,7 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
     found
 }
 
-/// Whether the policy protects releases whose deletion is not sent to Interlock.
+/// Reports a policy that protects releases whose deletions are not sent to Interlock.
 fn protection(snapshot: &Snapshot) -> Option<Diagnosis> {
     let policies = LoadedPolicies::of(snapshot.policies.as_ref().ok()?.as_ref()?).policies?;
     let live = snapshot.validating.named("interlock").ok()??;
@@ -112,7 +112,7 @@ fn diagnose_configuration(
     found.diagnoses(namespace)
 }
 
-/// The differences by rank and text, each with its entries: a difference that several entries share is reported once.
+/// The differences by rank and text, each with its entries. A difference that several entries share is reported once.
 #[derive(Default)]
 struct Differences(BTreeMap<(u8, String), (DiagnosisState, Vec<String>)>);
 
@@ -146,13 +146,13 @@ impl Differences {
 
     /// The most severe first.
     fn diagnoses(self, namespace: &str) -> Vec<Diagnosis> {
-        let diagnosis = |((_, what), (state, names)): ((u8, String), (DiagnosisState, Vec<String>))| Diagnosis {
+        let diagnoses = self.0.into_iter().map(|((_, what), (state, names))| Diagnosis {
             check: TOPIC,
             state,
             evidence: format!("{}: {what}", listed(&names)),
             fix: matches!(state, DiagnosisState::Finding(_)).then(|| fix_command(namespace)),
-        };
-        self.0.into_iter().map(diagnosis).collect()
+        });
+        diagnoses.collect()
     }
 }
 
@@ -168,7 +168,7 @@ fn fix_command(namespace: &str) -> String {
     )
 }
 
-/// The shipped configuration, for an installation in this namespace, as it is once a review has arrived.
+/// The shipped configuration for an installation in this namespace, in its state after the first review.
 fn shipped(text: &str, namespace: &str) -> Option<Value> {
     let mut shipped: Value = serde_saphyr::from_str(&text.replace(DEFAULT_NAMESPACE, namespace)).ok()?;
     let annotated = shipped.pointer(&annotation_pointer()).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -187,7 +187,7 @@ fn annotation_pointer() -> String {
     jsonptr::PointerBuf::from_tokens(["metadata", "annotations", OPEN_UNTIL_CALLED]).to_string()
 }
 
-/// The same with the optional entries that the live configuration has too.
+/// The shipped configuration, with the optional entries that the live configuration has.
 fn shipped_like(text: &str, live: &Value, namespace: &str) -> Option<Value> {
     let mut shipped = shipped(text, namespace)?;
     let optional = self::shipped(OPTIONAL, namespace)?;
@@ -224,13 +224,13 @@ pub(super) fn guarded_namespaces(snapshot: &Snapshot) -> Vec<String> {
     first.map(|entry| names(&entry["namespaceSelector"], "In").into_iter().collect()).unwrap_or_default()
 }
 
-/// Keeps the operator's choices of namespaces, failurePolicy, timeoutSeconds and the port of the Service. Otherwise the repair of one
+/// Keeps the operator's choices: namespaces, failurePolicy, timeoutSeconds, and the port of the Service. Without this, the repair of one
 /// entry would guard namespaces in which Interlock has no rights, and refuse their requests.
 fn keep_operator_choices(wanted: &mut Value, live: &Value, half: Half, namespace: &str) {
     let registration = Registration::new(half, live.clone());
     let waiting = registration.waiting();
     let all: Vec<_> = entries(live).cloned().collect();
-    // What waits for a review is open by nobody's choice, and the entry for probes never is.
+    // An entry that waits for a review is open without a choice. The entry for probes is never open by choice.
     let is_chosen_open = |entry: &Value| {
         let name = entry["name"].as_str().unwrap_or_default();
         entry["failurePolicy"] == "Ignore" && !waiting.contains(&name)
@@ -251,7 +251,7 @@ fn keep_operator_choices(wanted: &mut Value, live: &Value, half: Half, namespace
             let difference = namespaces(&entry["namespaceSelector"], &it["namespaceSelector"], namespace);
             difference.is_some_and(|(state, _)| state == DiagnosisState::Note)
         };
-        // A missing entry is restored like the others.
+        // A missing entry gets the namespaces of another entry.
         let like = own.or_else(|| all.iter().find(|it| is_chosen(it))).filter(is_chosen).filter(|_| !is_for_probes);
         let selector = like.map(|it| it["namespaceSelector"].clone());
         let inside = like.and_then(|it| {
@@ -274,12 +274,12 @@ fn keep_operator_choices(wanted: &mut Value, live: &Value, half: Half, namespace
     }
 }
 
-/// The entries for probes come from Interlock's own namespace, which is in no selection, and fail closed.
+/// Whether an entry is for probes. It selects Interlock's own namespace, which no other entry selects, and fails closed.
 fn is_for_probes(entry: &Value) -> bool {
     entry["name"].as_str().is_some_and(|name| name.ends_with("probes.interlock.dev"))
 }
 
-/// Leaves open what fails closed, until the leader has proved that a review arrives.
+/// Lets entries that should fail closed fail open, until the leader has proved that a review arrives.
 fn open_until_called(wanted: &mut Value) -> Option<()> {
     let mut open = Vec::new();
     for entry in wanted["webhooks"].as_array_mut()? {
@@ -294,14 +294,14 @@ fn open_until_called(wanted: &mut Value) -> Option<()> {
     Some(())
 }
 
-/// Both shipped configurations as a list, with the client configuration and the choices of the live entries. What fails closed does so
-/// only if a replica `answers` now.
+/// Both shipped configurations as a list, with the client configuration and the choices of the live entries. Entries fail closed only if
+/// a replica `answers` now.
 pub(super) fn repair(namespace: &str, validating: &Value, mutating: &Value, answers: bool) -> Value {
     let live = [validating, mutating];
     let bundles = live.iter().flat_map(|it| entries(it)).filter_map(|entry| entry["clientConfig"]["caBundle"].as_str());
     let bundle = bundles.into_iter().find(|bundle| !bundle.is_empty());
     let url = live.iter().flat_map(|it| entries(it)).find_map(|entry| entry["clientConfig"]["url"].as_str());
-    // Without its path.
+    // The URL without its path.
     let base = url.map(|url| url.rsplit_once('/').map_or(url, |(base, _)| base));
     let items = CONFIGURATIONS.iter().zip(live).zip(Half::ALL).filter_map(|(((_, _, text), live), half)| {
         let mut wanted = shipped_like(text, live, namespace)?;
@@ -313,7 +313,7 @@ pub(super) fn repair(namespace: &str, validating: &Value, mutating: &Value, answ
             if let (Some(base), Some(path)) = (base, entry["clientConfig"]["service"]["path"].as_str()) {
                 entry["clientConfig"] = json!({"url": format!("{base}{path}")});
             }
-            // Its own caBundle, or that of another entry: `kubectl apply` may remove a field that is missing.
+            // The entry's own caBundle, or that of another entry. `kubectl apply` may remove a missing field.
             let own = entries(live).find(|it| it["name"] == entry["name"]);
             let own = own.and_then(|it| it["clientConfig"]["caBundle"].as_str()).filter(|bundle| !bundle.is_empty());
             if let Some(bundle) = own.or(bundle) {

@@ -1,4 +1,4 @@
-//! The replicas: how many are there, of which version, on which nodes, and who leads.
+//! The replicas: their number, their version, their nodes, and their leader.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use super::snapshot::Snapshot;
 const REPLICAS_TOPIC: &str = "replicas";
 const LEADER_TOPIC: &str = "leader";
 
-/// A leader renews every ten seconds, and its Lease is over after fifteen.
+/// A leader renews its Lease every ten seconds. The Lease expires after fifteen.
 const LEASE_STALE_AFTER: SignedDuration = SignedDuration::from_secs(45);
 
-/// What replicas restarted how often before it is worth a word.
+/// The number of restarts from which a replica is reported.
 const MANY_RESTARTS: u64 = 3;
 
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
@@ -63,8 +63,7 @@ fn deployment(snapshot: &Snapshot) -> Vec<Diagnosis> {
     match snapshot.budgets.items() {
         Err(why) => checks.push(Diagnosis::skipped(REPLICAS_TOPIC, why)),
         Ok(budgets) => {
-            let covers = |it: &&Value| matches(&it["spec"]["selector"], |key| label_of(labels, key));
-            if wanted >= 2 && !budgets.iter().any(|it| covers(&it)) {
+            if wanted >= 2 && !budgets.iter().any(|it| matches(&it["spec"]["selector"], |key| label_of(labels, key))) {
                 let fix = format!(
                     "kubectl -n {namespace} create poddisruptionbudget interlock \
                         --selector=app.kubernetes.io/name=interlock --max-unavailable=1"
@@ -82,12 +81,9 @@ fn deployment(snapshot: &Snapshot) -> Vec<Diagnosis> {
 }
 
 fn pods(snapshot: &Snapshot) -> Vec<Diagnosis> {
-    // Without a Deployment, or the right to read it, its check has reported all there is.
+    // If the Deployment is missing or cannot be read, its check reports that.
     let (Ok(pods), Fetched::Known(_)) = (snapshot.pods.items(), &snapshot.deployment) else { return Vec::new() };
-    // Evicted and completed pods are no replicas.
-    let is_over = |pod: &Value| ["Failed", "Succeeded"].map(Value::from).contains(&pod["status"]["phase"]);
-    let is_live = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null() && !is_over(pod);
-    let pods: Vec<_> = pods.iter().filter(is_live).collect();
+    let pods: Vec<_> = pods.iter().filter(|pod| is_live(pod)).collect();
     let mut checks = Vec::new();
     checks.extend(images(&pods, &snapshot.namespace));
     checks.extend(spread(&pods, snapshot));
@@ -95,13 +91,14 @@ fn pods(snapshot: &Snapshot) -> Vec<Diagnosis> {
     checks
 }
 
+/// Whether a pod is a replica. Evicted, completed and deleted pods are not.
+fn is_live(pod: &Value) -> bool {
+    let is_over = ["Failed", "Succeeded"].map(Value::from).contains(&pod["status"]["phase"]);
+    pod["metadata"]["deletionTimestamp"].is_null() && !is_over
+}
+
 /// Whether all replicas run one image, of the version of this binary.
 fn images(pods: &[&Value], namespace: &str) -> Option<Diagnosis> {
-    // An injected sidecar has another image.
-    let image = |pod: &Value| {
-        let mut containers = pod["spec"]["containers"].as_array().into_iter().flatten();
-        containers.find(|it| it["name"] == "interlock").and_then(|it| Some(it["image"].as_str()?.to_owned()))
-    };
     let images: BTreeSet<_> = pods.iter().filter_map(|pod| image(pod)).collect();
     let tags: BTreeSet<_> = images.iter().map(|image| tag(image)).collect();
     let version = env!("CARGO_PKG_VERSION");
@@ -114,6 +111,13 @@ fn images(pods: &[&Value], namespace: &str) -> Option<Diagnosis> {
     let tag = tags.iter().next().filter(|tag| tag.trim_start_matches('v') != version)?;
     let evidence = format!("replicas run {tag:?}, and this binary is {version}: comparisons may be wrong");
     Some(Diagnosis::note(REPLICAS_TOPIC, evidence))
+}
+
+fn image(pod: &Value) -> Option<String> {
+    let mut containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+    // An injected sidecar has another image.
+    let container = containers.find(|it| it["name"] == "interlock")?;
+    Some(container["image"].as_str()?.to_owned())
 }
 
 /// Whether the replicas run on several nodes.
@@ -148,7 +152,7 @@ fn restarts(pod: &Value, namespace: &str) -> Option<Diagnosis> {
     Some(Diagnosis::found(REPLICAS_TOPIC, Low, evidence, format!("kubectl -n {namespace} logs {name} --previous")))
 }
 
-/// What follows the name of an image.
+/// The tag of an image.
 fn tag(image: &str) -> &str {
     let name = image.rsplit('/').next().unwrap_or(image);
     let name = name.split('@').next().unwrap_or(name);
@@ -184,14 +188,14 @@ fn leader(snapshot: &Snapshot, now: Timestamp) -> Diagnosis {
         let evidence = format!("{holder} renewed the Lease interlock-leader last {} s ago", age.as_secs());
         return Diagnosis::found(LEADER_TOPIC, Medium, evidence, restart);
     }
-    // Our clock has whole seconds, as the API server's Date has.
+    // The API server's Date, and so `now`, has whole seconds.
     if age < SignedDuration::from_secs(-5) {
         let evidence = format!("the clock of {holder} is {} s ahead of the API server's", -age.as_secs());
         return Diagnosis::found(LEADER_TOPIC, Medium, evidence, "set the clock of its node right (NTP)");
     }
     let pods = snapshot.pods.items().unwrap_or_default();
-    let is_its = |pod: &Value| pod["metadata"]["name"].as_str().is_some_and(|name| holder.starts_with(name));
-    if matches!(snapshot.deployment, Fetched::Known(_)) && !pods.is_empty() && !pods.iter().any(is_its) {
+    let leads = pods.iter().any(|pod| pod["metadata"]["name"].as_str().is_some_and(|name| holder.starts_with(name)));
+    if matches!(snapshot.deployment, Fetched::Known(_)) && !pods.is_empty() && !leads {
         let evidence = format!("{holder} leads, and is no pod of the Deployment");
         return Diagnosis::found(
             LEADER_TOPIC,

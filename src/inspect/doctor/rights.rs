@@ -1,4 +1,4 @@
-//! The rights of Interlock's service account: all that the manifests grant, and none that it must not have.
+//! The rights of Interlock's service account: it must have all rights in the manifests, and none of the forbidden ones.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +13,19 @@ use serde_json::Value;
 use super::diagnosis::Diagnosis;
 use super::fetch::Fetched;
 use super::registration::guarded_namespaces;
+use super::selector::texts;
 use super::settings::setting;
 use super::snapshot::Snapshot;
 use crate::world::kubernetes::api_error::reason;
 
 const TOPIC: &str = "rights";
 
-/// The rights come from the manifests, so that no second list can go out of date.
+/// The rights are read from the manifests, so that no second list can go out of date.
 const RBAC_MANIFESTS: [&str; 2] =
     [include_str!("../../../manifests/base/rbac.yaml"), include_str!("../../../manifests/base/rbac-certificates.yaml")];
 
-/// The role for objects in guarded namespaces, and the optional role for what the leader writes there. If only selected
-/// namespaces are guarded, both are bound in those only.
+/// The role for objects in guarded namespaces, and the optional role for the leader's writes there. If only selected namespaces are
+/// guarded, both are bound only in these namespaces.
 const GUARD_ROLE: &str = "interlock";
 const LEADER_ROLE: &str = "interlock-leader";
 
@@ -34,7 +35,7 @@ const CERTIFICATE_ROLE: &str = "interlock-certificates";
 /// The maximum number of concurrent access reviews.
 const CONCURRENT_REVIEWS: usize = 8;
 
-/// What the account must not be allowed to do: verb, group, resource, subresource.
+/// Rights that the account must not have: verb, group, resource, subresource.
 const FORBIDDEN_RIGHTS: [(&str, &str, &str, &str); 17] = [
     ("*", "*", "*", ""),
     ("delete", "", "secrets", ""),
@@ -101,17 +102,11 @@ fn has_certificate_of_a_file(deployment: &Fetched) -> bool {
     matches!(deployment, Fetched::Known(it) if setting(it, "INTERLOCK_TLS_CERT_FILE", "--tls-cert-file").is_some())
 }
 
-/// Every right that the manifests grant to the account. `guarded` lists the selected namespaces; it is empty if all are
-/// guarded.
+/// Every right that the manifests grant to the account. `guarded` lists the selected namespaces. It is empty if all are guarded.
 fn needed(namespace: &str, guarded: &[String]) -> Vec<Right> {
     let documents = RBAC_MANIFESTS.iter().flat_map(|text| text.split("\n---\n"));
     let documents: Vec<Value> = documents.filter_map(|document| serde_saphyr::from_str(document).ok()).collect();
-    // Other roles in the manifests are for people and have no binding.
-    let is_ours = |it: &&Value| {
-        let mut subjects = it["subjects"].as_array().into_iter().flatten();
-        subjects.any(|subject| subject["kind"] == "ServiceAccount" && subject["name"] == "interlock")
-    };
-    let bound = documents.iter().filter(is_ours).map(|binding| &binding["roleRef"]);
+    let bound = documents.iter().filter(|document| is_bound_to_account(document)).map(|binding| &binding["roleRef"]);
     let roles = bound.filter_map(|bound| {
         documents.iter().find(|it| it["kind"] == bound["kind"] && it["metadata"]["name"] == bound["name"])
     });
@@ -128,33 +123,36 @@ fn needed(namespace: &str, guarded: &[String]) -> Vec<Right> {
     all
 }
 
+/// Whether a document is a binding to Interlock's account. Other roles in the manifests are for people and have no binding.
+fn is_bound_to_account(document: &Value) -> bool {
+    let mut subjects = document["subjects"].as_array().into_iter().flatten();
+    subjects.any(|subject| subject["kind"] == "ServiceAccount" && subject["name"] == "interlock")
+}
+
 fn rights_of_role(role: &Value, namespace: &str) -> Vec<Right> {
     let name = role["metadata"]["name"].as_str().unwrap_or_default();
-    let texts = |value: &Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
     let of = match role["metadata"]["namespace"].as_str() {
         Some(DEFAULT_NAMESPACE) => namespace,
         other => other.unwrap_or_default(),
     };
     let mut rights = Vec::new();
     for rule in role["rules"].as_array().into_iter().flatten() {
-        let mut names = texts(&rule["resourceNames"]);
+        let mut names: Vec<_> = texts(&rule["resourceNames"]).collect();
         if names.is_empty() {
-            names.push(String::new());
+            names.push("");
         }
         for group in texts(&rule["apiGroups"]) {
             for resource in texts(&rule["resources"]) {
-                let (resource, subresource) = resource.split_once('/').unwrap_or((&resource, ""));
+                let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
                 for verb in texts(&rule["verbs"]) {
                     for object in &names {
                         rights.push(Right {
                             role: name.to_owned(),
-                            verb: verb.clone(),
-                            group: group.clone(),
+                            verb: verb.to_owned(),
+                            group: group.to_owned(),
                             resource: resource.to_owned(),
                             subresource: subresource.to_owned(),
-                            name: object.clone(),
+                            name: (*object).to_owned(),
                             namespace: of.to_owned(),
                         });
                     }
@@ -166,7 +164,7 @@ fn rights_of_role(role: &Value, namespace: &str) -> Vec<Right> {
 }
 
 fn forbidden() -> Vec<Right> {
-    let right = |(verb, group, resource, subresource): (&str, &str, &str, &str)| Right {
+    let rights = FORBIDDEN_RIGHTS.into_iter().map(|(verb, group, resource, subresource)| Right {
         role: String::new(),
         verb: verb.to_owned(),
         group: group.to_owned(),
@@ -174,8 +172,8 @@ fn forbidden() -> Vec<Right> {
         subresource: subresource.to_owned(),
         name: String::new(),
         namespace: String::new(),
-    };
-    FORBIDDEN_RIGHTS.into_iter().map(right).collect()
+    });
+    rights.collect()
 }
 
 /// Every right, and whether the account has it.
@@ -193,14 +191,13 @@ async fn review_access(
     ];
     let (reviews, groups) = (&reviews, &groups);
     let answers = stream::iter(rights).map(|right| async move {
-        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let attributes = ResourceAttributes {
-            verb: some(&right.verb),
-            group: some(&right.group),
-            resource: some(&right.resource),
-            subresource: some(&right.subresource),
-            name: some(&right.name),
-            namespace: some(&right.namespace),
+            verb: non_empty(&right.verb),
+            group: non_empty(&right.group),
+            resource: non_empty(&right.resource),
+            subresource: non_empty(&right.subresource),
+            name: non_empty(&right.name),
+            namespace: non_empty(&right.namespace),
             ..ResourceAttributes::default()
         };
         let spec = SubjectAccessReviewSpec {
@@ -216,16 +213,15 @@ async fn review_access(
     answers.buffered(CONCURRENT_REVIEWS).collect::<Vec<_>>().await.into_iter().collect()
 }
 
+fn non_empty(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
 fn diagnose_rights(needed: &[(Right, bool)], forbidden: &[(Right, bool)], namespace: &str) -> Vec<Diagnosis> {
     let apply = format!(
         "kubectl apply -f manifests/base/rbac.yaml   # for namespace {namespace}; if a chart manages \
         it, upgrade the chart"
     );
-    let listed = |rights: &[&Right]| {
-        let shown: Vec<_> = rights.iter().take(4).map(ToString::to_string).collect();
-        let more = rights.len().saturating_sub(shown.len());
-        if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
-    };
     let mut checks = Vec::new();
     let roles: BTreeSet<_> = needed.iter().map(|(right, _)| right.role.as_str()).collect();
     for role in roles {
@@ -256,6 +252,12 @@ fn diagnose_rights(needed: &[(Right, bool)], forbidden: &[(Right, bool)], namesp
         checks.push(Diagnosis::ok(TOPIC, evidence));
     }
     checks
+}
+
+fn listed(rights: &[&Right]) -> String {
+    let shown: Vec<_> = rights.iter().take(4).map(ToString::to_string).collect();
+    let more = rights.len().saturating_sub(shown.len());
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Label selectors, as far as webhook configurations use them.
+//! Label selectors and lists of strings in webhook configurations and roles.
 
 use serde_json::Value;
 
@@ -55,6 +55,16 @@ pub(super) fn label_of_record(key: &str) -> Label<'static> {
         "name" | "status" | "version" | "modifiedAt" => Label::Any,
         _ => Label::Absent,
     }
+}
+
+/// The strings in a list.
+pub(super) fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Whether a list has one of these strings.
+pub(super) fn contains_any(list: &Value, wanted: &[&str]) -> bool {
+    texts(list).any(|text| wanted.contains(&text))
 }
 
 #[cfg(test)]

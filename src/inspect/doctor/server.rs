@@ -11,7 +11,7 @@ use crate::supported::{NEWEST_TESTED_MINOR, OLDEST_MINOR, Support, support_of};
 
 const TOPIC: &str = "api-server";
 
-/// A larger difference makes ages wrong.
+/// The maximum clock difference. A larger one makes ages wrong.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(5);
 
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
@@ -20,8 +20,8 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
         Fetched::Absent => Diagnosis::skipped(TOPIC, "the API server does not report its version"),
         Fetched::Unknown(why) => Diagnosis::skipped(TOPIC, why),
     };
-    let (theirs, ours) = snapshot.clocks;
-    vec![version, diagnose_clocks(ours.duration_since(theirs))]
+    let (server, local) = snapshot.clocks;
+    vec![version, diagnose_clocks(local.duration_since(server))]
 }
 
 fn diagnose_version(version: &Value) -> Diagnosis {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The value of a flag or of its environment variable. Empty if it comes from another object.
+/// The value of a flag or of its environment variable. It is empty if the value comes from another object.
 pub(super) fn setting<'d>(deployment: &'d Value, variable: &str, flag: &str) -> Option<&'d str> {
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array()?;
     containers.iter().find_map(|it| argument(it, flag).or_else(|| environment(it, variable)))

@@ -1,4 +1,4 @@
-//! What the API server says about an installation, fetched once.
+//! The objects of an installation, fetched once.
 
 use interlock_engine::policy_files::PolicyFiles;
 use jiff::Timestamp;
@@ -7,7 +7,7 @@ use kube::Client;
 use super::fetch::{self, Fetched};
 use super::records::{self, RecordCounts};
 
-/// The objects of an installation, fetched once.
+/// The objects of an installation at one moment.
 pub(super) struct Snapshot {
     pub(super) namespace: String,
     pub(super) validating: Fetched,
@@ -30,7 +30,7 @@ pub(super) struct Snapshot {
     pub(super) bindings: Fetched,
     pub(super) local_roles: Fetched,
     pub(super) local_bindings: Fetched,
-    /// The API server's clock and ours, at one moment.
+    /// The API server's clock and this machine's clock, at one moment.
     pub(super) clocks: (Timestamp, Timestamp),
 }
 
@@ -92,7 +92,7 @@ impl Snapshot {
         }
     }
 
-    /// A snapshot in which nothing is known but the time: 2026-11-21T10:00:00Z.
+    /// A snapshot in which only the time is known: 2026-11-21T10:00:00Z.
     #[cfg(test)]
     pub(super) fn unread() -> Self {
         let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();

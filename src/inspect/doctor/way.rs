@@ -1,4 +1,4 @@
-//! Whether the API server reaches a replica through each webhook configuration: by a probe of the user, which works while the other
+//! Whether the API server reaches a replica through each webhook configuration. A probe of the user shows it, even while the other
 //! entries fail open and hide the reason.
 
 use interlock_engine::severity::Severity::{High, Low, Medium};
@@ -21,7 +21,7 @@ impl Ways {
     pub(super) async fn probed(client: &Client, snapshot: &Snapshot) -> Self {
         let mut ways = Vec::new();
         for (half, live) in Half::ALL.into_iter().zip([&snapshot.validating, &snapshot.mutating]) {
-            // The check of the registration reports what is missing.
+            // The check of the registration reports a missing configuration.
             let Some(live) = live.named(CONFIGURATION).ok().flatten() else { continue };
             let registration = Registration::new(half, live.clone());
             let passage = probe(client, &snapshot.namespace, half).await;
@@ -38,7 +38,7 @@ impl Ways {
         })
     }
 
-    /// What dry runs of records show. If they show nothing because entries fail open, the message about a probe does.
+    /// The arrival of dry runs. If entries that fail open hide the reason of a failure, the message about a probe replaces it.
     pub(super) fn explain<'a>(&'a self, arrival: Arrival<'a>) -> Arrival<'a> {
         match (arrival, self.failure()) {
             (Arrival::Silent, Some(message)) => Arrival::Failed(message),
@@ -53,15 +53,14 @@ pub(super) fn diagnose(ways: &Ways, snapshot: &Snapshot) -> Vec<Diagnosis> {
 
 fn diagnose_one(half: Half, registration: &Registration, passage: &Passage, snapshot: &Snapshot) -> Diagnosis {
     let (through, own) = (format!("{}/{CONFIGURATION}", half.resource()), &snapshot.namespace);
-    let names = |names: Vec<&str>| listed(&names.into_iter().map(str::to_owned).collect::<Vec<_>>());
-    let waiting = names(registration.waiting());
+    let waiting = listed_names(registration.waiting());
     let open = if waiting.is_empty() { String::new() } else { format!(". Until it can, these fail open: {waiting}") };
     match passage {
         Passage::Arrived if waiting.is_empty() => Diagnosis::ok(TOPIC, format!("a probe through {through} arrived")),
         Passage::Arrived if !registration.strangers().is_empty() => {
             let evidence = format!(
                 "a probe through {through} arrived, but {} have another Service, port or caBundle than {}, and stay open",
-                names(registration.strangers()),
+                listed_names(registration.strangers()),
                 registration.probed_name().unwrap_or_default()
             );
             let fix = format!(
@@ -98,6 +97,10 @@ fn diagnose_one(half: Half, registration: &Registration, passage: &Passage, snap
     }
 }
 
+fn listed_names(names: Vec<&str>) -> String {
+    listed(&names.into_iter().map(str::to_owned).collect::<Vec<_>>())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_finding_quotes_the_api_server_names_the_open_entries_and_the_usual_cause() {
+    fn a_finding_quotes_the_error_and_names_the_usual_cause() {
         let call = "failed calling webhook \"probes.interlock.dev\": failed to call webhook: Post \"https://x\": ";
         let found = diagnosed(true, "ca", &Passage::Failed(format!("{call}context deadline exceeded")));
         assert_eq!(found.state.as_str(), "high");
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_arrives_leaves_no_finding_but_of_what_is_still_open() {
+    fn after_a_probe_arrives_only_open_entries_are_a_finding() {
         assert_eq!(diagnosed(false, "ca", &Passage::Arrived).state.as_str(), "ok");
         assert_eq!(diagnosed(true, "ca", &Passage::Arrived).state.as_str(), "low");
         let stranger = diagnosed(true, "other", &Passage::Arrived);

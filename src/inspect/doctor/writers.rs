@@ -1,4 +1,4 @@
-//! Who else may change what Interlock depends on: its registration, its namespace, and bindings. RBAC guards these
+//! Other subjects that may change the objects that Interlock depends on: its registration, its namespace, and bindings. RBAC guards these
 //! objects, not admission.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::diagnosis::Diagnosis;
-use super::fetch::Fetched;
+use super::selector::contains_any;
 use super::snapshot::Snapshot;
 
 const TOPIC: &str = "writers";
@@ -31,32 +31,24 @@ const PROTECTED: [(&str, &str, &str, bool); 4] = [
 ];
 
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
-    let read = || -> Result<Vec<Diagnosis>, String> {
-        let [roles, bindings, local_roles, local_bindings] =
-            [&snapshot.roles, &snapshot.bindings, &snapshot.local_roles, &snapshot.local_bindings].map(Fetched::items);
-        let (everywhere, here) = (by_name(roles?), by_name(local_roles?));
-        let check = |(what, group, resource, local): (&str, &str, &str, bool)| {
-            let mut who = subjects(bindings?, &everywhere, &everywhere, group, resource);
-            if local {
-                who.extend(subjects(local_bindings?, &here, &everywhere, group, resource));
-            }
-            Ok(described(what, &who, &snapshot.namespace))
-        };
-        PROTECTED.into_iter().map(check).collect::<Result<_, &str>>().map_err(str::to_owned)
-    };
-    read().unwrap_or_else(|why| vec![Diagnosis::skipped(TOPIC, why)])
+    checks(snapshot).unwrap_or_else(|why| vec![Diagnosis::skipped(TOPIC, why)])
+}
+
+fn checks(snapshot: &Snapshot) -> Result<Vec<Diagnosis>, &str> {
+    let (roles, local_roles) = (by_name(snapshot.roles.items()?), by_name(snapshot.local_roles.items()?));
+    let (bindings, local_bindings) = (snapshot.bindings.items()?, snapshot.local_bindings.items()?);
+    let checks = PROTECTED.into_iter().map(|(what, group, resource, local)| {
+        let mut who = subjects(bindings, &roles, &roles, group, resource);
+        if local {
+            who.extend(subjects(local_bindings, &local_roles, &roles, group, resource));
+        }
+        described(what, &who, &snapshot.namespace)
+    });
+    Ok(checks.collect())
 }
 
 fn described(what: &str, who: &BTreeSet<String>, namespace: &str) -> Diagnosis {
-    // The control plane and cluster administrators.
-    let ours = format!("ServiceAccount {namespace}/interlock");
-    let is_expected = |name: &&String| {
-        name.starts_with("Group system:")
-            || name.starts_with("User system:")
-            || name.starts_with("ServiceAccount kube-system/")
-            || **name == ours
-    };
-    let (expected, others): (Vec<_>, Vec<_>) = who.iter().partition(is_expected);
+    let (expected, others): (Vec<_>, Vec<_>) = who.iter().partition(|name| is_expected(name, namespace));
     let also = if expected.is_empty() { "" } else { ", except the control plane and system:masters" };
     if others.is_empty() {
         return Diagnosis::ok(TOPIC, format!("nobody may {what}{also}"));
@@ -65,6 +57,14 @@ fn described(what: &str, who: &BTreeSet<String>, namespace: &str) -> Diagnosis {
     let more = others.len().saturating_sub(MAX_SUBJECTS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     Diagnosis::note(TOPIC, format!("these may {what}: {}{more}{also}", shown.join(", ")))
+}
+
+/// Whether a subject belongs to the control plane, is a cluster administrator, or is Interlock itself.
+fn is_expected(name: &str, namespace: &str) -> bool {
+    name.starts_with("Group system:")
+        || name.starts_with("User system:")
+        || name.starts_with("ServiceAccount kube-system/")
+        || name == format!("ServiceAccount {namespace}/interlock")
 }
 
 fn by_name(roles: &[Value]) -> BTreeMap<&str, &Value> {
@@ -96,17 +96,14 @@ fn subject(subject: &Value) -> Option<String> {
     Some(namespace.map_or_else(|| format!("{kind} {name}"), |namespace| format!("{kind} {namespace}/{name}")))
 }
 
-/// Whether a role allows writes of every object of a resource; a rule with resourceNames does not.
+/// Whether a role allows writes of every object of a resource. A rule with resourceNames does not.
 fn may_write(role: &Value, group: &str, resource: &str) -> bool {
-    let has = |list: &Value, wanted: &[&str]| {
-        list.as_array().into_iter().flatten().filter_map(Value::as_str).any(|it| wanted.contains(&it))
-    };
     role["rules"].as_array().into_iter().flatten().any(|rule| {
         let is_any = rule["resourceNames"].as_array().is_none_or(Vec::is_empty);
         is_any
-            && has(&rule["apiGroups"], &[group, "*"])
-            && has(&rule["resources"], &[resource, "*"])
-            && has(&rule["verbs"], &WRITE_VERBS)
+            && contains_any(&rule["apiGroups"], &[group, "*"])
+            && contains_any(&rule["resources"], &[resource, "*"])
+            && contains_any(&rule["verbs"], &WRITE_VERBS)
     })
 }
 
@@ -115,9 +112,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::inspect::doctor::fetch::Fetched;
 
     #[test]
-    fn subjects_with_write_access_are_named_and_the_control_plane_is_expected() {
+    fn subjects_with_unexpected_write_access_are_named() {
         let role = |name: &str, group: &str, resource: &str, verbs: &[&str], names: &[&str]| {
             json!({"metadata": {"name": name}, "rules": [{
                 "apiGroups": [group], "resources": [resource], "verbs": verbs, "resourceNames": names,

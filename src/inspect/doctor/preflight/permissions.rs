@@ -1,4 +1,4 @@
-//! Whether the user may create what an installation consists of.
+//! Whether the user may create the objects of an installation.
 
 use futures_util::{StreamExt, stream};
 use interlock_engine::severity::Severity::High;
@@ -14,7 +14,7 @@ const TOPIC: &str = "permissions";
 /// The maximum number of concurrent access reviews.
 const CONCURRENT_REVIEWS: usize = 8;
 
-/// Group and resource of every object of the chart, and whether it is in Interlock's namespace.
+/// Group and resource of every object of the chart, and whether the object is in Interlock's namespace.
 const CREATED: [(&str, &str, bool); 18] = [
     ("", "namespaces", false),
     ("", "configmaps", true),
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_not_be_created_is_named() {
+    fn missing_permissions_are_named() {
         assert_eq!(of_answers(&[("roles", true), ("services", true)]).state.as_str(), "ok");
         let found = of_answers(&[("roles", true), ("clusterroles", false), ("namespaces", false)]);
         assert_eq!(

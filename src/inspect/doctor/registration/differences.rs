@@ -6,7 +6,7 @@ use interlock_engine::severity::Severity::{self, High, Low, Medium};
 use serde_json::Value;
 
 use crate::inspect::doctor::diagnosis::DiagnosisState;
-use crate::inspect::doctor::selector::{Label, matches};
+use crate::inspect::doctor::selector::{Label, matches, texts};
 
 /// The matchCondition that excludes cluster-scoped objects when only selected namespaces are guarded.
 pub(super) const IN_NAMESPACE_CONDITION: &str = "in-a-namespace";
@@ -14,10 +14,10 @@ pub(super) const IN_NAMESPACE_CONDITION: &str = "in-a-namespace";
 /// The label with which entries select namespaces.
 pub(super) const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// One difference between an entry and the shipped entry, and how much it matters.
+/// A difference between an entry and the shipped entry, and how much it matters.
 pub(super) type EntryDifference = (DiagnosisState, String);
 
-/// Everything that differs from the shipped entry, or is wrong in itself. `waits` says that the entry is open until a review arrives.
+/// All differences from the shipped entry, and other errors in the entry. `waits` says that the entry is open until a review arrives.
 pub(super) fn differences(shipped: &Value, live: &Value, namespace: &str, waits: bool) -> Vec<EntryDifference> {
     let mut all = Vec::new();
     let (was, is) = (&shipped["failurePolicy"], &live["failurePolicy"]);
@@ -48,8 +48,8 @@ pub(super) fn differences(shipped: &Value, live: &Value, namespace: &str, waits:
     }
     all.extend(rules(&shipped["rules"], &live["rules"]));
     all.extend(namespaces(&shipped["namespaceSelector"], &live["namespaceSelector"], namespace));
-    let is_some = !names(&live["namespaceSelector"], "In").is_empty();
-    all.extend(conditions(&shipped["matchConditions"], &live["matchConditions"], is_some));
+    let guards_selected = !names(&live["namespaceSelector"], "In").is_empty();
+    all.extend(conditions(&shipped["matchConditions"], &live["matchConditions"], guards_selected));
     for field in ["objectSelector", "matchPolicy", "sideEffects", "admissionReviewVersions", "reinvocationPolicy"] {
         if shipped[field] != live[field] {
             all.push(finding(Medium, format!("{field} is {}, shipped is {}", live[field], shipped[field])));
@@ -101,9 +101,6 @@ fn client_config(shipped: &Value, live: &Value) -> Option<EntryDifference> {
 type RuleTarget = (String, String, String, String, String);
 
 fn rule_targets(rules: &Value) -> BTreeSet<RuleTarget> {
-    let texts = |value: &Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
     let mut rule_targets = BTreeSet::new();
     for rule in rules.as_array().into_iter().flatten() {
         let scope = rule["scope"].as_str().unwrap_or("*");
@@ -112,10 +109,10 @@ fn rule_targets(rules: &Value) -> BTreeSet<RuleTarget> {
                 for resource in texts(&rule["resources"]) {
                     for operation in texts(&rule["operations"]) {
                         rule_targets.insert((
-                            group.clone(),
-                            version.clone(),
-                            resource.clone(),
-                            operation,
+                            group.to_owned(),
+                            version.to_owned(),
+                            resource.to_owned(),
+                            operation.to_owned(),
                             scope.to_owned(),
                         ));
                     }
@@ -128,28 +125,13 @@ fn rule_targets(rules: &Value) -> BTreeSet<RuleTarget> {
 
 fn rules(shipped: &Value, live: &Value) -> Vec<EntryDifference> {
     let (shipped, live) = (rule_targets(shipped), rule_targets(live));
-    let described = |rule_targets: &[&RuleTarget]| {
-        let of = |(group, _, resource, operation, _): &RuleTarget| {
-            let dot = if group.is_empty() { "" } else { "." };
-            format!("{operation} {resource}{dot}{group}")
-        };
-        let mut described: Vec<_> = rule_targets.iter().map(|act| of(act)).collect();
-        described.dedup();
-        listed(&described)
-    };
     let missing: Vec<_> = shipped.difference(&live).collect();
     let more: Vec<_> = live.difference(&shipped).collect();
     let mut all = Vec::new();
     if !missing.is_empty() {
         all.push(finding(High, format!("rules do not include {}", described(&missing))));
     }
-    let is_wide =
-        |(group, version, resource, _, _): &&RuleTarget| group == "*" || version == "*" || resource.starts_with('*');
-    let is_machinery = |(_, _, resource, _, _): &&RuleTarget| {
-        let machinery = ["leases", "nodes", "events", "tokenreviews", "subjectaccessreviews"];
-        machinery.contains(&resource.as_str()) || resource.ends_with("/status")
-    };
-    if more.iter().any(is_wide) || more.iter().any(is_machinery) {
+    if more.iter().any(|target| is_wide(target) || is_machinery(target)) {
         all.push(finding(
             Medium,
             format!("rules include {}, which must work while Interlock is down", described(&more)),
@@ -160,7 +142,29 @@ fn rules(shipped: &Value, live: &Value) -> Vec<EntryDifference> {
     all
 }
 
-/// Whether a configuration guards selected namespaces only.
+fn described(targets: &[&RuleTarget]) -> String {
+    let mut described: Vec<_> = targets
+        .iter()
+        .map(|(group, _, resource, operation, _)| {
+            let dot = if group.is_empty() { "" } else { "." };
+            format!("{operation} {resource}{dot}{group}")
+        })
+        .collect();
+    described.dedup();
+    listed(&described)
+}
+
+fn is_wide((group, version, resource, _, _): &RuleTarget) -> bool {
+    group == "*" || version == "*" || resource.starts_with('*')
+}
+
+/// Whether the cluster itself depends on the resource.
+fn is_machinery((_, _, resource, _, _): &RuleTarget) -> bool {
+    let machinery = ["leases", "nodes", "events", "tokenreviews", "subjectaccessreviews"];
+    machinery.contains(&resource.as_str()) || resource.ends_with("/status")
+}
+
+/// Whether a configuration guards only selected namespaces.
 pub(super) fn guards_selected_namespaces(configuration: &Value) -> bool {
     entries(configuration).any(|entry| !names(&entry["namespaceSelector"], "In").is_empty())
 }
@@ -171,11 +175,7 @@ pub(super) fn is_cluster_scoped(entry: &Value) -> bool {
 }
 
 fn conditions(shipped: &Value, live: &Value, guards_selected_namespaces: bool) -> Vec<EntryDifference> {
-    let named = |all: &Value| -> BTreeMap<String, String> {
-        let pair = |it: &Value| Some((it["name"].as_str()?.to_owned(), it["expression"].as_str()?.trim().to_owned()));
-        all.as_array().into_iter().flatten().filter_map(pair).collect()
-    };
-    let (shipped, live) = (named(shipped), named(live));
+    let (shipped, live) = (by_name(shipped), by_name(live));
     let mut all = Vec::new();
     for (name, expression) in &shipped {
         match live.get(name) {
@@ -190,10 +190,11 @@ fn conditions(shipped: &Value, live: &Value, guards_selected_namespaces: bool) -
             Some(_) => {}
         }
     }
-    // A namespaceSelector does not apply to cluster-scoped objects.
-    let is_known =
-        |name: &&String| shipped.contains_key(*name) || (guards_selected_namespaces && *name == IN_NAMESPACE_CONDITION);
-    for name in live.keys().filter(|name| !is_known(name)) {
+    for name in live.keys().filter(|name| !shipped.contains_key(*name)) {
+        // A namespaceSelector does not apply to cluster-scoped objects.
+        if guards_selected_namespaces && name == IN_NAMESPACE_CONDITION {
+            continue;
+        }
         all.push(finding(
             Low,
             format!(
@@ -203,6 +204,15 @@ fn conditions(shipped: &Value, live: &Value, guards_selected_namespaces: bool) -
         ));
     }
     all
+}
+
+/// The expressions of match conditions by their names.
+fn by_name(conditions: &Value) -> BTreeMap<String, String> {
+    let pairs = conditions.as_array().into_iter().flatten().filter_map(|condition| {
+        let (name, expression) = (condition["name"].as_str()?, condition["expression"].as_str()?);
+        Some((name.to_owned(), expression.trim().to_owned()))
+    });
+    pairs.collect()
 }
 
 pub(super) fn namespaces(shipped: &Value, live: &Value, own: &str) -> Option<EntryDifference> {

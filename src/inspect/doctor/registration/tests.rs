@@ -139,7 +139,7 @@ fn deliberate_choices_are_notes() {
 }
 
 #[test]
-fn the_repaired_registration_is_complete_and_keeps_its_client_configuration() {
+fn a_repair_is_complete_and_keeps_the_client_configuration() {
     let [mut validating, mutating] = installed();
     let entries = validating["webhooks"].as_array_mut().unwrap();
     entries.remove(0);
@@ -175,27 +175,27 @@ fn of_shop() -> [Value; 2] {
 }
 
 #[test]
-fn selected_namespaces_are_no_finding_and_a_repair_keeps_the_selection() {
+fn selected_namespaces_are_no_finding_and_stay_selected() {
     let [mut validating, mutating] = of_shop();
     for (half, live) in CONFIGURATIONS.into_iter().zip([&validating, &mutating]) {
         let described = diagnose_configuration(half, &Fetched::Known(json!({"items": [live]})), "guard");
         assert!(described.iter().all(|check| check.state == DiagnosisState::Note), "{described:?}");
     }
-    let whole = repair("guard", &validating, &mutating, true);
-    for (item, live) in whole["items"].as_array().unwrap().iter().zip([&validating, &mutating]) {
+    let repaired = repair("guard", &validating, &mutating, true);
+    for (item, live) in repaired["items"].as_array().unwrap().iter().zip([&validating, &mutating]) {
         let kind = live["kind"].as_str().unwrap();
         let item: Vec<_> = entries(item).map(|entry| defaulted(entry, kind)).collect();
         assert_eq!(&Value::from(item), &live["webhooks"], "nothing is to be repaired");
     }
     let entries = validating["webhooks"].as_array_mut().unwrap();
     let lost = entries.remove(0);
-    let whole = repair("guard", &validating, &mutating, true);
-    let back = entries_named(&whole, lost["name"].as_str().unwrap());
+    let repaired = repair("guard", &validating, &mutating, true);
+    let back = entries_named(&repaired, lost["name"].as_str().unwrap());
     assert_eq!(back, [lost]);
 }
 
-fn entries_named(whole: &Value, name: &str) -> Vec<Value> {
-    let all = whole["items"].as_array().unwrap().iter().flat_map(entries);
+fn entries_named(list: &Value, name: &str) -> Vec<Value> {
+    let all = list["items"].as_array().unwrap().iter().flat_map(entries);
     all.filter(|entry| entry["name"] == name).map(|entry| defaulted(entry, "ValidatingWebhookConfiguration")).collect()
 }
 
@@ -209,8 +209,8 @@ fn a_repair_keeps_the_failure_policy_ignore() {
         }
     }
     let lost = validating["webhooks"].as_array_mut().unwrap().remove(0);
-    let whole = repair("guard", &validating, &mutating, true);
-    let all: Vec<_> = entries(&whole["items"][0]).collect();
+    let repaired = repair("guard", &validating, &mutating, true);
+    let all: Vec<_> = entries(&repaired["items"][0]).collect();
     assert!(all.iter().all(|entry| entry["failurePolicy"] == "Ignore" || is_for_probes(entry)), "{all:?}");
     assert!(all.iter().any(|entry| entry["name"] == lost["name"]) && all[1]["timeoutSeconds"] == 2);
 }
@@ -221,7 +221,7 @@ fn with_policy<'c>(configuration: &'c Value, policy: &str) -> Vec<&'c str> {
 }
 
 #[test]
-fn without_a_replica_that_answers_nothing_is_printed_that_fails_closed() {
+fn without_an_answering_replica_no_entry_fails_closed() {
     let closed = ["create-delete.records.interlock.dev", "commits.sveltos.interlock.dev", "overrides.interlock.dev"];
     let [validating, mutating] = installed();
     assert_eq!(with_policy(&validating, FAIL), [&closed[..], &["probes.interlock.dev"]].concat());

@@ -63,7 +63,7 @@ fn one_node_and_pods_that_are_over_are_no_finding() {
 }
 
 #[test]
-fn what_is_wrong_with_replicas_and_their_leader_is_told() {
+fn problems_of_replicas_and_their_leader_are_reported() {
     let renewed = |at: &'static str| move |it: &mut Snapshot| known(&mut it.lease)["spec"]["renewTime"] = at.into();
     type Change = Box<dyn FnOnce(&mut Snapshot)>;
     let cases: [(Change, &str, &str); 12] = [
@@ -102,7 +102,7 @@ fn what_is_wrong_with_replicas_and_their_leader_is_told() {
 }
 
 #[test]
-fn a_tag_is_told_from_a_port_and_a_digest() {
+fn a_tag_is_neither_a_port_nor_a_digest() {
     for (image, wanted) in [("a/interlock:1", "1"), ("host:5000/interlock", "latest"), ("host:5000/i:2@sha256:0", "2")]
     {
         assert_eq!(tag(image), wanted);
