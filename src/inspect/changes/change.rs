@@ -16,25 +16,25 @@ pub(crate) struct Change {
     pub(crate) release: ChangedRelease,
     #[serde(serialize_with = "text")]
     pub(crate) transition: TransitionKind,
-    /// The status before; `None` if the record is created, or if it is unknown.
+    /// The status before; `None` if the record is created, or if the status is unknown.
     #[serde(serialize_with = "optional_text")]
     pub(crate) from: Option<Status>,
-    /// The status after; `None` if the record is deleted, or if it is unknown.
+    /// The status after; `None` if the record is deleted, or if the status is unknown.
     #[serde(serialize_with = "optional_text")]
     pub(crate) to: Option<Status>,
     #[serde(serialize_with = "outcome")]
     pub(crate) outcome: TransitionOutcome,
-    /// Who made this write.
+    /// The user who made this write.
     pub(crate) user: Option<String>,
     #[serde(flatten)]
     pub(crate) groups: Groups,
-    /// Who started the operation.
+    /// The user who started the operation.
     pub(crate) holder: Option<String>,
     /// `name-version`.
     pub(crate) chart: Option<String>,
     /// From the start of the operation to its end.
     pub(crate) seconds: Option<u64>,
-    /// The override that opened a rule to it, as `namespace/name`.
+    /// The override that opened a rule for this change, as `namespace/name`.
     #[serde(rename = "override")]
     pub(crate) overridden: Option<String>,
     /// The ticket that this override names.
@@ -43,7 +43,7 @@ pub(crate) struct Change {
     pub(crate) freeze: Option<String>,
     pub(crate) source: ChangeSource,
     pub(crate) certainty: Certainty,
-    /// When it may have taken place, if `time` is only a guess.
+    /// The range of possible times, if `time` is an estimate.
     #[serde(skip)]
     pub(crate) range: Option<(Timestamp, Timestamp)>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Change {
 /// A revision of a release.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub(crate) struct ChangedRelease {
-    /// That of the records.
+    /// The namespace of the records.
     pub(crate) namespace: String,
     pub(crate) release: String,
     pub(crate) revision: u64,
@@ -59,7 +59,7 @@ pub(crate) struct ChangedRelease {
     pub(crate) storage: &'static str,
 }
 
-/// Where a change is known from; the surest first.
+/// The source of a change, the most reliable first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ChangeSource {
@@ -81,16 +81,16 @@ impl ChangeSource {
     }
 }
 
-/// How sure a change is.
+/// The certainty of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Certainty {
-    /// Seen by Interlock or by the API server when it took place.
+    /// Seen by Interlock or by the API server at the time of the change.
     Sure,
-    /// Stamped on the record when it took place.
+    /// Stamped on the record at the time of the change.
     Stamped,
-    /// Concluded from what a record says now, or from an incomplete log. Or admitted by Interlock, but missing in the audit log of
-    /// that time: something else may have refused the write.
+    /// Inferred from the current state of a record, or from an incomplete log. Also used for a write that Interlock admitted, if the audit
+    /// log of that time does not have it: something else may have refused the write.
     Inferred,
 }
 
@@ -105,7 +105,7 @@ impl Certainty {
 }
 
 impl Change {
-    /// A change of which nothing else is known yet.
+    /// A change without details.
     pub(crate) fn new(
         time: Timestamp,
         release: ChangedRelease,

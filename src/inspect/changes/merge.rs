@@ -1,4 +1,4 @@
-//! Merges what several sources say of the same transitions.
+//! Merges the reports of several sources about the same transitions.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
@@ -9,16 +9,16 @@ use jiff::{SignedDuration, Timestamp};
 use super::change::{Certainty, Change, ChangeSource, ChangedRelease};
 use super::covered::Covered;
 
-/// The largest distance between two accounts of one write: the API server gives a webhook up to 30 seconds, and starts a request
-/// before it asks.
+/// The maximum distance between two reports of one write. The API server starts a request before its review, and gives a webhook up to
+/// 30 seconds.
 const TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
-/// One line for each transition, ordered by time. The account of the surest source counts; the others complete it.
+/// One change for each transition, ordered by time. The report of the most reliable source counts, and the other reports complete it.
 ///
-/// Two accounts are of one transition if they are of the same revision and kind and from about the same time: an uninstalled release
-/// starts again with revision 1. No source has the same transition twice, so each account completes another one only once.
+/// Two reports are about one transition if their revision and kind are the same, and their times are near: an uninstalled release starts
+/// again with revision 1. No source reports a transition twice, so each report completes another one only once.
 ///
-/// What Interlock admitted at a time that the audit log covers, and no other source has, is not sure to have been stored.
+/// A write that Interlock admitted may not have been stored if the audit log covers its time and no other source reports it.
 pub(crate) fn merged(mut changes: Vec<Change>, covered: &Covered) -> Vec<Change> {
     drop_repeats(&mut changes);
     changes.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| (a.source, a.time).cmp(&(b.source, b.time))));
@@ -35,25 +35,25 @@ pub(crate) fn merged(mut changes: Vec<Change>, covered: &Covered) -> Vec<Change>
     all
 }
 
-/// The transitions of one key. Their accounts come source by source, and the cost of each is logarithmic: a client may try the same
+/// The transitions of one key. Their reports come source by source. Each report costs logarithmic time, because a client may try the same
 /// refused operation any number of times.
 #[derive(Default)]
 struct Alike {
     known: Vec<Known>,
-    /// Those that the source has no account of yet, by time; with their places in `known`.
+    /// The transitions that the current source has not reported yet, by time, with their indexes in `known`.
     open: BTreeSet<(Timestamp, usize)>,
-    /// The source of the last account.
+    /// The source of the last report.
     source: Option<ChangeSource>,
 }
 
 struct Known {
     change: Change,
-    /// Whether several sources have it.
+    /// Whether several sources report the transition.
     is_confirmed: bool,
 }
 
 impl Alike {
-    /// Adds an account, after those of surer sources.
+    /// Adds a report, after those of more reliable sources.
     fn add(&mut self, change: Change) {
         if self.source != Some(change.source) {
             self.source = Some(change.source);
@@ -89,31 +89,31 @@ impl Alike {
     }
 }
 
-/// What accounts of one transition have in common. A revision starts once, whether a source knows by which operation or not.
+/// The properties that reports of one transition share. A revision starts once, even if a source does not know by which operation.
 fn key(change: &Change) -> (&ChangedRelease, Option<TransitionKind>, bool) {
     let starts_revision = change.transition.is_start() && change.transition != TransitionKind::Uninstall;
     (&change.release, Some(change.transition).filter(|_| !starts_revision), change.is_refused())
 }
 
-/// Stamps and records know seconds, so the order of an operation counts before the rest.
+/// The sort key of a change. Stamps and records know only seconds, so the order of an operation follows next.
 fn place(change: &Change) -> (Timestamp, &ChangedRelease, TransitionKind, Reverse<bool>) {
-    // What was refused came before what passed.
+    // A refused write precedes an admitted one.
     (change.time, &change.release, change.transition, Reverse(change.is_refused()))
 }
 
-/// Between a time and the times at which a change may have taken place.
+/// The distance between a time and the range of a change.
 fn distance(change: &Change, time: Timestamp) -> SignedDuration {
     let (start, end) = change.range.unwrap_or((change.time, change.time));
     start.duration_since(time).max(time.duration_since(end)).max(SignedDuration::ZERO)
 }
 
-/// Adds what only a less sure account has.
+/// Adds the details that only a less reliable report has.
 fn complete(change: &mut Change, other: Change) {
-    // An audit log without objects does not say what starts.
+    // An audit log without objects does not contain the operation.
     if change.to.is_none() && change.transition.is_start() {
         (change.transition, change.to) = (other.transition, other.to);
     }
-    // Nor what was before the log begins.
+    // Nor does it contain the status before its first event.
     let knows_more = change.from.is_none() && change.to == other.to;
     change.from = change.from.or(other.from.filter(|_| knows_more));
     if change.user.is_none() || change.user == other.user {
@@ -131,23 +131,27 @@ fn complete(change: &mut Change, other: Change) {
     change.freeze = change.freeze.take().or(other.freeze);
 }
 
-/// Drops what one source has twice: the API server repeats a review if another write made its object stale, and a log may be given
-/// twice. Within so short a time a record does not come to a status twice in a row.
+/// Drops repeated reports of one source: the API server repeats a review if another write made its object stale, and a log may be given
+/// twice. Within `TOLERANCE`, a record does not reach one status twice in a row.
 fn drop_repeats(changes: &mut Vec<Change>) {
-    let order = |a: &Change, b: &Change| -> Ordering {
-        let act = |it: &Change| (it.time, it.transition, it.outcome);
-        (a.source, &a.release).cmp(&(b.source, &b.release)).then_with(|| (act(a), &a.user).cmp(&(act(b), &b.user)))
-    };
-    changes.sort_by(order);
-    let is_repeat = |again: &Change, first: &Change| {
-        let same_act = again.source == first.source
-            && again.release == first.release
-            && (again.transition, again.from, again.to) == (first.transition, first.from, first.to)
-            && again.user == first.user
-            && again.time.duration_since(first.time) <= TOLERANCE;
-        again == first || (same_act && !again.is_refused() && !first.is_refused())
-    };
+    changes.sort_by(compare);
     changes.dedup_by(|again, first| is_repeat(again, first));
+}
+
+fn compare(a: &Change, b: &Change) -> Ordering {
+    (a.source, &a.release)
+        .cmp(&(b.source, &b.release))
+        .then_with(|| (a.time, a.transition, a.outcome).cmp(&(b.time, b.transition, b.outcome)))
+        .then_with(|| a.user.cmp(&b.user))
+}
+
+fn is_repeat(again: &Change, first: &Change) -> bool {
+    let same_act = again.source == first.source
+        && again.release == first.release
+        && (again.transition, again.from, again.to) == (first.transition, first.from, first.to)
+        && again.user == first.user
+        && again.time.duration_since(first.time) <= TOLERANCE;
+    again == first || (same_act && !again.is_refused() && !first.is_refused())
 }
 
 #[cfg(test)]
@@ -182,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transition_that_three_sources_tell_is_one_line_of_the_surest_in_order_of_time() {
+    fn three_reports_of_a_transition_are_one_line() {
         let all = [Record, Audit, Log].into_iter().flat_map(|source| {
             let late = source as i64;
             [
@@ -203,14 +207,14 @@ mod tests {
         let all = merged(vec![record.clone(), log.clone(), audit.clone()]);
         let wanted = Change { groups, chart: Some("demo-1.0.0".into()), ..log.clone() };
         assert_eq!(all, [wanted]);
-        // The groups of another user are not those of this one.
+        // The groups of another user are not used.
         let audit = Change { user: Some("bob".into()), ..audit };
         let wanted = Change { chart: Some("demo-1.0.0".into()), ..log.clone() };
         assert_eq!(merged(vec![record, log, audit]), [wanted]);
     }
 
     #[test]
-    fn a_list_of_groups_that_was_cut_is_replaced_by_one_that_is_whole() {
+    fn a_truncated_list_of_groups_is_replaced_by_a_complete_one() {
         let names: Vec<String> = (0..100).map(|index| format!("group-number-{index}")).collect();
         let groups = |bytes: usize| Groups::of(names.iter().map(String::as_str), bytes);
         let who = |source, groups| Change { user: Some("alice".into()), groups, ..change(9, 1, Deployed, source) };
@@ -236,11 +240,11 @@ mod tests {
             "405 v1 deployed log",
         ];
         assert_eq!(lines(all), wanted);
-        // The log is incomplete: the record is of a life that it does not know.
+        // The log is incomplete: it does not know this life of the release.
         let all = life(0, Log).into_iter().chain(life(400, Record)).collect();
         let wanted = ["0 v1 install log", "5 v1 deployed log", "400 v1 install record", "405 v1 deployed record"];
         assert_eq!(lines(all), wanted);
-        // In quick succession each account finds its own.
+        // In quick succession, each report finds its own transition.
         let all =
             life(0, Log).into_iter().chain(gone).chain(life(10, Log)).chain(life(11, Audit)).chain(life(1, Audit));
         let all: Vec<_> = all.collect();
@@ -249,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guessed_time_matches_whatever_is_in_its_range() {
+    fn an_estimated_time_matches_any_time_in_its_range() {
         let guess =
             |from: i64, to: i64| Change { range: Some((at(from), at(to))), ..change(from, 1, Deployed, Record) };
         assert_eq!(lines(vec![guess(0, 9_000), change(3_600, 1, Deployed, Log)]), ["3600 v1 deployed log"]);
@@ -260,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_no_account_of_what_took_place() {
+    fn a_refusal_is_no_report_of_a_stored_write() {
         let refused = Change { outcome: TransitionOutcome::Refused, ..change(10, 2, Upgrade, Log) };
         let again = Change { time: refused.time + SignedDuration::from_secs(2), ..refused.clone() };
         let all = vec![refused.clone(), again, refused, change(12, 2, Upgrade, Record)];
@@ -284,7 +288,7 @@ mod tests {
         let all = [Log, Audit].map(|source| change(3_600, 1, Install, source));
         let all: Vec<_> = all.into_iter().chain([change(0, 1, Install, Log)]).collect();
         assert_eq!(lines(all.clone()), ["0 v1 install log", "3600 v1 install log"]);
-        // An audit log that covers the time of the first does not have it. Near its ends it may not have an event yet.
+        // The audit log covers the time of the first write and lacks it. Near its ends the log may lack an event.
         let certainties = |first: i64, last: i64| {
             let mut covered = Covered::default();
             covered.add(at(first), at(last));
@@ -296,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_sure_without_the_audit_log() {
+    fn a_refusal_is_sure_without_the_audit_log() {
         let mut covered = Covered::default();
         covered.add(at(-1_000), at(1_000));
         let refused = Change { outcome: TransitionOutcome::Refused, ..change(0, 2, Upgrade, Log) };
@@ -311,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_a_hundred_thousand_attempts_at_one_revision_finds_its_own_account() {
+    fn each_of_many_attempts_finds_its_own_report() {
         // If each were compared with all others, this test would take minutes.
         let attempt = |nanosecond: i64, source| {
             let time = at(0) + SignedDuration::from_nanos(nanosecond);
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_says_what_an_audit_log_without_objects_does_not() {
+    fn a_record_completes_an_audit_log_without_objects() {
         let start =
             Change { certainty: Certainty::Inferred, user: Some("alice".into()), ..change(5, 3, Upgrade, Audit) };
         let record = Change { to: Some(Status::PendingRollback), ..change(5, 3, Rollback, Record) };

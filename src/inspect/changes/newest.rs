@@ -1,4 +1,4 @@
-//! The newest of many: logs of years are read with the memory of a bounded number of changes.
+//! Keeps the newest changes, so that logs of years are read in bounded memory.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ pub(crate) struct Newest<T> {
 }
 
 impl<T> Newest<T> {
-    /// Keeps at most so many at the end, and twice as many meanwhile.
+    /// Keeps at most `limit` items in the end, and twice as many meanwhile.
     pub(crate) fn new(limit: usize, time: fn(&T) -> Timestamp) -> Self {
         Self { items: Vec::new(), limit, dropped: 0, time }
     }
@@ -26,7 +26,7 @@ impl<T> Newest<T> {
         }
     }
 
-    /// The newest, oldest first, and the number of those that were dropped.
+    /// The newest items, oldest first, and the number of dropped items.
     pub(crate) fn into_sorted(mut self) -> (Vec<T>, usize) {
         if self.items.len() > self.limit {
             self.drop_oldest();

@@ -1,4 +1,4 @@
-//! The changes that the records of a cluster tell.
+//! The changes that the records of a cluster show.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::of_records::{RecordTrace, changes};
 use crate::inspect::scan::{Gap, gather};
 use crate::world::kubernetes::api_error::reason;
 
-/// The changes of the releases of a cluster, or of one namespace, or of the releases with this name. With what could not be read.
+/// The changes of the releases of a cluster, of one namespace, or with one name. The second value lists the parts that could not be read.
 ///
 /// # Errors
 /// Why the records in Secrets cannot be listed.
@@ -24,12 +24,12 @@ pub(crate) async fn of_cluster(
     namespace: Option<&str>,
     release: Option<&str>,
 ) -> Result<(Vec<Change>, Vec<Gap>), String> {
-    let listed = gather::whole_records(client, "Secret", namespace, release, Traces::default, |all, item| {
+    let listed = gather::full_records(client, "Secret", namespace, release, Traces::default, |all, item| {
         all.add("Secret", item);
     });
     let mut traces =
         listed.await.map_err(|error| format!("failed to list the records in Secrets: {}", reason(&error)))?;
-    let config_maps = gather::whole_records(client, "ConfigMap", namespace, release, Traces::default, |all, item| {
+    let config_maps = gather::full_records(client, "ConfigMap", namespace, release, Traces::default, |all, item| {
         all.add("ConfigMap", item);
     });
     let mut gaps = Vec::new();
@@ -39,13 +39,11 @@ pub(crate) async fn of_cluster(
             gaps.push(Gap { what: "records in ConfigMaps".to_owned(), times: 1, why: reason(&error) });
         }
     }
-    let of_release = |((release, storage), records): (&(ReleaseRef, Storage), &Vec<RecordTrace>)| {
-        changes(release, storage.kind(), records)
-    };
-    Ok((traces.0.iter().flat_map(of_release).collect(), gaps))
+    let found = traces.0.iter().flat_map(|((release, storage), records)| changes(release, storage.kind(), records));
+    Ok((found.collect(), gaps))
 }
 
-/// What the records of each release tell, by storage: one name can be in several.
+/// The traces of the records of each release, by storage. One name can have records in several storages.
 #[derive(Default)]
 struct Traces(BTreeMap<(ReleaseRef, Storage), Vec<RecordTrace>>);
 
@@ -69,7 +67,7 @@ struct FieldsEntry {
 }
 
 impl Traces {
-    /// Adds a Secret or ConfigMap. One that a client would not list as a record tells nothing.
+    /// Adds a Secret or ConfigMap. An object that a client would not list as a record is ignored.
     fn add(&mut self, kind: &'static str, item: &RawValue) {
         let (Ok(stored), Ok(place)) = (Stored::read(item.into()), serde_json::from_str::<Place<'_>>(item.get())) else {
             return;
@@ -81,7 +79,7 @@ impl Traces {
     }
 }
 
-/// The name of the release of a record, and what the record tells.
+/// The name of a record's release, and the trace of the record.
 fn trace(storage: Storage, stored: &Stored<'_>) -> Option<(String, RecordTrace)> {
     let metadata = &stored.metadata;
     let created = metadata.creation_timestamp?;
@@ -106,7 +104,7 @@ fn trace(storage: Storage, stored: &Stored<'_>) -> Option<(String, RecordTrace)>
     Some((metadata.label("name")?.to_owned(), trace))
 }
 
-/// The last write by somebody other than Interlock, whose leader notes interrupted operations.
+/// The last write that is not Interlock's. The leader adds notes about interrupted operations to records.
 fn last_write(stored: &Stored<'_>) -> Option<Timestamp> {
     let entries: Vec<FieldsEntry> = serde_json::from_str(stored.metadata.managed_fields?.get()).ok()?;
     let others = entries.into_iter().filter(|entry| !entry.manager.starts_with("interlock"));

@@ -1,5 +1,5 @@
-//! What the records of a release say of its past. A record keeps its last status, when it was created, and the stamps of its last
-//! operation; the rest is concluded.
+//! The history that the records of a release show. A record keeps its last status, its creation time, and the stamps of its last
+//! operation. The rest is inferred.
 
 use interlock_engine::decision::TransitionKind;
 use interlock_engine::release::{ReleaseRef, Revision, Stamps, Status};
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::change::{Certainty, Change, ChangeSource, ChangedRelease};
 
-/// A record, as far as it tells of changes.
+/// The part of a record that shows changes.
 #[derive(Debug, Clone)]
 pub(super) struct RecordTrace {
     pub(super) revision: Revision,
@@ -18,18 +18,18 @@ pub(super) struct RecordTrace {
     pub(super) written: Timestamp,
     pub(super) stamps: Stamps,
     pub(super) chart: Option<String>,
-    /// The words of the client; empty if the body cannot be decoded.
+    /// The client's description; empty if the body cannot be decoded.
     pub(super) description: String,
 }
 
-/// The changes that the records of one release tell, which are of this kind.
+/// The changes that the records of one release show. All records are in objects of one kind, `storage`.
 pub(super) fn changes(release: &ReleaseRef, storage: &'static str, records: &[RecordTrace]) -> Vec<Change> {
-    let is_deployed =
-        |below: Revision| records.iter().any(|record| record.revision < below && record.status == Status::Deployed);
-    records
-        .iter()
-        .flat_map(|record| Trace { release, storage, record, is_replaced: !is_deployed(record.revision) }.changes())
-        .collect()
+    let changes = records.iter().map(|record| {
+        let mut below = records.iter().filter(|other| other.revision < record.revision);
+        let is_replaced = !below.any(|other| other.status == Status::Deployed);
+        Trace { release, storage, record, is_replaced }.changes()
+    });
+    changes.flatten().collect()
 }
 
 struct Trace<'t> {
@@ -72,7 +72,7 @@ impl Trace<'_> {
         changes
     }
 
-    /// Whether the stamps are those of the uninstall, which replace those of the operation before it.
+    /// Whether the record was uninstalled. Its stamps then belong to the uninstall, and those of the earlier operation are gone.
     fn is_uninstalled(&self) -> bool {
         matches!(self.record.status, Status::Uninstalling | Status::Uninstalled)
     }
@@ -91,23 +91,24 @@ impl Trace<'_> {
         Change { certainty, holder: user.clone(), user, ..self.to(record.created, None, operation) }
     }
 
-    /// What the operation of a record came to that is neither deployed nor failed any more.
+    /// The result of the operation of a record that was superseded or uninstalled later.
     fn result(&self) -> Status {
         // An uninstall replaces the description: "Deletion in progress (or silently failed)".
         let failed = if self.is_uninstalled() { !self.is_replaced } else { self.is_described_as_failed() };
         if failed { Status::Failed } else { Status::Deployed }
     }
 
-    /// Whether the description is the one that Helm writes when an operation of this release fails, or Flux when it
-    /// unlocks its record. Users choose any other text.
+    /// Whether Helm wrote the description when an operation of this release failed, or Flux when it unlocked the record. Users choose any
+    /// other text.
     fn is_described_as_failed(&self) -> bool {
         let description = &self.record.description;
-        let of_helm = |act: &str| description.starts_with(&format!("{act} \"{}\" failed: ", self.release.name));
-        ["Release", "Upgrade", "Rollback"].into_iter().any(of_helm)
+        ["Release", "Upgrade", "Rollback"]
+            .into_iter()
+            .any(|act| description.starts_with(&format!("{act} \"{}\" failed: ", self.release.name)))
             || description.starts_with("Release unlocked from stale '")
     }
 
-    /// The end of the operation that the record was created for.
+    /// The end of the operation that created the record.
     fn end(&self, status: Status, pending: Option<Status>, guess: Timestamp) -> Change {
         if self.is_uninstalled() {
             let last = self.record.stamps.started().unwrap_or(self.record.written);
@@ -118,7 +119,7 @@ impl Trace<'_> {
         Change { holder, seconds, ..self.at_its_end(pending, status, guess) }
     }
 
-    /// At the stamped end of an operation, or some time before the last write.
+    /// A change at the stamped end of an operation. Without a stamp, its time is a guess between creation and last write.
     fn at_its_end(&self, from: Option<Status>, to: Status, guess: Timestamp) -> Change {
         match self.record.stamps.ended() {
             Some(ended) => Change { certainty: Certainty::Stamped, ..self.to(ended, from, to) },
@@ -141,7 +142,7 @@ impl Trace<'_> {
         }
     }
 
-    /// A change to a status, as far as nothing but the status tells.
+    /// A change to a status, with the details that the status alone shows.
     fn to(&self, time: Timestamp, from: Option<Status>, to: Status) -> Change {
         let ReleaseRef { namespace, name } = self.release.clone();
         let revision = self.record.revision.0;
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_say_who_started_an_operation_and_when_it_ended() {
+    fn stamps_name_the_user_and_the_end_of_an_operation() {
         let first = record(1, Status::Superseded, [0, 33], &[(STARTED, 0), (ENDED, 5)]);
         let second = record(2, Status::Deployed, [30, 40], &[(STARTED, 30), (ENDED, 34)]);
         let wanted = [
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn without_stamps_a_record_still_says_what_happened() {
+    fn without_stamps_a_record_still_shows_its_history() {
         let failed = RecordTrace {
             description: "Upgrade \"web\" failed: timed out".to_owned(),
             ..record(2, Status::Failed, [30, 40], &[])
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stamps_of_an_uninstalled_record_are_those_of_the_uninstall() {
+    fn stamps_of_an_uninstalled_record_belong_to_the_uninstall() {
         let gone = record(2, Status::Uninstalled, [30, 90], &[(STARTED, 80), (ENDED, 90)]);
         let wanted = [
             "30 v2 upgrade - inferred",
@@ -248,13 +249,13 @@ mod tests {
             "90 v2 uninstalled - stamped 10s",
         ];
         assert_eq!(lines(std::slice::from_ref(&gone)), wanted);
-        // What was deployed instead tells that its own operation had failed.
+        // The newer deployed revision shows that the operation of this record failed.
         let others = [record(1, Status::Deployed, [0, 5], &[]), gone];
         assert_eq!(lines(&others)[3], "30 v2 failed - inferred");
     }
 
     #[test]
-    fn only_the_words_of_a_client_about_a_failure_make_a_past_revision_failed() {
+    fn only_the_clients_description_makes_a_past_revision_failed() {
         for (description, wanted) in [
             ("Upgrade \"web\" failed: timed out", "failed"),
             ("Release \"web\" failed: timed out", "failed"),

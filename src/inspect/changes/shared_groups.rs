@@ -1,10 +1,10 @@
-//! The groups of users, each list once in memory: a user makes many changes.
+//! Shares equal lists of groups in memory, because one user makes many changes.
 
 use std::collections::HashSet;
 
 use interlock_engine::decision::Groups;
 
-/// The most lists that are remembered at a time, so that memory is bounded by the changes that are kept.
+/// The maximum number of remembered lists, so that the kept changes bound the memory.
 const MAX_LISTS: usize = 4_096;
 
 /// Remembers lists of groups.
@@ -12,7 +12,7 @@ const MAX_LISTS: usize = 4_096;
 pub(crate) struct SharedGroups(HashSet<Groups>);
 
 impl SharedGroups {
-    /// The same list, sharing its memory with an equal one that is remembered.
+    /// The list itself, or an equal list that is already in memory.
     pub(crate) fn shared(&mut self, groups: Groups) -> Groups {
         if let Some(known) = self.0.get(&groups) {
             return known.clone();

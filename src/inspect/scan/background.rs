@@ -16,7 +16,7 @@ use crate::world::kubernetes::clock::ServerClock;
 /// The default interval. A scan of 10,000 releases costs about 70 list calls.
 pub const SCAN_INTERVAL: Duration = Duration::from_mins(10);
 
-/// What is scanned, and by which policies and clock.
+/// The cluster to scan, with the policies and the clock for the scan.
 pub struct ScanSource<'s> {
     pub client: &'s Client,
     pub policies: &'s ArcSwap<Policies>,
@@ -35,7 +35,7 @@ pub async fn background(source: ScanSource<'_>, every: Duration, sink: impl Fn(&
         let policies = policies.load_full();
         match scan(client, &policies, &options, clock.now(), &|_| {}).await {
             Ok(report) => {
-                tell(&report);
+                log(&report);
                 sink(&report);
             }
             Err(error) => tracing::warn!(%error, "the background scan failed"),
@@ -44,7 +44,7 @@ pub async fn background(source: ScanSource<'_>, every: Duration, sink: impl Fn(&
     }
 }
 
-fn tell(report: &ScanReport) {
+fn log(report: &ScanReport) {
     let [high, medium, low, info] = Severity::ALL.map(|severity| report.count(severity));
     let ScanReport { releases, records, bodies, calls, took_seconds, .. } = report;
     tracing::info!(releases, records, bodies, calls, took_seconds, high, medium, low, info, "scanned");

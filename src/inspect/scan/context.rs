@@ -49,7 +49,7 @@ impl<'s> ScanContext<'s> {
         }
     }
 
-    /// Records a part that could not be scanned; the first reason is kept.
+    /// Notes a part that could not be scanned. The first reason is kept.
     pub(super) fn gap(&self, what: &'static str, why: String) {
         // Nothing can panic while the lock is held.
         let mut gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);

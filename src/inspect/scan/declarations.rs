@@ -112,7 +112,7 @@ mod tests {
         driver(name, spec, json!({}), "2026-01-01T00:00:00Z")
     }
 
-    fn told(drivers: &[Driver]) -> Vec<(String, String)> {
+    fn duplicates_of(drivers: &[Driver]) -> Vec<(String, String)> {
         let found = duplicates(drivers);
         let release = |finding: &Finding| finding.release.as_ref().map(ToString::to_string).unwrap_or_default();
         found.iter().map(|finding| (release(finding), finding.message.clone())).collect()
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn colliding_helm_releases_are_named_oldest_first() {
         let old = driver("old", json!({"releaseName": "web"}), json!({}), "2025-01-01T00:00:00Z");
-        let found = told(&[web("new", json!({})), old]);
+        let found = duplicates_of(&[web("new", json!({})), old]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0, "shop/web");
         assert!(found[0].1.starts_with("HelmReleases shop/old and shop/new manage this release"), "{found:?}");
@@ -136,10 +136,10 @@ mod tests {
             web("two", json!({"storageNamespace": "records"})),
             web("two", other_cluster.clone()),
         ] {
-            assert_eq!(told(&[web("one", json!({})), other.clone()]), [], "{other:?}");
+            assert_eq!(duplicates_of(&[web("one", json!({})), other.clone()]), [], "{other:?}");
         }
         let far = [web("one", other_cluster.clone()), web("two", other_cluster), web("three", json!({}))];
-        let [(release, message)] = told(&far).try_into().unwrap();
+        let [(release, message)] = duplicates_of(&far).try_into().unwrap();
         assert_eq!(release, "", "the release of that name in this cluster is another one");
         assert!(
             message.starts_with("HelmReleases shop/one and shop/two manage shop/web on another cluster:"),
@@ -148,11 +148,11 @@ mod tests {
     }
 
     #[test]
-    fn a_helm_release_that_still_has_the_release_installed_collides() {
+    fn a_helm_release_with_the_release_still_installed_collides() {
         let status = json!({"storageNamespace": "shop", "history": [{"name": "web", "status": "deployed"}]});
         let moved = driver("moved", json!({"releaseName": "site"}), status, "2026-01-01T00:00:00Z");
-        assert_eq!(told(&[moved.clone(), web("two", json!({}))]).len(), 1);
-        assert_eq!(told(&[moved]), []);
+        assert_eq!(duplicates_of(&[moved.clone(), web("two", json!({}))]).len(), 1);
+        assert_eq!(duplicates_of(&[moved]), []);
     }
 
     fn group(spec: Value) -> String {

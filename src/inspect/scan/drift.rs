@@ -29,8 +29,8 @@ pub(super) struct Declaring {
     pub(super) revision: Revision,
 }
 
-/// The declared fields in which an object, as JSON text, differs from its document in the manifest, without those that may be edited.
-/// `resource` is the plural of its kind. `drivers` are the HelmReleases for which Flux has installed the release.
+/// The declared fields in which an object, as JSON text, differs from its document in the manifest. Fields that may be edited are left
+/// out. `resource` is the plural of the object's kind. `drivers` are the HelmReleases for which Flux has installed the release.
 ///
 /// # Errors
 /// When the object's metadata cannot be parsed.
@@ -64,13 +64,18 @@ pub(super) fn drifted(
         let named = (object.kind.as_str(), object.namespace.as_str(), object.name.as_str());
         ExceptedFields::of(drivers, document, named, marks, &effort).ok()
     });
-    let ignored = |field: &FieldPath| {
-        let pointer = field.pointer();
-        scaled == Some(&pointer)
-            || is_ignored(&pointer)
-            || excepted.as_ref().is_some_and(|excepted| excepted.contains(field))
-    };
-    Ok(differing_fields(declared_by(document, &written), &delta, &ignored, &effort))
+    let declared = declared_by(document, &written);
+    Ok(differing_fields(
+        declared,
+        &delta,
+        &|field: &FieldPath| {
+            let pointer = field.pointer();
+            scaled == Some(&pointer)
+                || is_ignored(&pointer)
+                || excepted.as_ref().is_some_and(|excepted| excepted.contains(field))
+        },
+        &effort,
+    ))
 }
 
 /// Whether a controller set the number of replicas last: only its writes through the scale subresource have this field
@@ -158,7 +163,7 @@ mod tests {
         })
     }
 
-    fn told(document: &Value, live: &Value, policy: &Policy) -> Vec<String> {
+    fn drift(document: &Value, live: &Value, policy: &Policy) -> Vec<String> {
         let object = ObjectKey::new("apps", "Deployment", "shop", "web");
         let found = drifted(document, &live.to_string(), &object, "deployments", (policy, &[])).unwrap();
         found.iter().map(ToString::to_string).collect()
@@ -175,10 +180,10 @@ mod tests {
     #[test]
     fn defaults_and_undeclared_fields_are_no_drift() {
         let policy = Policy::shipped().unwrap();
-        assert_eq!(told(&document(), &live(), &policy), NOTHING);
-        assert_eq!(told(&document(), &edited("/spec/progressDeadlineSeconds", json!(60)), &policy), NOTHING);
+        assert_eq!(drift(&document(), &live(), &policy), NOTHING);
+        assert_eq!(drift(&document(), &edited("/spec/progressDeadlineSeconds", json!(60)), &policy), NOTHING);
         let labels = json!({"app": "web", "team": "blue"});
-        assert_eq!(told(&document(), &edited("/metadata/labels", labels), &policy), NOTHING);
+        assert_eq!(drift(&document(), &edited("/metadata/labels", labels), &policy), NOTHING);
     }
 
     #[test]
@@ -193,7 +198,7 @@ mod tests {
             (containers, json!([{"name": "sidecar"}]), "spec.template.spec.containers[web]"),
             ("/spec/template", json!(null), "spec.template.spec"),
         ] {
-            assert_eq!(told(&document(), &edited(pointer, value), &policy), [wanted], "{pointer}");
+            assert_eq!(drift(&document(), &edited(pointer, value), &policy), [wanted], "{pointer}");
         }
     }
 
@@ -203,7 +208,7 @@ mod tests {
         let scaled = |manager: &str, subresource: &str| {
             let mut live = edited("/spec/replicas", json!(7));
             live["metadata"]["managedFields"] = json!([{"manager": manager, "subresource": subresource}]);
-            told(&document(), &live, &shipped)
+            drift(&document(), &live, &shipped)
         };
         assert_eq!(scaled(CONTROLLER_MANAGER, "scale"), NOTHING);
         assert_eq!(scaled("kubectl", "scale"), ["spec.replicas"]);
@@ -211,11 +216,11 @@ mod tests {
         let text = include_str!("../../../policies/cluster.yaml");
         let ignoring = format!("{text}ignore:\n  - paths: [/spec/replicas]\n    target: {{kind: Deployment}}\n");
         let ignoring = Policy::parse(&ignoring, std::path::Path::new("cluster.yaml")).unwrap();
-        assert_eq!(told(&document(), &edited("/spec/replicas", json!(7)), &ignoring), NOTHING);
+        assert_eq!(drift(&document(), &edited("/spec/replicas", json!(7)), &ignoring), NOTHING);
     }
 
     #[test]
-    fn what_drift_correction_ignores_is_no_drift() {
+    fn fields_that_drift_correction_ignores_are_no_drift() {
         let driver = |ignore: Value| {
             let object = json!({
                 "metadata": {"name": "web", "namespace": "shop"},
@@ -224,7 +229,7 @@ mod tests {
             });
             Driver::read(&object.to_string()).unwrap()
         };
-        let told = |drivers: &[&Driver]| {
+        let drifted_with = |drivers: &[&Driver]| {
             let mut live = edited("/spec/replicas", json!(7));
             live["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = "shop".into();
             let (object, policy) = (ObjectKey::new("apps", "Deployment", "shop", "web"), Policy::shipped().unwrap());
@@ -232,7 +237,15 @@ mod tests {
         };
         let replicas = driver(json!([{"paths": ["/spec/replicas"], "target": {"kind": "Deployment"}}]));
         let others = driver(json!([{"paths": ["/spec/paused"]}]));
-        assert_eq!((told(&[]), told(&[&replicas]), told(&[&others]), told(&[&replicas, &others])), (1, 0, 1, 1));
+        assert_eq!(
+            (
+                drifted_with(&[]),
+                drifted_with(&[&replicas]),
+                drifted_with(&[&others]),
+                drifted_with(&[&replicas, &others])
+            ),
+            (1, 0, 1, 1)
+        );
     }
 
     #[test]
@@ -281,14 +294,14 @@ mod tests {
                 json!({"volumes": [{"name": "a", "downwardAPI": {"defaultMode": 420}}]}),
             ),
         ] {
-            assert_eq!(told(&pod(declared.clone()), &pod(live), &policy), NOTHING, "{declared}");
+            assert_eq!(drift(&pod(declared.clone()), &pod(live), &policy), NOTHING, "{declared}");
         }
         let changed = json!({"volumes": [{"name": "a", "configMap": {"name": "a", "defaultMode": 511}}]});
         let declared = json!({"volumes": [{"name": "a", "configMap": {"name": "a", "defaultMode": 420}}]});
-        assert_eq!(told(&pod(declared), &pod(changed), &policy), ["spec.volumes[a].configMap.defaultMode"]);
+        assert_eq!(drift(&pod(declared), &pod(changed), &policy), ["spec.volumes[a].configMap.defaultMode"]);
         let added = json!({"volumes": [{"name": "a", "configMap": {"name": "a", "optional": true}}]});
         let declared = json!({"volumes": [{"name": "a", "configMap": {"name": "a"}}]});
-        assert_eq!(told(&pod(declared), &pod(added), &policy), ["spec.volumes[a].configMap.optional"]);
+        assert_eq!(drift(&pod(declared), &pod(added), &policy), ["spec.volumes[a].configMap.optional"]);
     }
 
     #[test]
@@ -297,8 +310,8 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"key": "hunter2"}});
         let live = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"key": value}});
         let policy = Policy::shipped().unwrap();
-        assert_eq!(told(&document, &live("aHVudGVyMg=="), &policy), NOTHING);
-        assert_eq!(told(&document, &live("b3RoZXI="), &policy), ["data.key"]);
+        assert_eq!(drift(&document, &live("aHVudGVyMg=="), &policy), NOTHING);
+        assert_eq!(drift(&document, &live("b3RoZXI="), &policy), ["data.key"]);
     }
 
     #[test]

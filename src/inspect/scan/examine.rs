@@ -9,7 +9,7 @@ use interlock_engine::json::redacted;
 use interlock_engine::object::{ObjectKey, group_of};
 use interlock_engine::owners::flux::{self, Driver};
 use interlock_engine::release::manifest::objects;
-use interlock_engine::release::{DecodeError, Entry, History, Record, ReleaseRef, Status, Storage, Stored};
+use interlock_engine::release::{Entry, History, Record, ReleaseRef, Status, Storage};
 use interlock_engine::rules::objects::exceptions::installing;
 use kube::Error;
 use kube::Resource;
@@ -38,7 +38,7 @@ pub(super) struct Examination {
     objects: Vec<String>,
     /// The record whose declared objects are compared, by object name.
     declaring: Option<(String, Declaring)>,
-    /// The HelmReleases for which Flux has installed the release, as a list has them.
+    /// The HelmReleases for which Flux has installed the release, as listed.
     drivers: Vec<Driver>,
 }
 
@@ -50,14 +50,14 @@ pub(super) struct ExaminationResult {
     pub(super) read: Vec<ObjectKey>,
 }
 
-/// The objects that a record declares, and the namespace of those without one.
+/// The objects that a record declares, and the default namespace of these objects.
 struct Manifest {
     documents: Vec<Value>,
     namespace: String,
 }
 
 impl Examination {
-    /// What to examine of a release; `None` if nothing.
+    /// The parts of a release to examine; `None` if there are none.
     pub(super) fn of(
         options: &ScanOptions,
         release: ReleaseRef,
@@ -87,9 +87,9 @@ impl Examination {
             let manifest = self.read(run, object, declaring.is_some(), &mut examined).await;
             let Some((manifest, (_, declaring))) = manifest.zip(declaring) else { continue };
             let installing = installing(&self.drivers, &self.release, &manifest.namespace);
-            let drivers = whole(run, &installing).await;
+            let drivers = read_drivers(run, &installing).await;
             let differing = compare(run, &manifest, declaring, &drivers.iter().collect::<Vec<_>>()).await;
-            // An upgrade that started meanwhile changes the objects.
+            // An upgrade that started meanwhile may have changed the objects.
             if !differing.is_empty() && self.still_rests(run, declaring).await {
                 examined.findings.extend(differing);
             }
@@ -106,11 +106,11 @@ impl Examination {
         examined: &mut ExaminationResult,
     ) -> Option<Manifest> {
         let (storage, namespace) = (self.storage, self.release.namespace.as_str());
-        let look = |stored: &Stored<'_>, body: Result<&[u8], DecodeError>| {
+        let read = run.world.record(storage, namespace, object, |stored, body| {
             let declared = body.as_ref().ok().filter(|_| declares).map(|body| manifest(body));
             (integrity::of_body(storage, namespace, stored, body), declared)
-        };
-        match run.world.record(storage, namespace, object, look).await {
+        });
+        match read.await {
             Ok(Some((finding, declared))) => {
                 run.bodies.fetch_add(1, Ordering::Relaxed);
                 examined.read.push(ObjectKey::new("", storage.kind(), namespace, object));
@@ -149,21 +149,21 @@ fn manifest(body: &[u8]) -> Result<Manifest, String> {
     Ok(Manifest { documents: objects(&record.manifest(), &effort)?, namespace: record.namespace.into_owned() })
 }
 
-/// The HelmReleases with what Flux ignores in them, which lists leave out. One that cannot be read is a gap.
-async fn whole(run: &ScanContext<'_>, listed: &[&Driver]) -> Vec<Driver> {
-    let mut whole = Vec::new();
+/// Reads HelmReleases with the drift that Flux ignores in them, which lists leave out. A HelmRelease that cannot be read is a gap.
+async fn read_drivers(run: &ScanContext<'_>, listed: &[&Driver]) -> Vec<Driver> {
+    let mut drivers = Vec::new();
     for Driver { namespace, name, .. } in listed {
         let query = Query::Object(ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, namespace, name));
         match run.world.answer(&query).await {
             Answer::Known(Knowledge::Object(text)) => match Driver::read(&text) {
-                Ok(driver) => whole.push(driver),
+                Ok(driver) => drivers.push(driver),
                 Err(error) => run.gap(IGNORED, redacted(&error)),
             },
             Answer::Unavailable(why) => run.gap(IGNORED, why),
             Answer::Known(_) | Answer::Absent => {}
         }
     }
-    whole
+    drivers
 }
 
 /// Compares the objects of a release with their documents, one by one.
@@ -193,7 +193,6 @@ async fn object(
     let [Some(api_version), Some(kind), Some(name)] = ["/apiVersion", "/kind", "/metadata/name"].map(text) else {
         return Ok(None);
     };
-    let unread = |error: Error| (OBJECTS, reason(&error));
     let Some(served) = run.kinds.get(&run.client, api_version, kind).await.map_err(unread)? else {
         return Err((NOT_SERVED, format!("{kind} of {api_version}")));
     };
@@ -220,7 +219,11 @@ async fn object(
     }
 }
 
-/// Names become part of URL paths, and a manifest may contain any text. Names of roles may contain colons.
+fn unread(error: Error) -> (&'static str, String) {
+    (OBJECTS, reason(&error))
+}
+
+/// Whether a name may become part of a URL path. A manifest may contain any text, and names of roles may contain colons.
 fn is_plain(name: &str) -> bool {
     name.len() <= 253
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte))

@@ -15,14 +15,14 @@ pub struct Finding {
     pub release: Option<ReleaseRef>,
     /// The object concerned, if there is exactly one.
     pub object: Option<ObjectKey>,
-    /// What is wrong, in sentences.
+    /// The problem, in sentences.
     pub message: String,
     /// How to fix it.
     pub way_out: String,
 }
 
 impl Finding {
-    /// How much it matters.
+    /// The severity of the problem.
     #[must_use]
     pub fn severity(&self) -> Severity {
         self.kind.severity()
@@ -31,15 +31,21 @@ impl Finding {
     /// The namespace of the release, otherwise of the object.
     #[must_use]
     pub fn namespace(&self) -> &str {
-        let of_object = || self.object.as_ref().map(|object| object.namespace.as_str());
-        self.release.as_ref().map(|release| release.namespace.as_str()).or_else(of_object).unwrap_or_default()
+        match (&self.release, &self.object) {
+            (Some(release), _) => &release.namespace,
+            (None, Some(object)) => &object.namespace,
+            (None, None) => "",
+        }
     }
 
     /// The name of the release, otherwise of the object.
     #[must_use]
     pub fn name(&self) -> &str {
-        let of_object = || self.object.as_ref().map(|object| object.name.as_str());
-        self.release.as_ref().map(|release| release.name.as_str()).or_else(of_object).unwrap_or_default()
+        match (&self.release, &self.object) {
+            (Some(release), _) => &release.name,
+            (None, Some(object)) => &object.name,
+            (None, None) => "",
+        }
     }
 }
 

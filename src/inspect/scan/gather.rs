@@ -34,8 +34,8 @@ pub(crate) async fn secrets<'p>(
         (secrets().fields(&others).labels("owner=helm"), None),
         (secrets().fields(&format!("type={INDEX_TYPE}")), Some(INDEX_TYPE)),
     ] {
-        let add = |inventory: &mut Inventory, item: &RawValue| inventory.add("Secret", secret_type, item);
-        all.merge(listing.fold(client, Inventory::default, add).await?);
+        let listed = listing.fold(client, Inventory::default, |all, item| all.add("Secret", secret_type, item));
+        all.merge(listed.await?);
     }
     Ok(all)
 }
@@ -49,8 +49,7 @@ pub(crate) async fn extensions<'p>(
     places: impl IntoIterator<Item = Option<&'p str>>,
 ) -> Result<Inventory, Error> {
     let listing = Listing::of(&core("Secret", "secrets"), places).fields(&format!("type={INDEX_TYPE}"));
-    let add = |inventory: &mut Inventory, item: &RawValue| inventory.add("Secret", Some(INDEX_TYPE), item);
-    listing.fold(client, Inventory::default, add).await
+    listing.fold(client, Inventory::default, |all, item| all.add("Secret", Some(INDEX_TYPE), item)).await
 }
 
 /// The records in ConfigMaps.
@@ -65,7 +64,7 @@ pub(crate) async fn config_maps<'p>(
     listing.fold(client, Inventory::default, |inventory, item| inventory.add("ConfigMap", None, item)).await
 }
 
-/// Flux's HelmReleases, and for each one that cannot be parsed the reason; `None` if the kind is not installed.
+/// Flux's HelmReleases, and the reason for each one that cannot be parsed; `None` if the kind is not installed.
 ///
 /// # Errors
 /// When the API server does not answer, or its answer cannot be parsed.
@@ -77,12 +76,15 @@ pub(crate) async fn helm_releases<'p>(
         return Ok(None);
     };
     let client = intake::client(client.clone(), &Budget::new(DECODE_BYTES), &Arc::default());
-    let listing = Listing::of(&resource, places).whole();
-    let start = || (Vec::new(), Vec::new());
-    let listed = listing.fold(client.kube(), start, |(drivers, unread), item| match driver(item) {
-        Ok(driver) => drivers.push(driver),
-        Err(error) => unread.push(error),
-    });
+    let listing = Listing::of(&resource, places).complete();
+    let listed = listing.fold(
+        client.kube(),
+        || (Vec::new(), Vec::new()),
+        |(drivers, unread), item| match driver(item) {
+            Ok(driver) => drivers.push(driver),
+            Err(error) => unread.push(error),
+        },
+    );
     listed.await.map(Some)
 }
 
@@ -108,11 +110,11 @@ fn core(kind: &str, plural: &str) -> ApiResource {
     }
 }
 
-/// Records as whole objects, of one namespace or all, and of the releases with one name or all. Only those that a client would list.
+/// The complete objects of records that a client would list, of one namespace or all, and of the releases with one name or all.
 ///
 /// # Errors
 /// When the API server does not answer, or its answer cannot be parsed.
-pub(crate) async fn whole_records<A>(
+pub(crate) async fn full_records<A>(
     client: &Client,
     kind: &str,
     namespace: Option<&str>,
@@ -121,6 +123,6 @@ pub(crate) async fn whole_records<A>(
     add: impl FnMut(&mut A, &RawValue),
 ) -> Result<A, Error> {
     let of_release = release.map(|release| format!(",name={release}")).unwrap_or_default();
-    let listing = Listing::of(&core(kind, &format!("{}s", kind.to_lowercase())), [namespace]).whole();
+    let listing = Listing::of(&core(kind, &format!("{}s", kind.to_lowercase())), [namespace]).complete();
     listing.labels(&format!("{RECORD_SELECTOR}{of_release}")).fold(client, start, add).await
 }

@@ -17,8 +17,8 @@ impl ScanContext<'_> {
     pub(super) async fn groups(&self) -> Option<Vec<Finding>> {
         let listing =
             self.listing(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP, self.places(), CONFIGURATION_GROUPS).await?;
-        let whole = listing.clone().whole();
-        let groups = whole.fold(&self.client, Vec::new, |groups, item| match needed(item) {
+        let complete = listing.clone().complete();
+        let groups = complete.fold(&self.client, Vec::new, |groups, item| match needed(item) {
             Ok((_, _, needed)) if needed.is_empty() => {}
             Ok((namespace, name, mut needed)) => {
                 needed.retain(|bundle| self.options.reach.includes(&bundle.namespace));
@@ -43,20 +43,18 @@ impl ScanContext<'_> {
             there.extend(named(item).map(|(namespace, name)| BundleRef { namespace, name }));
         });
         let there = self.or_gap(CONFIGURATION_GROUPS, there.await)?;
-        let dangling = |groups: &[(String, String, Vec<BundleRef>)]| -> Vec<Finding> {
-            let found =
-                groups.iter().map(|(namespace, name, needed)| declarations::dangling(name, namespace, needed, &there));
-            found.flatten().collect()
-        };
-        let found = dangling(&groups);
+        let dangling = groups
+            .iter()
+            .filter_map(|(namespace, name, needed)| declarations::dangling(name, namespace, needed, &there));
+        let mut found: Vec<_> = dangling.collect();
         if found.is_empty() {
             return Some(found);
         }
         // A rollout that ended between the two lists has deleted its group together with the bundles.
         let still = listing.fold(&self.client, HashSet::new, |still, item| still.extend(named(item)));
         let still = self.or_gap(CONFIGURATION_GROUPS, still.await)?;
-        let is_there = |finding: &Finding| still.contains(&(finding.namespace().to_owned(), finding.name().to_owned()));
-        Some(found.into_iter().filter(is_there).collect())
+        found.retain(|finding| still.contains(&(finding.namespace().to_owned(), finding.name().to_owned())));
+        Some(found)
     }
 }
 

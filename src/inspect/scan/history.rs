@@ -1,4 +1,4 @@
-//! Findings about a release: what its diagnosis says, and records in flight that a newer revision has buried.
+//! Findings about a release: the problems of its diagnosis, and records in flight below a newer revision.
 
 use interlock_engine::object::ObjectKey;
 use interlock_engine::owners::OwnerWords;

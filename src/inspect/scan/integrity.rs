@@ -13,9 +13,9 @@ use super::finding_kind::FindingKind;
 /// The release of a record: from its label, as Helm does, otherwise from the object's name.
 pub(super) fn release(namespace: &str, stored: &Stored<'_>) -> ReleaseRef {
     let name = &stored.metadata.name;
-    let named = || name.parse::<RecordName>().map(|name| name.release.to_string()).ok();
     let label = stored.metadata.label("name").map(str::to_owned);
-    ReleaseRef::new(namespace, label.or_else(named).unwrap_or_else(|| name.to_string()))
+    let release = label.or_else(|| name.parse::<RecordName>().map(|name| name.release.to_string()).ok());
+    ReleaseRef::new(namespace, release.unwrap_or_else(|| name.to_string()))
 }
 
 /// The finding for a record from its metadata only.
@@ -103,18 +103,18 @@ mod tests {
     }
 
     #[test]
-    fn consistent_metadata_are_no_finding_and_edited_labels_are_named() {
-        let told = |name: &str, labels: Value| {
+    fn consistent_metadata_is_no_finding_and_edited_labels_are() {
+        let found = |name: &str, labels: Value| {
             let text = stored(name, labels);
             let finding = of_metadata(Storage::Secret, "shop", &serde_json::from_str(&text).unwrap());
             finding.map(|finding| (finding.release.unwrap().to_string(), finding.message))
         };
-        assert_eq!(told(V2, labels("deployed")), None);
+        assert_eq!(found(V2, labels("deployed")), None);
         let (release, message) =
-            told(V2, json!({"owner": "helm", "name": "web", "version": "3", "status": "x"})).unwrap();
+            found(V2, json!({"owner": "helm", "name": "web", "version": "3", "status": "x"})).unwrap();
         assert_eq!(release, "shop/web");
         assert!(message.contains("its label version is not 2; its label status is unknown"), "{message}");
-        let (release, message) = told(V2, json!({})).unwrap();
+        let (release, message) = found(V2, json!({})).unwrap();
         assert_eq!(release, "shop/web");
         assert!(message.contains("its label owner is not helm"), "{message}");
     }
@@ -123,23 +123,23 @@ mod tests {
     fn a_body_is_compared_with_the_labels() {
         let text = stored(V2, labels("deployed"));
         let stored: Stored<'_> = serde_json::from_str(&text).unwrap();
-        let told = |body: Result<&[u8], DecodeError>| {
+        let found = |body: Result<&[u8], DecodeError>| {
             of_body(Storage::Secret, "shop", &stored, body).map(|finding| (finding.kind, finding.message))
         };
-        assert_eq!(told(Ok(&body("web", 2, "deployed"))), None);
+        assert_eq!(found(Ok(&body("web", 2, "deployed"))), None);
         for (wrong, part) in [
             (body("api", 2, "deployed"), "its body belongs to release \"api\""),
             (body("web", 3, "deployed"), "its body belongs to revision 3"),
             (body("web", 2, "failed"), "its label status is deployed, but its body says failed"),
         ] {
-            let (check, message) = told(Ok(&wrong)).unwrap();
+            let (check, message) = found(Ok(&wrong)).unwrap();
             assert_eq!(check, FindingKind::InconsistentRecord);
             assert!(message.contains(part), "{message}");
         }
         for error in
             [Err(DecodeError::Missing), Ok(&b"{"[..]), Err(DecodeError::MissingParts(vec!["web-1".to_owned()]))]
         {
-            assert_eq!(told(error).unwrap().0, FindingKind::UnreadableRecord);
+            assert_eq!(found(error).unwrap().0, FindingKind::UnreadableRecord);
         }
     }
 }

@@ -13,8 +13,8 @@ use super::{Finding, integrity};
 
 /// The records of each release, by release and storage, unordered.
 ///
-/// A superseded record below another takes about 150 bytes, because only name, revision, status and note are kept. Other records take
-/// about 1 KiB.
+/// A superseded record below another record takes about 150 bytes, because only name, revision, status and note are kept. Other records
+/// take about 1 KiB.
 pub(crate) type Releases = BTreeMap<(ReleaseRef, &'static str), (Storage, Vec<Entry>)>;
 
 /// The result of a list of records.
@@ -46,7 +46,7 @@ impl Inventory {
         self.records += 1;
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         self.inconsistent.extend(integrity::of_metadata(storage, namespace, &stored));
-        // Helm does not list the others either.
+        // Helm does not list other objects either.
         if let Some((storage, release, entry)) = read::record(kind, &metadata) {
             let place = (ReleaseRef::new(namespace, release), storage.owner());
             let place = if storage == Storage::ConfigMap { (place.0, "configmap") } else { place };
@@ -64,7 +64,7 @@ impl Inventory {
     }
 }
 
-/// Adds a record. The newest one so far is the last, and keeps everything.
+/// Adds a record. The newest record stays at the end and keeps all its fields.
 fn add(entries: &mut Vec<Entry>, entry: Entry) {
     entries.push(entry);
     if let [.., before, last] = entries.as_mut_slice() {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_helm_does_not_find_is_a_finding_without_a_release() {
+    fn a_record_that_helm_does_not_find_is_only_a_finding() {
         let mut inventory = Inventory::default();
         inventory.add("Secret", Some(HELM_SECRET_TYPE), &item("sh.helm.release.v1.web.v1", json!({})));
         assert!(inventory.releases.is_empty());

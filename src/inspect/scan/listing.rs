@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 /// Objects per page of metadata, about 1 MiB.
 const METADATA_PAGE_SIZE: u32 = 500;
 
-/// Objects per page of whole objects; a HelmRelease may have megabytes of values.
+/// Objects per page of complete objects. A HelmRelease may have megabytes of values.
 const OBJECT_PAGE_SIZE: u32 = 50;
 
-/// The most of a page that is held in memory, in bytes. A page that has more is asked for again with fewer objects.
+/// The maximum size of a page in memory, in bytes. A larger page is requested again with fewer objects.
 const MAX_PAGE_BYTES: usize = 16 << 20;
 
 /// Attempts per list. A list expires after five minutes, when the API server compacts its state.
@@ -28,7 +28,7 @@ pub(super) struct Listing {
     paths: Vec<String>,
     labels: Option<String>,
     fields: Option<String>,
-    whole: bool,
+    is_complete: bool,
 }
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ struct Page<'p> {
     items: Vec<&'p RawValue>,
 }
 
-/// The page of one object that is too large to be read, without the object.
+/// The page of one object that is too large to be read, without this object.
 async fn skipped(client: &Client, path: &str, params: &ListParams) -> Result<String, Error> {
     let request = Request::new(path).list_metadata(params).map_err(Error::BuildRequest)?;
     let page: ObjectList<PartialObjectMeta<DynamicObject>> = client.request(request).await?;
@@ -52,7 +52,7 @@ async fn skipped(client: &Client, path: &str, params: &ListParams) -> Result<Str
     Ok(rest.to_string())
 }
 
-/// The text of an answer; `None` if it is larger than a page may be.
+/// The text of an answer; `None` if it exceeds the limit of a page.
 async fn limited_text(client: &Client, request: http::Request<Vec<u8>>) -> Result<Option<String>, Error> {
     let response = client.send(request.map(Body::from)).await?;
     let code = response.status();
@@ -78,10 +78,10 @@ struct ListMeta {
 }
 
 impl Listing {
-    /// The metadata of a kind's objects in namespaces; `None` stands for all namespaces.
+    /// A list of the metadata of a kind's objects in namespaces. `None` stands for all namespaces.
     pub(super) fn of<'p>(resource: &ApiResource, places: impl IntoIterator<Item = Option<&'p str>>) -> Self {
         let paths = places.into_iter().map(|place| DynamicObject::url_path(resource, place)).collect();
-        Self { paths, labels: None, fields: None, whole: false }
+        Self { paths, labels: None, fields: None, is_complete: false }
     }
 
     /// With a label selector.
@@ -94,9 +94,9 @@ impl Listing {
         Self { fields: Some(selector.to_owned()), ..self }
     }
 
-    /// Whole objects instead of metadata.
-    pub(super) fn whole(self) -> Self {
-        Self { whole: true, ..self }
+    /// Lists complete objects instead of metadata.
+    pub(super) fn complete(self) -> Self {
+        Self { is_complete: true, ..self }
     }
 
     /// Folds all objects; starts again with a new `start` if the list expires.
@@ -124,14 +124,14 @@ impl Listing {
         mut all: A,
         add: &mut impl FnMut(&mut A, &RawValue),
     ) -> Result<A, Error> {
-        let page_size = if self.whole { OBJECT_PAGE_SIZE } else { METADATA_PAGE_SIZE };
+        let page_size = if self.is_complete { OBJECT_PAGE_SIZE } else { METADATA_PAGE_SIZE };
         let mut params = ListParams::default().limit(page_size);
         params.label_selector.clone_from(&self.labels);
         params.field_selector.clone_from(&self.fields);
         for path in &self.paths {
             loop {
                 let request = Request::new(path);
-                let request = if self.whole { request.list(&params) } else { request.list_metadata(&params) };
+                let request = if self.is_complete { request.list(&params) } else { request.list_metadata(&params) };
                 let text = limited_text(client, request.map_err(Error::BuildRequest)?).await?;
                 let limit = params.limit.unwrap_or(page_size);
                 let text = match text {
@@ -166,7 +166,7 @@ mod tests {
     use crate::world::kubernetes::fake;
 
     #[tokio::test]
-    async fn a_page_that_is_too_large_is_asked_for_in_parts_and_an_object_that_is_too_large_is_left_out() {
+    async fn a_large_page_is_split_and_an_oversized_object_left_out() {
         // In MiB.
         const SIZES: [usize; 24] = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 17, 1, 1, 1];
         let asked = Arc::<Mutex<Vec<String>>>::default();
@@ -199,7 +199,7 @@ mod tests {
             let item: Value = serde_json::from_str(item.get()).unwrap();
             names.push(item["metadata"]["name"].as_str().unwrap().to_owned());
         };
-        let names = Listing::of(&resource, [None]).whole().fold(&client, Vec::new, named).await.unwrap();
+        let names = Listing::of(&resource, [None]).complete().fold(&client, Vec::new, named).await.unwrap();
         let wanted: Vec<_> = (0..SIZES.len()).filter(|number| *number != 20).map(|number| number.to_string()).collect();
         assert_eq!(names, wanted);
         let asked = asked.lock().unwrap().join(", ");

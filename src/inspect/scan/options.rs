@@ -9,7 +9,7 @@ use crate::world::kubernetes::Reach;
 pub struct ScanOptions {
     /// The name of the cluster in the report.
     pub cluster: String,
-    /// Where the policies are from, for the report.
+    /// The source of the policies, for the report.
     pub policy: String,
     /// The namespace to scan; `None` for all within reach.
     pub namespace: Option<String>,
@@ -27,7 +27,7 @@ pub struct ScanOptions {
 pub enum BodySelection {
     /// The newest and the deployed records of releases with a finding in their metadata.
     Questioned,
-    /// The newest and the deployed records of every release: helm acts on these.
+    /// The newest and the deployed records of every release, because helm uses these.
     #[default]
     ActedOn,
     /// All.
@@ -57,11 +57,13 @@ impl ScanOptions {
     /// The records whose bodies are read.
     pub(super) fn wanted<'h>(&self, history: &'h History, is_questioned: bool) -> Vec<&'h Entry> {
         let newest = history.newest().map(|newest| newest.revision);
-        let acted_on = |entry: &&Entry| Some(entry.revision) == newest || entry.status == Status::Deployed;
         match self.bodies {
             BodySelection::All => history.iter().collect(),
             BodySelection::Questioned if !is_questioned => Vec::new(),
-            BodySelection::Questioned | BodySelection::ActedOn => history.iter().filter(acted_on).collect(),
+            BodySelection::Questioned | BodySelection::ActedOn => history
+                .iter()
+                .filter(|entry| Some(entry.revision) == newest || entry.status == Status::Deployed)
+                .collect(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A report as one self-contained HTML page: no other file, no network, no server.
 //!
-//! Every user who may create a Secret chooses names and messages. So everything is escaped, printable and bounded, and the page's
+//! Every user who may create a Secret chooses names and messages. So all text is escaped, printable and bounded, and the page's
 //! Content-Security-Policy allows only its own script and style sheet.
 
 use std::fmt::{self, Write};

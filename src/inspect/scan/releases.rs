@@ -41,13 +41,13 @@ impl ScanContext<'_> {
         drivers: &[Driver],
         progress: &(dyn Fn(ScanProgress) + Sync),
     ) -> Vec<Finding> {
-        let Inventory { releases, inconsistent, .. } = inventory;
+        let Inventory { releases, mut inconsistent, .. } = inventory;
         let questioned: HashSet<_> = inconsistent.iter().filter_map(|finding| finding.release.clone()).collect();
         let mut found = Vec::new();
         let mut examinations = Vec::new();
         for ((release, _), (storage, entries)) in releases {
             let history = History::new(entries);
-            // Only releases of OLM, and those that are stuck, need a read.
+            // Only releases of OLM and stuck releases need a read.
             let Some(diagnosis) = self.diagnosis(&release, storage, &history, drivers).await else { continue };
             let judged = findings(&release, storage, &history, diagnosis);
             let is_questioned =
@@ -66,13 +66,13 @@ impl ScanContext<'_> {
             found.extend(examined.findings);
             read.extend(examined.read);
         }
-        // A finding about a body that was read says more.
-        let unread = |finding: &Finding| finding.object.as_ref().is_none_or(|object| !read.contains(object));
-        found.extend(inconsistent.into_iter().filter(unread));
+        // A finding about a decoded body replaces the finding about its metadata.
+        inconsistent.retain(|finding| finding.object.as_ref().is_none_or(|object| !read.contains(object)));
+        found.extend(inconsistent);
         found
     }
 
-    /// The diagnosis of a release, as the command `status` makes it.
+    /// The diagnosis of a release, as in the command `status`.
     async fn diagnosis(
         &self,
         release: &ReleaseRef,
@@ -81,7 +81,7 @@ impl ScanContext<'_> {
         drivers: &[Driver],
     ) -> Option<Diagnosis> {
         let missing = &self.missing(release, storage, history).await;
-        // Without them, it is not known how long an operation in a Secret may take.
+        // If the HelmReleases cannot be read, it is unknown how long an operation in a Secret may take.
         let drivers = (!self.is_gap(HELM_RELEASES)).then_some(drivers);
         let examiner = Examiner { world: &self.world, policies: self.policies, drivers, reader: None, now: self.now };
         let examined = examiner.examine(ReleaseRecords { release, storage, history, missing }, Checks::IfStuck).await?;

@@ -6,7 +6,7 @@ use interlock_engine::severity::Severity;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::Finding;
+use super::{Finding, FindingKind};
 
 /// The maximum number of findings in a report; further ones are only counted.
 const MAX_FINDINGS: usize = 50_000;
@@ -17,7 +17,7 @@ const MAX_FINDINGS: usize = 50_000;
 pub struct ScanReport {
     /// The address of the API server.
     pub cluster: String,
-    /// Where the policies are from.
+    /// The source of the policies.
     pub policy: String,
     /// The start of the scan.
     pub time: Timestamp,
@@ -49,11 +49,11 @@ pub struct ScanReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Gap {
-    /// What.
+    /// The part.
     pub what: String,
     /// The number of times.
     pub times: usize,
-    /// The first reason.
+    /// The first reason why.
     pub why: String,
 }
 
@@ -78,12 +78,7 @@ impl ScanReport {
 
     /// Adds all findings.
     pub(super) fn take(&mut self, mut findings: Vec<Finding>) {
-        let rank = |finding: &Finding| {
-            let object = finding.object.as_ref();
-            let object = object.map(|object| (object.namespace.clone(), object.kind.clone(), object.name.clone()));
-            (finding.kind, finding.namespace().to_owned(), finding.name().to_owned(), object)
-        };
-        findings.sort_by_cached_key(rank);
+        findings.sort_by_cached_key(sort_key);
         for finding in &findings {
             *self.counts.entry(finding.severity()).or_default() += 1;
         }
@@ -98,4 +93,11 @@ pub(super) fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// The order of findings: by kind, then by release, then by object.
+fn sort_key(finding: &Finding) -> (FindingKind, String, String, Option<(String, String, String)>) {
+    let object = finding.object.as_ref();
+    let object = object.map(|object| (object.namespace.clone(), object.kind.clone(), object.name.clone()));
+    (finding.kind, finding.namespace().to_owned(), finding.name().to_owned(), object)
 }

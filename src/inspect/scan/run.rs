@@ -24,7 +24,7 @@ pub struct ScanError {
     why: String,
 }
 
-/// Looks for every [`FindingKind`](super::FindingKind), without a write.
+/// Searches for every [`FindingKind`](super::FindingKind), without a write.
 ///
 /// # Errors
 /// When the records in Secrets cannot be listed. The report names any other part that cannot be read.

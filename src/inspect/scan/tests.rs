@@ -99,7 +99,7 @@ async fn lists_are_read_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_list_that_expires_in_the_middle_starts_again_and_counts_nothing_twice() {
+async fn an_expired_list_starts_again_and_counts_nothing_twice() {
     let fake = Fake::default();
     fake.answer(RECORDS, 200, page(&[record("web", 1, "deployed")], "next"));
     fake.answer(RECORDS, 410, failure(410, "expired"));
@@ -120,7 +120,7 @@ async fn a_list_that_expires_again_and_again_is_given_up() {
 }
 
 #[tokio::test]
-async fn without_the_right_to_list_secrets_there_is_no_report_and_without_others_there_is() {
+async fn only_the_right_to_list_secrets_is_required() {
     let fake = Fake::default();
     fake.answer(CONFIG_MAPS, 403, failure(403, "configmaps is forbidden: cannot list"));
     let report = fake.scan(&metadata_alone()).await.unwrap();
@@ -156,7 +156,7 @@ async fn which_bodies_are_read_is_as_asked() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_decode_is_told_once_and_what_cannot_be_read_is_a_gap() {
+async fn an_undecodable_body_is_a_finding_and_an_unread_one_a_gap() {
     let fake = Fake::default();
     let mut edited = record("web", 1, "deployed");
     edited["metadata"]["labels"]["version"] = "7".into();
@@ -232,7 +232,7 @@ async fn a_scan_of_one_namespace_knows_the_helm_releases_of_others() {
 }
 
 #[tokio::test]
-async fn the_report_as_json_has_what_programs_need() {
+async fn the_json_report_has_the_fields_for_programs() {
     let fake = Fake::default();
     fake.answer(RECORDS, 200, page(&[record("web", 1, "pending-install")], ""));
     let report = serde_json::to_value(fake.scan(&metadata_alone()).await.unwrap()).unwrap();

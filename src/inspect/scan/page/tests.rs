@@ -95,14 +95,14 @@ fn a_cell_is_printable_and_bounded() {
 }
 
 #[test]
-fn the_page_is_self_contained_and_its_policy_allows_only_its_own_parts() {
+fn the_page_is_self_contained_and_restricts_itself() {
     let html = page(&report(Vec::new()));
     assert!(html.contains("No problems found") && !html.contains("<table"));
     assert!(html.contains("default-src 'none'; style-src 'sha256-") && !html.contains("unsafe"));
     for part in ["src=", "href=", "url(", "@import", "style=\"", " onclick"] {
         assert!(!html.contains(part), "{part}");
     }
-    // A browser takes the digest of what stands between the tags.
+    // A browser computes the digest of the text between the tags.
     let between = |start: &str, end: &str| html.split_once(start).unwrap().1.split_once(end).unwrap().0;
     for text in [between("<style>", "</style>"), between("<script>", "</script>")] {
         assert!(html.contains(&format!("'sha256-{}'", digest(text))));
@@ -117,7 +117,7 @@ fn large_numbers_read_well() {
 }
 
 #[test]
-fn what_was_not_looked_at_is_said() {
+fn gaps_are_listed() {
     let mut report = report(Vec::new());
     report.not_looked_at = vec![Gap { what: "HelmReleases".into(), times: 1, why: "forbidden".into() }];
     assert!(page(&report).contains("<li><b>HelmReleases</b>: forbidden</li>"));
