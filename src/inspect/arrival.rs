@@ -1,8 +1,8 @@
-//! Whether reviews arrive: a dry run that the API server sends through an entry for probes, and whose nonce comes back in the API
-//! server's response.
+//! Proves that reviews arrive, with a dry run that the API server sends through an entry for probes. The nonce of the dry run comes back
+//! in the API server's response.
 //!
-//! Readiness proves nothing about the way from the API server to a replica. The entries for probes match nothing but probes and
-//! always fail closed, so the response contains the API server's own error. An entry that fails open hides it.
+//! Readiness proves nothing about the path from the API server to a replica. The entries for probes match only probes and always fail
+//! closed, so the response contains the API server's own error. An entry that fails open hides the error.
 
 mod obstacle;
 mod probe;
@@ -25,7 +25,7 @@ pub(crate) enum Half {
 impl Half {
     pub(crate) const ALL: [Self; 2] = [Self::Validating, Self::Mutating];
 
-    /// The value of the label of its probes, and of the metric.
+    /// The value of the probe label and of the metric label.
     #[must_use]
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Half {
         }
     }
 
-    /// The entries through which its probe goes, the preferred one first: manifests of 0.1.0 have no entry of their own for it.
+    /// The entries through which the probe may go, the preferred one first. Manifests of 0.1.0 have no entry for probes.
     fn probed(self) -> [&'static str; 2] {
         match self {
             Self::Validating => ["probes.interlock.dev", "overrides.interlock.dev"],

@@ -1,7 +1,7 @@
-//! What is wrong with a release, and the one next step. `status`, `scan`, `wait`, `unstick` and the page print this and nothing else.
+//! Finds the problems of a release, and the one next step. `status`, `scan`, `wait`, `unstick` and the page print only this diagnosis.
 //!
-//! [`diagnose`] is pure. `examine` reads what it needs, and no more: the checks of the runbook for an operation that counts as stuck, an
-//! override where they fail, a freeze where the step would start an operation.
+//! [`diagnose`] is pure. `examine` reads only the state that a diagnosis needs: the checks of the runbook for a stuck operation, an
+//! override if these checks fail, and a freeze if the step would start an operation.
 
 mod examine;
 mod next_step;
@@ -21,20 +21,20 @@ pub use problem::Problem;
 pub use state::Stuck;
 pub(crate) use state::{MissingParts, ReleaseState};
 
-/// What is wrong with a release, and the next step.
+/// The problems of a release, and the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
     pub owner: ReleaseOwner,
     pub stuck: Stuck,
-    /// When the operation in flight, or a record that is being written, starts to count as stuck.
+    /// When the operation in flight, or a record that OLM is writing, starts to count as stuck.
     pub stuck_from: Option<Timestamp>,
     /// The worst first.
     pub problems: Vec<Problem>,
-    /// `None` if nothing is to be done.
+    /// `None` if there is nothing to do.
     pub next: Option<NextStep>,
 }
 
-/// Finds what is wrong with a release, and the next step; `None` without records.
+/// Finds the problems of a release, and the next step; `None` without records.
 #[must_use]
 pub(crate) fn diagnose(state: &ReleaseState<'_>) -> Option<Diagnosis> {
     let newest = state.history.newest()?;

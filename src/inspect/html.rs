@@ -1,4 +1,4 @@
-//! What the HTML pages share: escaping, digests for the Content-Security-Policy, and the style `html/base.css`.
+//! The common parts of the HTML pages: escaping, digests for the Content-Security-Policy, and the style `html/base.css`.
 
 use std::fmt::{self, Write};
 
@@ -25,7 +25,7 @@ pub(crate) fn digest(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
-/// Escaped text, for use between tags and in quoted attributes: printable, and at most 8 KiB of it.
+/// Escaped text for use between tags and in quoted attributes. It is printable, and at most 8 KiB long.
 pub(crate) struct Escaped<'t>(pub(crate) &'t str);
 
 impl fmt::Display for Escaped<'_> {

@@ -1,4 +1,4 @@
-//! The runbook's checks of a pending record: those of the rule, over the deletion that is about to be requested.
+//! The runbook's checks of a pending record. They are the checks of the rule for the deletion that is about to be requested.
 
 use interlock_engine::effort::Effort;
 use interlock_engine::evidence::{Answer, Evidence, Knowledge, Query};
@@ -14,8 +14,7 @@ use serde_json::value::RawValue;
 use crate::budget::{Flow, Holdings};
 use crate::world::{Payer, World};
 
-/// The newest record of a release, which is pending, as it was read at one moment. Checks, copy and deletion apply to
-/// this version only.
+/// The newest record of a release, which is pending, as read at one moment. Checks, copy and deletion apply to this version only.
 pub(crate) struct PendingRecord {
     pub(super) release: ReleaseRef,
     pub(super) storage: Storage,
@@ -81,8 +80,8 @@ impl PendingRecord {
             match inspect(&facts, policy, &evidence, now) {
                 Ok(checks) => return Ok(checks),
                 Err(query) => {
-                    let payer = Payer { flow: Flow::own(), effort: &effort, holdings: &holdings };
-                    let answer = world.answer_for(&query, payer).await;
+                    let own = Payer { flow: Flow::own(), effort: &effort, holdings: &holdings };
+                    let answer = world.answer_for(&query, own).await;
                     evidence.add(query, answer);
                 }
             }

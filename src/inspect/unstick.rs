@@ -1,6 +1,6 @@
 //! The runbook for a stuck release as a command: checks, a copy of the pending record, its deletion, and the restore.
 //!
-//! The checks are those of [`interlock_engine::rules::inspect`] for the deletion that is about to be requested, so that
+//! The checks are the same as in [`interlock_engine::rules::inspect`] for the deletion that is about to be requested, so that
 //! the command and the webhook agree. `copy` is pure: it converts a record to a copy and back.
 
 mod copy;
@@ -58,7 +58,7 @@ impl PendingRecord {
         let index = value(&self.object).map_err(failed)?;
         let mut parts = Vec::new();
         for name in self.chunks().map_err(failed)? {
-            // The checks name parts that are missing. The record is worth nothing without them, and blocks its extension.
+            // The checks name missing parts. Without its parts, a record is useless and blocks its extension.
             parts.extend(store.get("Secret", &name).await?);
         }
         let origin = CopyOrigin { release: &self.release, storage: self.storage, revision: self.entry.revision };

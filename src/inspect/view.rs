@@ -56,13 +56,13 @@ impl<'p> View<'p> {
         };
     }
 
-    /// As whom and from what releases are examined.
+    /// The inputs for examinations in this view.
     pub(crate) fn examiner(&self, now: Timestamp) -> Examiner<'_> {
         let drivers = self.world.drivers.as_deref().ok();
         Examiner { world: &self.world, policies: self.policies, drivers, reader: self.reader.as_ref(), now }
     }
 
-    /// The parts that are missing of the records of a release. A record whose parts cannot be read lacks none.
+    /// The missing parts of the records of a release. If the parts of a record cannot be read, none of them count as missing.
     pub(crate) async fn missing(&self, release: &ReleaseRef, storage: Storage, history: &History) -> MissingParts {
         if storage != Storage::Index {
             return MissingParts::new();

@@ -1,6 +1,6 @@
-//! What a pipeline waits for before its next step, and whether a release has reached it.
+//! Waits for a release to reach a goal, before the next step of a pipeline.
 //!
-//! [`Wait::judge`] is pure: it judges one look at a release at a moment. `freeze` reads who is asking, and which freeze stops them.
+//! [`Wait::judge`] is pure: it judges one look at a release at a moment. `freeze` reads the user and the freeze that stops this user.
 
 mod freeze;
 mod goal;
@@ -15,8 +15,7 @@ use interlock_engine::release::Status;
 use super::diagnosis::{ReleaseOwner, Stuck};
 use super::status::ReleaseSummary;
 
-/// How long a failure that happened during the wait may be followed by its rollback: `helm upgrade --rollback-on-failure` writes
-/// `failed` before it starts the rollback.
+/// How long after a failure its rollback may follow: `helm upgrade --rollback-on-failure` writes `failed` before it starts the rollback.
 const SETTLES_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// A release at a moment.
@@ -34,17 +33,17 @@ pub(crate) struct Look {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Reached,
-    /// An operation is in flight, and stuck; or OLM cannot read a record.
+    /// An operation in flight is stuck, or OLM cannot read a record.
     Stuck,
     /// No operation is in flight, the newest revision is not deployed, and nothing tries again by itself.
     Failed,
     /// A freeze lasts longer than the wait may.
     Frozen,
-    /// Not yet. Without a change of a record it may be different from this moment on.
+    /// Not yet. Without a change of a record, the verdict may change at this time.
     GoOn(Option<Timestamp>),
 }
 
-/// A wait, with what it has seen before.
+/// A wait, and the state that it has seen.
 #[derive(Debug)]
 pub(crate) struct Wait<'g> {
     goal: &'g Goal,
@@ -52,7 +51,7 @@ pub(crate) struct Wait<'g> {
     deadline: Timestamp,
     /// The newest revision of the last look, and its status; `None` before the first look.
     seen: Option<Option<(u64, &'static str)>>,
-    /// When a failure that happened during the wait counts.
+    /// The time from which a failure during the wait counts.
     settles: Option<Timestamp>,
 }
 
@@ -61,14 +60,13 @@ impl<'g> Wait<'g> {
         Self { goal, deadline, seen: None, settles: None }
     }
 
-    /// Judges the release, and remembers it for the next look.
+    /// Judges the release, and remembers its state for the next look.
     pub(crate) fn judge(&mut self, look: &Look) -> Verdict {
         let newest = look.newest();
         self.note(newest, look.now);
-        let is_frozen_too_long = |freeze: &FreezeInForce| freeze.until.is_none_or(|until| until > self.deadline);
         if look.rows.iter().any(|row| row.stuck == Stuck::Yes) {
             Verdict::Stuck
-        } else if look.freeze.as_ref().is_some_and(is_frozen_too_long) {
+        } else if look.freeze.as_ref().is_some_and(|freeze| freeze.until.is_none_or(|until| until > self.deadline)) {
             Verdict::Frozen
         } else if look.rows.iter().any(|row| row.is_in_flight() || row.is_being_written()) {
             Verdict::GoOn(look.rows.iter().filter_map(|row| row.stuck_from).filter(|from| *from > look.now).min())
@@ -95,7 +93,7 @@ impl<'g> Wait<'g> {
         }
         match newest.owner {
             ReleaseOwner::Helm => Verdict::Failed,
-            // They try again by themselves. An unknown owner may be Flux.
+            // These owners retry by themselves. An unknown owner may be Flux.
             ReleaseOwner::Flux(_) | ReleaseOwner::Olm(_) | ReleaseOwner::Sveltos | ReleaseOwner::Unknown => {
                 Verdict::GoOn(None)
             }
@@ -113,7 +111,7 @@ impl<'g> Wait<'g> {
 }
 
 impl Look {
-    /// The record that was written last: a release may have old records in another storage.
+    /// The newest written record. A release may have old records in another storage.
     pub(crate) fn newest(&self) -> Option<&ReleaseSummary> {
         self.rows.iter().rev().max_by_key(|row| (row.is_in_flight(), row.since))
     }
@@ -248,7 +246,7 @@ mod tests {
         assert_eq!(frozen(Some(301), deployed()), Verdict::Frozen);
         assert_eq!(frozen(None, deployed()), Verdict::Frozen);
         assert_eq!(frozen(Some(60), Vec::new()), Verdict::GoOn(Some(after(60))));
-        // What has started before goes on, but nothing starts in time.
+        // A running operation continues, but no operation starts in time.
         assert_eq!(frozen(Some(60), vec![pending(Stuck::No, 30)]), Verdict::GoOn(Some(after(30))));
         assert_eq!(frozen(Some(301), vec![pending(Stuck::No, 30)]), Verdict::Frozen);
         assert_eq!(frozen(Some(301), vec![pending(Stuck::Yes, -30)]), Verdict::Stuck);

@@ -1,6 +1,6 @@
-//! What blocks the way from the API server to a replica, by the API server's message, and what usually causes it.
+//! The obstacle between the API server and a replica, from the API server's message, and its usual causes.
 
-/// What blocks the way.
+/// The obstacle between the API server and a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     /// Nobody listens at the port.
@@ -11,7 +11,7 @@ pub(crate) enum Obstacle {
     NoEndpoint,
     /// There is no such Service or port.
     NoService,
-    /// Somebody else answers, or the caBundle is of another CA.
+    /// Another server answers, or the caBundle belongs to another CA.
     Certificate,
     /// The probe was refused before it was sent.
     Rights,
@@ -37,14 +37,14 @@ const MESSAGES: [(&str, Obstacle); 14] = [
 ];
 
 impl Obstacle {
-    /// By the API server's message about a call that failed. The URL of the call has a parameter `timeout` too.
+    /// The obstacle that the API server's message about a failed call shows. The URL is skipped, because it has a parameter `timeout`.
     #[must_use]
     pub(super) fn of(message: &str) -> Self {
         let reason = message.rsplit_once("\": ").map_or(message, |(_, reason)| reason);
         MESSAGES.into_iter().find(|(text, _)| reason.contains(text)).map_or(Self::Unknown, |(_, obstacle)| obstacle)
     }
 
-    /// What usually blocks the way so, on which platform.
+    /// The usual causes, by platform.
     #[must_use]
     pub(crate) fn usual_cause(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_message_of_the_api_server_tells_the_obstacle() {
+    fn the_api_servers_message_shows_the_obstacle() {
         let call = "Internal error occurred: failed calling webhook \"probes.interlock.dev\": failed to call webhook: Post \
                     \"https://interlock.interlock-system.svc:443/validate?timeout=3s\": ";
         for (reason, obstacle) in [

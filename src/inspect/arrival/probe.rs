@@ -1,4 +1,4 @@
-//! The dry run, and what its response shows.
+//! The dry run and its response.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -14,27 +14,27 @@ use tokio::time::timeout;
 
 use super::{Half, Obstacle};
 
-/// The name of the probe, which is never stored.
+/// The name of the probe. It is never stored.
 const NAME: &str = "interlock-probe";
 
-/// How long the API server may take: its calls end after three seconds each.
+/// The maximum time of a probe. Each call of the API server ends after three seconds.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The longest message of the API server that is kept, in bytes.
 const MAX_MESSAGE_BYTES: usize = 600;
 
-/// What the response to a probe shows.
+/// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Passage {
     /// The nonce came back.
     Arrived,
-    /// The API server called Interlock in vain: its message.
+    /// The API server's call to Interlock failed with this message.
     Failed(String),
     /// The probe was admitted without its nonce.
     Silent,
-    /// The probe was refused on its way: the API server's message.
+    /// The probe was refused before a review arrived, with this message of the API server.
     Refused(String),
-    /// There was no response that shows anything.
+    /// The response shows nothing, for this reason.
     Unknown(String),
 }
 
@@ -43,7 +43,7 @@ pub(crate) async fn probe(client: &Client, namespace: &str, half: Half) -> Passa
     probe_with(client, namespace, half, &nonce()).await
 }
 
-/// Sends a probe with a nonce of the caller.
+/// Sends a probe with the given nonce.
 pub(crate) async fn probe_with(client: &Client, namespace: &str, half: Half, nonce: &str) -> Passage {
     let path = format!("/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{PLURAL}?dryRun=All&fieldManager={NAME}");
     let sent = Request::post(path).header("content-type", "application/json");
@@ -58,10 +58,13 @@ pub(crate) async fn probe_with(client: &Client, namespace: &str, half: Half, non
     }
 }
 
-/// Unknown to everybody before the probe is sent. The keys of each state come from the system's random source.
+/// A nonce that nobody knows before the probe is sent. The keys of each state come from the system's random source.
 pub(crate) fn nonce() -> String {
-    let part = || RandomState::new().hash_one(());
-    format!("{:016x}{:016x}", part(), part())
+    format!("{:016x}{:016x}", random(), random())
+}
+
+fn random() -> u64 {
+    RandomState::new().hash_one(())
 }
 
 /// An override that is valid for any server that knows the definition.
@@ -76,7 +79,7 @@ fn body(half: Half, nonce: &str, now: Timestamp) -> Value {
     })
 }
 
-/// What the API server answers.
+/// The API server's response.
 #[derive(Debug)]
 struct Response {
     code: u16,
@@ -136,7 +139,7 @@ impl Passage {
         matches!(self, Self::Arrived | Self::Failed(_) | Self::Silent)
     }
 
-    /// What blocks the way, if the response shows it.
+    /// The obstacle, if the response shows one.
     #[must_use]
     pub(crate) fn obstacle(&self) -> Option<Obstacle> {
         match self {
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_probe_is_a_dry_run_whose_nonce_differs_each_time() {
+    async fn the_probe_is_a_dry_run_with_a_new_nonce() {
         let seen = std::sync::Arc::<std::sync::Mutex<Vec<Value>>>::default();
         let log = seen.clone();
         let client = fake::client(move |head, body| {

@@ -1,11 +1,11 @@
-//! A webhook configuration, as far as it says where reviews go and which entries wait for a proof.
+//! A webhook configuration: where its reviews go, and which entries wait for a proof.
 
 use serde_json::{Map, Value, json};
 
 use super::Half;
 
 /// The annotation of a configuration with the names of entries, separated by commas, that fail open until a review has arrived through
-/// the configuration. Installers set it; the leader removes a name when it closes the entry.
+/// the configuration. Installers set the annotation. The leader removes a name when it closes the entry.
 pub(crate) const OPEN_UNTIL_CALLED: &str = "interlock.dev/open-until-called";
 
 /// The name of this annotation in manifests of 0.1.0.
@@ -14,7 +14,7 @@ const FORMER_ANNOTATION: &str = "interlock.dev/fails-closed-when-ready";
 /// The failure policy of an entry that fails closed.
 pub(crate) const FAIL: &str = "Fail";
 
-/// Where an entry sends reviews, and whom it trusts there. Its path does not count.
+/// The destination of an entry's reviews, and the CA that the entry trusts. The path is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Way {
     /// Namespace, name and port of the Service, or the URL without its path.
@@ -72,22 +72,17 @@ impl Registration {
     #[must_use]
     pub(crate) fn waiting(&self) -> Vec<&str> {
         let annotated = self.annotated();
-        let waits = |entry: &&Value| {
-            let name = entry["name"].as_str().unwrap_or_default();
-            entry["failurePolicy"] != FAIL && annotated.contains(&name)
-        };
-        self.entries().filter(waits).filter_map(|entry| entry["name"].as_str()).collect()
+        let open = self.entries().filter(|entry| entry["failurePolicy"] != FAIL);
+        open.filter_map(|entry| entry["name"].as_str()).filter(|name| annotated.contains(name)).collect()
     }
 
-    /// The waiting entries for which a probe proves nothing: they send reviews elsewhere, or trust another CA.
+    /// The waiting entries for which a probe proves nothing, because they send reviews elsewhere or trust another CA.
     #[must_use]
     pub(crate) fn strangers(&self) -> Vec<&str> {
         let proved = self.probed().map(way);
         let waiting = self.waiting();
-        let is_stranger = |entry: &&Value| {
-            entry["name"].as_str().is_some_and(|name| waiting.contains(&name)) && Some(way(entry)) != proved
-        };
-        self.entries().filter(is_stranger).filter_map(|entry| entry["name"].as_str()).collect()
+        let elsewhere = self.entries().filter(|entry| Some(way(entry)) != proved);
+        elsewhere.filter_map(|entry| entry["name"].as_str()).filter(|name| waiting.contains(name)).collect()
     }
 
     /// The waiting entries that a probe proves.
@@ -97,8 +92,8 @@ impl Registration {
         self.waiting().into_iter().filter(|name| !strangers.contains(name)).collect()
     }
 
-    /// The merge patch that lets the proved entries fail closed and removes their names from the annotation, in the very version that
-    /// was read.
+    /// The merge patch that lets the proved entries fail closed and removes their names from the annotation. It applies only to the
+    /// version that was read.
     #[must_use]
     pub(crate) fn closing(&self) -> Value {
         let closed = self.provable();
@@ -119,8 +114,8 @@ impl Registration {
         })
     }
 
-    /// The merge patch by which a field manager gives up what it owns; `None` if it owns nothing. Otherwise, when an installer stops
-    /// applying an entry, the API server keeps the manager's part of the entry, and rejects the configuration because of this remnant.
+    /// The merge patch that removes a field manager's ownership; `None` if the manager owns nothing. With the ownership, the API server
+    /// would keep the manager's part of an entry that an installer no longer applies, and reject the configuration because of this remnant.
     #[must_use]
     pub(crate) fn disowning(&self, manager: &str) -> Option<Value> {
         let managers = self.object["metadata"]["managedFields"].as_array()?;
@@ -162,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_annotation_names_waits() {
+    fn only_annotated_entries_wait() {
         let entries = || {
             vec![
                 entry("a.interlock.dev", "Ignore", "ca"),
@@ -179,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_proof_counts_for_the_entries_with_the_same_service_port_and_ca_bundle() {
+    fn one_proof_counts_for_all_entries_with_the_same_way() {
         let mut elsewhere = entry("d.interlock.dev", "Ignore", "ca");
         elsewhere["clientConfig"]["service"]["port"] = 8443.into();
         let mut default_port = entry("c.interlock.dev", "Ignore", "ca");
@@ -208,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registration_without_an_entry_for_probes_is_proved_by_that_of_overrides() {
+    fn without_an_entry_for_probes_that_of_overrides_is_the_proof() {
         let named = json!({OPEN_UNTIL_CALLED: "a.interlock.dev"});
         let entries = vec![entry("a.interlock.dev", "Ignore", "ca"), entry("overrides.interlock.dev", "Fail", "ca")];
         let old = registration(named.clone(), entries);
@@ -232,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_of_a_manager_are_given_up_unless_there_is_no_other() {
+    fn a_managers_fields_are_given_up_unless_it_is_the_only_one() {
         let with = |managers: &[&str]| {
             let managers: Vec<_> = managers.iter().map(|name| json!({"manager": name})).collect();
             let object = json!({"metadata": {"resourceVersion": "7", "managedFields": managers}});

@@ -1,4 +1,4 @@
-//! Reads what a diagnosis needs.
+//! Reads the state that a diagnosis needs.
 
 use interlock_engine::effort::Effort;
 use interlock_engine::evidence::{Answer, Knowledge, Query};
@@ -18,14 +18,14 @@ use crate::inspect::scan::FindingKind;
 use crate::inspect::wait::{FreezeInForce, Records, Starter};
 use crate::world::World;
 
-/// Who examines releases, and from what.
+/// The inputs of an examination.
 #[derive(Clone, Copy)]
 pub(crate) struct Examiner<'a> {
     pub(crate) world: &'a dyn World,
     pub(crate) policies: &'a Policies,
     /// All HelmReleases; `None` if they cannot be read.
     pub(crate) drivers: Option<&'a [Driver]>,
-    /// Who takes the next step; `None` if that is not known.
+    /// The user who takes the next step; `None` if unknown.
     pub(crate) reader: Option<&'a Starter>,
     pub(crate) now: Timestamp,
 }
@@ -41,11 +41,11 @@ pub(crate) struct ReleaseRecords<'a> {
 
 /// The runbook's checks of a pending record.
 pub(crate) enum Checks {
-    /// They are run if the operation counts as stuck.
+    /// Runs the checks if the operation counts as stuck.
     IfStuck,
-    /// They are run.
+    /// Runs the checks.
     Run,
-    /// They were run before.
+    /// Uses these results.
     Given(Vec<RunbookCheck>),
 }
 
@@ -69,7 +69,7 @@ impl Examiner<'_> {
             sibling = self.sibling(records).await;
         }
         if let Some(sibling) = sibling.filter(|_| begins)
-            && let Some(first) = self.beside(records, &sibling).await
+            && let Some(first) = self.sibling_step(records, &sibling).await
         {
             examined.diagnosis.next = Some(first);
         }
@@ -120,9 +120,9 @@ impl Examiner<'_> {
         Some(Examined { diagnosis, checks, unread })
     }
 
-    /// The next step for the same release by its records in Helm's other storage, if an operation is in flight there: nothing begins
-    /// beside it. Of two that are stuck, neither waits for the other.
-    async fn beside(&self, records: ReleaseRecords<'_>, sibling: &History) -> Option<NextStep> {
+    /// The next step for the records of the same release in Helm's other storage, if an operation is in flight there: no operation may
+    /// start meanwhile. If both are stuck, neither waits for the other.
+    async fn sibling_step(&self, records: ReleaseRecords<'_>, sibling: &History) -> Option<NextStep> {
         let ReleaseRecords { release, storage, history, .. } = records;
         let storage = storage.sibling()?;
         sibling.newest().filter(|newest| newest.status.is_in_flight())?;
@@ -133,7 +133,7 @@ impl Examiner<'_> {
         Some(step.after(&format!("An operation is in flight on the records in {}s", storage.kind())))
     }
 
-    /// The records of the release in Helm's other storage; `None` if there is no other, or if they cannot be read.
+    /// The records of the release in Helm's other storage; `None` if there is no other storage, or if they cannot be read.
     async fn sibling(&self, records: ReleaseRecords<'_>) -> Option<History> {
         let (storage, ReleaseRef { namespace, name }) = (records.storage.sibling()?, records.release.clone());
         match self.world.answer(&Query::History { storage, namespace, release: name }).await {
@@ -177,13 +177,13 @@ impl Examiner<'_> {
         read.map_or_else(|why| (Vec::new(), Some(why)), |checks| (checks, None))
     }
 
-    /// Whether the operation is the reader's own, which the holder may end whatever the checks say.
+    /// Whether the reader holds the operation. A holder may end the operation whatever the checks say.
     fn holds(&self, history: &History) -> bool {
         let holder = history.newest().and_then(|newest| newest.stamps.holder());
         holder.is_some() && holder == self.reader.map(Starter::name)
     }
 
-    /// Whether an override opens `pending-recovery` to the reader. One that cannot be read opens nothing.
+    /// Whether an override opens `pending-recovery` to the reader. An override that cannot be read opens nothing.
     async fn opens(&self, policy: &Policy, release: &ReleaseRef) -> bool {
         let Some(rule) = named("pending-recovery") else { return false };
         opens(self.world, policy, rule, release, self.reader.map(Starter::name), self.now).await
@@ -194,7 +194,7 @@ impl Examiner<'_> {
         let newest = state.history.newest().filter(|newest| !newest.status.is_in_flight())?;
         let reader = self.reader.filter(|_| diagnosis.next.as_ref().is_some_and(starts_an_operation))?;
         let records = Records { storage: state.storage, of_objects: newest.stamps.target_namespace() };
-        // Without them the step is what it would be without a freeze.
+        // If the Freezes cannot be read, the step is the same as without a freeze.
         reader.frozen(self.world, state.policy, state.release, records, self.now).await.unwrap_or_default()
     }
 }
@@ -203,12 +203,12 @@ fn is_at_rest(history: &History) -> bool {
     history.newest().is_some_and(|newest| !newest.status.is_in_flight())
 }
 
-/// Whether the next step begins something, beside which nothing may be in flight.
+/// Whether the next step begins something that must not overlap with an operation in flight.
 fn begins(history: &History, diagnosis: &Diagnosis) -> bool {
     diagnosis.next.as_ref().is_some_and(|step| is_at_rest(history) || starts_an_operation(step))
 }
 
-/// Diagnoses a release for a user, with everything that is needed from `world`; `None` without records.
+/// Diagnoses a release for a user, with all state from `world`; `None` without records.
 ///
 /// # Errors
 /// When the records or the HelmReleases cannot be read.
@@ -238,7 +238,7 @@ pub async fn of_release(
     Ok(examiner.examine(records, Checks::IfStuck).await.map(|examined| examined.diagnosis))
 }
 
-/// The history once the pending record on top is deleted: the record below carries the note of what was interrupted.
+/// The history after the deletion of the newest, pending record. The record below gets the note of the interrupted operation.
 pub(crate) fn after_unstick(history: &History, chart: Option<&str>) -> History {
     let mut entries: Vec<Entry> = history.iter().cloned().collect();
     let Some(lost) = (!entries.is_empty()).then(|| entries.remove(0)) else { return History::default() };

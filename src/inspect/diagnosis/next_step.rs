@@ -1,4 +1,4 @@
-//! The next step for a release: a command that can be pasted, or a time to wait for.
+//! The next step for a release: a command to paste, or a time to wait for.
 
 use std::fmt;
 
@@ -22,9 +22,9 @@ use crate::inspect::wait::FreezeInForce;
 /// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStep {
-    /// A command, as a shell reads it. Where the chart must be given, it says `CHART`.
+    /// A command in shell syntax. `CHART` stands for a chart that the reader must name.
     Run { command: String, why: String },
-    /// Until a time, by the API server's clock; `None` if that is unknown.
+    /// A wait until a time by the API server's clock; `None` if the time is unknown.
     Wait { until: Option<Timestamp>, why: String, now: Timestamp },
 }
 
@@ -52,7 +52,7 @@ impl NextStep {
         }
     }
 
-    /// Why this step.
+    /// The reason for this step.
     #[must_use]
     pub fn why(&self) -> &str {
         let (Self::Run { why, .. } | Self::Wait { why, .. }) = self;
@@ -68,7 +68,7 @@ impl NextStep {
         }
     }
 
-    /// The step with another reason before its own.
+    /// Puts another reason before the reason of the step.
     pub(super) fn after(mut self, reason: &str) -> Self {
         let (Self::Run { why, .. } | Self::Wait { why, .. }) = &mut self;
         *why = format!("{reason}. {why}");
@@ -80,7 +80,7 @@ impl NextStep {
     }
 }
 
-/// The next step for a release with these problems; `None` if nothing is to be done.
+/// The next step for a release with these problems; `None` if there is nothing to do.
 pub(super) fn next_step(
     state: &ReleaseState<'_>,
     newest: &Entry,
@@ -116,7 +116,7 @@ pub(super) fn next_step(
     Some(in_a_freeze(state, step))
 }
 
-/// A freeze stops the reader from starting an operation, and nothing else.
+/// Replaces a step that starts an operation, if a freeze stops the reader. A freeze stops nothing else.
 fn in_a_freeze(state: &ReleaseState<'_>, step: NextStep) -> NextStep {
     match state.freeze.filter(|_| starts_an_operation(&step)) {
         Some(freeze) => out_of_freeze(state.release, freeze, state.now),
@@ -124,7 +124,7 @@ fn in_a_freeze(state: &ReleaseState<'_>, step: NextStep) -> NextStep {
     }
 }
 
-/// The step for somebody whom a freeze stops.
+/// The next step for a user whom a freeze stops.
 pub(crate) fn out_of_freeze(release: &ReleaseRef, freeze: &FreezeInForce, now: Timestamp) -> NextStep {
     let FreezeInForce { name, until, .. } = freeze;
     if until.is_some() {
@@ -206,7 +206,7 @@ fn wait_for_hook(state: &ReleaseState<'_>, why: &str) -> String {
     command(&["kubectl", "wait", &job, "-n", namespace, "--for=condition=Complete", "--timeout=15m"])
 }
 
-/// OLM goes on from the records that are left.
+/// Deletes broken records. OLM continues from the remaining records.
 fn delete_broken(state: &ReleaseState<'_>) -> NextStep {
     let names: Vec<&str> = state.missing.keys().map(String::as_str).collect();
     let record = if names.len() == 1 { "the record" } else { "the records" };
@@ -216,8 +216,8 @@ fn delete_broken(state: &ReleaseState<'_>) -> NextStep {
     )
 }
 
-/// The records of an installation over a release that has its records in Helm's other storage. Its objects are that release's. The
-/// newest goes last: Interlock refuses the deletion of what the next upgrade would start from.
+/// Deletes the records of an installation over a release that has its live records in Helm's other storage. The objects belong to that
+/// release. The newest record is deleted last, because Interlock refuses the deletion of a record that the next upgrade would start from.
 fn delete_remains(state: &ReleaseState<'_>) -> NextStep {
     let mut names: Vec<&str> = state.history.iter().map(|entry| entry.name.as_str()).collect();
     names.reverse();
@@ -240,7 +240,7 @@ fn one_deployed(state: &ReleaseState<'_>) -> Option<NextStep> {
     })
 }
 
-/// The operation whose record was deleted or unlocked is finished before another version is tried.
+/// Finishes an operation whose record was deleted or unlocked, before any other version.
 fn finish(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> NextStep {
     let (record, chart) =
         state.history.interrupted().map(|(entry, note)| (entry.name.clone(), note.chart)).unwrap_or_default();
@@ -298,7 +298,7 @@ fn deploy(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> Nex
     }
 }
 
-/// The step where the owner of the release tries again by itself.
+/// The step if the owner of the release retries by itself.
 fn by_its_owner(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> Option<NextStep> {
     match owner {
         ReleaseOwner::Olm(_) => Some(NextStep::run(wait_command(state, "deployed"), "OLM tries again by itself")),

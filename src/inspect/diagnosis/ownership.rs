@@ -1,4 +1,4 @@
-//! What manages a release.
+//! The owner of a release.
 
 use interlock_engine::owners::Driver;
 use interlock_engine::release::{Entry, Storage};
@@ -9,7 +9,7 @@ use super::state::ReleaseState;
 /// The service accounts with which Sveltos writes records, in any namespace.
 const SVELTOS_ACCOUNTS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];
 
-/// What manages a release.
+/// The owner of a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "name")]
 pub enum ReleaseOwner {
@@ -42,11 +42,10 @@ impl ReleaseOwner {
 impl<'a> ReleaseState<'a> {
     pub(super) fn owner(&self, newest: &Entry) -> ReleaseOwner {
         let holder = newest.stamps.holder();
-        let is_sveltos = || holder.is_some_and(|holder| SVELTOS_ACCOUNTS.iter().any(|it| holder.ends_with(it)));
         match (self.storage, self.driver(newest)) {
             (Storage::Index, _) => ReleaseOwner::Olm(self.release.name.clone()),
             (_, Some(driver)) => ReleaseOwner::Flux(format!("{}/{}", driver.namespace, driver.name)),
-            _ if is_sveltos() => ReleaseOwner::Sveltos,
+            _ if is_sveltos(holder) => ReleaseOwner::Sveltos,
             (Storage::Secret, None) if self.drivers.is_none() => ReleaseOwner::Unknown,
             _ => ReleaseOwner::Helm,
         }
@@ -56,7 +55,11 @@ impl<'a> ReleaseState<'a> {
     pub(super) fn driver(&self, newest: &Entry) -> Option<&'a Driver> {
         let driven = self.driven(newest);
         let drivers = self.drivers.filter(|_| self.storage == Storage::Secret)?;
-        let named = |driver: &&Driver| driver.drives(&self.release.namespace, &self.release.name);
-        drivers.iter().filter(named).find(|driver| driven.is_driven_by(driver, self.policy))
+        let mut named = drivers.iter().filter(|driver| driver.drives(&self.release.namespace, &self.release.name));
+        named.find(|driver| driven.is_driven_by(driver, self.policy))
     }
+}
+
+fn is_sveltos(holder: Option<&str>) -> bool {
+    holder.is_some_and(|holder| SVELTOS_ACCOUNTS.iter().any(|account| holder.ends_with(account)))
 }

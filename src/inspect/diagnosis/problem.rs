@@ -1,4 +1,4 @@
-//! What is wrong with a release, in sentences.
+//! The problems of a release, in sentences.
 
 use interlock_engine::release::{Entry, History, Status, Storage};
 use interlock_engine::rules::wording::{MAX_ENUMERATED, enumerated, span, user};
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::state::{ReleaseState, Stuck};
 use crate::inspect::scan::FindingKind;
 
-/// Something that is wrong with a release. It contains names, and nothing else from the content of an object.
+/// A problem of a release. It contains names, and nothing else from the content of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     #[serde(rename = "check")]
@@ -19,7 +19,7 @@ pub struct Problem {
     pub message: String,
 }
 
-/// What is wrong, the worst first.
+/// The problems, the worst first.
 pub(super) fn problems(state: &ReleaseState<'_>, newest: &Entry, stuck: Stuck) -> Vec<Problem> {
     let history = state.history;
     let at_rest = !newest.status.is_in_flight();
@@ -96,7 +96,7 @@ fn failed(history: &History, newest: &Entry) -> Option<Problem> {
     Some(problem(FindingKind::FailedRelease, newest, format!("Revision {} failed; {below}.", newest.revision)))
 }
 
-/// What nothing in flight explains: the record above was deleted, or somebody has written the status by hand.
+/// Reports a status that no operation explains: the newer record was deleted, or somebody wrote the status by hand.
 fn not_deployed(state: &ReleaseState<'_>, newest: &Entry) -> Option<Problem> {
     let marked_for_olm = newest.status == Status::Uninstalled && state.storage == Storage::Index;
     if !matches!(newest.status, Status::Superseded | Status::Unknown) && !marked_for_olm {

@@ -14,10 +14,10 @@ use serde::Serialize;
 
 use crate::inspect::wait::FreezeInForce;
 
-/// How long OLM may take to write the parts of a record after its index. It takes tenths of a second.
+/// The maximum time between the index of a record and its parts. OLM takes tenths of a second.
 const PARTS_FOLLOW_WITHIN: SignedDuration = SignedDuration::from_secs(30);
 
-/// The parts that are missing of each record of OLM, by the name of its index; only of records that lack some.
+/// The missing parts of OLM's records, by the name of the index. Complete records are left out.
 pub(crate) type MissingParts = BTreeMap<String, Vec<String>>;
 
 /// The state of a release, as far as its reader knows it.
@@ -34,7 +34,7 @@ pub(crate) struct ReleaseState<'a> {
     /// All HelmReleases; `None` if they cannot be read.
     pub(crate) drivers: Option<&'a [Driver]>,
     pub(crate) policy: &'a Policy,
-    /// Whether the reader may delete the record whatever the checks say: it holds the operation, or an override opens
+    /// Whether the reader may delete the record whatever the checks say: the reader holds the operation, or an override opens
     /// `pending-recovery`.
     pub(crate) is_opened: bool,
     /// Whether the release is live in Helm's other storage, and not deployed in this one.
@@ -66,7 +66,7 @@ impl<'a> ReleaseState<'a> {
         DrivenRelease { storage: self.storage, namespace, release: name, holder: newest.stamps.holder() }
     }
 
-    /// Whether the release is stuck, and since when, or from when on.
+    /// Whether the release is stuck, and the time since when or from when on.
     pub(super) fn stuck(&self, newest: &Entry) -> (Stuck, Option<Timestamp>) {
         if !newest.status.is_in_flight() {
             return self.stuck_at_rest(newest);
@@ -80,7 +80,7 @@ impl<'a> ReleaseState<'a> {
             None if self.storage == Storage::Secret => after(settings.stale_after.max(settings.max_patience)),
             _ => from,
         };
-        // nelm and werf work on a release for as long as they like.
+        // nelm and werf may work on a release for any time.
         let is_leased = self.failed(RunbookCheckName::NoLease).is_some();
         let has_come = |time: Option<Timestamp>| time.is_some_and(|time| time <= self.now);
         match (has_come(from), has_come(certainly_from)) {
@@ -97,7 +97,7 @@ impl<'a> ReleaseState<'a> {
         driven.stale_after_with(&driven.helm_releases_among(self.drivers.unwrap_or_default()), self.policy)
     }
 
-    /// A record without all of its parts is in the way of everything that OLM does, once its parts are not about to be written.
+    /// Whether a record with missing parts blocks OLM. The parts of a new record may still be written.
     pub(super) fn stuck_at_rest(&self, newest: &Entry) -> (Stuck, Option<Timestamp>) {
         if self.missing.is_empty() {
             return (Stuck::No, None);
@@ -115,7 +115,7 @@ impl<'a> ReleaseState<'a> {
         })
     }
 
-    /// What the checks say about the newest record.
+    /// The condition of the newest record, from the checks.
     pub(super) fn condition(&self) -> RecordCondition {
         let failed = |name| self.failed(name).is_some();
         match self.checks {
@@ -126,7 +126,7 @@ impl<'a> ReleaseState<'a> {
         }
     }
 
-    /// The revision that a release without an operation in flight goes back to.
+    /// The revision that a rollback of a release at rest returns to.
     pub(super) fn good(&self) -> Option<&'a Entry> {
         self.history.newest_deployed().or_else(|| self.history.iter().find(|entry| entry.status == Status::Superseded))
     }

@@ -43,7 +43,7 @@ fn driver(timeout: &str, suspend: bool) -> Driver {
     Driver::from(&serde_json::from_value::<HelmRelease>(object).unwrap())
 }
 
-/// A release of which everything is known, and nothing is in the way.
+/// A release with complete information and without obstacles.
 struct Case {
     storage: Storage,
     records: Vec<Entry>,
@@ -188,7 +188,7 @@ fn every_state_has_one_next_step_that_can_be_pasted() {
 }
 
 #[test]
-fn an_installation_over_the_records_of_the_other_storage_leaves_only_its_records() {
+fn an_installation_over_the_other_storage_leaves_only_records() {
     let over = |records| Case { storage: Storage::ConfigMap, is_live_beside: true, ..Case::of(records) };
     assert_eq!(over(vec![old(1, PendingInstall)]).next(), "interlock unstick shop/web --storage configmap");
     assert_eq!(
@@ -239,7 +239,7 @@ fn owners_are_named_and_go_on_by_themselves() {
     // Flux stores no records in ConfigMaps.
     let elsewhere = Case { storage: Storage::ConfigMap, ..with(Some(vec![driver("2h", false)])) };
     assert_eq!(elsewhere.diagnose().stuck, Stuck::Yes);
-    // Flux may be at work for as long as the policy lets it.
+    // Flux may be at work for as long as the policy allows.
     let unread = with(None).diagnose();
     assert_eq!((&unread.owner, unread.stuck), (&ReleaseOwner::Unknown, Stuck::Unknown));
     assert_eq!(unread.next.unwrap().to_string(), "wait until 15:00 UTC");
@@ -250,7 +250,7 @@ fn owners_are_named_and_go_on_by_themselves() {
 }
 
 #[test]
-fn an_extension_is_spoken_of_in_the_words_of_olm() {
+fn an_extension_is_described_in_the_terms_of_olm() {
     let pin =
         r#"kubectl patch clusterextension web --type merge -p '{"spec":{"source":{"catalog":{"version":"2.0.0"}}}}'"#;
     let delete = |revision: u64| format!("kubectl delete secret -n shop sh.helm.release.v1.web.v{revision}");
@@ -273,17 +273,17 @@ fn an_extension_is_spoken_of_in_the_words_of_olm() {
     ] {
         let found = Case::of_olm(records).diagnose();
         assert_eq!(found.owner, ReleaseOwner::Olm("web".to_owned()));
-        let told: Vec<_> = found.problems.iter().map(|problem| problem.message.as_str()).collect();
-        let told = format!("{} {}", told.join(" "), found.next.as_ref().unwrap().sentence());
+        let text: Vec<_> = found.problems.iter().map(|problem| problem.message.as_str()).collect();
+        let text = format!("{} {}", text.join(" "), found.next.as_ref().unwrap().sentence());
         assert_eq!(found.next.unwrap().to_string(), wanted);
         for foreign in ["helm ", "history", "rollback", "oll back"] {
-            assert!(!told.contains(foreign), "{foreign}: {told}");
+            assert!(!text.contains(foreign), "{foreign}: {text}");
         }
     }
 }
 
 #[test]
-fn a_record_of_olm_without_its_parts_is_deleted_once_they_are_not_about_to_be_written() {
+fn an_incomplete_record_of_olm_is_deleted_after_a_while() {
     let index = |revision: u64| format!("sh.helm.release.v1.web.v{revision}");
     let lacking = |revisions: &[u64]| -> MissingParts {
         revisions.iter().map(|revision| (index(*revision), vec![format!("{}-abc", index(*revision))])).collect()
@@ -302,7 +302,7 @@ fn a_record_of_olm_without_its_parts_is_deleted_once_they_are_not_about_to_be_wr
     let written = broken(vec![old(1, Superseded), ended(old(2, Deployed), 5)], &[2]).diagnose();
     assert_eq!((written.stuck, written.problems.len()), (Stuck::No, 0));
     assert_eq!(written.next.unwrap().to_string(), "wait until 10:00 UTC");
-    // An operation in flight writes them.
+    // An operation in flight writes the parts.
     let running = broken(vec![old(1, Deployed), young(2, PendingUpgrade)], &[1]).diagnose();
     assert_eq!((running.stuck, running.problems.len()), (Stuck::No, 0));
     let dead = broken(vec![old(1, Deployed), old(2, PendingUpgrade)], &[1]).diagnose();
@@ -312,7 +312,7 @@ fn a_record_of_olm_without_its_parts_is_deleted_once_they_are_not_about_to_be_wr
 }
 
 #[test]
-fn a_freeze_is_waited_out_before_an_operation_starts_and_an_override_opens_one_without_an_end() {
+fn a_freeze_is_waited_out_or_opened_by_an_override() {
     let frozen = |records, until: Option<&str>| {
         let until = until.map(|until| until.parse().unwrap());
         let (name, reason) = ("sale".to_owned(), "the sale".to_owned());
@@ -323,7 +323,7 @@ fn a_freeze_is_waited_out_before_an_operation_starts_and_an_override_opens_one_w
     assert_eq!(frozen(failed(), Some("2026-11-21T18:00:00Z")), "wait until 18:00 UTC");
     assert_eq!(frozen(failed(), Some("2027-01-02T06:00:00Z")), "wait until 2027-01-02 06:00 UTC");
     assert!(frozen(failed(), None).starts_with("interlock override shop/web --rule freeze "));
-    // The way out of a stuck operation is no start.
+    // A step out of a stuck operation starts no operation.
     let stuck = vec![old(1, Deployed), old(2, PendingUpgrade)];
     assert_eq!(frozen(stuck, Some("2026-11-21T18:00:00Z")), "interlock unstick shop/web");
 }

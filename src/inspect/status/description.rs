@@ -67,15 +67,15 @@ pub(crate) struct OverrideInForce {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HelmReleaseOverview {
     pub name: String,
-    /// Whether it manages the release: it has installed it, or Flux holds it.
+    /// Whether the HelmRelease manages the release: it has installed the release, or Flux holds the release.
     pub drives: bool,
     pub suspended: bool,
     /// How long an operation of Flux may take, in seconds.
     pub longest_timeout_seconds: i64,
 }
 
-/// Describes a release, once for each storage that has records of it; usually one. Without a record in its namespace, the namespace may
-/// be that of its objects.
+/// Describes a release, once for each storage that has records of it; usually one. If the namespace has no record, it may be the namespace
+/// of the release's objects.
 ///
 /// # Errors
 /// When its records cannot be read. The description names everything else that cannot be read.

@@ -1,5 +1,4 @@
-//! Releases whose objects are in a namespace, and whose records are in another: those of Flux with a `storageNamespace`, and those of
-//! OLM.
+//! Releases with objects in one namespace and records in another: releases of Flux with a `storageNamespace`, and releases of OLM.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +8,8 @@ use interlock_engine::release::{History, ReleaseRef, Storage};
 use crate::inspect::scan::gather;
 use crate::inspect::view::View;
 
-/// The releases with objects in a namespace and records elsewhere, of one name or all. Without the right to look in other namespaces,
-/// those of OLM are left out.
+/// The releases with objects in a namespace and records elsewhere, of one name or all. Without the right to read other namespaces,
+/// releases of OLM are left out.
 pub(super) async fn elsewhere(
     view: &View<'_>,
     namespace: &str,
@@ -27,10 +26,10 @@ pub(super) async fn elsewhere(
             let history = History::new(entries);
             (release, storage, history)
         });
-        let is_here = |history: &History| {
-            history.newest().is_some_and(|newest| newest.stamps.target_namespace() == Some(namespace))
-        };
-        found.extend(of_olm.filter(|(release, _, history)| release.namespace != namespace && is_here(history)));
+        found.extend(of_olm.filter(|(release, _, history)| {
+            let target = history.newest().and_then(|newest| newest.stamps.target_namespace());
+            release.namespace != namespace && target == Some(namespace)
+        }));
     }
     found.retain(|(release, _, history)| history.newest().is_some() && name.is_none_or(|name| release.name == name));
     found
@@ -52,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_releases_of_flux_are_found_by_the_namespace_of_their_objects() {
+    fn flux_releases_are_found_by_the_namespace_of_their_objects() {
         let driver = |name: &str, records: &str, objects: &str| {
             let object = json!({
                 "metadata": {"name": name, "namespace": "flux-system"},

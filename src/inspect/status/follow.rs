@@ -28,8 +28,8 @@ const MAX_RECHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// The minimum time, so that an unavailable API server is not called in a loop.
 const MIN_RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long the API server must refuse a watch before the refusal counts. While it starts, it does not know its roles yet, and refuses
-/// everybody.
+/// How long the API server must refuse a watch before the refusal counts. A starting API server does not know its roles yet, and refuses
+/// all users.
 const REFUSAL_COUNTS_AFTER: Duration = Duration::from_secs(10);
 
 /// A release in one storage.
@@ -90,8 +90,8 @@ pub(crate) async fn follow(
     }
 }
 
-/// An item whenever the records of a release may have changed since the last one, forever: the watches restart by themselves. The
-/// items after the start stand for the lists with which the watches begin.
+/// Yields an item whenever the records of a release may have changed, forever: the watches restart by themselves. The items after the
+/// start stand for the lists with which the watches begin.
 pub(crate) fn changes(client: &Client, release: &ReleaseRef) -> impl Stream<Item = Result<(), StatusError>> + use<> {
     let events = record_events(client, Some(&release.namespace), Some(release));
     events.filter_map(|event| {
@@ -136,8 +136,8 @@ impl FollowedReleases {
             }
             RecordEvent::ListDone(kind) => {
                 let listed = self.listed.remove(kind).unwrap_or_default();
-                let is_gone = |release: &&StoredRelease| is_stored_in(release.1, kind) && !listed.contains(*release);
-                Ok(self.rows.keys().filter(is_gone).cloned().collect())
+                let stored = self.rows.keys().filter(|release| is_stored_in(release.1, kind));
+                Ok(stored.filter(|release| !listed.contains(*release)).cloned().collect())
             }
             RecordEvent::Failed(error) => Err(error),
         }
@@ -222,18 +222,18 @@ fn watch_records(
     }))
 }
 
-/// Since when the API server has refused every attempt to watch.
+/// The time since which the API server has refused every attempt to watch.
 #[derive(Default)]
 struct Refusals(Option<Instant>);
 
 impl Refusals {
-    /// Notes the outcome of an attempt, and returns whether the API server has refused it and those before for long enough to count.
+    /// Notes the outcome of an attempt, and returns whether the API server has refused all attempts for long enough to count.
     fn have_lasted<K>(&mut self, event: &watcher::Result<Event<K>>, now: Instant) -> bool {
         match event {
             Err(error) if refusal(error).is_some() => {
                 now.duration_since(*self.0.get_or_insert(now)) >= REFUSAL_COUNTS_AFTER
             }
-            // Comes before each attempt to list.
+            // This event precedes each attempt to list.
             Ok(Event::Init) => false,
             Ok(_) | Err(_) => {
                 self.0 = None;
@@ -289,7 +289,7 @@ mod tests {
         kube::Error::Api(Box::new(ApiStatus::failure("no", "reason").with_code(code)))
     }
 
-    /// Whether the last of these outcomes, each so many seconds after the first, shows a refusal that counts.
+    /// Whether the last of these outcomes, with their times in seconds, shows a refusal that counts.
     fn counts(outcomes: Vec<(u64, watcher::Result<Event<()>>)>) -> bool {
         let (start, mut refusals) = (Instant::now(), Refusals::default());
         let counted =

@@ -29,14 +29,14 @@ pub(crate) struct ReleaseSummary {
     pub manager: Option<String>,
     /// `name-version` of the chart of the newest record.
     pub chart: Option<String>,
-    /// What manages the release.
+    /// The owner of the release.
     pub owner: ReleaseOwner,
     pub stuck: Stuck,
     /// When the pending operation, or a record that OLM is writing, starts to count as stuck.
     pub stuck_from: Option<Timestamp>,
     /// `name-version@revision` of an interrupted operation that was not finished.
     pub interrupted: Option<String>,
-    /// What is wrong, the worst first.
+    /// The problems, the worst first.
     pub problems: Vec<Problem>,
     /// The next step: a command that can be pasted, or `wait until TIME`; `None` if nothing is to be done.
     pub next: Option<String>,

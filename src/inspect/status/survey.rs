@@ -13,7 +13,7 @@ use crate::inspect::scan::{Gap, gather};
 use crate::inspect::view::{ReadError, View};
 use crate::world::kubernetes::api_error::reason;
 
-/// Concurrent reads of releases: of records whose chart or holder is not stamped, and for the checks of those that are stuck.
+/// Concurrent reads: of records whose chart or holder is not stamped, and for the checks of stuck releases.
 const CONCURRENT_READS: usize = 8;
 
 /// Which releases to list.
@@ -67,7 +67,7 @@ pub(crate) async fn row(
     examined(view, release, storage, history, (Checks::IfStuck, now)).await.map(|(row, _)| row)
 }
 
-/// The same, with the runbook's checks and why they could not be run.
+/// The summary with the runbook's checks, and the reason if these could not be run.
 pub(crate) async fn examined(
     view: &View<'_>,
     release: &ReleaseRef,

@@ -1,7 +1,7 @@
-//! Converts a record to a copy, which no tool mistakes for a record, and back.
+//! Converts a record to a copy that no tool mistakes for a record, and back.
 //!
-//! The copy is a Secret of its own type, without the labels with which Helm, Flux, OLM and Interlock find records. The
-//! data are unchanged; annotations keep the metadata.
+//! The copy is a Secret of its own type, without the labels with which Helm, Flux, OLM and Interlock find records. The data stays
+//! unchanged, and annotations keep the metadata.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -41,8 +41,8 @@ pub(super) struct CopyOrigin<'a> {
     pub(super) revision: Revision,
 }
 
-/// The copy of one object of a record. The API server generates its name, so that two concurrent commands never share a
-/// copy, and each deletes only its own.
+/// The copy of one object of a record. The API server generates its name, so that concurrent commands never share a copy, and each command
+/// deletes only its own.
 ///
 /// # Errors
 /// When the object has no metadata.
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_record_differs_only_in_fields_that_the_api_server_assigns() {
+    fn a_restored_record_differs_only_in_server_assigned_fields() {
         let release = ReleaseRef::new("shop", "web");
         for (kind, storage) in
             [("Secret", Storage::Secret), ("ConfigMap", Storage::ConfigMap), ("Secret", Storage::Index)]

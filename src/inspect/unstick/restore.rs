@@ -34,7 +34,7 @@ pub(crate) struct RecordCopy {
     parts: Vec<(String, Value)>,
     /// Further copies of the same version of the record, from concurrent commands.
     duplicates: Vec<String>,
-    /// The record, if it is already restored.
+    /// The record, if it already exists again.
     there: Option<Value>,
 }
 
@@ -45,7 +45,6 @@ impl RecordCopy {
     /// When the same or a newer revision exists, when the copy cannot be parsed, or when the API server does not
     /// answer.
     pub(crate) async fn find(view: &View<'_>, release: &ReleaseRef) -> Result<Option<Self>, UnstickError> {
-        let failed = |what: &str, why: String| UnstickError::Failed { what: what.to_owned(), why };
         let store = StoredObjects::of(&view.client, &release.namespace);
         let (label, value) = COPY_LABEL;
         let all = store.list_metadata("Secret", &format!("{label}={value}")).await?;
@@ -99,7 +98,7 @@ impl RecordCopy {
         text(&self.original, "/metadata/name")
     }
 
-    /// Creates the record again, and then deletes the copy. It can be repeated: an existing record is not changed.
+    /// Creates the record again, and then deletes the copy. The call can be repeated: an existing record is not changed.
     ///
     /// # Errors
     /// When an admission webhook refuses the record, or the API server does not answer.
@@ -146,6 +145,10 @@ impl RecordCopy {
     }
 }
 
+fn failed(what: &str, why: String) -> UnstickError {
+    UnstickError::Failed { what: what.to_owned(), why }
+}
+
 /// Whether the original is a pending record of the release: every user who may create Secrets can forge a copy.
 fn is_copy_of(original: &Value, release: &ReleaseRef, storage: Storage, revision: Revision) -> bool {
     let label = |key: &str| original["metadata"]["labels"][key].as_str().unwrap_or_default();
@@ -155,7 +158,7 @@ fn is_copy_of(original: &Value, release: &ReleaseRef, storage: Storage, revision
         && label("status").parse().is_ok_and(Status::is_pending)
 }
 
-/// The copy of the highest revision of a release, and of several copies the latest.
+/// The copy of the highest revision of a release, and the latest of several copies.
 fn newest(all: &[Value], release: &str) -> Option<(String, Storage, Revision)> {
     let copies = all.iter().filter_map(|copy| {
         let annotation = |key: &str| copy["metadata"]["annotations"][key].as_str();
@@ -177,10 +180,13 @@ fn newest(all: &[Value], release: &str) -> Option<(String, Storage, Revision)> {
 
 /// Other copies of the same original, with the copies of its parts.
 fn duplicates(all: &[Value], copy: &Value) -> Vec<String> {
-    let original = |copy: &Value| copy["metadata"]["annotations"][ORIGINAL].clone();
-    let is_twin = |it: &&Value| original(it) == original(copy) && it["metadata"]["name"] != copy["metadata"]["name"];
-    let duplicates = all.iter().filter(is_twin);
-    duplicates.flat_map(|twin| part_names(twin).into_iter().chain([text(twin, "/metadata/name").to_owned()])).collect()
+    let twins =
+        all.iter().filter(|it| original(it) == original(copy) && it["metadata"]["name"] != copy["metadata"]["name"]);
+    twins.flat_map(|twin| part_names(twin).into_iter().chain([text(twin, "/metadata/name").to_owned()])).collect()
+}
+
+fn original(copy: &Value) -> &Value {
+    &copy["metadata"]["annotations"][ORIGINAL]
 }
 
 /// The names of the copies of further parts.

@@ -16,16 +16,16 @@ use crate::world::policy_directory;
 const V2: &str = "sh.helm.release.v1.web.v2";
 const SECRETS: &str = "/api/v1/namespaces/shop/secrets";
 
-/// What becomes of the deletion of a record.
+/// The outcome of the deletion of a record.
 #[derive(Debug, Clone, Copy, Default)]
 enum Deletion {
     #[default]
     Done,
-    /// The webhook is away.
+    /// The webhook does not answer.
     Unjudged,
-    /// It is done, and the answer is lost.
+    /// The record is deleted, and the answer is lost.
     Unanswered,
-    /// Nothing is known, now and later.
+    /// The API server does not answer, now and later.
     Lost,
 }
 
@@ -148,7 +148,7 @@ async fn concurrent_commands_keep_each_others_copies() {
     let bobs = bob.copy(&store, false).await.unwrap();
     let alices = alice.unstick(&view, false).await.unwrap();
     assert_ne!(alices, bobs);
-    // Then somebody upgrades, and what bob deletes is another record of the same name.
+    // Then somebody upgrades, and bob's command would delete another record of the same name.
     delete_copies(&store, &bobs, false).await;
     fake.put(2, "pending-upgrade", "another");
     assert_eq!(bob.unstick(&view, false).await, Err(UnstickError::Changed(V2.to_owned())));
@@ -162,7 +162,7 @@ async fn all_copies_of_a_record_are_deleted_when_it_is_restored() {
     let view = view(&fake, &policies).await;
     let (alice, bob) = (fake.pending(), fake.pending());
     alice.unstick(&view, false).await.unwrap();
-    // It is gone already, as bob wanted.
+    // The record is already gone, as bob wanted.
     bob.unstick(&view, false).await.unwrap();
     assert_eq!(fake.copies().len(), 2);
     let release = ReleaseRef::new("shop", "web");
@@ -176,13 +176,13 @@ async fn while_the_webhook_is_down_nothing_changes() {
     let (fake, policies) = (stuck(Deletion::Unjudged), policy_directory::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let error = fake.pending().unstick(&view, false).await.unwrap_err();
-    let told = error.to_string();
-    assert!(!error.is_answer() && told.contains("connection refused") && told.contains("interlock doctor"), "{told}");
+    let text = error.to_string();
+    assert!(!error.is_answer() && text.contains("connection refused") && text.contains("interlock doctor"), "{text}");
     assert!(fake.copies().is_empty() && fake.secrets.lock().unwrap().contains_key(V2));
 }
 
 #[tokio::test]
-async fn after_a_lost_answer_the_record_is_read_and_an_uncertain_copy_is_kept() {
+async fn after_a_lost_answer_an_uncertain_copy_is_kept() {
     let policies = policy_directory::load_or_shipped(None).unwrap();
     let fake = stuck(Deletion::Unanswered);
     let copies = fake.pending().unstick(&view(&fake, &policies).await, false).await.unwrap();

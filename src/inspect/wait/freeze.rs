@@ -22,7 +22,7 @@ use crate::world::kubernetes::identity::own_user;
 #[derive(Debug)]
 pub(crate) struct Starter(UserInfo<'static>);
 
-/// Where the records of a release are, and the namespace of its objects as far as the records say.
+/// The storage of a release's records, and the namespace of its objects if the records name one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Records<'r> {
     pub storage: Storage,
@@ -35,25 +35,25 @@ pub(crate) struct Records<'r> {
 pub(crate) struct FreezeInForce {
     pub name: String,
     pub reason: String,
-    /// `None` for good.
+    /// `None` if the freeze has no end.
     pub until: Option<Timestamp>,
-    /// The words of the refusal, with the time in the zone of the freeze.
+    /// The text of the refusal, with the time in the zone of the freeze.
     #[serde(skip)]
     pub sentence: String,
 }
 
 impl Starter {
-    /// The user of a client, as the API server sees it.
+    /// The user of a client, as the API server reports it.
     ///
     /// # Errors
-    /// When the API server does not say.
+    /// When the API server does not report the user.
     pub(crate) async fn of(client: &Client) -> kube::Result<Self> {
         let user = own_user(client).await?.unwrap_or_default();
         let groups = user.groups.unwrap_or_default().into_iter().map(Cow::Owned).collect();
         Ok(Self(UserInfo { username: Cow::Owned(user.username.unwrap_or_default()), groups }))
     }
 
-    /// A user of this name, in no group.
+    /// A user with this name and without groups.
     pub(crate) fn named(user: &str) -> Self {
         Self(UserInfo { username: Cow::Owned(user.to_owned()), groups: Vec::new() })
     }
@@ -62,8 +62,8 @@ impl Starter {
         &self.0.username
     }
 
-    /// The freeze of a policy or of the release's namespace that stops this user from starting an operation of a release; `None` if
-    /// nothing does, or if a ReleaseOverride opens it to the user.
+    /// The freeze of a policy or of the release's namespace that stops this user from starting an operation of a release. `None` if no
+    /// freeze does, or if a ReleaseOverride opens the freeze to the user.
     ///
     /// # Errors
     /// When the Freezes of the namespace cannot be read.
@@ -98,7 +98,7 @@ impl Starter {
         now: Timestamp,
     ) -> Option<FreezeInForce> {
         let actor = policy.accounts.recognise(Actor::of(&self.0));
-        // The creation of the record with which an operation starts.
+        // An operation starts with the creation of its record.
         let scope = Scope {
             actor,
             namespace: &release.namespace,
@@ -142,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn a_freeze_stops_whom_the_webhook_would_refuse() {
+    fn a_freeze_stops_the_users_that_the_webhook_would_refuse() {
         let freeze = "freezes: [{name: sale, reason: the sale, timeZone: UTC, from: 2026-12-20T00:00, to: 2027-01-02T00:00, releases: [web], exempt: {groups: [sre]}}]\n";
         let alice = stopped(freeze, "alice", &["devs"], "web").unwrap();
         assert_eq!(alice.until, "2027-01-02T00:00:00Z".parse().ok());
         assert_eq!(alice.sentence, "the freeze sale is in force until 2027-01-02 00:00 UTC (the sale)");
         assert_eq!(stopped(freeze, "alice", &["devs", "sre"], "web"), None);
         assert_eq!(stopped(freeze, "alice", &["devs"], "other"), None);
-        // Where the rule refuses nothing, nothing is waited for.
+        // The command does not wait where the rule refuses nothing.
         let warned = format!("{freeze}rules: {{freeze: {{cases: [{{when: {{users: [bob]}}, mode: warn}}]}}}}\n");
         assert_eq!(stopped(&warned, "bob", &[], "web"), None);
         assert!(stopped(&warned, "alice", &[], "web").is_some());

@@ -1,4 +1,4 @@
-//! What a wait is for.
+//! The goal of a wait.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,10 +7,10 @@ use interlock_engine::release::Status;
 
 use crate::inspect::status::ReleaseSummary;
 
-/// Longer texts are no version.
+/// The longest version, in bytes.
 const MAX_VERSION_BYTES: usize = 128;
 
-/// What a wait is for.
+/// The goal of a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Goal {
     /// No operation is in flight.
@@ -23,7 +23,7 @@ pub(crate) enum Goal {
     Open,
 }
 
-/// A text that names no goal.
+/// The text is not a goal.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not free, deployed, open, or the version of a chart, for example 1.2.3")]
 pub(crate) struct BadGoal(String);
@@ -54,7 +54,7 @@ impl fmt::Display for Goal {
 }
 
 impl Goal {
-    /// The end of a sentence about a release that has reached it: `is ...`.
+    /// The end of a sentence about a release that has reached the goal: `is ...`.
     #[must_use]
     pub(crate) fn reached(&self) -> String {
         match self {
@@ -63,8 +63,8 @@ impl Goal {
         }
     }
 
-    /// Whether a deployed revision is the wanted one. `v1.2.3` and `1.2.3` are the same version, and so is `1.2.3+eeea19c702a2` unless
-    /// build metadata are asked for: Flux appends the digest of an OCI artifact.
+    /// Whether a deployed revision has the wanted version. `v1.2.3` and `1.2.3` are the same version. `1.2.3+eeea19c702a2` is the same too,
+    /// unless the goal has build metadata: Flux appends the digest of an OCI artifact.
     #[must_use]
     pub(super) fn is_at(&self, row: &ReleaseSummary) -> bool {
         let Self::Version(wanted) = self else { return row.status == Status::Deployed.as_str() };
@@ -81,19 +81,21 @@ fn version(chart: &str) -> Option<&str> {
     let starts = chart.match_indices('-').map(|(at, _)| &chart[at + 1..]);
     starts.into_iter().find(|rest| {
         let (major, minor) = bare(rest).split_once('.').unwrap_or_default();
-        let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        number(major) && minor.starts_with(|first: char| first.is_ascii_digit())
+        is_number(major) && minor.starts_with(|first: char| first.is_ascii_digit())
     })
 }
 
-/// As Helm accepts versions of charts, with or without a `v`: two numbers at least.
+/// Whether Helm accepts a text as the version of a chart: at least two numbers, with or without a `v`.
 fn is_version(text: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (major, rest) = bare(text).split_once('.').unwrap_or_default();
     text.len() <= MAX_VERSION_BYTES
-        && digits(major)
+        && is_number(major)
         && rest.starts_with(|first: char| first.is_ascii_digit())
         && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+'))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn bare(version: &str) -> &str {
@@ -159,7 +161,7 @@ mod tests {
         {
             assert!(text.parse::<Goal>().is_err(), "{text:?}");
         }
-        let told = "\u{1b}ready".parse::<Goal>().unwrap_err().to_string();
-        assert_eq!(told, r#""\u{1b}ready" is not free, deployed, open, or the version of a chart, for example 1.2.3"#);
+        let text = "\u{1b}ready".parse::<Goal>().unwrap_err().to_string();
+        assert_eq!(text, r#""\u{1b}ready" is not free, deployed, open, or the version of a chart, for example 1.2.3"#);
     }
 }
