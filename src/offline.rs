@@ -1,4 +1,4 @@
-//! Without a server: judging recordings, the test suites of policies, and the changes that logs tell.
+//! Commands without a server: replay of recordings, test suites of policies, and the changes in logs.
 
 pub(crate) mod changes;
 pub(crate) mod registration;

@@ -1,6 +1,6 @@
-//! The changes that log files tell: audit logs of the API server, and Interlock's own log.
+//! The changes in log files: in audit logs of the API server, and in Interlock's own log.
 //!
-//! Files are read line by line. A line that cannot be parsed is counted and named, and the rest of the file is read.
+//! Files are read line by line. A line that cannot be parsed is counted and reported, and the rest of the file is read.
 
 mod audit;
 mod audit_event;
@@ -25,13 +25,13 @@ use tally::FileTally;
 /// Lines between two reports of progress.
 const PROGRESS_LINES: usize = 1_024;
 
-/// What was read from some files.
+/// The content of some files.
 #[derive(Debug, Default)]
 pub(crate) struct ReadChanges {
     pub(crate) changes: Vec<Change>,
-    /// The times of which an audit log has every write.
+    /// The times for which an audit log has every write.
     pub(crate) covered: Covered,
-    /// What was left out, and why, one sentence each.
+    /// The omissions and their reasons, one sentence each.
     pub(crate) notes: Vec<String>,
     /// Whether a file had a line of the expected kind, or no line at all.
     pub(crate) has_read: bool,
@@ -40,8 +40,8 @@ pub(crate) struct ReadChanges {
 /// Why a file cannot be opened.
 pub(crate) type NotOpened = (PathBuf, io::Error);
 
-/// Reads audit logs of the API server. Changes before the time that is wanted are among the result, because they say what was
-/// before. `progress` gets the bytes read so far.
+/// Reads audit logs of the API server. The result includes changes before the wanted time, because they show the earlier states.
+/// `progress` gets the number of bytes read so far.
 ///
 /// # Errors
 /// A file that cannot be opened, before anything is read.
@@ -89,7 +89,7 @@ fn read<R: LogReader>(
         }
         result.has_read |= tally.is_known || (tally.lines == 0 && tally.failure.is_none());
         result.notes.extend(tally.notes(file.path(), R::EXPECTED));
-        // A log without objects does not have every change.
+        // A log without objects lacks changes.
         let range = tally.range.filter(|_| tally.without_objects == 0);
         range.into_iter().for_each(|(first, last)| result.covered.add(first, last));
     }

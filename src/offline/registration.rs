@@ -1,7 +1,7 @@
-//! Which requests the API server sends to Interlock: the registration itself, evaluated as the API server does.
+//! Evaluates the registration as the API server does: which requests the API server sends to Interlock.
 //!
-//! A log has the requests of a whole cluster, and the API server sends few of them. The files of the registration are evaluated,
-//! and not a copy of their conditions in Rust, which would differ from them one day.
+//! A log has the requests of a complete cluster, and the API server sends few of these. The files of the registration are evaluated, because
+//! a copy of their conditions in Rust would diverge from them.
 
 mod bad;
 mod condition;
@@ -40,13 +40,13 @@ impl Registration {
         self.first_sent(|entry| entry.sending(request, namespaces, &objects))
     }
 
-    /// Whether the API server may send a request of which only the objects are unknown.
+    /// Whether the API server may send a request whose objects are unknown.
     pub(crate) fn may_send(&self, head: &Request<'_>, namespaces: NamespaceLabels<'_>) -> Sending {
         let objects = Objects::of(head);
         self.first_sent(|entry| entry.sending_by_head(head, namespaces, &objects))
     }
 
-    /// One entry that sends the request is enough. If none does, the entry that came closest tells why.
+    /// One entry that sends the request is enough. If no entry does, the reason of the closest entry counts.
     fn first_sent(&self, sending: impl Fn(&Entry) -> Sending) -> Sending {
         let (mut doubt, mut closest, mut all_certain) = (None, NotSent::Rules, true);
         for entry in &self.entries {

@@ -1,4 +1,4 @@
-//! Judges recorded reviews one by one, as a cluster would have received them.
+//! Judges recorded reviews one by one, as in a cluster.
 
 mod audit;
 mod gaps;
@@ -36,10 +36,10 @@ pub(super) use source::opened;
 pub use source::{Source, SourceError, SourceLine, SourceNotes};
 use witness::Witness;
 
-/// The deadline of a review; only the own memory budget can delay it.
+/// The deadline of a review. Only the replay's own memory budget can delay a review.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum size of remembered objects, in bytes: enough for a large cluster in a long log.
+/// The maximum size of remembered objects, in bytes. It suffices for a large cluster in a long log.
 const MAX_WORLD_BYTES: usize = 512 << 20;
 
 /// A world in memory and a judge over it.
@@ -110,8 +110,8 @@ pub struct ReplayError {
 }
 
 impl Replay {
-    /// An empty world with policies. With `as_recorded`, refused writes are applied too, so that the rest of a
-    /// recording made without Interlock stays consistent.
+    /// Creates an empty world with policies. With `as_recorded`, refused writes are applied too, so that the rest of a recording made without
+    /// Interlock stays consistent.
     #[must_use]
     pub fn new(policies: impl Into<Policies>, as_recorded: bool) -> Self {
         Self::over(policies.into(), Memory::new(MAX_WORLD_BYTES), as_recorded)
@@ -127,7 +127,7 @@ impl Replay {
         Self { judge, memory, witness, as_recorded, registration: None, now, gaps }
     }
 
-    /// A copy that continues from here with the same policies and does not apply refused writes.
+    /// A copy that continues from here with the same policies. It does not apply refused writes.
     #[must_use]
     pub fn branch(&self) -> Self {
         let policies = Policies::clone(&self.judge.policies().load());
@@ -146,19 +146,19 @@ impl Replay {
         self.now
     }
 
-    /// What could not be judged so far.
+    /// The gaps so far.
     #[must_use]
     pub fn gaps(&self) -> ReplayGaps {
         ReplayGaps { forgotten: self.memory.forgotten(), unknown: self.witness.unknown(), ..self.gaps.clone() }
     }
 
-    /// The groups and kinds that rules asked for so far.
+    /// The groups and kinds that rules have queried so far.
     #[must_use]
     pub fn asked_kinds(&self) -> Vec<(String, String)> {
         self.witness.asked()
     }
 
-    /// Replays one line. Marks, objects, and events that are no writes have no result.
+    /// Replays one line. Marks, objects, and events other than writes have no result.
     ///
     /// # Errors
     /// When the line has an unknown format, or is incomplete.
@@ -205,7 +205,7 @@ impl Replay {
         Ok(results)
     }
 
-    /// Stores an object with the stamps of the remembered one: the source of the recording does not have them.
+    /// Stores an object, with the stamps of the remembered object, which the source of the recording lacks.
     fn put(&mut self, object: &RawValue) -> Result<(), serde_json::Error> {
         let key = ObjectKey::of_object(object.into())?;
         let known = self.memory.get(&key);
@@ -262,7 +262,7 @@ impl Replay {
         })
     }
 
-    /// The stored record with the stamps of the remembered one.
+    /// The stored record, with the stamps of the remembered record.
     fn restored(&self, recorded: &Request<'_>) -> Option<Box<RawValue>> {
         storing_kind(recorded)?;
         let old = recorded.old_object?;

@@ -1,4 +1,4 @@
-//! Policy test suites: YAML files that state what a policy refuses and what it allows, judged as in a cluster.
+//! Policy test suites: YAML files that state what a policy refuses and what it allows. They are judged as in a cluster.
 //!
 //! A suite has `given` (policies, objects, a recording) and cases. Each case starts from `given`, executes its steps in
 //! order, and compares each result with the expected one.
@@ -27,7 +27,7 @@ use file::{CaseFile, SuiteFile};
 /// The suffix of suite files.
 pub(crate) const SUITE_SUFFIX: &str = ".test.yaml";
 
-/// The largest suite, in bytes: it may contain whole reviews.
+/// The largest suite, in bytes. It may contain complete reviews.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The clock of suites without `now`: any fixed time.
@@ -37,7 +37,7 @@ const DEFAULT_NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 pub(crate) struct Suite {
     path: PathBuf,
     file: SuiteFile,
-    /// The world with which every case starts.
+    /// The starting world of every case.
     given: Replay,
     now: Timestamp,
 }
@@ -98,7 +98,7 @@ impl Suite {
         let policies = file.policies.as_ref().map(|named| directory.join(named));
         let policies = policy_directory::load_or_shipped(policies.as_deref())
             .map_err(|source| SuiteError::Policy { path: path.to_path_buf(), source })?;
-        // Writes in `given` took place, even if the policy refuses them.
+        // Writes in `given` have taken place, even if the policy refuses them.
         let mut given = Replay::new(policies, true);
         if let Some(recording) = &file.given.recording {
             let mut source = Source::new(vec![directory.join(recording)])?;

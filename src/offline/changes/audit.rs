@@ -1,5 +1,5 @@
-//! The transitions in audit logs. An event has the object after a write; the one before is known from earlier events. So the writes
-//! of records are collected from all files first, and then followed in the order of time: several API servers write a log each.
+//! The transitions in audit logs. An event has the object after a write, and earlier events show the object before. Several API servers
+//! write a log each, so the writes of records are first collected from all files, and then followed in order of time.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -17,10 +17,10 @@ use crate::inspect::changes::{
     Certainty, Change, ChangeSource, ChangedRelease, MAX_CHANGES, Newest, SharedGroups, Wanted,
 };
 
-/// What the name of every record starts with. Nearly all lines of a log are of other objects, and are not parsed.
+/// The prefix of every record's name. Nearly all lines of a log concern other objects, and are not parsed.
 static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("sh.helm.release.v1."));
 
-/// What precedes the time of an event. The API server writes it near the end of the line.
+/// The text before the time of an event. The API server writes the time near the end of the line.
 static TIME: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(r#""requestReceivedTimestamp":""#));
 
 /// Collects the writes of records.
@@ -33,7 +33,7 @@ pub(super) struct AuditReader<'w> {
 /// The last known state of a record.
 struct Known {
     status: Option<Status>,
-    /// When it came to this status, if that was observed.
+    /// When the record reached this status, if a write showed it.
     since: Option<Timestamp>,
     chart: Option<String>,
 }
@@ -48,7 +48,7 @@ impl<'w> AuditReader<'w> {
         event.request_received_timestamp.into_iter().for_each(|time| tally.saw(time));
         for mut observation in event.observations()? {
             tally.without_objects += usize::from(observation.act != Act::Deleted && observation.status.is_none());
-            // Whatever the time that is wanted: an earlier write says what was before.
+            // An earlier write shows the state before, so the wanted time does not matter here.
             if self.wanted.concerns(&observation.release, observation.is_refused()) {
                 observation.groups = self.groups.shared(observation.groups);
                 self.observations.push(observation);
@@ -69,7 +69,7 @@ impl LogReader for AuditReader<'_> {
             return Err("the line is not a JSON object".to_owned());
         }
         if !is_marked {
-            // One event tells whether the file is an audit log.
+            // One event shows that the file is an audit log.
             tally.is_known =
                 tally.is_known || serde_json::from_slice(line).is_ok_and(|event: AuditEvent<'_>| event.is_of_audit());
             time(line).into_iter().for_each(|time| tally.saw(time));
@@ -117,7 +117,7 @@ impl LogReader for AuditReader<'_> {
     }
 }
 
-/// The time of the event in a line that is not parsed.
+/// The time of an event in a line that is not parsed otherwise.
 fn time(line: &[u8]) -> Option<Timestamp> {
     let start = TIME.rfind(line)? + TIME.needle().len();
     let length = line[start..].iter().position(|byte| *byte == b'"')?;
@@ -128,13 +128,13 @@ fn time(line: &[u8]) -> Option<Timestamp> {
 fn change(seen: &Observation, known: Option<&Known>) -> Option<Change> {
     let before = known.and_then(|known| known.status);
     let (from, to) = match seen.act {
-        // The same event is in two logs.
+        // Two logs may have the same event.
         Act::Created if !seen.is_refused() && before.is_some() && before == seen.status => return None,
         Act::Created => (None, seen.status),
         Act::Updated => (before, Some(seen.status?)),
         Act::Deleted => (Some(before?), None),
     };
-    // Without objects a creation is the start of an operation, but not of which.
+    // Without objects, a creation starts an unknown operation.
     let operation = if seen.release.revision == 1 { TransitionKind::Install } else { TransitionKind::Upgrade };
     let kind = match (seen.act, to) {
         (Act::Created, None) => operation,
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// An event of alice at a second, with the record in a status as its object.
+    /// An event of alice at a second, whose object is the record in a status.
     fn event(second: i64, verb: &str, revision: u64, status: &str) -> Value {
         let name = format!("sh.helm.release.v1.web.v{revision}");
         let object = json!({
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_become_transitions_by_what_was_before_whatever_the_order_of_the_files() {
+    fn writes_become_transitions_in_any_order_of_the_files() {
         let mut events = [
             event(0, "create", 1, "pending-install"),
             event(4, "update", 1, "deployed"),
@@ -251,13 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_begins_in_the_middle_is_not_sure_of_its_first_lines() {
+    fn a_log_that_starts_in_the_middle_has_unsure_first_lines() {
         let all = read(&[event(0, "update", 4, "superseded"), event(1, "delete", 2, "")]).0;
         assert_eq!(all, ["0 v4 superseded ->superseded alice allowed inferred"]);
     }
 
     #[test]
-    fn without_objects_the_starts_are_known_and_the_rest_is_counted() {
+    fn without_objects_starts_are_known_and_others_counted() {
         let mut events = [event(0, "create", 1, ""), event(3, "update", 1, "")];
         for event in &mut events {
             event["level"] = "Metadata".into();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_of_interlock_are_listed_and_those_of_others_are_not() {
+    fn only_refusals_of_interlock_are_listed() {
         let refused = |annotations: Value| {
             let mut event = event(5, "create", 2, "pending-upgrade");
             (event["responseStatus"], event["annotations"]) = (json!({"code": 403}), annotations);
@@ -317,7 +317,7 @@ mod tests {
         }
         let (changes, forgotten) = reader.into_changes();
         assert_eq!((changes.len(), changes[0].release.namespace.as_str(), forgotten), (1, "quiet", 0));
-        // They still count for the time that the log covers.
+        // They still count for the time range of the log.
         let seconds = |time: Timestamp| time.as_second() - 1_795_000_000;
         assert_eq!(tally.range.map(|(first, last)| (seconds(first), seconds(last))), Some((0, 8)));
     }

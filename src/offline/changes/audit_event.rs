@@ -1,4 +1,4 @@
-//! What an audit event says of a write of a record.
+//! The writes of records in audit events.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,15 +17,15 @@ use crate::inspect::changes::ChangedRelease;
 /// The stage at which the result of a request is known.
 const ENDED: &str = "ResponseComplete";
 
-/// The ends of the keys under which Interlock annotates an event; each starts with the name of a webhook.
+/// The suffixes of the annotations that Interlock adds to events. Each key starts with the name of a webhook.
 const VERDICT_KEY: &str = ".interlock.dev/verdict";
 const OVERRIDE_KEY: &str = ".interlock.dev/override";
 const TICKET_KEY: &str = ".interlock.dev/ticket";
 
-/// The longest list of groups in JSON, in bytes: that of a cell of a table.
+/// The longest list of groups in JSON, in bytes: as long as a table cell.
 const MAX_GROUPS_BYTES: usize = 8 * 1024;
 
-/// The longest other text, in bytes: what Interlock annotates has at most 1 KiB.
+/// The longest other text, in bytes. Interlock's annotations have at most 1 KiB.
 const MAX_VALUE_BYTES: usize = 1024;
 
 /// A write of a record. Every text is bounded.
@@ -34,7 +34,7 @@ pub(super) struct Observation {
     pub(super) time: Timestamp,
     pub(super) release: ChangedRelease,
     pub(super) act: Act,
-    /// The status that it stores. `None` for a deletion, and if the event has no objects.
+    /// The stored status. `None` for a deletion, and if the event has no objects.
     pub(super) status: Option<Status>,
     pub(super) user: String,
     pub(super) groups: Groups,
@@ -112,12 +112,12 @@ struct ObjectList<'a> {
 }
 
 impl<'a> AuditEvent<'a> {
-    /// Whether it is an event, or a list of them. The items of a list have no kind of their own.
+    /// Whether this is an audit event, or a list of audit events. The items of a list have no kind of their own.
     pub(super) fn is_of_audit(&self) -> bool {
         self.api_version.starts_with("audit.k8s.io/") || (self.kind.is_empty() && !self.stage.is_empty())
     }
 
-    /// The writes of records that it describes; several for a deletion of a collection.
+    /// The writes of records in the event. The deletion of a collection has several.
     pub(super) fn observations(&self) -> Result<Vec<Observation>, String> {
         let Some((reference, kind)) = self.subject() else { return Ok(Vec::new()) };
         let code = self.response_status.as_ref().map_or(0, |status| status.code);
@@ -125,7 +125,7 @@ impl<'a> AuditEvent<'a> {
         let is_refused = code >= 400;
         let outcome = match verdict {
             Some("denied") if is_refused => TransitionOutcome::Refused,
-            // Others refuse writes too, and many fail: they are no decisions about releases.
+            // Other failures and refusals say nothing about releases.
             _ if is_refused => return Ok(Vec::new()),
             Some("warned" | "undecided") => TransitionOutcome::Warned,
             _ => TransitionOutcome::Allowed,
@@ -147,9 +147,10 @@ impl<'a> AuditEvent<'a> {
             });
             return Ok(found.collect());
         }
-        let whole = matches!(self.verb.as_ref(), "create" | "update");
+        let sends_object = matches!(self.verb.as_ref(), "create" | "update");
         let answered = self.response_object.filter(|_| !is_refused);
-        let object = answered.or(self.request_object.filter(|_| whole)).and_then(|raw| Stored::read(raw.into()).ok());
+        let object =
+            answered.or(self.request_object.filter(|_| sends_object)).and_then(|raw| Stored::read(raw.into()).ok());
         let name = object.as_ref().map_or("", |object| object.metadata.name.as_ref());
         let name = if reference.name.is_empty() { name } else { reference.name.as_ref() };
         let Some(release) = revision(&reference.namespace, name, kind) else { return Ok(Vec::new()) };
@@ -162,7 +163,7 @@ impl<'a> AuditEvent<'a> {
         Ok(vec![observation])
     }
 
-    /// The object and its kind, if the event is the end of a write of something that can be a record.
+    /// The object and its kind, if the event is the end of a write of a possible record.
     fn subject(&self) -> Option<(&ObjectReference<'a>, &'static str)> {
         let reference = self.object_ref.as_ref()?;
         let kind = match reference.resource.as_ref() {
@@ -209,19 +210,22 @@ impl Observation {
         self.outcome == TransitionOutcome::Refused
     }
 
-    /// Adds what the stored record says.
+    /// Adds the details of the stored record.
     fn add(&mut self, storage: Storage, object: &Stored<'_>) {
         let stamps = Stamps::of(|key| object.metadata.annotation(key).map(str::to_owned));
         self.status = object.metadata.label("status").and_then(|status| status.parse().ok());
         self.holder = stamps.holder().map(printable_name);
-        // Later writes of a revision have the same chart.
-        let read = || chart_at_start(storage, &object.data).filter(|_| self.act == Act::Created);
-        let chart = stamps.chart().map(str::to_owned).or_else(read);
+        let stamped = stamps.chart().map(str::to_owned);
+        let chart = match self.act {
+            Act::Created => stamped.or_else(|| chart_at_start(storage, &object.data)),
+            // Later writes of a revision have the same chart.
+            Act::Updated | Act::Deleted => stamped,
+        };
         self.chart = chart.map(|chart| into_printable(chart, MAX_VALUE_BYTES));
     }
 }
 
-/// The revision of a release, by the name of its record and the kind of that.
+/// The revision of a release, from the name and the kind of its record.
 fn revision(namespace: &str, name: &str, storage: &'static str) -> Option<ChangedRelease> {
     let RecordName { release, revision } = name.parse().ok()?;
     let (namespace, release) = (namespace.to_owned(), release.as_str().to_owned());

@@ -11,10 +11,10 @@ use crate::offline::replay::opened;
 /// The name of standard input on a command line.
 pub(crate) const STANDARD_INPUT: &str = "-";
 
-/// A line has at most two objects of 3 MiB each, escaped, with their metadata. A longer one is skipped, and counted as bad.
+/// The longest line. It has at most two objects of 3 MiB each, escaped, with their metadata. A longer line is skipped and counted as bad.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
-/// What is kept of the buffer after a long line.
+/// The capacity of the buffer that is kept after a long line.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A file, line by line.
@@ -43,7 +43,7 @@ impl Lines {
         self.number
     }
 
-    /// The next line that is not empty, without its line break. `None` at the end, or where the file cannot be read further.
+    /// The next line that is not empty, without its line break. `None` at the end, or if the rest of the file cannot be read.
     pub(super) fn next(&mut self, tally: &mut FileTally) -> Option<&[u8]> {
         loop {
             self.line.clear();

@@ -16,7 +16,7 @@ use crate::inspect::changes::{Change, ChangeSource, ChangedRelease, MAX_CHANGES,
 /// The message of the lines.
 const MESSAGE: &str = "transition";
 
-/// What every such line contains, and hardly another.
+/// The text that every such line contains, and hardly any other line.
 const MARK: &[u8] = br#""transition""#;
 
 /// The longest value of a field other than a name, in bytes: a list of overrides or tickets.
@@ -29,7 +29,7 @@ pub(super) struct OwnLogReader<'w> {
     groups: SharedGroups,
 }
 
-/// What every line of the log has.
+/// The fields of every line of the log.
 #[derive(Deserialize)]
 struct AnyLine<'a> {
     #[serde(borrow, rename = "message")]
@@ -81,7 +81,7 @@ impl LogReader for OwnLogReader<'_> {
     fn line(&mut self, line: &[u8], tally: &mut FileTally) -> Result<(), String> {
         let json = line.iter().position(|byte| *byte == b'{').map_or(line, |start| &line[start..]);
         if memmem::find(json, MARK).is_none() {
-            // One line tells whether the file is a log of Interlock; nothing happened if it has no transition.
+            // One line shows that the file is a log of Interlock. A line without a transition has no change.
             tally.is_known = tally.is_known || serde_json::from_slice::<AnyLine<'_>>(json).is_ok();
             return Ok(());
         }
@@ -119,29 +119,32 @@ impl TransitionLine {
         };
         let kind: TransitionKind = self.transition.parse().map_err(|error| format!("transition: {error}"))?;
         let outcome = TransitionOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == self.outcome);
-        let status = |text: Option<String>| {
-            let status = text.map(|text| text.parse::<Status>()).transpose();
-            status.map_err(|error| error.to_string())
-        };
         let time = self.time.ok_or("the transition has no time")?;
         let groups = self.groups.as_deref().unwrap_or("[]");
         let groups = Groups::parse(groups, self.omitted_groups).map_err(|error| format!("groups: {error}"))?;
-        let cut = |text: Option<String>, max_bytes| text.map(|text| into_printable(text, max_bytes));
         Ok(Change {
             from: status(self.from)?,
             to: status(self.to)?,
             outcome: outcome.ok_or("outcome: expected allowed, warned or refused")?,
-            user: cut(self.user, MAX_NAME_BYTES),
+            user: truncated(self.user, MAX_NAME_BYTES),
             groups,
-            holder: cut(self.holder, MAX_NAME_BYTES),
-            chart: cut(self.chart, MAX_VALUE_BYTES),
+            holder: truncated(self.holder, MAX_NAME_BYTES),
+            chart: truncated(self.chart, MAX_VALUE_BYTES),
             seconds: self.seconds,
-            overridden: cut(self.overridden, MAX_VALUE_BYTES),
-            ticket: cut(self.ticket, MAX_VALUE_BYTES),
-            freeze: cut(self.freeze, MAX_NAME_BYTES),
+            overridden: truncated(self.overridden, MAX_VALUE_BYTES),
+            ticket: truncated(self.ticket, MAX_VALUE_BYTES),
+            freeze: truncated(self.freeze, MAX_NAME_BYTES),
             ..Change::new(time, release, kind, ChangeSource::Log)
         })
     }
+}
+
+fn status(text: Option<String>) -> Result<Option<Status>, String> {
+    text.map(|text| text.parse::<Status>()).transpose().map_err(|error| error.to_string())
+}
+
+fn truncated(text: Option<String>, max_bytes: usize) -> Option<String> {
+    text.map(|text| into_printable(text, max_bytes))
 }
 
 #[cfg(test)]
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_read_as_they_are_whatever_they_are_called() {
+    fn groups_with_any_names_are_read_unchanged() {
         let line = |groups: &str| {
             format!(
                 r#"{{"level":"INFO","message":"transition","transition":"deployed","outcome":"allowed","storage":"Secret",

@@ -1,13 +1,13 @@
-//! What was found in one file, and what a reader must know of it.
+//! The statistics of one file, and the notes for its reader.
 
 use std::path::Path;
 
 use jiff::Timestamp;
 
-/// The most bad lines of a file that are named.
+/// The maximum number of bad lines that are named per file.
 const MAX_NAMED: usize = 5;
 
-/// What was found in one file.
+/// The statistics of one file.
 #[derive(Debug, Default)]
 pub(super) struct FileTally {
     pub(super) lines: usize,
@@ -31,13 +31,13 @@ impl FileTally {
         }
     }
 
-    /// An event of this time was found.
+    /// Notes the time of an event.
     pub(super) fn saw(&mut self, time: Timestamp) {
         let (first, last) = self.range.unwrap_or((time, time));
         self.range = Some((first.min(time), last.max(time)));
     }
 
-    /// What a reader must know of it; `expected` is what its lines should be.
+    /// The notes about the file. `expected` describes the lines that it should have.
     pub(super) fn notes(&self, path: &Path, expected: &str) -> Vec<String> {
         let mut notes = self.named.clone();
         let path = path.display();

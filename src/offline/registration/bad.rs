@@ -2,13 +2,13 @@
 
 pub(super) const KIND: &str = "ValidatingWebhookConfiguration";
 
-/// What the names of Interlock's entries end with. A file may have the entries of other webhooks too.
+/// The suffix of the names of Interlock's entries. A file may have the entries of other webhooks too.
 pub(super) const OWN_ENTRIES: &str = ".interlock.dev";
 
-/// A registration cannot be used.
+/// A registration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadRegistration {
-    /// With the line.
+    /// The error includes the line.
     #[error("it is neither YAML nor JSON: {0}")]
     Syntax(String),
     /// A configuration has the wrong shape.

@@ -14,10 +14,10 @@ use super::objects::Objects;
 use super::rules;
 use super::sending::{Doubt, NotSent, Sending};
 
-/// An entry: a request is sent if the rules, both selectors and all conditions take it.
+/// An entry. The API server sends a request that the rules, both selectors and all conditions accept.
 pub(super) struct Entry {
     rules: Vec<RuleWithOperations>,
-    /// Whether a rule takes all versions of its resources.
+    /// Whether the rules accept all versions of their resources.
     is_equivalent: bool,
     namespaces: NamespaceSelector,
     objects: Selector,
@@ -43,7 +43,7 @@ impl Entry {
         Ok(Self { rules, is_equivalent, namespaces, objects, conditions, env: Arc::clone(env) })
     }
 
-    /// Whether the entry sends a request. What needs no object is checked first: most requests need nothing more.
+    /// Whether the entry sends a request. Most requests are decided without their objects, so these checks come first.
     pub(super) fn sending(
         &self,
         request: &Request<'_>,
@@ -55,7 +55,7 @@ impl Entry {
             .and(|| self.by_conditions(objects, true))
     }
 
-    /// Whether the entry may send a request, by all that needs no object.
+    /// Whether the entry may send a request, from the checks that need no object.
     pub(super) fn sending_by_head(
         &self,
         request: &Request<'_>,
@@ -72,8 +72,8 @@ impl Entry {
         if objects.are_selected(&self.objects) { Sending::Sent } else { Sending::not_sent_by_objects(NotSent::Labels) }
     }
 
-    /// Evaluates the conditions that read the objects, or the others. As for the API server, a condition that is false decides,
-    /// whatever another that cannot be evaluated would say.
+    /// Evaluates the conditions that read the objects, or the other conditions. As in the API server, a false condition decides, even if
+    /// another condition cannot be evaluated.
     fn by_conditions(&self, objects: &Objects<'_>, reads_objects: bool) -> Sending {
         let mut sending = Sending::Sent;
         for condition in self.conditions.iter().filter(|it| it.reads_objects == reads_objects) {

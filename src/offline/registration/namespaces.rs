@@ -1,4 +1,4 @@
-//! The namespaceSelector of an entry. The name of a namespace is one of its labels, and often the only one that is known.
+//! The namespaceSelector of an entry. The name of a namespace is one of its labels, and often the only known label.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// The labels of a namespace by its name; `None` if the namespace is unknown.
 pub(crate) type NamespaceLabels<'n> = &'n dyn Fn(&str) -> Option<BTreeMap<String, String>>;
 
-/// A namespaceSelector, with the expressions that need only the name apart.
+/// A namespaceSelector. Expressions that need only the name are separate.
 pub(super) struct NamespaceSelector {
     by_name: Selector,
     by_labels: Selector,
@@ -36,7 +36,7 @@ impl NamespaceSelector {
         Ok(Self { by_name: by_name.try_into()?, by_labels: by_labels.try_into()? })
     }
 
-    /// Whether the selector takes the namespace of a request. It takes every object without a namespace, except Namespaces.
+    /// Whether the selector accepts the namespace of a request. It accepts every object without a namespace, except Namespaces.
     pub(super) fn sending(&self, request: &Request<'_>, labels: NamespaceLabels<'_>) -> Sending {
         let Some(name) = namespace(request) else { return Sending::Sent };
         if !self.by_name.selects_all() && !self.by_name.matches(&BTreeMap::from([(NAME_LABEL.into(), name.into())])) {
@@ -53,13 +53,13 @@ impl NamespaceSelector {
     }
 }
 
-/// The namespace of a request. That of a Namespace is itself.
+/// The namespace of a request. The namespace of a Namespace is the Namespace itself.
 fn namespace<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     let given = request.namespace.as_deref().filter(|name| !name.is_empty());
     given.or_else(|| request.name.as_deref().filter(|_| is_namespace(request)))
 }
 
-/// The labels that a Namespace is written with.
+/// The labels in the write of a Namespace.
 fn own_labels(request: &Request<'_>) -> Option<BTreeMap<String, String>> {
     let is_written = matches!(request.operation, Operation::Create | Operation::Update);
     let is_own = is_namespace(request) && request.sub_resource().is_none() && is_written;

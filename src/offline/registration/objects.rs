@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::variables::Variables;
 
-/// The object and the old object. Each is parsed at most once for all entries, and only if an entry needs it.
+/// The object and the old object. Each is parsed at most once for all entries, and only on demand.
 pub(super) struct Objects<'r> {
     request: &'r Request<'r>,
     labels: OnceCell<Vec<BTreeMap<String, String>>>,
@@ -22,7 +22,7 @@ impl<'r> Objects<'r> {
         Self { request, labels: OnceCell::new(), variables: Variables::of(request) }
     }
 
-    /// Whether a selector takes the object or the old object.
+    /// Whether a selector accepts the object or the old object.
     pub(super) fn are_selected(&self, selector: &Selector) -> bool {
         selector.selects_all() || self.labels().iter().any(|labels| selector.matches(labels))
     }
@@ -47,7 +47,7 @@ struct LabelledMetadata {
     labels: Option<BTreeMap<String, String>>,
 }
 
-/// The labels of an object; `None` if they have the wrong shape, which no API server stores.
+/// The labels of an object; `None` if they have a wrong shape, which no API server stores.
 pub(crate) fn labels_of(object: RawObject<'_>) -> Option<BTreeMap<String, String>> {
     let object: Labelled = serde_json::from_str(object.get()).ok()?;
     Some(object.metadata.labels.unwrap_or_default())

@@ -21,7 +21,7 @@ impl Registration {
     /// Reads the ValidatingWebhookConfigurations among the documents of a file, or among the items of a list.
     ///
     /// # Errors
-    /// The text has no entries of Interlock, or one that no API server accepts.
+    /// The text has no entries of Interlock, or has an entry that no API server accepts.
     pub(crate) fn parse(text: &str) -> Result<Self, BadRegistration> {
         let documents: Vec<Value> =
             serde_saphyr::from_multiple(text).map_err(|error| BadRegistration::Syntax(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! The rules of an entry: which resources, subresources and operations it takes.
+//! The rules of an entry: its resources, subresources and operations.
 
 use interlock_engine::review::Request;
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
@@ -9,7 +9,7 @@ const ANY: &str = "*";
 const NEVER_SENT_GROUP: &str = "admissionregistration.k8s.io";
 const NEVER_SENT: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
-/// Whether one of the rules takes a request. If versions are `equivalent`, the API server converts an object of another version.
+/// Whether one of the rules accepts a request. If versions are `equivalent`, the API server converts objects of other versions.
 pub(super) fn take(rules: &[RuleWithOperations], equivalent: bool, request: &Request<'_>) -> bool {
     let resource = &request.resource;
     if resource.group == NEVER_SENT_GROUP && NEVER_SENT.contains(&resource.resource.as_ref()) {
@@ -28,7 +28,7 @@ fn lists(values: Option<&[String]>, wanted: &str) -> bool {
     values.unwrap_or_default().iter().any(|value| value == ANY || value == wanted)
 }
 
-/// `pods` is the resource itself, `pods/status` a subresource, `pods/*` all of its subresources and itself.
+/// `pods` is only the resource itself, `pods/status` is a subresource, and `pods/*` is the resource with all its subresources.
 fn names(resources: Option<&[String]>, request: &Request<'_>) -> bool {
     let subresource = request.sub_resource().unwrap_or_default();
     resources.unwrap_or_default().iter().any(|listed| {
@@ -38,7 +38,7 @@ fn names(resources: Option<&[String]>, request: &Request<'_>) -> bool {
 }
 
 fn is_in_scope(scope: Option<&str>, request: &Request<'_>) -> bool {
-    // A Namespace has no namespace, though its requests name it as theirs.
+    // A Namespace has no namespace, although its requests name the Namespace itself.
     let is_in_namespace = !is_namespace(request) && request.namespace.as_deref().is_some_and(|name| !name.is_empty());
     match scope {
         Some("Namespaced") => is_in_namespace,

@@ -1,4 +1,4 @@
-//! The answer to the question whether a request is sent, with its reason.
+//! Whether a request is sent, and why.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sending {
     Sent,
-    /// `is_certain`: whatever the objects of the request are.
+    /// `is_certain`: the objects of the request cannot change the answer.
     NotSent {
         why: NotSent,
         is_certain: bool,
     },
-    /// The input does not have what decides it.
+    /// The input lacks the deciding information.
     Unsure(Doubt),
 }
 
-/// Why a request is not sent. The later reasons come closer to sending it.
+/// Why a request is not sent. Later reasons are closer to sending the request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum NotSent {
     /// No entry has a rule for the resource, subresource, operation and scope.
@@ -29,12 +29,12 @@ pub(crate) enum NotSent {
 }
 
 impl Sending {
-    /// By what the request is, apart from its objects.
+    /// Not sent, whatever the objects of the request are.
     pub(super) fn not_sent(why: NotSent) -> Self {
         Self::NotSent { why, is_certain: true }
     }
 
-    /// With a further check, which is made unless the request is known not to be sent.
+    /// Adds a check. It is skipped if the request is known not to be sent.
     pub(super) fn and(self, check: impl FnOnce() -> Self) -> Self {
         match self {
             Self::Sent => check(),
@@ -46,7 +46,7 @@ impl Sending {
         }
     }
 
-    /// By the objects of the request.
+    /// Not sent because of the objects of the request.
     pub(super) fn not_sent_by_objects(why: NotSent) -> Self {
         Self::NotSent { why, is_certain: false }
     }

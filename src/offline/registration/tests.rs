@@ -31,7 +31,7 @@ fn answer_of(registration: &Registration, request: &Value, labels: Option<&BTree
     registration.sending(&review.request, &|_| labels.cloned())
 }
 
-/// What the shipped registration answers.
+/// The answer of the shipped registration.
 fn answer(request: &Value) -> Sending {
     answer_of(&Registration::shipped().unwrap(), request, None)
 }
@@ -40,7 +40,7 @@ fn condition(name: &str) -> Option<String> {
     Some(format!("by the match condition {name}"))
 }
 
-/// Why the shipped registration does not send a request; `None` if it does.
+/// Why the shipped registration does not send a request; `None` if it sends the request.
 fn why_not(request: &Value) -> Option<String> {
     match answer(request) {
         Sending::Sent => None,
@@ -93,7 +93,7 @@ fn its_own_namespace_and_kube_system_are_not_sent() {
         // The other entries have no rule for it.
         assert_eq!(why_not(&request("CREATE", SECRET, namespace, record(), Value::Null)), wanted, "{namespace}");
     }
-    // An object without a namespace belongs to one by its release.
+    // An object without a namespace belongs to a namespace through its release.
     let mut role = deployment(1);
     let path = ["rbac.authorization.k8s.io", "clusterroles", ""];
     assert_eq!(why_not(&request("UPDATE", path, "", role.clone(), role.clone())), None);
@@ -122,12 +122,12 @@ fn a_write_of_status_is_not_sent() {
 }
 
 #[test]
-fn a_write_of_metadata_alone_is_not_sent_where_the_entry_leaves_it_out() {
+fn a_metadata_write_is_not_sent_if_the_entry_excludes_it() {
     let release = |version: &str, note: &str| json!({"metadata": {"name": "web", "annotations": {"note": note}}, "spec": {"chart": {"version": version}}});
     let write = |new, old| by(HELM_CONTROLLER, request("UPDATE", HELM_RELEASE, "shop", new, old));
     assert_eq!(why_not(&write(release("1", "b"), release("1", "a"))), condition("not-metadata-only"));
     assert_eq!(why_not(&write(release("2", "a"), release("1", "a"))), None);
-    // Other entries do not leave it out.
+    // Other entries send such writes.
     assert_eq!(why_not(&request("UPDATE", SECRET, "shop", record(), record())), None);
 }
 
@@ -198,7 +198,7 @@ fn labels_of_a_namespace_that_is_unknown_leave_the_answer_open() {
     assert_eq!(answer_of(&guarded, &edit("shop"), Some(&labels("yes"))), Sending::Sent);
     let not_sent = Sending::not_sent(NotSent::Namespace);
     assert_eq!(answer_of(&guarded, &edit("shop"), Some(&labels("no"))), not_sent);
-    // A Namespace brings its labels.
+    // The request for a Namespace contains its labels.
     let mut object = deployment(1);
     object["metadata"]["labels"] = json!({"guarded": "no"});
     let namespace = request("UPDATE", ["", "namespaces", ""], "web", object.clone(), object);
@@ -206,7 +206,7 @@ fn labels_of_a_namespace_that_is_unknown_leave_the_answer_open() {
 }
 
 #[test]
-fn a_condition_that_cannot_be_evaluated_leaves_the_answer_open_unless_another_is_false() {
+fn only_a_false_condition_overrides_an_unevaluable_one() {
     let of = |conditions: &str| registration(&format!("  matchConditions: [{conditions}]")).unwrap();
     let broken = "{name: broken, expression: object.none == 1}";
     let doubt = Sending::Unsure(Doubt::Condition("broken".into()));

@@ -14,12 +14,12 @@ pub(super) const OBJECTS: [&str; 2] = ["object", "oldObject"];
 
 type CelValue = Box<dyn Val>;
 
-/// The variables of one request, each parsed when an expression first reads it. `authorizer` is missing: a log cannot tell
-/// what an account may do, so that an expression that asks cannot be evaluated.
+/// The variables of one request. Each is parsed when an expression first reads it. `authorizer` is missing, because a log does not show the
+/// rights of an account. An expression that reads it cannot be evaluated.
 pub(super) struct Variables<'r> {
     request: &'r Request<'r>,
     head: OnceLock<CelValue>,
-    /// `None` if it cannot be parsed.
+    /// `None` if the object cannot be parsed.
     object: OnceLock<Option<CelValue>>,
     old_object: OnceLock<Option<CelValue>>,
 }
@@ -43,7 +43,7 @@ impl VariableResolver for Variables<'_> {
     }
 }
 
-/// The request without its objects, with the fields of an AdmissionRequest that a recording has.
+/// The request without its objects: the fields of an AdmissionRequest that a recording has.
 fn head(request: &Request<'_>) -> Value {
     let Request { uid, kind, resource, name, namespace, operation, user_info, dry_run, .. } = request;
     let kind = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
@@ -70,13 +70,13 @@ fn object(object: Option<RawObject<'_>>) -> Option<CelValue> {
     serde_json::from_str(object.get()).ok().map(value)
 }
 
-/// A value as the API server converts it: whole numbers are ints, all others doubles.
+/// A value as the API server converts it: integers are ints, and all other numbers are doubles.
 fn value(json: Value) -> CelValue {
     match json {
         Value::Null => Box::new(CelNull),
         Value::Bool(it) => Box::new(CelBool::from(it)),
         Value::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(whole), _) => Box::new(CelInt::from(whole)),
+            (Some(integer), _) => Box::new(CelInt::from(integer)),
             (None, Some(large)) => Box::new(CelUInt::from(large)),
             (None, None) => Box::new(CelDouble::from(number.as_f64().unwrap_or_default())),
         },

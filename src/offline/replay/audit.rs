@@ -20,7 +20,7 @@ pub(super) struct AuditEvent<'a> {
     pub(super) stage: Cow<'a, str>,
     pub(super) verb: Cow<'a, str>,
     pub(super) request_uri: Cow<'a, str>,
-    /// The impersonated user, if there is one.
+    /// The user, or the impersonated user.
     pub(super) user: Option<&'a RawValue>,
     pub(super) object_ref: Option<&'a RawValue>,
     pub(super) response_status: Option<&'a RawValue>,
@@ -79,8 +79,7 @@ struct ObjectList<'a> {
 }
 
 impl AuditedObject<'_> {
-    /// Whether a resource is written often and never sent to the webhook: heartbeats, events, access and token reviews,
-    /// and connections.
+    /// Whether a resource is written often and never sent to the webhook: heartbeats, events, access and token reviews, and connections.
     fn is_never_sent(&self) -> bool {
         let unasked: &[&str] = match self.api_group.as_ref() {
             "" => &["events", "nodes"],
@@ -107,7 +106,7 @@ pub(super) const ENDED: &str = "ResponseComplete";
 /// The verbs of writes.
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
 
-/// Whether a verb is that of a write.
+/// Whether a verb is a write.
 pub(super) fn is_write(verb: &str) -> bool {
     WRITES.contains(&verb)
 }
@@ -118,7 +117,7 @@ pub(super) enum AuditedChange<'a> {
     None,
     /// A write of a resource that is never sent to the webhook.
     NeverSent,
-    /// A write that the API server refused, for whatever reason.
+    /// A write that the API server refused, for any reason.
     Refused(Box<AuditedWrite<'a>>),
     /// A write whose objects the log does not contain.
     WithoutObjects(Box<AuditedWrite<'a>>),
@@ -145,7 +144,7 @@ pub(super) struct AuditedWrite<'a> {
 }
 
 impl AuditEvent<'_> {
-    /// Parses the change of an event; `memory` has the object before it.
+    /// Parses the change in an event. `memory` has the object before the change.
     pub(super) fn change(&self, memory: &Memory) -> Result<AuditedChange<'_>, String> {
         let Some(reference) = self.object_ref.filter(|_| is_write(&self.verb)) else { return Ok(AuditedChange::None) };
         if self.stage != ENDED {
@@ -173,13 +172,12 @@ impl AuditEvent<'_> {
         code: u16,
         memory: &Memory,
     ) -> Result<AuditedChange<'e>, String> {
-        let whole = matches!(self.verb.as_ref(), "create" | "update");
-        let head =
-            |object: &'e RawValue| parse_field::<ObjectHeader<'_>>(object, "the object").map(|head| (object, head));
-        let answered = self.response_object.map(head).transpose()?;
-        let answered = answered.filter(|(_, head)| !head.kind.is_empty() && head.kind != "Status");
-        let sent = || self.request_object.filter(|_| whole).map(head).transpose();
-        let object = answered.map_or_else(sent, |object| Ok(Some(object)))?;
+        let sends_object = matches!(self.verb.as_ref(), "create" | "update");
+        let answered = self.response_object.map(header).transpose()?;
+        let object = match answered.filter(|(_, head)| !head.kind.is_empty() && head.kind != "Status") {
+            Some(answered) => Some(answered),
+            None => self.request_object.filter(|_| sends_object).map(header).transpose()?,
+        };
         let (object, head) = object.map_or((None, ObjectHeader::default()), |(object, head)| (Some(object), head));
         let kind = if head.kind.is_empty() { kind_of(&reference.resource).to_owned().into() } else { head.kind };
         let name = if head.metadata.name.is_empty() { reference.name.clone() } else { head.metadata.name };
@@ -188,12 +186,11 @@ impl AuditEvent<'_> {
         let operation = match self.verb.as_ref() {
             "delete" => Operation::Delete,
             "create" => Operation::Create,
-            // A PUT or an apply that creates an object is a CREATE.
+            // A PUT or an apply that creates an object counts as CREATE.
             _ if code == 201 => Operation::Create,
             _ => Operation::Update,
         };
-        // An API server that truncates large events drops the objects and keeps the level. Deletions have no objects at
-        // any level.
+        // An API server that truncates large events drops the objects and keeps the level. Deletions have no objects at any level.
         let may_lack_objects = operation == Operation::Delete && (known.is_some() || self.level == "RequestResponse");
         if object.is_none() && !may_lack_objects {
             return self.bare(reference).map(AuditedChange::WithoutObjects);
@@ -210,7 +207,7 @@ impl AuditEvent<'_> {
         self.with(reference, operation, kind, name, new, old, unseen).map(AuditedChange::Write)
     }
 
-    /// A write of which only the objects are missing.
+    /// A write that lacks only its objects.
     fn bare<'e>(&'e self, reference: AuditedObject<'e>) -> Result<Box<AuditedWrite<'e>>, String> {
         let operation = match self.verb.as_ref() {
             "create" => Operation::Create,
@@ -232,7 +229,7 @@ impl AuditEvent<'_> {
         self.with(reference, Operation::Delete, kind.into(), None, None, old, false).map(AuditedChange::Write)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one value, told apart by their types")]
+    #[expect(clippy::too_many_arguments, reason = "the parts of one value, which differ in type")]
     fn with<'e>(
         &'e self,
         reference: AuditedObject<'e>,
@@ -279,7 +276,6 @@ impl AuditedWrite<'_> {
 
     fn request<'r>(&'r self, old: Option<&'r RawValue>) -> Request<'r> {
         let AuditedObject { resource, subresource, namespace, api_group, api_version, .. } = &self.reference;
-        let borrowed = |text: &'r Cow<'_, str>| Cow::Borrowed(text.as_ref());
         Request {
             uid: Cow::Borrowed(self.audit_id),
             kind: Gvk { group: borrowed(api_group), version: borrowed(api_version), kind: borrowed(&self.kind) },
@@ -299,7 +295,15 @@ impl AuditedWrite<'_> {
     }
 }
 
-/// The object before the write, if it is known.
+fn borrowed<'r>(text: &'r Cow<'_, str>) -> Cow<'r, str> {
+    Cow::Borrowed(text.as_ref())
+}
+
+fn header(object: &RawValue) -> Result<(&RawValue, ObjectHeader<'_>), String> {
+    Ok((object, parse_field(object, "the object")?))
+}
+
+/// The object before the write, if memory has it.
 fn known(
     reference: &AuditedObject<'_>,
     kind: &str,
@@ -312,14 +316,14 @@ fn known(
     if reference.subresource != "scale" {
         return RawValue::from_string(stored(kind)?).ok();
     }
-    // A Scale is a view of another object, and the log contains only the new one.
+    // A Scale is a view of another object, and the log contains only the new Scale.
     let scaled: Value = serde_json::from_str(&stored(kind_of(&reference.resource))?).ok()?;
     let mut scale: Value = serde_json::from_str(object?.get()).ok()?;
     scale["spec"]["replicas"] = scaled.pointer("/spec/replicas")?.clone();
     serde_json::value::to_raw_value(&scale).ok()
 }
 
-/// The kind of a resource, where the event has only a Status or a Scale.
+/// The kind of a resource, for events that contain only a Status or a Scale.
 fn kind_of(resource: &str) -> &str {
     match resource {
         "secrets" => "Secret",

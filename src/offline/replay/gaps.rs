@@ -1,4 +1,4 @@
-//! What a recording does not contain, and so cannot be judged.
+//! The gaps of a recording, and what could not be judged because of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::fmt;
 use super::audit::{AuditEvent, ENDED, is_write};
 use crate::offline::registration::{Doubt, NotSent};
 
-/// The maximum number of resources in the message.
+/// The maximum number of named resources in the message.
 const MAX_NAMED_RESOURCES: usize = 5;
 
-/// What could not be judged, or only partly.
+/// The input that could not be judged, or only partly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplayGaps {
     /// Reviews that were judged.
@@ -18,9 +18,9 @@ pub struct ReplayGaps {
     pub objects: usize,
     /// Events of audit logs.
     pub events: usize,
-    /// Writes that began in the log, at any stage before the last.
+    /// Writes with an event at any stage before the last.
     pub begun: usize,
-    /// Writes that ended in the log.
+    /// Writes with an event at the last stage.
     pub ended: usize,
     /// Writes in audit logs.
     pub writes: usize,
@@ -30,33 +30,33 @@ pub struct ReplayGaps {
     pub refused: usize,
     /// PATCHes that the API server refused. Their events have neither the object nor the old object.
     pub refused_patches: usize,
-    /// Requests that the registration does not send, by the reason.
+    /// Requests that the registration does not send, by reason.
     pub not_sent: BTreeMap<String, usize>,
-    /// Requests of which it is unknown whether the registration sends them, by the reason. They are judged.
+    /// Requests that the registration may not send, by reason. They are judged.
     pub may_be_sent: BTreeMap<String, usize>,
-    /// Writes of objects that were not known before.
+    /// Writes whose object before the write was unknown.
     pub unseen: usize,
     /// Objects that were removed from memory, because there were too many.
     pub forgotten: usize,
-    /// Kinds that rules asked for and that are nowhere in the recording.
+    /// Kinds that rules queried and that are nowhere in the recording.
     pub unknown: Vec<UnknownKind>,
 }
 
-/// A kind of which a replay has no object.
+/// A kind without an object in a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownKind {
     /// Empty for the core group.
     pub group: String,
     pub kind: String,
-    /// How often rules asked for it.
+    /// The number of queries for the kind.
     pub queries: usize,
 }
 
-/// Why a replay has judged nothing.
+/// Why a replay judged nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NothingJudged {
     pub why: String,
-    /// Whether there may have been something to judge.
+    /// Whether the input may have had something to judge.
     pub is_failure: bool,
 }
 
@@ -64,7 +64,7 @@ impl ReplayGaps {
     pub(super) fn count_event(&mut self, event: &AuditEvent<'_>) {
         self.events += 1;
         if is_write(&event.verb) {
-            // A request that takes long has several stages in between.
+            // A long request has several intermediate stages.
             self.begun += usize::from(event.stage == "RequestReceived");
             self.ended += usize::from(event.stage == ENDED);
         }
@@ -235,7 +235,7 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 impl UnknownKind {
-    /// As kubectl finds it.
+    /// The resource as kubectl accepts it.
     fn resource(&self) -> String {
         let kind = self.kind.to_lowercase();
         if self.group.is_empty() { kind } else { format!("{kind}.{}", self.group) }

@@ -24,7 +24,7 @@ pub(super) enum RecordingLine<'a> {
     Event(Box<AuditEvent<'a>>),
 }
 
-/// The keys of all formats, so that each line is parsed once: audit logs have many.
+/// The keys of all formats, so that each line is parsed only once: audit logs have many lines.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LineKeys<'a> {
@@ -125,7 +125,7 @@ fn text<'a>(value: Option<&'a RawValue>, key: &str) -> Result<Cow<'a, str>, Stri
     value.map_or(Ok(Cow::Borrowed("")), |value| parse_field(value, key))
 }
 
-/// A time as recordings write it.
+/// A time in the format of recordings.
 pub(super) fn timestamp(seconds: f64) -> Result<Timestamp, String> {
     let duration = jiff::SignedDuration::try_from_secs_f64(seconds);
     let timestamp = duration.and_then(|duration| Timestamp::UNIX_EPOCH.checked_add(duration));
@@ -152,7 +152,7 @@ struct ManagedFieldsTime {
     time: Option<Timestamp>,
 }
 
-/// The newest timestamp in the objects of a request: the clock of a recording without times.
+/// The newest timestamp in the objects of a request. It is the clock of a recording without times.
 pub(super) fn newest_timestamp(request: &Request<'_>) -> Option<Timestamp> {
     let objects = [request.object, request.old_object].into_iter().flatten();
     let dated = objects.filter_map(|object| serde_json::from_str::<ObjectTimes>(object.get()).ok());

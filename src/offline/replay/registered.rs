@@ -1,4 +1,4 @@
-//! What the registration does not send is not judged.
+//! Requests that the registration does not send are not judged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use super::{Replay, Replayed};
 use crate::offline::registration::{NotSent, Registration, Sending, labels_of};
 
 impl Replay {
-    /// The same, which judges only the requests that a registration sends. All others take place as recorded.
+    /// Adds a registration. Only the requests that it sends are judged, and all others take place as recorded.
     pub(crate) fn registered(self, registration: Arc<Registration>) -> Self {
         Self { registration: Some(registration), ..self }
     }
 
-    /// Judges a request that the registration sends, and applies any other. `unseen`: the object before it is not known.
+    /// Judges a request that the registration sends, and applies any other request. `unseen`: the object before the write is unknown.
     pub(super) async fn request(
         &mut self,
         line: usize,
@@ -34,7 +34,7 @@ impl Replay {
             }
             Some(Sending::NotSent { why, is_certain }) => Some((why, is_certain)),
         };
-        // The object before a write can be what sends it.
+        // The object before a write can decide that the request is sent.
         let is_certain = not_sent.as_ref().is_some_and(|(_, is_certain)| *is_certain || !unseen);
         self.gaps.unseen += usize::from(unseen && !is_certain);
         let Some((why, _)) = not_sent else { return self.review(line, recorded, at).await.map(Some) };
@@ -46,7 +46,7 @@ impl Replay {
         Ok(None)
     }
 
-    /// Whether the registration may send a request whose objects are unknown. Counts it otherwise.
+    /// Whether the registration may send a request whose objects are unknown. Otherwise counts the request.
     pub(super) fn may_be_sent(&mut self, head: &Request<'_>) -> bool {
         let sending = self.registration.as_ref().map(|it| it.may_send(head, &|name| self.namespace_labels(name)));
         if let Some(Sending::NotSent { why, .. }) = sending {
@@ -62,7 +62,7 @@ impl Replay {
         }
     }
 
-    /// The labels of a namespace; `None` if the input does not have it.
+    /// The labels of a namespace; `None` if the input does not have the namespace.
     fn namespace_labels(&self, name: &str) -> Option<BTreeMap<String, String>> {
         let namespace = self.memory.get(&ObjectKey::new("", "Namespace", "", name))?;
         labels_of(RawObject::delimited(&namespace))

@@ -1,8 +1,8 @@
-//! The lines of recordings and audit logs, in the order in which they took place.
+//! The lines of recordings and audit logs, in order of time.
 //!
-//! Several API servers of one cluster write a log each, and logs are rotated. So the files are merged by time, one line of each in
-//! memory. A file whose turn has not come is not open. Inside a file the order stays as it is: the API server writes an event when its
-//! request ends.
+//! Several API servers of one cluster write a log each, and logs are rotated. So the files are merged by time, with one line of each in
+//! memory. A file is closed until its turn comes. The order inside a file stays unchanged: the API server writes an event when its request
+//! ends.
 
 mod log;
 mod moment;
@@ -26,11 +26,11 @@ use seen::SeenEvents;
 /// Files, merged by time.
 pub struct Source {
     logs: Vec<Log>,
-    /// The logs that have another line, by its time. A line without a time comes with the line before it, or first of all.
+    /// The logs with a further line, by the time of this line. A line without a time follows the line before it, or comes first of all.
     waiting: BinaryHeap<Reverse<(Option<Moment>, usize)>>,
-    /// The log of the last line.
+    /// The log with the last line.
     current: Option<usize>,
-    /// Events that occur in several logs.
+    /// Events that several logs have.
     seen: SeenEvents,
     read: Arc<AtomicU64>,
     size: u64,
@@ -69,15 +69,15 @@ pub enum SourceError {
     },
 }
 
-/// What was noticed about the files and their order.
+/// Notes about the files and their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceNotes(Vec<String>);
 
 impl Source {
-    /// Opens files. All must exist at the start, because a log can take a while.
+    /// Opens files. All files must exist at the start, because reading a log can take a while.
     ///
     /// # Errors
-    /// Names the file that is missing or cannot be read.
+    /// Names the missing or unreadable file.
     pub fn new(files: Vec<PathBuf>) -> Result<Self, SourceError> {
         let read: Arc<AtomicU64> = Arc::default();
         let (mut logs, mut waiting, mut size) = (Vec::new(), BinaryHeap::new(), 0);
@@ -130,7 +130,7 @@ impl Source {
         Ok(self.current.map(|current| self.logs[current].line()))
     }
 
-    /// What was noticed so far.
+    /// The notes so far.
     #[must_use]
     pub fn notes(&self) -> SourceNotes {
         let mut notes: Vec<_> = self.logs.iter().flat_map(Log::notes).collect();
@@ -149,7 +149,7 @@ impl fmt::Display for SourceNotes {
 }
 
 impl SourceLine<'_> {
-    /// Why a line that cannot be read may be as it is, and what to do.
+    /// The probable reason why a line cannot be read, and the fix.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         let text = self.text.trim();
@@ -164,7 +164,7 @@ impl SourceLine<'_> {
                 "The file ends in the middle of this line, because it was truncated or copied while it was written. \
                  Replay it without this line",
             ),
-            // Only the end of an object is here.
+            // The line has only the end of an object.
             _ if self.number == 1 && text.ends_with('}') && !text.starts_with('{') => Some(
                 "The file starts in the middle of this line, because its start was cut off. Replay it without this \
                  line: `tail -n +2`",

@@ -1,4 +1,4 @@
-//! The world of a replay: a world in memory, and an account of the kinds that were asked for.
+//! The world of a replay: a world in memory that notes the queried kinds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use super::gaps::UnknownKind;
 use crate::world::memory::Memory;
 use crate::world::{AnswerFuture, Payer, World};
 
-/// A world in memory that knows which kinds it was asked for.
+/// A world in memory that notes the kinds that rules query.
 #[derive(Debug)]
 pub(super) struct Witness {
     memory: Arc<Memory>,
@@ -21,7 +21,7 @@ pub(super) struct Witness {
 #[derive(Debug, Default)]
 struct AskedKind {
     queries: usize,
-    /// Whether there was an object of the kind at one of these times.
+    /// Whether an object of the kind existed at the time of a query.
     is_known: bool,
 }
 
@@ -30,12 +30,12 @@ impl Witness {
         Self { memory, asked: Mutex::default() }
     }
 
-    /// The kinds that were asked for.
+    /// The queried kinds.
     pub(super) fn asked(&self) -> Vec<(String, String)> {
         self.lock().keys().cloned().collect()
     }
 
-    /// The kinds that were asked for and of which there never was an object.
+    /// The queried kinds that never had an object.
     pub(super) fn unknown(&self) -> Vec<UnknownKind> {
         let asked = self.lock();
         let unknown = asked.iter().filter(|((group, kind), asked)| !asked.is_known && !self.memory.holds(group, kind));
@@ -57,7 +57,7 @@ impl Witness {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, String), AskedKind>> {
-        // Nothing can panic while it is held.
+        // Nothing can panic while the lock is held.
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

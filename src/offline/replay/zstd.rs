@@ -1,11 +1,11 @@
-//! zstd files: one frame or many, because logs are appended to or compressed in parallel.
+//! zstd files with one or more frames: logs are appended to, or compressed in parallel.
 
 use std::io::{self, BufRead, Read};
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// Whether bytes start a zstd frame, or a skippable frame such as pzstd writes.
+/// Whether bytes start with a zstd frame, or with a skippable frame, such as pzstd writes.
 pub(super) fn is_zstd(start: &[u8]) -> bool {
     matches!(start, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
@@ -21,7 +21,7 @@ impl<R: BufRead> Frames<R> {
         Self { packed, frame: FrameDecoder::new() }
     }
 
-    /// Starts the next frame; false at the end. Skippable frames are skipped.
+    /// Starts the next frame, and returns false at the end. Skippable frames are skipped.
     fn begin(&mut self) -> io::Result<bool> {
         while !self.packed.fill_buf()?.is_empty() {
             match self.frame.init(&mut self.packed) {
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn truncated_files_and_trailing_data_are_errors() {
-        let whole = frame(&"line\n".repeat(1000));
-        assert!(unpacked(&whole[..whole.len() - 3]).is_err());
-        assert!(unpacked(&[whole, b"{\"mark\": 1}".to_vec()].concat()).is_err());
+        let complete = frame(&"line\n".repeat(1000));
+        assert!(unpacked(&complete[..complete.len() - 3]).is_err());
+        assert!(unpacked(&[complete, b"{\"mark\": 1}".to_vec()].concat()).is_err());
     }
 }

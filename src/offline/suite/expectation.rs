@@ -66,29 +66,31 @@ impl Expectation<'_> {
             Self::Admitted => (replayed.allowed, "admitted".to_owned()),
             Self::Is(then) => (then.is_met(replayed), then.description()),
         };
-        let messages = || replayed.violations.iter().map(|violation| violation.message.clone()).collect();
-        (!met).then(|| StepFailure { step, expected, got: description(replayed), messages: messages() })
+        if met {
+            return None;
+        }
+        let messages = replayed.violations.iter().map(|violation| violation.message.clone()).collect();
+        Some(StepFailure { step, expected, got: description(replayed), messages })
     }
 }
 
 impl ThenFile {
-    /// Why an expectation can never fail or never be met.
+    /// Why an expectation always fails or never fails.
     pub(super) fn never_or_always(&self) -> Option<&'static str> {
         let Self { verdict, rule, mode, message } = self;
         if *verdict == ReviewResult::Allowed && (rule.is_some() || mode.is_some() || message.is_some()) {
             return Some("expects `allowed`, which means that no rule is broken: remove `rule`, `mode` and `message`");
         }
-        let says_nothing = |pattern: &String| pattern.chars().all(|letter| letter == '*' || letter.is_whitespace());
         message
             .as_ref()
-            .filter(|pattern| says_nothing(pattern))
+            .filter(|pattern| matches_everything(pattern))
             .map(|_| "expects a message that every message is: name a part of the text, or remove `message`")
     }
 
     fn is_met(&self, replayed: &Replayed) -> bool {
         let wants_finding = self.rule.is_some() || self.mode.is_some() || self.message.is_some();
-        let found = || replayed.violations.iter().any(|violation| self.names(violation));
-        self.verdict == ReviewResult::of(replayed) && (!wants_finding || found())
+        self.verdict == ReviewResult::of(replayed)
+            && (!wants_finding || replayed.violations.iter().any(|violation| self.names(violation)))
     }
 
     fn names(&self, violation: &ReplayedViolation) -> bool {
@@ -149,8 +151,13 @@ fn description(replayed: &Replayed) -> String {
     format!("{}{by}", ReviewResult::of(replayed).as_str())
 }
 
-/// Whether a text contains the parts between the stars of a pattern, in order. Line breaks in the pattern count as
-/// spaces, so that YAML may fold it.
+/// Whether a pattern has only stars and spaces.
+fn matches_everything(pattern: &str) -> bool {
+    pattern.chars().all(|letter| letter == '*' || letter.is_whitespace())
+}
+
+/// Whether a text contains the parts between the stars of a pattern, in order. Line breaks in the pattern count as spaces, so that YAML
+/// may fold it.
 fn holds(text: &str, pattern: &str) -> bool {
     let pattern = pattern.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! The YAML of a suite, parsed strictly, so that a misspelled key is an error and not a case that tests nothing.
+//! The YAML of a suite. It is parsed strictly, so that a misspelled key is an error and not a case that tests nothing.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub(super) struct SuiteFile {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct GivenFile {
     pub(super) now: Option<Timestamp>,
-    /// Replayed first, as recorded.
+    /// Replayed first, as it was recorded.
     pub(super) recording: Option<PathBuf>,
     pub(super) objects: Vec<Value>,
     pub(super) records: Vec<RecordFile>,

@@ -1,4 +1,4 @@
-//! Release records in a form that people can write, without base64 and gzip.
+//! Release records in a readable form, without base64 and gzip.
 
 use std::io::Write;
 
@@ -30,7 +30,7 @@ pub(super) struct RecordFile {
     manifest: Option<String>,
     #[serde(default)]
     storage: StorageName,
-    /// The user who started the operation; only in `given`, because steps are stamped.
+    /// The user who started the operation. Only used in `given`, because steps are stamped.
     holder: Option<String>,
     /// The age of the record.
     age: Option<String>,
@@ -45,7 +45,7 @@ enum StorageName {
 }
 
 impl RecordFile {
-    /// The object that Helm would write at a time. Unset fields keep the values of the object before.
+    /// The object that Helm would write at a time. Unset fields keep their values from the object before.
     pub(super) fn object(&self, before: Option<&Value>, now: Timestamp) -> Result<Value, String> {
         let ReleaseRef { namespace, name } = self.release()?;
         let storage = self.storage();

@@ -31,7 +31,7 @@ pub(super) struct StepFile {
     #[serde(rename = "do")]
     action: Option<Action>,
     object: Option<Value>,
-    /// The object before; by default the known one.
+    /// The object before the step; by default the known object.
     old: Option<Value>,
     record: Option<RecordFile>,
     /// For `do: scale`.
@@ -49,7 +49,7 @@ pub(super) struct StepFile {
 #[serde(rename_all = "lowercase")]
 enum Action {
     Create,
-    /// The whole new object.
+    /// Replaces the object with a complete new object.
     Update,
     /// A merge patch of the object.
     Patch,
@@ -67,7 +67,7 @@ impl StepFile {
     /// The AdmissionReview of this step.
     pub(super) fn review(&self, world: &Replay, now: Timestamp, directory: &Path) -> Result<Value, String> {
         let Some(review) = &self.review else { return self.review_of_step(world, now) };
-        if let Some(key) = self.key_beside_review() {
+        if let Some(key) = self.superfluous_key() {
             return Err(format!("a complete review already contains `{key}`: remove the key"));
         }
         let review = match review {
@@ -82,8 +82,8 @@ impl StepFile {
         Ok(if review.get("request").is_some() { review } else { admission_review(review) })
     }
 
-    /// A key that is only valid without `review`.
-    fn key_beside_review(&self) -> Option<&'static str> {
+    /// A key that is not allowed with `review`.
+    fn superfluous_key(&self) -> Option<&'static str> {
         let said = [
             ("as", self.user.is_some()),
             ("groups", !self.groups.is_empty()),
@@ -98,7 +98,7 @@ impl StepFile {
         said.into_iter().find_map(|(key, is_said)| is_said.then_some(key))
     }
 
-    /// Refuses names that no request has: such a step is admitted, whatever the policy says.
+    /// Refuses names that no request has. Such a step would be admitted, whatever the policy says.
     fn check_names(&self, user: &str, kind: &str) -> Result<(), String> {
         let impossible = impossible_user(user).or_else(|| self.groups.iter().find_map(|group| impossible_group(group)));
         impossible.or_else(|| impossible_kind(kind)).map_or(Ok(()), Err)
@@ -123,13 +123,13 @@ impl StepFile {
                 .clone()
                 .ok_or_else(|| format!("there is no {kind} {namespace}/{name}: add it to `given`, or set `old`"))
         };
-        let review_of_step = |before: Option<&Value>| match &self.record {
+        let new_object = |before: Option<&Value>| match &self.record {
             Some(record) => record.object(before, now),
             None => Ok(named.clone()),
         };
         let (operation, new, old) = match action {
-            Action::Create => ("CREATE", Some(review_of_step(None)?), None),
-            Action::Update => ("UPDATE", Some(review_of_step(Some(&found()?))?), Some(found()?)),
+            Action::Create => ("CREATE", Some(new_object(None)?), None),
+            Action::Update => ("UPDATE", Some(new_object(Some(&found()?))?), Some(found()?)),
             Action::Patch => ("UPDATE", Some(merged(found()?, &named)), Some(found()?)),
             Action::Delete => ("DELETE", None, Some(found()?)),
             Action::Scale => {

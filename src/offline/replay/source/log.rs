@@ -15,7 +15,7 @@ use super::order::Order;
 use super::{SourceError, SourceLine};
 use crate::offline::replay::zstd::{Frames, is_zstd};
 
-/// A line has at most two objects of 3 MiB each, escaped, with their metadata; a longer line is an error.
+/// The longest line. It has at most two objects of 3 MiB each, escaped, with their metadata. A longer line is an error.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
@@ -25,15 +25,15 @@ pub(super) struct Log {
     path: PathBuf,
     /// `None` before its turn, and after its end.
     reader: Option<Box<dyn BufRead>>,
-    /// Whether it can be opened twice: a pipe cannot.
+    /// Whether the file can be opened twice. A pipe cannot.
     is_file: bool,
     number: usize,
     line: Vec<u8>,
-    /// The current event of a list and those behind it.
+    /// The current event of a list, and the following events of the list.
     items: VecDeque<String>,
     moment: Option<Moment>,
     event: Option<u64>,
-    /// Recognises events that other logs have too.
+    /// The key of the hashes that identify events which several logs have.
     key: Option<RandomState>,
     order: Order,
     /// Events of writes that had not ended, and of those that had.
@@ -43,15 +43,14 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Opens a file; returns its size on disk too.
+    /// Opens a file, and returns its size on disk too.
     pub(super) fn open(
         path: PathBuf,
         key: Option<RandomState>,
         read: &Arc<AtomicU64>,
     ) -> Result<(Self, u64), SourceError> {
-        let failed = |path: &Path, source| SourceError::Read { path: path.to_owned(), source };
-        let metadata = path.metadata().map_err(|error| failed(&path, error))?;
-        let reader = opened(&path, read).map_err(|error| failed(&path, error))?;
+        let metadata = path.metadata().map_err(|error| unread(&path, error))?;
+        let reader = opened(&path, read).map_err(|error| unread(&path, error))?;
         let log = Self {
             path,
             reader: Some(reader),
@@ -70,7 +69,7 @@ impl Log {
         Ok((log, metadata.len()))
     }
 
-    /// Closes the file until its turn comes, and returns whether it did. Its first line is read again then.
+    /// Closes the file until its turn comes, and returns whether it is closed. The first line is read again later.
     pub(super) fn rest(&mut self) -> bool {
         // Lines without a time come at once, and a pipe cannot be opened again.
         let rests = self.is_file && self.moment.is_some();
@@ -89,12 +88,12 @@ impl Log {
             return Ok(());
         }
         let reader = opened(&self.path, &self.read);
-        self.reader = Some(reader.map_err(|source| SourceError::Read { path: self.path.clone(), source })?);
+        self.reader = Some(reader.map_err(|source| unread(&self.path, source))?);
         if self.advance()? {
             return Ok(());
         }
         let gone = io::Error::new(io::ErrorKind::UnexpectedEof, "it became empty while it was replayed");
-        Err(SourceError::Read { path: self.path.clone(), source: gone })
+        Err(unread(&self.path, gone))
     }
 
     /// Goes to the next line, or to the next event of a list; false at the end.
@@ -120,26 +119,28 @@ impl Log {
 
     /// The current line.
     pub(super) fn line(&self) -> SourceLine<'_> {
-        let line = || text_of(&self.line).unwrap_or_default();
         SourceLine {
             file: &self.path,
             number: self.number,
-            text: self.items.front().map_or_else(line, String::as_str),
+            text: match self.items.front() {
+                Some(item) => item,
+                None => text_of(&self.line).unwrap_or_default(),
+            },
             is_cut_off: !self.line.ends_with(b"\n"),
         }
     }
 
-    /// When the current line took place, or the lines before it.
+    /// The time of the current line, or of the lines before it.
     pub(super) fn moment(&self) -> Option<Moment> {
         self.moment
     }
 
-    /// The current event, by its hash.
+    /// The hash of the current event.
     pub(super) fn event(&self) -> Option<u64> {
         self.event
     }
 
-    /// What was noticed about its lines.
+    /// Notes about the lines.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
         let unfinished = (self.begun > 0 && self.ended == 0).then(|| {
             "its writes have no stage ResponseComplete, so that they could not be checked. Take that stage out of \
@@ -167,7 +168,7 @@ impl Log {
         self.line.clear();
         self.number += 1;
         let read = reader.take(MAX_LINE_BYTES).read_until(b'\n', &mut self.line);
-        match read.map_err(|source| SourceError::Read { path: self.path.clone(), source: explained(source) })? {
+        match read.map_err(|source| unread(&self.path, explained(source)))? {
             0 => self.reader = None,
             _ if self.line.len() as u64 == MAX_LINE_BYTES => return Err(self.error("it is longer than 64 MiB".into())),
             _ => return Ok(true),
@@ -180,6 +181,10 @@ impl Log {
     }
 }
 
+fn unread(path: &Path, source: io::Error) -> SourceError {
+    SourceError::Read { path: path.to_owned(), source }
+}
+
 fn text_of(line: &[u8]) -> Result<&str, String> {
     str::from_utf8(line).map_err(|error| {
         let at = error.valid_up_to();
@@ -188,7 +193,7 @@ fn text_of(line: &[u8]) -> Result<&str, String> {
     })
 }
 
-/// The error of a decompressor, in words.
+/// Explains the error of a decompressor.
 fn explained(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => {

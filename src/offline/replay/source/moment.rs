@@ -1,4 +1,4 @@
-//! When a line took place, and which event it is.
+//! The time of a line, and the identity of its event.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
@@ -10,21 +10,21 @@ use serde_json::value::RawValue;
 use crate::offline::replay::audit::{ENDED, is_write};
 use crate::offline::replay::line::timestamp;
 
-/// When a line took place: by the end of the request, which is when the API server writes the line, then by the start of a write. A
-/// watch may have started an hour ago, and many end at once.
+/// The time of a line. The end of the request comes first, because the API server writes the line then. The start of a write decides between
+/// equal ends. A watch may have started an hour ago, and many watches end at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
     pub(super) ended: Timestamp,
     pub(super) received: Option<Timestamp>,
 }
 
-/// What the merge needs to know of a line.
+/// The parts of a line that the merge needs.
 #[derive(Debug, Default)]
 pub(super) struct LineHead {
     pub(super) moment: Option<Moment>,
-    /// The event, by its hash.
+    /// The hash of the event.
     pub(super) event: Option<u64>,
-    /// Of a write: whether it had ended.
+    /// For a write: whether the request has ended.
     pub(super) has_ended: Option<bool>,
     /// The events of a list.
     pub(super) items: Option<Vec<String>>,
@@ -53,7 +53,7 @@ struct HeadKeys<'a> {
 }
 
 impl LineHead {
-    /// Reads a line. What is wrong with it is reported when it is judged. Without a key no event is recognised.
+    /// Reads a line. Errors are reported when the line is judged. Without a key, no event is recognised.
     pub(super) fn of(text: &str, key: Option<&RandomState>) -> Self {
         let Ok(keys) = serde_json::from_str::<HeadKeys<'_>>(text) else { return Self::default() };
         let is_audit = keys.api_version.as_deref().is_some_and(|version| version.starts_with("audit.k8s.io/"));
@@ -91,7 +91,7 @@ impl HeadKeys<'_> {
         Some(Moment { ended, received })
     }
 
-    /// A client can choose the audit ID of its request, but not the time at which it is received.
+    /// The hash of the event. A client can choose the audit ID of its request, but not the time of its reception.
     fn event(&self, key: &RandomState) -> Option<u64> {
         let id = self.audit_id.as_ref().filter(|id| !id.is_empty())?;
         let received = self.request_received_timestamp?.as_nanosecond();

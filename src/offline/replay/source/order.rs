@@ -4,11 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::moment::Moment;
 
-/// A file in which time runs back by more than this is not one log in order: the API server ends a request after a minute by
-/// default, and writes its line at once.
+/// The largest step back in time inside one log. By default the API server ends a request after a minute, and writes its line at once. A file
+/// with larger steps is not one log in order.
 const MAX_RUN_BACK: SignedDuration = SignedDuration::from_mins(1);
 
-/// Requests that end at the same time are written in any order, and clocks are corrected: up to this nobody needs to know.
+/// The largest step back that is not reported. Requests that end at the same time are written in any order, and clocks are corrected.
 const NORMAL_RUN_BACK: SignedDuration = SignedDuration::from_secs(1);
 
 /// The times of a file so far.
@@ -21,10 +21,10 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// The time at which a line counts: its own, or that of the lines before it.
+    /// The time that counts for a line: its own time, or the time of the lines before it.
     ///
     /// # Errors
-    /// When time runs back further than one log can explain.
+    /// When time runs back further than inside one log.
     pub(super) fn follow(&mut self, moment: Option<Moment>, line: usize) -> Result<Option<Moment>, String> {
         let Some(moment) = moment else { return Ok(self.newest) };
         let Some(newest) = self.newest.filter(|newest| moment < *newest) else {
@@ -38,14 +38,13 @@ impl Order {
         };
         let by = later.duration_since(earlier);
         if by > MAX_RUN_BACK {
-            let at = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M:%S").to_string();
             return Err(format!(
                 "time runs back here, by {}: from {} to {}. The file is not one log in order. If it is made of several \
                  logs, give each as a file of its own: they are ordered by time. Otherwise sort it: `jq -sc \
                  'sort_by(.stageTimestamp)[]'`",
                 shown(by),
-                at(later),
-                at(earlier)
+                date_time(later),
+                date_time(earlier)
             ));
         }
         if by > NORMAL_RUN_BACK {
@@ -55,7 +54,7 @@ impl Order {
         Ok(self.newest)
     }
 
-    /// That time ran back, if it did so by more than is usual.
+    /// A note, if time ran back by more than usual.
     pub(super) fn disorder(&self) -> Option<String> {
         let (by, line) = self.worst?;
         Some(format!(
@@ -67,7 +66,11 @@ impl Order {
     }
 }
 
-/// In whole seconds.
+fn date_time(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// The duration in whole seconds.
 fn shown(duration: SignedDuration) -> String {
     format!("{:#}", SignedDuration::from_secs(duration.as_secs()))
 }

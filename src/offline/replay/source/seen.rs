@@ -1,12 +1,12 @@
-//! Events that several logs have: copies of a log, or rotated files that overlap.
+//! Events that several logs have, because logs are copied, or rotated files overlap.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 
-/// How many events are remembered. The copies of an event are neighbours, because files are merged by time.
+/// The maximum number of remembered events. The copies of an event are neighbours, because files are merged by time.
 const MAX_REMEMBERED: usize = 1 << 17;
 
-/// The last events, by their hashes, with the log in which each was first.
+/// The last events, by their hashes, with the log that had each event first.
 #[derive(Default)]
 pub(super) struct SeenEvents {
     logs: HashMap<u64, usize>,
@@ -15,7 +15,7 @@ pub(super) struct SeenEvents {
 }
 
 impl SeenEvents {
-    /// Whether another log had this event before.
+    /// Whether another log had this event earlier.
     pub(super) fn is_in_another_log(&mut self, event: Option<u64>, log: usize) -> bool {
         let Some(event) = event else { return false };
         match self.logs.entry(event) {
@@ -35,7 +35,7 @@ impl SeenEvents {
         false
     }
 
-    /// How many events were left out.
+    /// The number of dropped events.
     pub(super) fn repeated(&self) -> usize {
         self.repeated
     }

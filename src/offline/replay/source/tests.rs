@@ -57,7 +57,7 @@ fn read(files: &[&[Value]]) -> (Vec<String>, String) {
 }
 
 #[test]
-fn logs_of_several_servers_are_merged_by_time_and_rotated_ones_in_any_order() {
+fn logs_are_merged_by_time_in_any_order_of_the_files() {
     let one = [write_at("a", "10:00:01"), write_at("c", "10:00:03"), write_at("f", "10:00:06")];
     let two = [write_at("b", "10:00:02"), write_at("d", "10:00:04")];
     let later = [write_at("g", "11:00:00")];
@@ -68,7 +68,7 @@ fn logs_of_several_servers_are_merged_by_time_and_rotated_ones_in_any_order() {
 }
 
 #[test]
-fn the_end_of_a_request_counts_and_its_start_decides_between_equals() {
+fn lines_are_ordered_by_end_and_then_by_start() {
     let slow = event("slow", "create", "10:00:00", "10:00:05");
     let quick = event("quick", "create", "10:00:01", "10:00:01.5");
     assert_eq!(read(&[&[slow], &[quick]]).0, ["quick", "slow"]);
@@ -80,7 +80,7 @@ fn the_end_of_a_request_counts_and_its_start_decides_between_equals() {
 }
 
 #[test]
-fn lines_without_a_time_stay_where_they_are_and_those_of_the_state_before_come_first() {
+fn lines_without_a_time_keep_their_place() {
     let object = |name: &str| json!({"object": name});
     let log = [write_at("a", "10:00:01"), object("after-a"), write_at("c", "10:00:03")];
     let other = [write_at("b", "10:00:02"), json!({"mark": "after-b"})];
@@ -101,10 +101,10 @@ fn an_event_that_several_files_have_is_read_once() {
     let (read_once, notes) = read(&[&log, &log[1..], &[write_at("d", "10:00:04")]]);
     assert_eq!(read_once, ["a", "b", "c", "d"]);
     assert_eq!(notes, "2 events are in several of the files, and were judged once.\n");
-    // Clients choose audit IDs, not times.
+    // Clients choose audit IDs, but not times.
     let (kept, notes) = read(&[&[write_at("a", "10:00:01")], &[write_at("a", "10:00:02"), write_at("", "10:00:02")]]);
     assert_eq!((kept.len(), notes.as_str()), (3, ""));
-    // One server logs what it logs.
+    // Repeated events in one log are kept.
     assert_eq!(read(&[&[log[0].clone(), log[0].clone()], &[]]).0, ["a", "a"]);
 }
 
@@ -148,7 +148,7 @@ fn the_events_of_a_list_are_lines() {
     assert_eq!(read(&[&log, &[empty.clone(), list.clone(), empty.clone()]]).0, ["a", "b", "c", "d", "e"]);
     assert_eq!(read(&[&[list.clone(), write_at("f", "10:00:06")]]).0, ["b", "d", "f"]);
     assert_eq!(read(&[&[empty], &[]]).0, [""; 0]);
-    // Its lines are those of the file.
+    // Each event has the line number of its list in the file.
     let files = Files::of(&[lines(&[log[0].clone(), list])]);
     let mut source = Source::new(files.1.clone()).unwrap();
     let mut numbers = Vec::new();
@@ -159,7 +159,7 @@ fn the_events_of_a_list_are_lines() {
 }
 
 #[test]
-fn what_is_no_line_of_a_recording_says_what_to_do() {
+fn an_invalid_line_comes_with_a_hint() {
     let hint = |text: &str| {
         let files = Files::of(&[text.to_owned()]);
         let mut source = Source::new(files.1.clone()).unwrap();
@@ -169,16 +169,16 @@ fn what_is_no_line_of_a_recording_says_what_to_do() {
         }
         hints
     };
-    let whole = write_at("a", "10:00:00").to_string();
-    let cut_head = hint(&format!("{}\n{whole}\n", &whole[9..]));
+    let complete = write_at("a", "10:00:00").to_string();
+    let cut_head = hint(&format!("{}\n{complete}\n", &complete[9..]));
     assert!(cut_head[0].unwrap().contains("starts in the middle") && cut_head[1].is_none());
-    let other_file = hint(&format!("# Recordings\n{whole}\n"));
+    let other_file = hint(&format!("# Recordings\n{complete}\n"));
     assert!(other_file[0].unwrap().contains("neither a recording nor an audit log") && other_file[1].is_none());
-    let cut_tail = hint(&format!("{whole}\n{}", &whole[..40]));
+    let cut_tail = hint(&format!("{complete}\n{}", &complete[..40]));
     assert!(cut_tail[1].unwrap().contains("ends in the middle") && cut_tail[0].is_none());
     assert!(hint("{\n  \"kind\": \"Event\"\n}\n")[0].unwrap().contains("jq -c ."));
-    assert!(hint(&format!("[{whole}]\n"))[0].unwrap().contains("jq -c '.[]'"));
-    assert_eq!(hint(&whole), [None]);
+    assert!(hint(&format!("[{complete}]\n"))[0].unwrap().contains("jq -c '.[]'"));
+    assert_eq!(hint(&complete), [None]);
 }
 
 #[test]
