@@ -33,10 +33,10 @@ pub struct NewestRecord {
     pub entry: Entry,
 }
 
-/// The records of a release with an operation in flight, as far as copies know: superseded records may be missing.
+/// The records of a release with an operation in flight, as far as the copies have them: superseded records may be missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InFlight {
-    /// When the operation started, by the server's clock; `None` if that is unknown.
+    /// When the operation started, by the API server's clock; `None` if unknown.
     pub(crate) started: Option<Timestamp>,
     pub(crate) release: ReleaseRef,
     pub(crate) storage: Storage,
@@ -44,7 +44,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// The operations that started first, at most `limit`. Unknown starts come before all others.
+    /// The oldest operations, at most `limit`. Operations with an unknown start come first.
     fn oldest(mut found: Vec<Self>, limit: usize) -> Vec<Self> {
         found.sort_by(|one, other| one.order().cmp(&other.order()));
         found.truncate(limit);
@@ -56,32 +56,30 @@ impl InFlight {
     }
 }
 
-/// What a world knows without a read.
+/// A world that has copies, and can answer from them without a read.
 pub(crate) trait Known: World {
-    /// The operations in flight that started first, at most `limit`, and how many there are. The last value is whether the
-    /// copies are in sync.
+    /// The oldest operations in flight, at most `limit`, and their total number. The last value says whether the copies are in sync.
     fn in_flight(&self, limit: usize) -> (Vec<InFlight>, usize, bool);
 
     /// All HelmReleases; `None` if the copy is not in sync.
     fn drivers(&self) -> Option<Vec<Driver>>;
 
-    /// The overrides that match, those that expire first at most `limit`, and how many there are; `None` if the copy is not in
-    /// sync.
+    /// The matching overrides that expire first, at most `limit`, and their total number; `None` if the copy is not in sync.
     fn overrides_that(&self, matches: &dyn Fn(&Override) -> bool, limit: usize) -> Option<(Vec<Override>, usize)>;
 
-    /// The Freezes that are stored in the cluster, as they were last known.
+    /// The Freezes that are stored in the cluster, as last known.
     fn freezes(&self) -> Arc<[Freeze]>;
 }
 
 /// A pending answer.
 pub type AnswerFuture<'w> = Pin<Box<dyn Future<Output = Answer> + Send + 'w>>;
 
-/// On whose behalf a query is answered, and what that may cost.
+/// The flow that a query is charged to, and its limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Payer<'p> {
     /// The flow of the review.
     pub flow: Flow<'p>,
-    /// The steps that the review has left.
+    /// The remaining steps of the review.
     pub effort: &'p Effort,
     /// The memory of answers, held until the review ends.
     pub holdings: &'p Holdings,
@@ -89,16 +87,16 @@ pub struct Payer<'p> {
 
 /// Answers the queries of rules.
 pub trait World: Send + Sync {
-    /// Answers one query of a review. Never fails: what cannot be found out is [`Answer::Unavailable`] with the reason.
+    /// Answers one query of a review. Never fails: an unknown answer is [`Answer::Unavailable`] with the reason.
     fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w>;
 
-    /// The labels of Namespaces as far as they are known without a read, the same value until one changes; `None` if this world keeps
-    /// none.
+    /// The labels of Namespaces, as far as they are known without a read. The value stays the same until a label changes; `None` if this
+    /// world keeps no labels.
     fn namespace_labels(&self) -> Option<Arc<NamespaceLabels>> {
         None
     }
 
-    /// Answers a query that belongs to no review, with a budget of its own.
+    /// Answers a query that belongs to no review. The query has its own limits.
     fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
         Box::pin(async move {
             let (effort, holdings) = (Effort::of_review(), Holdings::default());

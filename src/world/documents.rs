@@ -1,4 +1,4 @@
-//! The documents of manifests, parsed once: parsing YAML takes longer than the rest of a review.
+//! A cache of parsed documents of manifests: parsing YAML takes longer than the rest of a review.
 
 use interlock_engine::answers::{FoundDocument, ObjectVersion};
 use interlock_engine::release::manifest::DocumentKey;

@@ -1,5 +1,5 @@
-//! The state of a cluster, from its API server: from copies that watches keep where these suffice, otherwise by live reads,
-//! which the deadline of the review bounds.
+//! The state of a cluster, from its API server: from copies that watches keep where these suffice, otherwise from live reads, which the
+//! deadline of the review limits.
 
 pub(crate) mod api_error;
 mod caches;
@@ -35,7 +35,6 @@ use std::sync::Arc;
 
 use interlock_engine::answers::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
 use interlock_engine::answers::read::{self, RECORD_SELECTOR, entry};
-use interlock_engine::effort::OverBudget;
 use interlock_engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, WERF_LEASES, Workload};
 use interlock_engine::managed::Origin;
 use interlock_engine::object::ObjectKey;
@@ -73,8 +72,8 @@ use reader::{ApiReader, OUT_OF_REACH, Unavailable, once_served, side_by_side, va
 
 /// Answers queries from an API server.
 ///
-/// The client must not retry, and must have a read timeout (`Config::default_retry`): a review has a few seconds, and an
-/// answer after them is useless.
+/// The client must not retry, and must have a read timeout (`Config::default_retry`): a review has only a few seconds, and a later answer
+/// is useless.
 pub struct Cluster {
     api: ApiReader,
     turns: Turns,
@@ -85,29 +84,28 @@ pub struct Cluster {
     documents: DocumentCache,
 }
 
-/// Why HelmReleases have no answer.
+/// Why a query about HelmReleases has no answer.
 const HELM_RELEASES_UNKNOWN: &str = "the HelmReleases of the cluster are not known at the moment";
 const STAMPED_UNKNOWN: &str = "the records in other namespaces are not known at the moment";
 
-/// How many objects are read at a time, so that the hundreds of objects of a large release fit into the time of a review.
+/// The number of concurrent reads. With it, the hundreds of objects of a large release are read within the time of a review.
 const CONCURRENT_READS: usize = 16;
 
 /// The steps to parse a byte of an object.
 const READ_STEPS: u64 = 4;
 
-/// How many bundles are read at a time. Each may be as large as an object can be, 1.5 MiB in etcd by default, and is held in
-/// memory until it is parsed.
+/// The number of concurrent reads of bundles. A bundle may be as large as any object, 1.5 MiB in etcd by default, and stays in memory until
+/// it is parsed.
 const CONCURRENT_BUNDLE_READS: usize = 8;
 
 impl Cluster {
-    /// A cluster behind a client. `decodes` bounds the memory for record bodies. Every read is live until [`Self::watch`] is
-    /// called.
+    /// A cluster behind a client. `decodes` limits the memory for record bodies. Every read is live until [`Self::watch`] is called.
     #[must_use]
     pub fn new(client: Client, decodes: Arc<Budget>) -> Self {
         Self::counted(client, decodes, Arc::default())
     }
 
-    /// The same, which counts what it reads.
+    /// A cluster that counts its reads in `metrics`.
     #[must_use]
     pub fn counted(client: Client, decodes: Arc<Budget>, metrics: Arc<IntakeMetrics>) -> Self {
         let deleted_pending = Arc::default();
@@ -122,16 +120,16 @@ impl Cluster {
         }
     }
 
-    /// Limits reads to some namespaces. What other namespaces may hold is then unavailable, and a rule that asks for it is
-    /// undecided. A HelmRelease in another namespace is treated as absent.
+    /// Limits reads to some namespaces. The state of other namespaces is then unavailable, and a rule that queries it is undecided. A
+    /// HelmRelease in another namespace is treated as absent.
     #[must_use]
     pub fn within(mut self, reach: Reach) -> Self {
         self.api.reach = reach;
         self
     }
 
-    /// Keeps copies of what rules query most, in tasks that end when the returned value is dropped. Each watch adds a gate
-    /// to `readiness` and opens it after its first complete list.
+    /// Keeps copies of the most queried state, in tasks that end when the returned value is dropped. Each watch adds a gate to `readiness`
+    /// and opens it after its first complete list.
     ///
     /// Watches need a client with a longer read timeout than reviews have: on a quiet watch the API server sends a bookmark
     /// once a minute.
@@ -140,27 +138,27 @@ impl Cluster {
         self.caches.watch(&client, &self.api.reach, readiness, labels)
     }
 
-    /// The pending records whose deletion the watches saw.
+    /// The pending records whose deletion a watch has seen.
     #[must_use]
     pub fn deleted_pending(&self) -> Arc<DeletedPendingRecords> {
         Arc::clone(&self.deleted_pending)
     }
 
-    /// The newest record of a release as far as the watches know, superseded records excluded. It reads nothing. The second
-    /// value is whether the watches are in sync.
+    /// The newest record of a release as far as the watches have it, superseded records excluded, without a read. The second value says
+    /// whether the watches are in sync.
     #[must_use]
     pub fn newest(&self, release: &ReleaseRef) -> (Option<NewestRecord>, bool) {
         self.caches.newest(release)
     }
 
-    /// How many overrides are in force at a moment, by the policies of their namespaces, as far as the watch knows.
+    /// The number of overrides in force at a moment, by the policies of their namespaces, as far as the watch has them.
     #[must_use]
     pub fn overrides_in_force(&self, policies: &Policies, now: Timestamp) -> usize {
         self.caches.release_overrides().count(|it| it.is_in_force(&policies.of(&it.namespace).overrides, now))
     }
 
-    /// Overrides that ended longer ago than the retention and are not being deleted, as far as the watch knows: at most so many, by
-    /// namespace and name, from the first one after `after`.
+    /// Overrides that ended longer ago than the retention and are not being deleted, as far as the watch has them: at most `limit`, ordered
+    /// by namespace and name, starting behind `after`.
     #[must_use]
     pub fn past_overrides(
         &self,
@@ -172,8 +170,8 @@ impl Cluster {
         self.caches.release_overrides().to_delete(after, limit, |it| it.is_past(retention, now))
     }
 
-    /// Freezes that ended longer ago than they are kept, as far as the watch knows: at most so many, by namespace and name, from the
-    /// first one after `after`.
+    /// Freezes that ended longer ago than their retention, as far as the watch has them: at most `limit`, ordered by namespace and name,
+    /// starting behind `after`.
     #[must_use]
     pub fn past_freezes(
         &self,
@@ -261,7 +259,7 @@ impl Cluster {
         let (namespace, release) = (self.api.in_reach(namespace)?, valid_name(release)?);
         match once_served(|| release_overrides::list(self.api.client(), namespace, release)).await {
             Ok(found) => Ok(found),
-            // Their definition is not installed.
+            // The definition is not installed.
             Err(error) if is_not_found(&error) => Ok(Vec::new()),
             Err(error) => Err(reason(&error)),
         }
@@ -277,13 +275,13 @@ impl Cluster {
         Ok(found.map(|object| workload::rollout_of(*kind, object)))
     }
 
-    /// The JSON text of an object, paid for by the review that parses it.
+    /// The JSON text of an object. The review pays the effort for parsing it.
     async fn object(&self, key: &ObjectKey, payer: Payer<'_>) -> Result<Option<String>, Unavailable> {
         let text = self.api.object(key).await?;
         if let Some(text) = &text {
             let ObjectKey { kind, namespace, name, .. } = key;
-            let too_much = |over: OverBudget| format!("{kind} {namespace}/{name} cannot be read: {over}");
-            payer.effort.take_text(text, READ_STEPS).map_err(too_much)?;
+            let read = payer.effort.take_text(text, READ_STEPS);
+            read.map_err(|over| format!("{kind} {namespace}/{name} cannot be read: {over}"))?;
         }
         Ok(text)
     }
@@ -301,8 +299,7 @@ impl Cluster {
         Ok(text.map(|text| read::bundle(reference, &text)))
     }
 
-    /// One LIST by label, metadata only, so that no release data is held in memory. Without a resourceVersion it is
-    /// consistent.
+    /// One LIST by label, metadata only, so that no release data is in memory. Without a resourceVersion it is consistent.
     async fn history(&self, storage: Storage, namespace: &str, release: &str) -> Result<History, Unavailable> {
         let selector = ListParams::default().labels(&storage.selector(valid_name(release)?));
         let metadata = match storage {
@@ -312,8 +309,8 @@ impl Cluster {
         Ok(History::new(metadata.iter().filter_map(entry).collect()))
     }
 
-    /// What may be the records of the release that an object belongs to. Live records in Secrets at home count before all others, so
-    /// nothing else is read then.
+    /// The possible records of the release that an object belongs to. Live records in Secrets in the object's namespace take precedence, so
+    /// nothing else is read if there are any.
     async fn release(
         &self,
         name: &str,
@@ -349,11 +346,11 @@ impl Cluster {
         if complete || !found.is_empty() {
             return Ok(found);
         }
-        // Only the index finds records whose stamp points to another namespace.
+        // Only the index finds records with a stamp for another namespace.
         Err(format!("it is not known at the moment whether another namespace has records of release {name}"))
     }
 
-    /// What may be the records of a ClusterExtension: one LIST in each namespace in reach, by label, metadata only.
+    /// The possible records of a ClusterExtension: one LIST in each namespace in reach, by label, metadata only.
     async fn extension(&self, name: &str, freshness: Freshness) -> Result<Vec<Located>, Unavailable> {
         if freshness == Freshness::Cached
             && let Some(known) = self.caches.extension(name)
@@ -387,11 +384,11 @@ impl Cluster {
     ) -> Result<Option<Result<Driver, UnreadHelmRelease>>, Unavailable> {
         let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, namespace, name);
         let text = self.object(&key, payer).await?;
-        let read = text.map(|text| Projected::read(&text).and_then(|object| helm_releases::whole_driver(&object)));
+        let read = text.map(|text| Projected::read(&text).and_then(|object| helm_releases::full_driver(&object)));
         Ok(read.map(|read| read.map_err(|why| UnreadHelmRelease::new(namespace, name, why))))
     }
 
-    /// The HelmReleases that may be behind a release: a copy names the candidates, the API server confirms them.
+    /// The HelmReleases that may drive a release. A copy names the candidates, and the API server confirms them.
     async fn helm_releases(&self, search: CandidateSearch<'_>, payer: Payer<'_>) -> Result<Knowledge, Unavailable> {
         let named = self.caches.helm_releases().candidates(search).ok_or(HELM_RELEASES_UNKNOWN)?;
         let named = match named {
@@ -404,7 +401,7 @@ impl Cluster {
         for (read, (namespace, _)) in read.into_iter().zip(&named) {
             match read {
                 Some(Ok(driver)) => found.push(driver),
-                // What others have written elsewhere neither answers nor hides anything.
+                // An unreadable HelmRelease in another namespace changes nothing.
                 Some(Err(_)) if namespace != search.namespace => {}
                 Some(Err(unread)) => return unread.into_answer(),
                 None => {}
@@ -413,9 +410,9 @@ impl Cluster {
         Ok(read::candidates(search, &found))
     }
 
-    /// The releases whose records are in a namespace, and those elsewhere whose records are stamped for it: one LIST of each kind of
-    /// record, metadata only. Those elsewhere are as the copies know them, because anybody can write a record somewhere that names this
-    /// namespace, and a read of each would be theirs to multiply.
+    /// The releases with records in a namespace, by one LIST of each kind of record, metadata only. Releases with records elsewhere that are
+    /// stamped for the namespace come from the copies: every user can write such a record in some namespace, and must not be able to multiply
+    /// the reads.
     async fn releases_in(&self, namespace: &str) -> Result<Vec<(String, Located)>, Unavailable> {
         let selector = ListParams::default().labels(RECORD_SELECTOR);
         let secrets = self.api.list::<Secret>(namespace, &selector).await?;
@@ -434,7 +431,7 @@ impl Cluster {
         Ok(releases)
     }
 
-    /// The HelmReleases in a namespace. Their values can be large, so only those are read that the copy has not seen as they are now.
+    /// The HelmReleases in a namespace. Their values can be large, so the copy serves those that have not changed, and only others are read.
     async fn helm_releases_in(&self, namespace: &str, payer: Payer<'_>) -> Result<Vec<Driver>, Unavailable> {
         let listed = self.api.list_custom(flux::GROUP, flux::HELM_RELEASE, namespace).await?;
         let seen = self.caches.helm_releases().seen(&listed).ok_or(HELM_RELEASES_UNKNOWN)?;

@@ -1,4 +1,4 @@
-//! The manifests of records, decoded once for each version of a record and cached in bounded memory.
+//! A cache of manifests. Each version of a record is decoded once, in bounded memory.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use interlock_engine::answers::ObjectVersion;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-/// The limit of the cache, in bytes. An ordinary manifest has some 50 KiB, so the cache holds more releases than people and
-/// controllers edit at a time.
+/// The limit of the cache, in bytes. An ordinary manifest has some 50 KiB, so the cache holds more releases than people and controllers edit
+/// at a time.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// The number of manifests that the cache is sized for. The cache splits into shards of at least 32 entries, and a shard
-/// stores nothing larger than its share of the limit. With 128 entries there are at most four shards of 8 MiB each, as
-/// long as a manifest that is read.
+/// The number of manifests that the cache is sized for. The cache splits into shards of at least 32 entries, and a shard stores no entry larger
+/// than its share of the limit. With 128 entries there are at most four shards of 8 MiB each, which is the size of the longest readable
+/// manifest.
 const EXPECTED_MANIFESTS: usize = 128;
 
 /// The size of a cache entry besides the manifest, in bytes: its key and its place in the maps.
@@ -46,8 +46,8 @@ impl ManifestCache {
         Self(Cache::with_weighter(EXPECTED_MANIFESTS, MAX_BYTES, ManifestWeight))
     }
 
-    /// The manifest of a record version, loaded if it is not cached. Concurrent calls for the same version share one load;
-    /// if that load is cancelled, the next caller takes over. Failures are not cached.
+    /// The manifest of a record version, loaded if it is not cached. Concurrent calls for the same version share one load. If this load is
+    /// cancelled, the next caller takes over. Failures are not cached.
     ///
     /// # Errors
     /// The error of the load.
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_load_serves_all_who_ask_at_once_and_later() {
+    async fn one_load_serves_concurrent_and_later_callers() {
         let manifests = ManifestCache::new();
         let loads = AtomicUsize::new(0);
         let state = state(1);
@@ -114,7 +114,7 @@ mod tests {
             assert!(manifests.get_or_load(&state(version), load).await.is_ok());
             assert!(manifests.0.weight() <= MAX_BYTES);
         }
-        // A full cache keeps what is asked for a second time, which is what makes room then.
+        // A full cache keeps entries that are read a second time.
         let wanted = state(39);
         assert!(manifests.get_or_load(&wanted, async { Ok(Arc::clone(&manifest)) }).await.is_ok());
         assert!(manifests.get_or_load(&wanted, async { Err(ManifestError::Absent) }).await.is_ok());

@@ -1,4 +1,4 @@
-//! A world in memory: for the standalone server, which records what it admits, for replay, and for tests.
+//! A world in memory: for the standalone server, which keeps the objects that it admits, for replay, and for tests.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::turns::Turns;
 use super::{AnswerFuture, InFlight, Known, Payer, World};
 use crate::budget::{Budget, block_in_place_if_possible};
 
-/// Writes of so many bytes are applied beside the network: fewer take less than a millisecond.
+/// The size of writes that are applied inline, in bytes. They take less than a millisecond.
 const SHORT_BYTES: usize = 256 << 10;
 
-/// Objects in memory, whose records are read in the turns of those who ask.
+/// Objects in memory. A query reads records in the turns of its own flow.
 #[derive(Debug)]
 pub struct Memory {
     objects: Objects,
@@ -26,19 +26,19 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// An empty world that holds objects of at most `limit` bytes, with their names.
+    /// An empty world for objects of at most `limit` bytes, names included.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { objects: Objects::new(limit), turns: Turns::new(Arc::new(Budget::new(limit))) }
     }
 
-    /// The same world, whose answers share a budget with reviews. Otherwise they share one of their own, of as many bytes.
+    /// The same world, whose answers share a budget with reviews. By default the world has a budget of its own, with `limit` bytes.
     #[must_use]
     pub fn sharing(self, budget: Arc<Budget>) -> Self {
         Self { turns: Turns::new(budget), ..self }
     }
 
-    /// Applies the admitted writes, beside the network if they are long.
+    /// Applies the admitted writes. Long writes do not block network tasks.
     pub fn settle(&self) {
         if self.objects.unsettled_bytes() > SHORT_BYTES {
             block_in_place_if_possible(|| self.objects.settle());
@@ -64,8 +64,8 @@ impl Memory {
             let body = self.turns.inflated(payer, record.payload, Ok).await;
             return body.map_or_else(Answer::Unavailable, |body| name.body(body));
         };
-        let read = |body: Vec<u8>| manifest(&body, payer.effort);
-        match self.turns.inflated(payer, record.payload, read).await {
+        let read = self.turns.inflated(payer, record.payload, |body| manifest(&body, payer.effort));
+        match read.await {
             Ok(Ok(manifest)) => name.document(Ok(self.turns.found(payer, &manifest, document).await)),
             Ok(Err(error)) => name.document(Err(error)),
             Err(why) => Answer::Unavailable(why),
@@ -73,7 +73,7 @@ impl Memory {
     }
 }
 
-/// A world in memory is its objects, and turns to read them in.
+/// A world in memory consists of its objects, and of turns for reading them.
 impl Deref for Memory {
     type Target = Objects;
 

@@ -1,6 +1,6 @@
-//! Objects of any kind, of which only the metadata is read.
+//! Objects of any kind, reduced to their metadata.
 //!
-//! One type for all kinds: the code of a watch or a list is large, and would be compiled again for each.
+//! All kinds share one type, because the code of a watch or a list is large and would be compiled for each type.
 
 use kube::Resource;
 use kube::api::{ApiResource, DynamicObject, PartialObjectMeta};

@@ -18,13 +18,13 @@ use tokio::time::sleep;
 use super::memory::Memory;
 use crate::regular_file;
 
-/// How often the file is read. It bounds how long somebody in an incident waits for an override.
+/// The time between two reads of the file. It limits how long an override takes to work in an incident.
 const READ_INTERVAL: Duration = Duration::from_secs(2);
 
-/// As much as a mounted ConfigMap can hold, in bytes.
+/// The size of a mounted ConfigMap, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// A file of ReleaseOverrides, whose content is kept in a world.
+/// A file of ReleaseOverrides. Its content is kept in a world.
 pub struct OverrideFile {
     path: PathBuf,
     memory: Arc<Memory>,
@@ -43,7 +43,7 @@ impl OverrideFile {
         Ok(file)
     }
 
-    /// Reads the file again and again, forever. While it is invalid, the overrides of its last valid content remain.
+    /// Reads the file repeatedly, forever. While the file is invalid, the overrides of its last valid content remain.
     pub async fn follow(mut self) {
         let mut reported = String::new();
         loop {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_world_holds_what_the_file_last_held_rightly() {
+    async fn the_world_has_the_last_valid_content_of_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("overrides.yaml");
         let memory = Arc::new(Memory::new(1 << 20));

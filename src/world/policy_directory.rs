@@ -9,19 +9,19 @@ use interlock_engine::policy_files::{NAMESPACES_DIR, PolicyError, PolicyFiles, b
 
 use crate::regular_file;
 
-/// The size of what a mounted ConfigMap can hold, in bytes.
+/// The maximum size of a mounted ConfigMap, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Files beside the policies of namespaces that are none: the policy of the cluster, and what publishes it.
+/// Files in the directory that are no policies of namespaces: the policy of the cluster, and the file that publishes it.
 const OTHER_FILES: [&str; 2] = ["cluster.yaml", "kustomization.yaml"];
 
-/// The ending of suites, which test policies.
+/// The suffix of suites, which test policies.
 const SUITE_SUFFIX: &str = ".test.yaml";
 
-/// The policies of a directory, or the shipped policy where none is named.
+/// The policies of a directory, or the shipped policy if no directory is named.
 ///
 /// # Errors
-/// Everything that is wrong, over all files.
+/// All errors, over all files.
 pub fn load_or_shipped(directory: Option<&Path>) -> Result<Policies, PolicyError> {
     directory.map_or_else(|| Policy::shipped().map(Policies::from), load)
 }
@@ -29,7 +29,7 @@ pub fn load_or_shipped(directory: Option<&Path>) -> Result<Policies, PolicyError
 /// The policies of a directory.
 ///
 /// # Errors
-/// Everything that is wrong, over all files.
+/// All errors, over all files.
 pub fn load(directory: &Path) -> Result<Policies, PolicyError> {
     Policies::of_files(&read(directory))
 }
@@ -47,7 +47,7 @@ pub fn read(directory: &Path) -> PolicyFiles {
     files
 }
 
-/// Visits everything in a directory, in order.
+/// Visits all entries of a directory, in order.
 fn for_each(files: &mut PolicyFiles, directory: &Path, visit: fn(&mut PolicyFiles, PathBuf)) {
     match listed(directory) {
         Ok(paths) => paths.into_iter().for_each(|path| visit(files, path)),
@@ -56,7 +56,7 @@ fn for_each(files: &mut PolicyFiles, directory: &Path, visit: fn(&mut PolicyFile
     }
 }
 
-/// Reports a file beside `cluster.yaml` that somebody may take for a policy in force.
+/// Reports a file in the directory of `cluster.yaml` that somebody may mistake for a policy in force.
 fn report_misplaced(files: &mut PolicyFiles, path: PathBuf) {
     let name = file_name(&path);
     let is_read = OTHER_FILES.contains(&name) || name.ends_with(SUITE_SUFFIX) || name.starts_with('.');
@@ -69,7 +69,7 @@ fn report_misplaced(files: &mut PolicyFiles, path: PathBuf) {
 fn read_namespace(files: &mut PolicyFiles, path: PathBuf) {
     let name = file_name(&path);
     match name.rsplit_once('.') {
-        // The directories and links by which Kubernetes mounts a ConfigMap, and what editors leave.
+        // Kubernetes mounts a ConfigMap with such directories and links, and editors leave such files.
         _ if name.starts_with('.') => {}
         Some((namespace, "yaml")) if is_dns_label(namespace) => {
             let namespace = namespace.to_owned();
@@ -86,7 +86,7 @@ fn read_namespace(files: &mut PolicyFiles, path: PathBuf) {
     }
 }
 
-/// Reports a file below `namespaces/` that somebody may take for a policy in force.
+/// Reports a file below `namespaces/` that somebody may mistake for a policy in force.
 fn report_nested(files: &mut PolicyFiles, path: PathBuf) {
     if matches!(file_name(&path).rsplit_once('.'), Some((_, "yaml" | "yml"))) {
         let message = "is not read from here; move it to namespaces/, because directories below that are not read";
@@ -102,7 +102,7 @@ fn read_text(files: &mut PolicyFiles, path: &Path, way_out: &str) -> Option<Stri
 
 fn report_unreadable(files: &mut PolicyFiles, file: PathBuf, error: &io::Error, way_out: &str) {
     match error.kind() {
-        // It was read, and is no text.
+        // The file was read, and is not text.
         io::ErrorKind::InvalidData => files.add_wrong(file, error.to_string()),
         io::ErrorKind::FileTooLarge => files.add_wrong(file, format!("{error}; a ConfigMap holds no more")),
         _ => files.add_unread(file, format!("failed to read it: {error}; {way_out}")),
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_in_the_place_of_a_policy_is_reported_and_hangs_nobody() {
+    fn a_pipe_in_place_of_a_policy_is_reported_and_never_hangs() {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join(NAMESPACES_DIR)).unwrap();
         for file in ["cluster.yaml", "namespaces/shop.yaml"] {

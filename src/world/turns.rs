@@ -1,4 +1,4 @@
-//! What an answer may take of a server: turns at the cores, and memory, as the review that asks for it.
+//! Turns at the cores and memory for the answers to a review. They are charged to the review.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::Payer;
 use super::documents;
 use crate::budget::{Budget, Grant, Price};
 
-/// About the steps to inflate a byte of a record and to read its manifest out of it.
+/// Approximate steps to inflate a byte of a record and to extract its manifest.
 const INFLATE_STEPS: u64 = 5;
 
-/// About the steps to look for a document in a byte of a manifest.
+/// Approximate steps to search a byte of a manifest for a document.
 const FIND_STEPS: u64 = 60;
 
 /// The turns and the memory of answers.
@@ -29,10 +29,10 @@ impl Turns {
         &self.0
     }
 
-    /// Inflates the body of a record in granted memory, and reads it: at once if it is short. The inner error is that of the record.
+    /// Inflates the body of a record in granted memory, and reads it. A short body runs inline. The inner error is about the record.
     ///
     /// # Errors
-    /// There was no turn.
+    /// When there was no turn.
     pub(super) async fn inflated<T>(
         &self,
         payer: Payer<'_>,
@@ -45,11 +45,11 @@ impl Turns {
         if price.is_short() { Ok(inflate()) } else { self.work(payer, price, inflate).await }
     }
 
-    /// Looks for the document of an object in a manifest, always in a turn: the aliases of a short one repeat far more than it has. The
-    /// review holds the memory of what is found.
+    /// Searches a manifest for the document of an object, always in a turn: the aliases of a short manifest can repeat far more text than it
+    /// has. The review keeps the memory of the document.
     ///
     /// # Errors
-    /// There was no turn.
+    /// When there was no turn.
     pub(super) async fn found(
         &self,
         payer: Payer<'_>,
@@ -58,8 +58,8 @@ impl Turns {
     ) -> Result<ReadDocument, String> {
         let mut grant = self.reserve(payer, payer.effort.most_trees_of(manifest.len())).await;
         let price = Price::of_steps(manifest.len() as u64 * FIND_STEPS);
-        let find = || read_document(manifest, object, payer.effort);
-        let found = self.work(payer, price, find).await.and_then(|found| found)?;
+        let found =
+            self.work(payer, price, || read_document(manifest, object, payer.effort)).await.and_then(|found| found)?;
         if let Ok(Some(document)) = &found {
             grant.shrink(documents::weight(document));
             payer.holdings.keep(grant);
@@ -67,14 +67,14 @@ impl Turns {
         Ok(found)
     }
 
-    /// Waits for memory, for what the review does not hold yet. It holds much only if its own request is large, and would wait for
+    /// Waits for the memory that the review does not hold yet. A review with a large request already holds much, and would otherwise wait for
     /// itself.
     async fn reserve(&self, payer: Payer<'_>, bytes: usize) -> Grant {
         let lacking = bytes.saturating_sub(payer.holdings.bytes());
         payer.holdings.waiting(self.0.grant(payer.flow, lacking)).await
     }
 
-    /// Does work in the payer's turn. No turn is no effort left: only the payer's own steps can be too many.
+    /// Does work in a turn of the payer. Without a turn, the effort counts as used up: only the payer's own steps can be too many.
     async fn work<T>(&self, payer: Payer<'_>, price: Price, work: impl FnOnce() -> T) -> Result<T, String> {
         payer.holdings.waiting(self.0.work(payer.flow, price, work)).await.map_err(|busy| {
             payer.effort.exceed();

@@ -1,6 +1,6 @@
-//! The workloads whose rollout rules ask for.
+//! The workloads whose rollout rules query.
 //!
-//! One type for all kinds, with only what is needed: the pod templates of the complete types would be a megabyte of code.
+//! All kinds share one type with only the necessary fields: the pod templates of the complete types would add a megabyte of code.
 
 use interlock_engine::answers::{WorkloadSpec, WorkloadStatus, rollout};
 use interlock_engine::evidence::Workload;

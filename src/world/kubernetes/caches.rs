@@ -1,4 +1,4 @@
-//! Copies of what rules query most: release records, managed objects that can be scaled, Flux's HelmReleases, overrides and Freezes.
+//! Copies of the most queried state: release records, scalable managed objects, Flux's HelmReleases, overrides and Freezes.
 
 use std::sync::Arc;
 
@@ -29,10 +29,10 @@ use crate::world::{InFlight, NewestRecord};
 
 /// The label selector of objects that a Helm release manages.
 const HELM_SELECTOR: &str = "app.kubernetes.io/managed-by=Helm";
-/// The label selector of objects that a Sveltos profile manages: the label exists, whatever its value.
+/// The label selector of objects that a Sveltos profile manages: the label exists, with any value.
 const SVELTOS_SELECTOR: &str = "projectsveltos.io/reason";
 
-/// Copies of cluster state, metadata only. Empty and not used until they are watched.
+/// Copies of cluster state, metadata only. They are empty and unused until they are watched.
 #[derive(Debug)]
 pub(super) struct Caches {
     secrets: Arc<Mirror<Index>>,
@@ -47,14 +47,14 @@ pub(super) struct Caches {
     namespaces: Arc<Mirror<NamespacesByName>>,
 }
 
-/// The scalable objects of one kind. A selector cannot say "or", so there are two watches.
+/// The scalable objects of one kind. A selector cannot express "or", so there are two watches.
 #[derive(Debug, Default)]
 struct ScalableMirrors {
     of_releases: Arc<Mirror<ScalableMarks>>,
     of_profiles: Arc<Mirror<ScalableMarks>>,
 }
 
-/// The tasks that keep the copies. They end when this is dropped.
+/// The tasks that keep the copies. They end when this value is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Watches {
@@ -79,11 +79,10 @@ impl Caches {
         }
     }
 
-    /// Starts the watches. Each opens its own gate after its first complete list; that of Namespaces opens `labels`, because without a
-    /// selector in the policies nothing depends on them.
+    /// Starts the watches. Each opens its own gate after its first complete list. The watch of Namespaces opens `labels`, because nothing
+    /// depends on Namespaces unless the policies have a selector.
     ///
-    /// Needs a client with a longer read timeout than reviews have: on a quiet watch the API server sends a bookmark once a
-    /// minute.
+    /// The client needs a longer read timeout than for reviews: on a quiet watch the API server sends a bookmark once a minute.
     pub(super) fn watch(&self, client: &IntakeClient, reach: &Reach, readiness: &Readiness, labels: Gate) -> Watches {
         let mut tasks = WatchTasks { client, reach, readiness, running: JoinSet::new() };
         tasks.start::<Secret, _>(read::RECORD_SELECTOR, &self.secrets, "the records in Secrets");
@@ -103,7 +102,7 @@ impl Caches {
         Watches { _tasks: tasks.running }
     }
 
-    /// What may be the records of a release, as far as is known. The second value is whether the copies are in sync.
+    /// The possible records of a release, as far as the copies have them. The second value says whether the copies are in sync.
     pub(super) fn locate(&self, query: ReleaseQuery<'_>) -> (Vec<Located>, bool) {
         let (mut record_sets, secrets) = self.secrets.read(|index| index.record_sets(query));
         let (more, config_maps) = self.config_maps.read(|index| index.record_sets(query));
@@ -111,13 +110,13 @@ impl Caches {
         (query.candidates(record_sets), secrets && config_maps)
     }
 
-    /// What may be the records of a ClusterExtension; `None` if that is not known.
+    /// The possible records of a ClusterExtension; `None` if they are unknown.
     pub(super) fn extension(&self, name: &str) -> Option<Vec<Located>> {
         let (record_sets, in_sync) = self.secrets.read(|index| index.record_sets_of(Storage::Index, name));
         in_sync.then(|| locate::candidates_for_extension(record_sets))
     }
 
-    /// The releases with records elsewhere that are stamped for objects in a namespace; `None` if that is not known.
+    /// The releases with records elsewhere that are stamped for objects in a namespace; `None` if they are unknown.
     pub(super) fn stamped_for(&self, target_namespace: &str) -> Option<Vec<(String, Located)>> {
         let (mut found, secrets) = self.secrets.read(|index| index.stamped_for(target_namespace));
         let (more, config_maps) = self.config_maps.read(|index| index.stamped_for(target_namespace));
@@ -142,7 +141,7 @@ impl Caches {
         (records.max_by_key(|record| (record.entry.created, record.entry.revision)), secrets && config_maps)
     }
 
-    /// The operations in flight, as [`Known::in_flight`](crate::world::Known::in_flight).
+    /// The operations in flight, as in [`Known::in_flight`](crate::world::Known::in_flight).
     pub(super) fn in_flight(&self, limit: usize) -> (Vec<InFlight>, usize, bool) {
         let ((mut found, in_secrets), secrets) = self.secrets.read(|index| index.in_flight(limit));
         let ((more, in_config_maps), config_maps) = self.config_maps.read(|index| index.in_flight(limit));
@@ -158,17 +157,17 @@ impl Caches {
         &self.release_overrides
     }
 
-    /// The Freezes, as they were last known.
+    /// The Freezes, as last known.
     pub(super) fn freezes(&self) -> Arc<[Freeze]> {
         self.freezes.all()
     }
 
-    /// The labels of Namespaces, as they were last known.
+    /// The labels of Namespaces, as last known.
     pub(super) fn namespace_labels(&self) -> Arc<NamespaceLabels> {
         self.namespaces.read(NamespacesByName::all).0
     }
 
-    /// The marks of a scaled object; `Some(None)` if it is known to have none.
+    /// The marks of a scaled object; `Some(None)` if the object has none.
     pub(super) fn marks(&self, object: &ScaledRef) -> Option<Option<Marks>> {
         let scaled = match (object.group.as_str(), object.resource.as_str()) {
             ("apps", "deployments") => &self.deployments,
@@ -180,7 +179,7 @@ impl Caches {
         let read = |scalable: &ScalableMarks| scalable.marks(&object.namespace, &object.name);
         let (of_release, in_sync) = scaled.of_releases.read(read);
         let (of_profile, also_in_sync) = scaled.of_profiles.read(read);
-        // Both copies hold all marks of an object.
+        // Both copies have all marks of an object.
         (in_sync && also_in_sync).then_some(of_release.or(of_profile))
     }
 }
@@ -209,7 +208,7 @@ impl WatchTasks<'_> {
         self.running.spawn(follow(resource.plural, apis, labels, Arc::clone(mirror), self.readiness.gate(gate)));
     }
 
-    /// Namespaces belong to no namespace, so that all of them are watched.
+    /// Namespaces are not namespaced, so all of them are watched.
     fn start_namespaces(&mut self, mirror: &Arc<Mirror<NamespacesByName>>, gate: Gate) {
         let resource = resource_of::<Namespace>();
         let apis = vec![Api::all_with(self.client.kube().clone(), &resource)];

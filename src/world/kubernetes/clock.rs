@@ -15,19 +15,19 @@ use tokio::time::sleep;
 
 use crate::readiness::Gate;
 
-/// How far this machine's clock may be off before it is corrected, in seconds. A Date has whole seconds, and an answer takes its time.
+/// The tolerated difference of this machine's clock, in seconds. A Date has whole seconds, and an answer takes some time.
 const TOLERATED_SECONDS: i64 = 5;
 
-/// How often the clocks are compared. A clock that is set while the process runs is wrong for as long.
+/// The time between two comparisons. A clock that is set while the process runs stays wrong for as long.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The API server's clock as this process knows it: this machine's clock, corrected if it is off by more than [`TOLERATED_SECONDS`]. Ages
-/// are computed with it from times that the API server and other replicas have written: by a clock that is minutes fast, every operation is
-/// stuck, and by one that is off by more than the tolerance of stamps, the stamps of the other replicas are forged.
+/// The API server's clock as this process knows it: this machine's clock, corrected if it differs by more than [`TOLERATED_SECONDS`]. Ages
+/// are computed with it from times that the API server and other replicas have written. With a clock that is minutes fast, every operation
+/// would count as stuck. With a difference above the tolerance for stamps, the stamps of other replicas would count as forged.
 ///
-/// By default this machine's clock, until [`follow`] corrects it.
+/// The default is this machine's clock, until [`follow`] corrects it.
 #[derive(Debug, Default)]
 pub struct ServerClock {
     correction_seconds: AtomicI64,
@@ -41,7 +41,7 @@ impl ServerClock {
         Ok(clock)
     }
 
-    /// A clock that is so many seconds ahead of this machine's.
+    /// A clock that is so many seconds ahead of this machine's clock.
     #[cfg(test)]
     pub(crate) fn ahead_by(seconds: i64) -> Self {
         Self { correction_seconds: AtomicI64::new(seconds) }
@@ -50,17 +50,17 @@ impl ServerClock {
     /// The time by the API server's clock, as far as it is known.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        let ours = Timestamp::now();
+        let local = Timestamp::now();
         let correction = SignedDuration::from_secs(self.correction_seconds.load(Relaxed));
-        ours.checked_add(correction).unwrap_or(ours)
+        local.checked_add(correction).unwrap_or(local)
     }
 
-    /// Takes two readings of one moment. Returns the correction in seconds if it has changed.
-    fn compare(&self, theirs: Timestamp, ours: Timestamp) -> Option<i64> {
-        let off = theirs.as_second().saturating_sub(ours.as_second());
+    /// Compares two readings of one moment. Returns the correction in seconds if it has changed.
+    fn compare(&self, server: Timestamp, local: Timestamp) -> Option<i64> {
+        let off = server.as_second().saturating_sub(local.as_second());
         let known = self.correction_seconds.load(Relaxed);
         let correction = if off.abs() > TOLERATED_SECONDS { off } else { 0 };
-        // A second to and fro is the Date's.
+        // A Date varies by a second.
         let has_changed = (correction == 0) != (known == 0) || (correction - known).abs() > TOLERATED_SECONDS;
         has_changed.then(|| {
             self.correction_seconds.store(correction, Relaxed);
@@ -69,12 +69,12 @@ impl ServerClock {
     }
 }
 
-/// Compares the clocks forever. Opens `known` after the first comparison, or when the API server does not say its time.
+/// Compares the clocks forever. Opens `known` after the first comparison, or when the API server does not report its time.
 pub(crate) async fn follow(client: Client, clock: Arc<ServerClock>, known: Gate) {
     loop {
         let pause = match server_time(&client).await {
-            Ok(theirs) => {
-                if let Some(seconds) = clock.compare(theirs, Timestamp::now()) {
+            Ok(server) => {
+                if let Some(seconds) = clock.compare(server, Timestamp::now()) {
                     tracing::warn!(
                         seconds,
                         "this machine's clock is corrected by the API server's: synchronize the clocks of the nodes"
@@ -108,8 +108,7 @@ pub(crate) enum ClockError {
     BadDate(String),
 }
 
-/// The time by the API server's clock, in whole seconds. It decides how old a record is; the clock of this machine may be
-/// wrong.
+/// The time by the API server's clock, in whole seconds. It decides the age of a record, because the clock of this machine may be wrong.
 pub(crate) async fn server_time(client: &Client) -> Result<Timestamp, ClockError> {
     let request = Request::get("/version").body(Body::empty()).map_err(Error::HttpError)?;
     let response = client.send(request).await?;
@@ -123,10 +122,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_is_off_is_corrected_and_one_that_is_nearly_right_is_left_alone() {
+    fn only_a_clock_that_is_clearly_off_is_corrected() {
         let at = |second: i64| Timestamp::from_second(1_795_255_200 + second).unwrap();
         let clock = ServerClock::default();
-        for (theirs, ours, changed) in [
+        for (server, local, changed) in [
             (0, 0, None),
             (0, 5, None),
             (120, 0, Some(120)),
@@ -135,7 +134,7 @@ mod tests {
             (3, 0, Some(0)),
             (4, 0, None),
         ] {
-            assert_eq!(clock.compare(at(theirs), at(ours)), changed, "{theirs} {ours}");
+            assert_eq!(clock.compare(at(server), at(local)), changed, "{server} {local}");
         }
         clock.compare(at(3_600), at(0));
         let ahead = clock.now().duration_since(Timestamp::now()).as_secs();

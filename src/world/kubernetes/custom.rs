@@ -1,4 +1,4 @@
-//! A copy of the objects of a custom kind, kept by a watch that runs while the definition of the kind is installed.
+//! A copy of the objects of a custom kind. A watch keeps it while the definition of the kind is installed.
 
 use std::sync::Arc;
 
@@ -14,11 +14,10 @@ use super::reach::{Reach, merge_watches};
 use super::watch::{Attempts, Feed, Mirror, SyncGuard, feed};
 use crate::readiness::Gate;
 
-/// How many transient failures in a row, over some ten seconds, are not logged.
+/// The number of consecutive transient failures that are not logged. They take some ten seconds.
 const QUIET_FAILURES: u32 = 5;
 
-/// How many objects are listed at a time. What is kept of so many as large as can be is far below what is kept of an answer, so that
-/// no page is too large.
+/// The number of objects per page of a list. Even if all of them are as large as possible, a page stays far below the limit of an answer.
 pub(super) const PAGE_SIZE: u32 = 100;
 
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +29,7 @@ pub(super) struct CustomKind {
     pub(super) definition: &'static str,
 }
 
-/// The objects of a custom kind. Unknown until they are followed.
+/// The objects of a custom kind. They are unknown until they are followed.
 #[derive(Debug)]
 pub(super) struct CustomObjects<T> {
     kind: CustomKind,
@@ -44,7 +43,7 @@ impl<T: Default> CustomObjects<T> {
         Self { kind, definition: Sender::new(Definition::Unknown), objects: Mirror::new(T::default()) }
     }
 
-    /// Reads the copy; `None` if it is not in sync. If the definition is not installed, there are no objects.
+    /// Reads the copy; `None` if it is not in sync. Without the definition, there are no objects.
     pub(super) fn read<R: Default>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
         match *self.definition.borrow() {
             Definition::Unknown => None,
@@ -56,7 +55,7 @@ impl<T: Default> CustomObjects<T> {
         }
     }
 
-    /// Reads the copy as it was last in sync. If the definition is not installed, there are no objects.
+    /// Reads the copy as of its last sync. Without the definition, there are no objects.
     pub(super) fn last_known<R: Default>(&self, read: impl FnOnce(&T) -> R) -> R {
         match *self.definition.borrow() {
             Definition::Absent => R::default(),
@@ -69,9 +68,8 @@ impl<T: Default> CustomObjects<T> {
         definition::follow(client, self.kind.definition, &self.definition).await;
     }
 
-    /// Follows the objects while their definition is installed, forever. `gate` opens when the definition is known not to be
-    /// installed, or after the first list, or when that has failed: another system's failure must not keep Interlock from
-    /// starting.
+    /// Follows the objects while their definition is installed, forever. `gate` opens when the definition turns out not to be installed, or
+    /// after the first list, or after a failed list: a failure of another system must not keep Interlock from starting.
     pub(super) async fn follow(self: Arc<Self>, client: IntakeClient, reach: Reach, gate: Gate)
     where
         T: Feed<Projected>,
@@ -94,13 +92,12 @@ impl<T: Default> CustomObjects<T> {
                 }
                 Definition::Unknown => {}
             }
-            // We hold the sender, so the channel does not end.
+            // This task owns the sender, so the channel does not end.
             let _ = definition.changed().await;
         }
     }
 
-    /// Runs one watch after the other. A new definition may take a moment until it is served, and the served version may
-    /// change.
+    /// Runs one watch after the other. A new definition may not be served at once, and the served version may change.
     async fn follow_installed(
         &self,
         client: &IntakeClient,
@@ -119,7 +116,7 @@ impl<T: Default> CustomObjects<T> {
             match Kinds::default().resolve(client.kube(), group, kind).await {
                 Ok(Some(resource)) => {
                     reported = false;
-                    // If this task is dropped, no copy must claim to be in sync.
+                    // If this task is dropped, the copy must not count as in sync.
                     let guard = SyncGuard(&self.objects);
                     let apis: Vec<Api<Projected>> = reach.apis_with(client.kube(), &resource);
                     let watches = apis.into_iter().map(|api| watcher(api, Config::default().page_size(PAGE_SIZE)));
@@ -155,7 +152,7 @@ impl<T: Default> CustomObjects<T> {
     }
 }
 
-/// Whether a failure is one with which an API server answers while a definition is being installed or removed.
+/// Whether a failure is one that an API server returns while it installs or removes a definition.
 fn passes(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))

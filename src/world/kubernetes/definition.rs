@@ -1,5 +1,4 @@
-//! Whether the definition of a custom resource is installed. Kinds without a definition are not watched, and new definitions
-//! are noticed.
+//! Whether the definition of a custom resource is installed. Kinds without a definition are not watched, until a new definition appears.
 
 use std::pin::pin;
 
@@ -16,13 +15,13 @@ use crate::world::metadata_only::{MetadataOnly, resource_of};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Definition {
-    /// It is not known.
+    /// Not known.
     Unknown,
-    /// It is not installed, so there are no objects of its kind.
+    /// Not installed, so there are no objects of the kind.
     Absent,
-    /// It is installed, but perhaps not served yet.
+    /// Installed, but perhaps not served yet.
     Installed {
-        /// Distinguishes it from an earlier definition of the same name.
+        /// Distinguishes the definition from an earlier one of the same name.
         uid: String,
     },
 }
@@ -30,7 +29,7 @@ pub(super) enum Definition {
 /// The state of one watch of one definition.
 #[derive(Debug, Default)]
 struct ListProgress {
-    /// The content of a list that has not ended yet.
+    /// The content of an incomplete list.
     listed: Option<Definition>,
 }
 
@@ -57,13 +56,12 @@ fn installed(object: &MetadataOnly) -> Definition {
     Definition::Installed { uid: object.metadata.uid.clone().unwrap_or_default() }
 }
 
-/// Resets the state when the watch ends, for whatever reason.
+/// Resets the state when the watch ends, for any reason.
 struct AbsenceGuard<'d>(&'d Sender<Definition>);
 
 impl Drop for AbsenceGuard<'_> {
     fn drop(&mut self) {
-        // An installed definition has watches of its own, which fail if it is removed. A missing one may be installed
-        // unnoticed.
+        // The watches of an installed definition fail if it is removed. A missing definition may be installed unnoticed.
         self.0.send_if_modified(|known| {
             let was_absent = *known == Definition::Absent;
             if was_absent {
@@ -74,8 +72,8 @@ impl Drop for AbsenceGuard<'_> {
     }
 }
 
-/// Follows the definition of a name, forever, metadata only. Receivers are notified of every change of it, also of those
-/// that leave it installed, because a version may be served only now.
+/// Follows the definition with a name, forever, metadata only. Receivers are notified of every change, even if the definition stays
+/// installed, because a version may be served only now.
 pub(super) async fn follow(client: IntakeClient, name: &'static str, known: &Sender<Definition>) {
     let api: Api<MetadataOnly> = Api::all_with(client.kube().clone(), &resource_of::<CustomResourceDefinition>());
     let only = Config::default().fields(&format!("metadata.name={name}"));
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_comes_and_goes_and_only_a_whole_list_says_that_there_is_none() {
+    fn only_a_complete_list_shows_that_a_definition_is_absent() {
         use Event::{Apply, Delete, Init, InitApply, InitDone};
         let mut progress = ListProgress::default();
         let mut after = |event| progress.after(event);
@@ -138,13 +136,13 @@ mod tests {
         assert_eq!(after(Apply(definition("a"))), Some(uid("a")), "notified again: it may be served only now");
         assert_eq!(after(Delete(definition("a"))), Some(Definition::Absent));
         assert_eq!(after(Apply(definition("b"))), Some(uid("b")));
-        // A list after an interruption: it was deleted and installed again.
+        // A list after an interruption: the definition was deleted and installed again.
         assert_eq!((after(Init), after(InitApply(definition("c")))), (None, None));
         assert_eq!(after(InitDone), Some(uid("c")));
     }
 
     #[test]
-    fn the_end_of_a_watch_takes_back_that_there_is_none() {
+    fn the_end_of_a_watch_makes_an_absent_definition_unknown() {
         for (known, left) in [
             (Definition::Absent, Definition::Unknown),
             (Definition::Unknown, Definition::Unknown),

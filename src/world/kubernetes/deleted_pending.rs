@@ -1,4 +1,4 @@
-//! Pending records that were deleted: operations that somebody interrupted.
+//! Deleted pending records: somebody interrupted their operations.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use interlock_engine::release::{Entry, Storage};
 use tokio::sync::Notify;
 
-/// The most records that wait to be processed. Above it the oldest one is dropped. A replica that does not lead keeps them
-/// too, because it may become the leader.
+/// The maximum number of records that wait to be processed. The oldest one above it is dropped. Every replica keeps these records, because it
+/// may become the leader.
 const MAX_WAITING: usize = 1_000;
 
 /// A pending record that was the newest of its release when it was deleted.
@@ -39,7 +39,7 @@ impl DeletedPendingRecords {
         self.added.notify_one();
     }
 
-    /// The oldest one, as soon as there is one. It stays until it is [done](Self::done), because processing it may be
+    /// Waits for a record, and returns the oldest. The record stays until it is [done](Self::done), because its processing may be
     /// interrupted.
     pub async fn next(&self) -> DeletedPendingRecord {
         loop {
@@ -51,7 +51,7 @@ impl DeletedPendingRecords {
         }
     }
 
-    /// Removes the oldest one, if it is still this one.
+    /// Removes a record, if it is still the oldest.
     pub fn done(&self, deleted: &DeletedPendingRecord) {
         let mut waiting = self.waiting();
         if waiting.front() == Some(deleted) {
@@ -60,7 +60,7 @@ impl DeletedPendingRecords {
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<DeletedPendingRecord>> {
-        // Nothing can panic while it is held.
+        // Nothing can panic while the lock is held.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_is_woken() {
+    async fn a_waiting_caller_is_woken() {
         let deleted_pending = DeletedPendingRecords::default();
         let (taken, ()) = tokio::join!(deleted_pending.next(), async { deleted_pending.add(deleted(7)) });
         assert_eq!(taken, deleted(7));

@@ -9,7 +9,7 @@ use kube::client::Body;
 use serde_json::Value;
 use tower::{BoxError, service_fn};
 
-/// A client whose requests `answer` answers with a status code and an object. It gets null for a request without a body.
+/// A client whose requests are answered by `answer`, with a status code and an object. A request without a body has a null body.
 pub(crate) fn client<F>(answer: F) -> Client
 where
     F: Fn(&Parts, &Value) -> (u16, Value) + Clone + Send + 'static,
@@ -20,7 +20,7 @@ where
     })
 }
 
-/// The same, with the text of a Warning header; empty for none.
+/// The same, with the text of a Warning header. An empty text means no header.
 pub(crate) fn client_with_warnings<F>(answer: F) -> Client
 where
     F: Fn(&Parts, &Value) -> (u16, String, Value) + Clone + Send + 'static,

@@ -1,4 +1,4 @@
-//! Freezes: a copy of all, and live reads of those of one namespace.
+//! Freezes: a copy of all Freezes, and live reads for one namespace.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -25,7 +25,7 @@ use crate::readiness::Gate;
 const FREEZES: CustomKind =
     CustomKind { group: GROUP, kind: freeze_resource::KIND, definition: freeze_resource::DEFINITION };
 
-/// Freezes, as they are read one by one.
+/// Freezes, for reads of single objects.
 pub(crate) const OWN_KIND: OwnKind = OwnKind { kind: freeze_resource::KIND, plural: freeze_resource::PLURAL };
 
 /// The Freezes of a cluster. None are known until they are followed.
@@ -38,23 +38,22 @@ impl Freezes {
         Self(Arc::new(CustomObjects::new(FREEZES)))
     }
 
-    /// Those that were known last: what stops operations goes on while the API server cannot be reached.
+    /// The Freezes as last known: a Freeze stays in force while the API server cannot be reached.
     pub(super) fn all(&self) -> Arc<[Freeze]> {
         self.0.last_known(FreezesByName::all)
     }
 
-    /// Follows them and their definition, forever.
+    /// Follows the Freezes and their definition, forever.
     pub(super) fn follow(&self, client: &IntakeClient, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
         tasks.spawn(Arc::clone(&self.0).follow(client.clone(), reach.clone(), gate));
     }
 }
 
-/// The Freezes of a namespace as the API server has them now; none if the definition is not installed. Those that cannot be used are
-/// left out.
+/// The current Freezes of a namespace. There are none if the definition is not installed. Freezes that cannot be used are left out.
 ///
 /// # Errors
-/// When the API server does not answer, or not with a list.
+/// When the API server does not answer, or does not answer with a list.
 pub(crate) async fn list(client: &Client, namespace: &str) -> kube::Result<Vec<Freeze>> {
     match OWN_KIND.list(client, namespace, ListParams::default()).await {
         Ok(found) => Ok(found.iter().filter_map(|object| read(object).ok()).collect()),
@@ -63,20 +62,20 @@ pub(crate) async fn list(client: &Client, namespace: &str) -> kube::Result<Vec<F
     }
 }
 
-/// A Freeze.
+/// Parses a Freeze.
 ///
 /// # Errors
-/// Why it stops nothing.
+/// Why the Freeze stops nothing.
 pub(crate) fn read(object: &Projected) -> Result<Freeze, String> {
     let spec = object.spec::<Option<Box<RawValue>>>().map_err(|why| format!("it {why}"))?;
     freeze_of(object.metadata(), spec.as_deref().map(RawValue::get))
 }
 
-/// Every Freeze that can be used, by namespace and name. The order is the same in every replica.
+/// Every usable Freeze, by namespace and name. The order is the same in every replica.
 #[derive(Debug, Default)]
 pub(super) struct FreezesByName {
     by_namespace: BTreeMap<Box<str>, BTreeMap<Box<str>, Freeze>>,
-    /// Every one of them, made when somebody asks after a change.
+    /// All Freezes, computed on demand after a change.
     all: OnceLock<Arc<[Freeze]>>,
 }
 
@@ -85,7 +84,7 @@ impl FreezesByName {
         Arc::clone(self.all.get_or_init(|| self.by_namespace.values().flat_map(BTreeMap::values).cloned().collect()))
     }
 
-    /// Keeps a Freeze, unless its namespace has too many: admission has refused the creation of more.
+    /// Adds a Freeze, unless its namespace has too many: admission refuses the creation of more.
     fn keep(&mut self, namespace: &str, name: &str, freeze: Freeze) -> Result<(), String> {
         let of_namespace = self.by_namespace.entry(namespace.into()).or_default();
         if of_namespace.len() >= MAX_OF_NAMESPACE && !of_namespace.contains_key(name) {
@@ -112,7 +111,7 @@ impl Feed<Projected> for FreezesByName {
     fn apply(&mut self, object: &Projected) {
         self.all = OnceLock::new();
         let (namespace, name) = place_of(object);
-        // One that is being deleted has ended.
+        // A Freeze that is being deleted has ended.
         if object.metadata().deletion_timestamp.is_some() {
             self.remove(namespace, name);
             return;
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn they_come_and_go_and_one_that_is_being_deleted_has_ended() {
+    fn freezes_come_and_go_and_end_with_their_deletion() {
         let mut freezes = FreezesByName::default();
         freezes.apply(&object("web", "one"));
         freezes.apply(&object("shop", "two"));
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_has_no_more_than_its_share_and_takes_none_from_others() {
+    fn a_namespace_keeps_to_its_share_of_freezes() {
         let mut freezes = FreezesByName::default();
         let all: Vec<_> = (0..MAX_OF_NAMESPACE + 5).map(|number| object("evil", &format!("f{number}"))).collect();
         all.iter().for_each(|object| freezes.apply(object));
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_known_ones_hold_until_their_definition_is_gone() {
+    fn the_last_known_freezes_hold_until_the_definition_is_gone() {
         let known = Freezes::new();
         known.0.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
         let mut freezes = FreezesByName::default();

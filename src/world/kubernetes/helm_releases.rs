@@ -21,17 +21,17 @@ use super::watch::Feed;
 use crate::log_limit::OF_CLIENTS;
 use crate::readiness::Gate;
 
-/// The most that is kept of the HelmReleases of one namespace, in bytes: some fifteen thousand ordinary ones. Nobody's fill up the
-/// memory of others.
+/// The memory for the HelmReleases of one namespace, in bytes: some fifteen thousand ordinary HelmReleases. The limit keeps one namespace
+/// from using the memory of others.
 const MAX_NAMESPACE_BYTES: usize = 8 << 20;
 
-/// What a HelmRelease takes besides its text, in bytes.
+/// The memory of a HelmRelease in addition to its text, in bytes.
 const HELM_RELEASE_BYTES: usize = 400;
 
 const HELM_RELEASES: CustomKind =
     CustomKind { group: flux::GROUP, kind: flux::HELM_RELEASE, definition: flux::DEFINITION };
 
-/// The HelmReleases of a cluster. Unknown until they are followed.
+/// The HelmReleases of a cluster. They are unknown until they are followed.
 #[derive(Debug)]
 pub(super) struct HelmReleases(Arc<CustomObjects<Drivers>>);
 
@@ -41,11 +41,11 @@ impl HelmReleases {
         Self(Arc::new(CustomObjects::new(HELM_RELEASES)))
     }
 
-    /// The HelmReleases, by namespace and name, that may be behind a release; `None` if the copy is not in sync. If the definition is
-    /// not installed, there are none.
+    /// The HelmReleases, by namespace and name, that may drive a release; `None` if the copy is not in sync. Without the definition, there
+    /// are none.
     ///
     /// # Errors
-    /// Why those of the records' namespace are too many or too large.
+    /// Why the HelmReleases in the namespace of the records are too many or too large.
     pub(super) fn candidates(&self, search: CandidateSearch<'_>) -> Option<Result<Vec<(String, String)>, String>> {
         self.0.read(|drivers| Some(drivers.candidates(search))).map(|found| found.unwrap_or(Ok(Vec::new())))
     }
@@ -59,30 +59,17 @@ impl HelmReleases {
         })
     }
 
-    /// The HelmReleases with this metadata, as far as the copy has them in that very version, and the names of the others. `None` if
-    /// the copy is not in sync.
+    /// The HelmReleases that the copy has in the listed version, and the names of the others; `None` if the copy is not in sync.
     pub(super) fn seen(&self, listed: &[ObjectMeta]) -> Option<SeenHelmReleases> {
-        let split = |drivers: &Drivers| {
-            let mut split = SeenHelmReleases::default();
-            for metadata in listed {
-                match drivers.at_version(metadata).map(|known| &known.driver) {
-                    Some(Ok(driver)) => split.drivers.push(driver.clone()),
-                    Some(Err(Unread::Shape(_))) => {}
-                    // More is kept of one that is read alone.
-                    Some(Err(Unread::TooLarge)) | None => split.unseen.extend(metadata.name.clone()),
-                }
-            }
-            split
-        };
-        self.0.read(split)
+        self.0.read(|drivers| drivers.seen(listed))
     }
 
-    /// All that can be parsed; `None` if the copy is not in sync.
+    /// All readable HelmReleases; `None` if the copy is not in sync.
     pub(super) fn all(&self) -> Option<Vec<Driver>> {
         self.0.read(|drivers| drivers.readable().cloned().collect())
     }
 
-    /// Follows them and their definition, forever.
+    /// Follows the HelmReleases and their definition, forever.
     pub(super) fn follow(&self, client: &IntakeClient, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
         tasks.spawn(Arc::clone(&self.0).follow(client.clone(), reach.clone(), gate));
@@ -93,11 +80,11 @@ impl HelmReleases {
 #[derive(Debug, Default)]
 pub(super) struct SeenHelmReleases {
     pub(super) drivers: Vec<Driver>,
-    /// The names of those that are new or have changed.
+    /// The names of the new and the changed HelmReleases.
     pub(super) unseen: Vec<String>,
 }
 
-/// A HelmRelease that is stored and cannot be read.
+/// A stored HelmRelease that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("HelmRelease {namespace}/{name} {why}")]
 pub(super) struct UnreadHelmRelease {
@@ -111,7 +98,7 @@ impl UnreadHelmRelease {
         Self { namespace: namespace.to_owned(), name: name.to_owned(), why }
     }
 
-    /// The answer to a question for which it must be read.
+    /// The answer to a query that needs the HelmRelease.
     pub(super) fn into_answer(self) -> Result<Knowledge, Unavailable> {
         match self.why {
             Unread::TooLarge => Ok(Knowledge::HelmReleasesOverLimit(self.to_string())),
@@ -120,10 +107,10 @@ impl UnreadHelmRelease {
     }
 }
 
-/// The driver of a HelmRelease, without what Flux leaves as it is.
+/// The driver of a HelmRelease, without the drift that Flux ignores.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// Why the HelmRelease cannot be read.
 pub(crate) fn driver(object: &Projected) -> Result<Driver, Unread> {
     let ObjectMeta { namespace, name, creation_timestamp, deletion_timestamp, annotations, .. } = object.metadata();
     let protected = annotations.iter().flatten().filter(|(key, _)| *key == PROTECTED);
@@ -135,7 +122,7 @@ pub(crate) fn driver(object: &Projected) -> Result<Driver, Unread> {
         annotations: protected.map(|(key, value)| (key.clone(), value.clone())).collect(),
     };
     let spec: HelmReleaseSpec = object.spec()?;
-    // Rules go by the spec where only the status has another shape.
+    // Rules use the spec, even if the status has another shape.
     let status = match object.status() {
         Err(Unread::Shape(_)) => HelmReleaseStatus::default(),
         status => status?,
@@ -143,11 +130,11 @@ pub(crate) fn driver(object: &Projected) -> Result<Driver, Unread> {
     Ok(Driver::from(&HelmRelease { metadata, spec, status }))
 }
 
-/// The driver of a HelmRelease that was read alone.
+/// The driver of a HelmRelease that was read alone, with the drift that Flux ignores.
 ///
 /// # Errors
-/// Why it cannot be read.
-pub(super) fn whole_driver(object: &Projected) -> Result<Driver, Unread> {
+/// Why the HelmRelease cannot be read.
+pub(super) fn full_driver(object: &Projected) -> Result<Driver, Unread> {
     let mut driver = driver(object)?;
     DriftSpec { drift_detection: driver.drift_detection } = object.spec()?;
     Ok(driver)
@@ -160,16 +147,29 @@ struct Drivers {
     bytes_of_namespaces: HashMap<Box<str>, usize>,
 }
 
-/// A HelmRelease as it was at a version.
+/// A version of a HelmRelease.
 #[derive(Debug)]
 struct KnownHelmRelease {
     resource_version: Box<str>,
     driver: Result<Driver, Unread>,
-    /// What it takes in memory, in bytes.
+    /// The memory of the HelmRelease, in bytes.
     bytes: usize,
 }
 
 impl Drivers {
+    fn seen(&self, listed: &[ObjectMeta]) -> SeenHelmReleases {
+        let mut seen = SeenHelmReleases::default();
+        for metadata in listed {
+            match self.at_version(metadata).map(|known| &known.driver) {
+                Some(Ok(driver)) => seen.drivers.push(driver.clone()),
+                Some(Err(Unread::Shape(_))) => {}
+                // A read of a single object keeps more of it.
+                Some(Err(Unread::TooLarge)) | None => seen.unseen.extend(metadata.name.clone()),
+            }
+        }
+        seen
+    }
+
     fn at_version(&self, metadata: &ObjectMeta) -> Option<&KnownHelmRelease> {
         let known = self.by_name.get(&NamespacedName::of(metadata))?;
         let listed = metadata.resource_version.as_deref().filter(|version| !version.is_empty())?;
@@ -180,9 +180,9 @@ impl Drivers {
         self.by_name.values().filter_map(|known| known.driver.as_ref().ok())
     }
 
-    /// Looks at each HelmRelease. This happens only before a denial, and there are thousands at most.
+    /// Examines every HelmRelease. This happens only before a denial, and there are at most thousands of HelmReleases.
     fn candidates(&self, search: CandidateSearch<'_>) -> Result<Vec<(String, String)>, String> {
-        // One of the records' namespace that is too large may drive the release.
+        // A HelmRelease in the namespace of the records that is too large may drive the release.
         let too_large = self.by_name.iter().find(|(it, known)| {
             *it.namespace == *search.namespace && known.driver.as_ref().is_err_and(|why| *why == Unread::TooLarge)
         });
@@ -193,7 +193,7 @@ impl Drivers {
         Ok(found.into_iter().map(|driver| (driver.namespace.clone(), driver.name.clone())).collect())
     }
 
-    /// Takes what a HelmRelease takes from the share of its namespace, if that is enough.
+    /// Takes memory for a HelmRelease from the share of its namespace, if the share suffices.
     fn takes(&mut self, name: &NamespacedName, bytes: usize) -> bool {
         let used = self.bytes_of_namespaces.entry(name.namespace.clone()).or_default();
         let fits = *used + bytes <= MAX_NAMESPACE_BYTES;
@@ -226,7 +226,7 @@ impl Feed<Projected> for Drivers {
         if !self.takes(&name, bytes) {
             (driver, bytes) = (Err(Unread::TooLarge), 0);
         }
-        // Flux writes its status again and again, so this is logged once.
+        // Flux writes its status repeatedly, so the failure is logged once.
         let is_news = before.is_none_or(|before| before.driver.is_ok());
         if let Some(why) = driver.as_ref().err().filter(|_| is_news) {
             let kind = "a HelmRelease cannot be read";
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_installed_drives_nothing_and_what_is_not_listed_is_not_known() {
+    fn helm_releases_are_unknown_until_they_are_listed() {
         let helm_releases = HelmReleases::new();
         let origin = Origin { namespace: "shop".to_owned(), name: "web".to_owned() };
         assert_eq!((known(&helm_releases, "web"), helm_releases.records_of(&origin, "web", "shop")), (None, None));
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(helm_releases.all().unwrap().iter().map(|it| &*it.name).collect::<Vec<_>>(), ["web"]);
         assert_eq!(helm_releases.records_of(&origin, "web", "shop"), Some(Some("records".to_owned())));
         assert_eq!(helm_releases.records_of(&origin, "other", "shop"), Some(None));
-        // The copy of a definition's earlier life is of no use.
+        // The copy from before the definition was deleted is not used.
         helm_releases.0.objects.clear(Drivers::default());
         assert_eq!(known(&helm_releases, "web"), None);
     }
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_one_leaves_questions_about_its_own_namespace_unanswered_and_hides_no_other() {
+    fn an_oversized_helm_release_affects_only_its_own_namespace() {
         let cut = |namespace: &str| {
             let mut object = stored("large", json!({}));
             object["metadata"]["namespace"] = namespace.into();

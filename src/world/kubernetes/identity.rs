@@ -1,4 +1,4 @@
-//! Our own user at the API server. By its name Interlock's own writes are recognized.
+//! Interlock's own user at the API server. Its name identifies Interlock's own writes.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -21,10 +21,9 @@ pub(crate) async fn own_user(client: &Client) -> Result<Option<UserInfo>, Error>
     Ok(review.status.and_then(|status| status.user_info))
 }
 
-/// Asks the API server for our user name until it answers, and then opens `gate`.
+/// Reads Interlock's user name from the API server until it answers, and then opens `gate`.
 ///
-/// After a refusal it does not ask again. Without the name, Interlock's own notes on records are denied as forged;
-/// everything else works.
+/// A refusal ends the attempts. Without the name, Interlock's own notes on records are denied as forged. Everything else works.
 pub(crate) async fn fetch_username(client: Client, name: Arc<OnceLock<String>>, gate: Gate) {
     loop {
         match own_user(&client).await {

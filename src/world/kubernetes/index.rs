@@ -1,4 +1,4 @@
-//! An index of all records by their metadata, entry by a watch, so that the release of an object is found without a read.
+//! An index of all records by their metadata, kept by a watch, so that the release of an object is found without a read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,21 +14,20 @@ use super::deleted_pending::{DeletedPendingRecord, DeletedPendingRecords};
 use super::watch::Feed;
 use crate::world::InFlight;
 
-/// The most releases of one namespace that are named for objects in another one.
+/// The maximum number of releases in one namespace that are returned for the objects of another namespace.
 const MAX_STAMPED: usize = 100;
 
-/// The records in objects of one kind, without superseded ones: no rule about objects needs those, and they are the
-/// majority.
+/// The records in objects of one kind, without superseded records. No rule about objects needs those, and they are the majority.
 ///
-/// A release takes 1.3 KiB, or 2 KiB with the overhead of the allocator: names, uids and stamps of its deployed record and
-/// of one more. All other metadata, above all managedFields, is dropped.
+/// A release takes 1.3 KiB, or 2 KiB with the overhead of the allocator: names, uids and stamps of its deployed record and of one more. All
+/// other metadata is dropped, above all managedFields.
 #[derive(Debug)]
 pub(super) struct Index {
     kind: &'static str,
     releases: HashMap<Arc<RecordLocation>, Vec<CompactEntry>>,
-    /// The location of the record in an object. Its labels may change, so they do not identify it.
+    /// The location of the record in an object. Labels may change, so they do not identify the record.
     objects: HashMap<ObjectName, Arc<RecordLocation>>,
-    /// The locations of records whose stamp names another namespace than their own.
+    /// The locations of records whose stamp names another namespace than the record's own.
     elsewhere: HashMap<TargetRelease, Vec<Arc<RecordLocation>>>,
     deleted_pending: Arc<DeletedPendingRecords>,
 }
@@ -55,7 +54,7 @@ struct TargetRelease {
     namespace: Box<str>,
 }
 
-/// An [`Entry`] in less memory: the map in [`Stamps`] alone takes half a KiB.
+/// An [`Entry`] that takes less memory: the map in [`Stamps`] alone takes half a KiB.
 #[derive(Debug)]
 struct CompactEntry {
     name: Arc<str>,
@@ -83,20 +82,19 @@ impl Index {
                 Arc::new(RecordLocation { storage, namespace: namespace.into(), release: query.name.into() })
             })
         });
-        // A location may be in both; its records are the same each time.
+        // A location may occur twice, with the same records.
         let found = stamped.chain(near).filter_map(|location| Some((self.releases.get(&location)?, location)));
         found.map(|(records, location)| location.with(records)).collect()
     }
 
     /// The record sets of all releases of a name in one storage.
     pub(super) fn record_sets_of(&self, storage: Storage, release: &str) -> Vec<locate::RecordSet> {
-        let named = |location: &RecordLocation| location.storage == storage && *location.release == *release;
-        let found = self.releases.iter().filter(|(location, _)| named(location));
+        let found = self.releases.iter().filter(|(it, _)| it.storage == storage && *it.release == *release);
         found.map(|(location, records)| location.with(records)).collect()
     }
 
-    /// The record sets elsewhere with a record that is stamped for objects in a namespace, each with the name of its release. At most
-    /// [`MAX_STAMPED`] of one namespace, so that none crowds out another.
+    /// The record sets in other namespaces with a record that is stamped for objects in this one, each with the name of its release. At most
+    /// [`MAX_STAMPED`] from one namespace, so that no namespace crowds out another.
     pub(super) fn stamped_for(&self, target_namespace: &str) -> Vec<(String, locate::RecordSet)> {
         let stamped = self.elsewhere.iter().filter(|(target, _)| *target.namespace == *target_namespace);
         let mut locations: Vec<_> = stamped.flat_map(|(_, locations)| locations).collect();
@@ -116,7 +114,7 @@ impl Index {
         locations.iter().filter_map(|location| Some(location.with(self.releases.get(location)?))).collect()
     }
 
-    /// The releases with an operation in flight, those that started first at most `limit`, and how many there are.
+    /// The releases with the oldest operations in flight, at most `limit`, and the total number of such releases.
     pub(super) fn in_flight(&self, limit: usize) -> (Vec<InFlight>, usize) {
         let mut found: Vec<_> = self
             .releases
@@ -126,7 +124,7 @@ impl Index {
                 newest.status.is_in_flight().then(|| (newest.started(), location, records))
             })
             .collect();
-        // The same order as that of `InFlight::oldest`, so that the cut of two indexes is right. Only what is kept is copied.
+        // The order is that of `InFlight::oldest`, so that the results of two indexes can be merged. Only the kept part is copied.
         found.sort_unstable_by_key(|(started, location, _)| (*started, &*location.namespace, &*location.release));
         let total = found.len();
         let first = found.into_iter().take(limit).map(|(started, location, records)| InFlight {
@@ -157,7 +155,7 @@ impl Index {
         let object = ObjectName { namespace: Arc::clone(&location.namespace), name: Arc::clone(&entry.name) };
         self.objects.insert(object, Arc::clone(&location));
         let records = self.releases.entry(location).or_default();
-        // A release has one or two records; the capacity of four that a vector starts with would be most of the index.
+        // A release has one or two records. The default capacity of four would be most of the index.
         records.reserve_exact(1);
         records.push(entry);
     }
@@ -205,8 +203,7 @@ impl Index {
 
 impl ObjectName {
     fn of(metadata: &ObjectMeta) -> Self {
-        let part = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
-        Self { namespace: part(&metadata.namespace), name: part(&metadata.name) }
+        Self { namespace: shared(&metadata.namespace), name: shared(&metadata.name) }
     }
 }
 
@@ -238,15 +235,12 @@ impl Feed for Index {
         self.remove(metadata);
     }
 
-    /// What was deleted without a watch is missing in the list.
+    /// Reports records that were deleted while no watch ran: the list lacks them.
     fn follow(&self, old: &Self) {
-        let is_there = |index: &Self, object: &ObjectName, uid: &str| {
-            index.entry_of(object).is_some_and(|entry| *entry.uid == *uid)
-        };
-        let gone = old
-            .objects
-            .iter()
-            .filter(|(object, _)| old.entry_of(object).is_none_or(|entry| !is_there(self, object, &entry.uid)));
+        let gone = old.objects.iter().filter(|(object, _)| {
+            let (before, now) = (old.entry_of(object), self.entry_of(object));
+            before.is_none_or(|before| now.is_none_or(|now| *now.uid != *before.uid))
+        });
         gone.for_each(|(object, location)| old.report_if_pending(location, object));
     }
 }
@@ -277,7 +271,7 @@ impl CompactEntry {
         }
     }
 
-    /// When the operation of the record started, as [`Entry::started`].
+    /// When the operation of the record started, as in [`Entry::started`].
     fn started(&self) -> Option<Timestamp> {
         let stamps = Stamps::of(|key| self.stamp(key).filter(|_| key == STARTED).map(str::to_owned));
         stamps.operation_started(Some(self.status), self.created)
@@ -287,11 +281,15 @@ impl CompactEntry {
         self.stamps.iter().find(|(stamp, _)| *stamp == key).map(|(_, value)| value.as_ref())
     }
 
-    /// The release by the namespace of its objects, if that is not the namespace of the record.
+    /// The release by the namespace of its objects, if this is not the namespace of the record.
     fn elsewhere(&self, location: &RecordLocation) -> Option<TargetRelease> {
         let namespace = self.stamp(TARGET_NAMESPACE).filter(|namespace| **namespace != *location.namespace)?;
         Some(TargetRelease { release: location.release.clone(), namespace: namespace.into() })
     }
+}
+
+fn shared(text: &Option<String>) -> Arc<str> {
+    text.as_deref().unwrap_or_default().into()
 }
 
 #[cfg(test)]

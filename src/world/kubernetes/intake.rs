@@ -1,10 +1,10 @@
-//! The one way in for objects of the cluster: what tenants store, and Interlock reads later.
+//! The only entrance for objects of the cluster: tenants store them, and Interlock reads them later.
 //!
-//! Every answer of the API server to the world comes through [`client`]. Of objects with many readers, of all metadata, and of every
-//! list and watch, only the fields that are read are kept, and the rest is dropped while it arrives: it is never held in memory. What
-//! is kept of one object is limited, so that a list takes as much as its objects are many, never as they are large. An object over
-//! the limit is marked, and its neighbours are not touched. Other answers are limited as a whole. What is held beyond a little is
-//! charged to the budget of memory.
+//! Every answer of the API server to the world passes through [`client`]. Three kinds of answers are projected: objects with many readers,
+//! metadata, and all lists and watches. Of these, only the fields that are read are kept. All other fields are dropped on arrival, and are
+//! never in memory. The kept size of one object is limited, so the memory of a list depends on the number of its objects, not on their
+//! size. An object over the limit is marked, and its neighbours are unaffected. Other answers are limited in total. Larger amounts of memory
+//! are charged to the budget.
 
 mod body;
 mod fields;
@@ -33,7 +33,7 @@ pub use metrics::IntakeMetrics;
 use crate::budget::Budget;
 use projector::Projector;
 
-/// A client whose answers come through the intake. What the world reads, it reads by this type.
+/// A client whose answers pass through the intake. The world reads with this type only.
 #[derive(Clone)]
 pub(crate) struct IntakeClient(Client);
 
@@ -77,16 +77,16 @@ impl tower_service::Service<Request<Body>> for Intake {
             Ok(response.map(|body| match kept {
                 Some((resource, keep)) if is_watch => IntakeBody::of_watch(body, resource, keep, metrics),
                 Some((resource, keep)) => IntakeBody::projected(body, resource, keep, budget, metrics),
-                None => IntakeBody::whole(body, budget, metrics),
+                None => IntakeBody::complete(body, budget, metrics),
             }))
         })
     }
 }
 
-/// What is kept of the answer to a GET of a path, which arrives in these parts. `None` if the whole text is.
+/// The kept part of the answer to a GET of a path, which arrives in these parts. `None` if the complete text is kept.
 ///
 /// # Errors
-/// [`IntakeError::Malformed`] at a byte that no JSON has there.
+/// [`IntakeError::Malformed`] at a byte that is not valid in JSON.
 pub fn kept_of<'p>(path: &str, parts: impl IntoIterator<Item = &'p [u8]>) -> Option<Result<Vec<u8>, IntakeError>> {
     let (_, keep) = fields::kept(&Request::get(path).body(()).ok()?)?;
     let mut projector = Projector::new(keep);
@@ -109,14 +109,14 @@ impl From<serde_json::Error> for Unread {
     }
 }
 
-/// An object of a custom kind, as far as anything reads it. Only an answer that came through the intake becomes one.
+/// An object of a custom kind, reduced to the fields that are read. Only an answer that passed through the intake becomes one.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Projected {
     #[serde(default)]
     metadata: ObjectMeta,
     spec: Option<Box<RawValue>>,
     status: Option<Box<RawValue>>,
-    /// Whether it was larger than what is kept of an object: then only its name is certain.
+    /// Whether the object exceeded the limit. Then only its name is certain.
     #[serde(default)]
     cut: bool,
 }
@@ -125,33 +125,32 @@ impl Projected {
     /// An object from the text of an answer.
     ///
     /// # Errors
-    /// The text is no object.
+    /// When the text is not an object.
     pub(crate) fn read(text: &str) -> Result<Self, Unread> {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// What it takes in memory at most, in bytes.
+    /// The maximum memory of the object, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let bytes = |part: &Option<Box<RawValue>>| part.as_ref().map_or(0, |text| text.get().len());
-        bytes(&self.spec) + bytes(&self.status)
+        length(self.spec.as_deref()) + length(self.status.as_deref())
     }
 
     pub(crate) fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }
 
-    /// `spec`; the default if there is none.
+    /// `spec`; the default if it is missing.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// Why `spec` cannot be read.
     pub(crate) fn spec<T: DeserializeOwned + Default>(&self) -> Result<T, Unread> {
         self.part(self.spec.as_deref())
     }
 
-    /// `status`; the default if there is none.
+    /// `status`; the default if it is missing.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// Why `status` cannot be read.
     pub(crate) fn status<T: DeserializeOwned + Default>(&self) -> Result<T, Unread> {
         self.part(self.status.as_deref())
     }
@@ -165,6 +164,10 @@ impl Projected {
         };
         Ok(serde_json::from_str(text)?)
     }
+}
+
+fn length(part: Option<&RawValue>) -> usize {
+    part.map_or(0, |text| text.get().len())
 }
 
 impl Resource for Projected {

@@ -1,4 +1,4 @@
-//! The kinds of the cluster, by group and name: in which version and as which resource the cluster serves them.
+//! The kinds of the cluster, by group and name: their served versions and resources.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,8 +12,8 @@ use kube::{Client, discovery};
 pub(crate) struct Kinds(Mutex<HashMap<(String, String), ApiResource>>);
 
 impl Kinds {
-    /// How a kind is served in its most stable version; `None` if its definition is not installed. The first call for an
-    /// installed kind costs two small reads.
+    /// The resource of a kind in its most stable version; `None` if its definition is not installed. The first call for an installed kind
+    /// costs two small reads.
     ///
     /// # Errors
     /// When the API server does not answer.
@@ -30,7 +30,7 @@ impl Kinds {
         let served = match discovery::group(client, group).await {
             Ok(served) => served,
             Err(kube::Error::Discovery(DiscoveryError::MissingApiGroup(_))) => return Ok(None),
-            // A group that is being installed or removed is listed a moment before or after its versions can be read.
+            // While a group is installed or removed, it may be listed although its versions cannot be read.
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -44,7 +44,7 @@ impl Kinds {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), ApiResource>> {
-        // Nothing can panic while it is held.
+        // Nothing can panic while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Namespace and name of an object of one kind, in little memory.
+//! The namespace and name of an object of one kind, in little memory.
 
 use kube::api::ObjectMeta;
 

@@ -1,4 +1,4 @@
-//! The labels of Namespaces: a copy of all, and live reads for commands.
+//! The labels of Namespaces: a copy of all labels, and live reads for commands.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,19 +11,19 @@ use kube::api::{Api, ListParams};
 use super::watch::Feed;
 use crate::log_limit::OF_CLIENTS;
 
-/// The longest labels of a Namespace that are kept, in bytes. All are held in memory, and a Namespace may have a megabyte.
+/// The maximum size of a Namespace's labels, in bytes. All labels are in memory, and one Namespace may have a megabyte of them.
 const MAX_LABEL_BYTES: usize = 16 << 10;
 
 /// The labels of every Namespace.
 #[derive(Debug, Default)]
 pub(super) struct NamespacesByName {
     labels: NamespaceLabels,
-    /// The same, made when somebody asks after a change.
+    /// The same labels, computed on demand after a change.
     shared: OnceLock<Arc<NamespaceLabels>>,
 }
 
 impl NamespacesByName {
-    /// All of them: the same value until one changes.
+    /// All labels. The value stays the same until a label changes.
     pub(super) fn all(&self) -> Arc<NamespaceLabels> {
         Arc::clone(self.shared.get_or_init(|| Arc::new(self.labels.clone())))
     }
@@ -51,7 +51,7 @@ impl Feed for NamespacesByName {
 
     fn follow(&self, old: &Self) {
         if self.labels == old.labels {
-            // It is set once, before anybody reads this copy.
+            // Set once, before this copy is read.
             _ = self.shared.set(old.all());
         }
     }
@@ -73,7 +73,7 @@ fn labels_of(metadata: &ObjectMeta) -> Option<(&str, Labels)> {
     Some((name, Labels::new()))
 }
 
-/// The labels of every Namespace as the API server has them now.
+/// The current labels of every Namespace.
 ///
 /// # Errors
 /// When the API server does not answer, or denies the read.
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_come_change_and_go_and_the_copy_is_the_same_until_then() {
+    fn the_copy_of_labels_stays_the_same_until_a_change() {
         let mut namespaces = NamespacesByName::default();
         namespaces.apply(&namespace("shop", &json!({"env": "prod"})));
         namespaces.apply(&namespace("bank", &json!(null)));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_without_end_are_not_kept() {
+    fn oversized_labels_are_not_kept() {
         let mut namespaces = NamespacesByName::default();
         let many: serde_json::Map<_, _> =
             (0..1_000).map(|number| (format!("label-number-{number}"), json!("x"))).collect();

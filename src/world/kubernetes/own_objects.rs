@@ -22,10 +22,10 @@ impl OwnKind {
         Api::namespaced_with(client.clone(), namespace, &resource)
     }
 
-    /// An object as it is stored, with the conditions under which a request is about this very version. `None` if it is being deleted.
+    /// A stored object, with the preconditions that limit a request to this version. `None` if the object is being deleted.
     ///
     /// # Errors
-    /// When the API server does not answer, or not with an object.
+    /// When the API server does not answer, or does not answer with an object.
     pub(crate) async fn get(
         self,
         client: &Client,
@@ -39,10 +39,10 @@ impl OwnKind {
         }))
     }
 
-    /// The objects of a namespace that match some parameters, page by page.
+    /// The matching objects of a namespace, page by page.
     ///
     /// # Errors
-    /// When the API server does not answer, or not with a list; 404 if the definition is not installed.
+    /// When the API server does not answer, or does not answer with a list; 404 if the definition is not installed.
     pub(crate) async fn list(
         self,
         client: &Client,

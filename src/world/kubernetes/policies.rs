@@ -1,4 +1,4 @@
-//! The policies of an installation, as its ConfigMaps hold them.
+//! The policies of an installation, from its ConfigMaps.
 
 use interlock_engine::policy_files::PolicyFiles;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -9,7 +9,7 @@ use kube::{Client, Error};
 pub(crate) const CLUSTER_POLICY: &str = "interlock-policies";
 const NAMESPACE_POLICIES: &str = "interlock-namespace-policies";
 
-/// Reads the policies of the installation in a namespace; `None` if it has none of its own.
+/// Reads the policies of the installation in a namespace; `None` if the installation has no policies of its own.
 ///
 /// # Errors
 /// When the API server does not answer, or denies the read.

@@ -1,4 +1,4 @@
-//! The namespaces that Interlock looks into: all, or some named ones, which are then the only ones where it needs rights.
+//! The namespaces that Interlock may read: all, or some named ones. It then needs rights only in these.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource};
 
-/// The namespaces that Interlock looks into. It reads nothing in others, and what depends on them is unavailable.
+/// The namespaces that Interlock may read. State in other namespaces is unavailable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach(Option<Arc<[String]>>);
 
 impl Reach {
-    /// Some namespaces; all of them if none is named.
+    /// The named namespaces, or all if none is named.
     pub fn only(namespaces: impl IntoIterator<Item = String>) -> Self {
         let mut namespaces: Vec<_> = namespaces.into_iter().collect();
         namespaces.sort_unstable();
@@ -23,13 +23,13 @@ impl Reach {
         Self((!namespaces.is_empty()).then(|| namespaces.into()))
     }
 
-    /// Whether it includes all namespaces.
+    /// Whether all namespaces are included.
     #[must_use]
     pub fn is_everywhere(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether it includes a namespace.
+    /// Whether a namespace is included.
     #[must_use]
     pub fn includes(&self, namespace: &str) -> bool {
         self.0.as_ref().is_none_or(|named| named.iter().any(|it| it == namespace))
@@ -40,11 +40,11 @@ impl Reach {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        let api = |namespace| match namespace {
+        let apis = self.places().map(|namespace| match namespace {
             Some(namespace) => Api::namespaced(client.clone(), namespace),
             None => Api::all(client.clone()),
-        };
-        self.places().map(api).collect()
+        });
+        apis.collect()
     }
 
     /// The collections of a custom kind to request: one for each namespace, or one for all.
@@ -52,14 +52,14 @@ impl Reach {
     where
         K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
-        let api = |namespace| match namespace {
+        let apis = self.places().map(|namespace| match namespace {
             Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
             None => Api::all_with(client.clone(), resource),
-        };
-        self.places().map(api).collect()
+        });
+        apis.collect()
     }
 
-    /// The namespaces to request, one by one: `None` for all at once.
+    /// The namespaces to request, one by one. `None` stands for all at once.
     pub fn places(&self) -> impl Iterator<Item = Option<&str>> {
         let named = self.0.as_deref();
         let everywhere = named.is_none().then_some(None);
@@ -67,8 +67,8 @@ impl Reach {
     }
 }
 
-/// Merges the watches of several namespaces: the merged list is complete when each watch has listed. If one of several lists
-/// again, the merged stream ends, because the list of one namespace must not be taken for that of all.
+/// Merges the watches of several namespaces. The merged list is complete when each watch has listed. If one of several watches lists again,
+/// the merged stream ends, because the list of one namespace must not count as the list of all.
 pub(crate) fn merge_watches<K, W>(mut watches: Vec<W>) -> impl Stream<Item = watcher::Result<Event<K>>>
 where
     W: Stream<Item = watcher::Result<Event<K>>>,
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes of watches that say this, each to its end before the next.
+    /// The merged events of these watches. Each watch sends all its events before the next one starts.
     fn said(watches: &[&[&str]]) -> Vec<String> {
         let watches = watches.iter().map(|watch| {
             stream::iter(watch.iter().map(|word| {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_whole_when_every_place_has_listed() {
+    fn a_list_is_complete_when_every_namespace_has_listed() {
         let mut events = said(&[&["init", "a", "done"], &["init", "b", "done"]]);
         assert_eq!((events.remove(0), events.pop()), ("init".to_owned(), Some("done".to_owned())));
         events.sort();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_lists_anew_ends_all_and_one_alone_goes_on() {
+    fn a_new_list_ends_merged_watches_but_not_a_single_one() {
         let again = said(&[&["init", "a", "done", "init", "a", "done", "+late"], &["init", "b", "done"]]);
         assert!(!again.contains(&"+late".to_owned()), "{again:?}");
         let alone = ["init", "a", "done", "init", "b", "done", "+c"];
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn named_places_are_asked_one_by_one_and_all_at_once() {
+    fn named_namespaces_are_requested_one_by_one() {
         let everywhere = Reach::only([]);
         assert_eq!(everywhere, Reach::default());
         assert!(everywhere.is_everywhere() && everywhere.includes("shop"));

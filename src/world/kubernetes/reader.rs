@@ -1,4 +1,4 @@
-//! Plain reads of the API server, within the namespaces that Interlock may look into.
+//! Plain reads from the API server, within the namespaces that Interlock may read.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -23,13 +23,13 @@ use crate::world::metadata_only::resource_of;
 /// Why a query has no answer.
 pub(super) type Unavailable = String;
 
-/// Why something is not known that other namespaces may hold.
+/// Why the state of other namespaces is unknown.
 pub(super) const OUT_OF_REACH: &str = "this Interlock looks into some namespaces only (--namespaces)";
 
-/// How many objects one answer to a LIST holds.
+/// The number of objects in one page of a LIST.
 const LIST_PAGE: u32 = 500;
 
-/// Between two reads of a kind whose definition is new.
+/// The time between two reads of a kind with a new definition.
 const NEW_KIND_RETRY: Duration = Duration::from_millis(200);
 
 /// Reads objects and lists.
@@ -49,7 +49,7 @@ impl ApiReader {
         self.client.kube()
     }
 
-    /// The namespace, if Interlock may look into it.
+    /// The namespace, if Interlock may read it.
     pub(super) fn in_reach<'n>(&self, namespace: &'n str) -> Result<&'n str, Unavailable> {
         let namespace = valid_name(namespace)?;
         if self.reach.includes(namespace) {
@@ -84,10 +84,10 @@ impl ApiReader {
         Ok(list.items.into_iter().map(|item| item.metadata).collect())
     }
 
-    /// The JSON text of an object of any kind; `None` if there is no such object, or no such kind.
+    /// The JSON text of an object of any kind; `None` if the object or the kind does not exist.
     pub(super) async fn object(&self, key: &ObjectKey) -> Result<Option<String>, Unavailable> {
         let ObjectKey { group, kind, namespace, name } = key;
-        // The definition may serve another version now than when it was resolved.
+        // The definition may now serve another version than the resolved one.
         for _ in 0..2 {
             let resolved = self.kinds.resolve(self.client(), group, kind).await;
             let Some(resource) = resolved.map_err(|error| reason(&error))? else {
@@ -122,7 +122,7 @@ impl ApiReader {
         loop {
             let listed = match once_served(|| api.list_metadata(&page)).await {
                 Ok(listed) => listed,
-                // The definition was deleted since it was resolved.
+                // The definition was deleted after it was resolved.
                 Err(error) if is_not_found(&error) => {
                     self.kinds.forget(group, kind);
                     return Ok(Vec::new());
@@ -153,8 +153,7 @@ impl ApiReader {
     }
 }
 
-/// A valid name, for use in paths and selectors. The API server sends only valid names, but other clients can reach this
-/// port too.
+/// A valid name, for use in paths and selectors. The API server sends only valid names, but other clients can also reach this port.
 pub(super) fn valid_name(name: &str) -> Result<&str, Unavailable> {
     if is_dns_subdomain(name, MAX_NAME_LENGTH) {
         return Ok(name);
@@ -162,7 +161,7 @@ pub(super) fn valid_name(name: &str) -> Result<&str, Unavailable> {
     Err(format!("{:?} is not the name of an object", name.chars().take(80).collect::<String>()))
 }
 
-/// Runs reads, at most so many at a time, up to the first failure. The results are in the order of the reads.
+/// Runs reads, at most `limit` at a time, until the first failure. The results have the order of the reads.
 pub(super) async fn side_by_side<T, F>(limit: usize, reads: impl Iterator<Item = F>) -> Result<Vec<T>, Unavailable>
 where
     F: Future<Output = Result<T, Unavailable>>,
@@ -170,8 +169,8 @@ where
     stream::iter(reads.collect::<Vec<_>>()).buffered(limit).try_collect().await
 }
 
-/// Reads objects of a custom kind. The API server answers 429 for the second or two that it takes to begin with a new
-/// definition; the deadline of the review ends the retries.
+/// Reads objects of a custom kind. For a second or two after the installation of a definition, the API server answers 429. The deadline of
+/// the review ends the retries.
 pub(super) async fn once_served<T, F: Future<Output = kube::Result<T>>>(read: impl Fn() -> F) -> kube::Result<T> {
     loop {
         match read().await {

@@ -24,21 +24,21 @@ use crate::world::Payer;
 use crate::world::manifests::ManifestError;
 use crate::world::metadata_only::resource_of;
 
-/// How often an index that changes is read.
+/// The maximum number of reads of a changing index.
 const READS_OF_AN_INDEX: usize = 3;
 
-/// What a record contains besides its labels.
+/// The details of a record that its labels lack.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RecordSummary {
-    /// `name-version` of its chart.
+    /// `name-version` of the chart.
     pub(crate) chart: Option<String>,
-    /// The field manager that wrote it last, Interlock excluded. A client chooses this name itself.
+    /// The field manager that wrote the record last, Interlock excluded. A client chooses this name freely.
     pub(crate) manager: Option<String>,
 }
 
 impl Cluster {
-    /// The document of an object in the manifest of one version of a record, or of the current one if the version is
-    /// unknown. The inner error is that of a document that nobody can parse.
+    /// The document of an object in the manifest of one version of a record, or of the current version if the version is unknown. The inner
+    /// error is about a document that cannot be parsed.
     pub(super) async fn document(
         &self,
         record: &RecordRef,
@@ -78,8 +78,8 @@ impl Cluster {
         if state.is_some_and(|state| !state.matches(&text)) {
             return Err(ManifestError::Unavailable(answers::changed(namespace, object)));
         }
-        let read = |body: Vec<u8>| answers::manifest(&body, payer.effort);
-        let manifest = self.decoded(storage, namespace, object, text, payer, read).await;
+        let manifest =
+            self.decoded(storage, namespace, object, text, payer, |body| answers::manifest(&body, payer.effort)).await;
         manifest.map_err(ManifestError::Unavailable)
     }
 
@@ -102,7 +102,7 @@ impl Cluster {
         }
     }
 
-    /// The body of a record in the JSON text of its object, inflated in granted memory and then read.
+    /// The body of a record in the JSON text of its object, inflated in granted memory and then parsed by `read`.
     async fn decoded<T>(
         &self,
         storage: Storage,
@@ -129,11 +129,11 @@ impl Cluster {
         self.turns.inflated(payer, payload.map_err(undecodable)?, read).await?.map_err(undecodable)
     }
 
-    /// The current object of a record together with its body, so that labels and body are of the same moment. `None` if
-    /// there is no such object.
+    /// The current object of a record together with its body, so that labels and body are from the same moment. `None` if the object does not
+    /// exist.
     ///
     /// # Errors
-    /// When the API server does not answer, or the object is no Secret or ConfigMap.
+    /// When the API server does not answer, or the object is not a Secret or ConfigMap.
     pub(crate) async fn record<T>(
         &self,
         storage: Storage,
@@ -144,8 +144,8 @@ impl Cluster {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
-        let unread = |error: serde_json::Error| format!("{namespace}/{object} cannot be parsed: {}", redacted(&error));
-        let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
+        let stored: Stored<'_> = serde_json::from_str(&text)
+            .map_err(|error| format!("{namespace}/{object} cannot be parsed: {}", redacted(&error)))?;
         Ok(Some(match self.payload(storage, namespace, &text).await? {
             Ok(payload) => {
                 let _granted = self.turns.budget().grant(Flow::own(), payload.memory()).await;
@@ -156,10 +156,10 @@ impl Cluster {
         }))
     }
 
-    /// What a record contains besides its labels, parsed only as far as necessary. `None` if there is no such object.
+    /// The details of a record that its labels lack. Only the necessary part is parsed. `None` if the object does not exist.
     ///
     /// # Errors
-    /// When the API server does not answer, or the object is no Secret or ConfigMap.
+    /// When the API server does not answer, or the object is not a Secret or ConfigMap.
     pub(crate) async fn head(
         &self,
         storage: Storage,
@@ -169,10 +169,10 @@ impl Cluster {
         let Some(text) = self.text(storage, namespace, object).await? else {
             return Ok(None);
         };
-        let unread = |error| format!("{namespace}/{object} cannot be parsed: {error}");
-        let stored: Stored<'_> = serde_json::from_str(&text).map_err(unread)?;
+        let stored: Stored<'_> =
+            serde_json::from_str(&text).map_err(|error| format!("{namespace}/{object} cannot be parsed: {error}"))?;
         let mut chart = chart_at_start(storage, &stored.data);
-        // In what OLM renders from a bundle, the name is at the end.
+        // In a record that OLM renders from a bundle, the name is at the end.
         if chart.is_none()
             && let Ok(payload) = self.payload(storage, namespace, &text).await?
         {
@@ -183,8 +183,8 @@ impl Cluster {
         Ok(Some(RecordSummary { chart, manager: last_manager(&stored) }))
     }
 
-    /// The payload in the JSON text of the object of a record, with the further chunks that OLM may have split it into. The
-    /// inner error is about the payload.
+    /// The payload in the JSON text of a record's object, with the further chunks that OLM may have split it into. The inner error is about
+    /// the payload.
     async fn payload(
         &self,
         storage: Storage,
@@ -204,8 +204,8 @@ impl Cluster {
         Ok(payload::join(first, parts))
     }
 
-    /// The parts that are missing of each record of OLM among these, by the name of its index. An index names its parts, so no body is
-    /// read: the parts are looked for by their metadata.
+    /// The missing parts of each of these records of OLM, by the name of the index. An index names its parts, so no body is read: only the
+    /// metadata of the parts is.
     ///
     /// # Errors
     /// When the API server does not answer.
@@ -224,8 +224,8 @@ impl Cluster {
         Ok(missing)
     }
 
-    /// OLM deletes the parts of a record before it writes the index with the names of the new ones, and the new ones last. An index that
-    /// has changed meanwhile is read again, and one that keeps changing is being written.
+    /// OLM first deletes the old parts of a record, then writes the index with the names of the new parts, and then writes the new parts. A
+    /// changed index is read again. An index that keeps changing is being written.
     async fn missing_parts_of(&self, namespace: &str, index: &str) -> Result<Vec<String>, Unavailable> {
         let (client, secrets) = (self.api.client().clone(), resource_of::<Secret>());
         let api: Api<DynamicObject> = Api::namespaced_with(client, self.api.in_reach(namespace)?, &secrets);
@@ -245,7 +245,7 @@ impl Cluster {
         Ok(Vec::new())
     }
 
-    /// The further parts of a record, as its index names them; none if it does not exist.
+    /// The further parts of a record, from its index. There are none if the index does not exist.
     async fn parts(&self, namespace: &str, index: &str) -> Result<Vec<String>, Unavailable> {
         let Some(text) = self.text(Storage::Index, namespace, index).await? else {
             return Ok(Vec::new());
@@ -255,7 +255,7 @@ impl Cluster {
         extra_chunks(&stored.data).map_err(|error| unread(error.to_string()))
     }
 
-    /// The JSON text of the object of a record; `None` if there is no such object.
+    /// The JSON text of a record's object; `None` if the object does not exist.
     ///
     /// # Errors
     /// When the API server does not answer.

@@ -1,4 +1,4 @@
-//! ReleaseOverrides: a copy of all, and live reads of those of one release.
+//! ReleaseOverrides: a copy of all overrides, and live reads for one release.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const RELEASE_OVERRIDES: CustomKind = CustomKind {
     definition: release_override::DEFINITION,
 };
 
-/// The overrides of a cluster. Unknown until they are followed.
+/// The overrides of a cluster. They are unknown until they are followed.
 #[derive(Debug)]
 pub(super) struct ReleaseOverrides(Arc<CustomObjects<OverridesByName>>);
 
@@ -35,11 +35,14 @@ impl ReleaseOverrides {
 
     /// The known overrides of a release in a namespace.
     pub(super) fn of(&self, namespace: &str, release: &str) -> Vec<Override> {
-        let of_release = |it: &&Override| it.namespace == namespace && it.spec.release == release;
-        self.0.read(|overrides| overrides.all().filter(of_release).cloned().collect()).unwrap_or_default()
+        let found = self.0.read(|overrides| {
+            let found = overrides.all().filter(|it| it.namespace == namespace && it.spec.release == release);
+            found.cloned().collect()
+        });
+        found.unwrap_or_default()
     }
 
-    /// The overrides that match, as [`Known::overrides_that`](crate::world::Known::overrides_that).
+    /// The matching overrides, as in [`Known::overrides_that`](crate::world::Known::overrides_that).
     pub(super) fn that(&self, matches: &dyn Fn(&Override) -> bool, limit: usize) -> Option<(Vec<Override>, usize)> {
         self.0.read(|overrides| {
             let mut matching: Vec<_> = overrides.all().filter(|it| matches(it)).collect();
@@ -48,13 +51,12 @@ impl ReleaseOverrides {
         })
     }
 
-    /// How many known overrides match.
-    pub(super) fn count(&self, sort: impl Fn(&Override) -> bool) -> usize {
-        self.0.read(|overrides| overrides.all().filter(|it| sort(it)).count()).unwrap_or_default()
+    /// The number of known overrides that match.
+    pub(super) fn count(&self, matches: impl Fn(&Override) -> bool) -> usize {
+        self.0.read(|overrides| overrides.all().filter(|it| matches(it)).count()).unwrap_or_default()
     }
 
-    /// At most so many of the known overrides that match and are not being deleted: namespace and name, in this order, `after` excluded
-    /// and all before it.
+    /// The known overrides that match and are not being deleted: at most `limit`, ordered by namespace and name, starting behind `after`.
     pub(super) fn to_delete(
         &self,
         after: Option<&(String, String)>,
@@ -76,25 +78,25 @@ impl ReleaseOverrides {
         found.unwrap_or_default()
     }
 
-    /// Follows them and their definition, forever.
+    /// Follows the overrides and their definition, forever.
     pub(super) fn follow(&self, client: &IntakeClient, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
         tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
         tasks.spawn(Arc::clone(&self.0).follow(client.clone(), reach.clone(), gate));
     }
 }
 
-/// ReleaseOverrides, as they are read one by one.
+/// ReleaseOverrides, for reads of single objects.
 pub(crate) const OWN_KIND: OwnKind = OwnKind { kind: release_override::KIND, plural: release_override::PLURAL };
 
-/// An override; `None` if it is too large, or has another shape, as one of a later version may have.
+/// Parses an override; `None` if it is too large or has another shape, for example that of a later version.
 pub(crate) fn read(object: &Projected) -> Option<Override> {
     override_of(object.metadata(), object.spec::<Option<OverrideSpec>>().ok()??)
 }
 
-/// The overrides of a release, by a LIST with a field selector. Those that cannot be parsed are ignored.
+/// The overrides of a release, by a LIST with a field selector. Overrides that cannot be parsed are ignored.
 ///
 /// # Errors
-/// When the API server does not answer, or not with a list; 404 if the definition is not installed.
+/// When the API server does not answer, or does not answer with a list; 404 if the definition is not installed.
 pub(super) async fn list(client: &Client, namespace: &str, release: &str) -> kube::Result<Vec<Override>> {
     let of_release = ListParams::default().fields(&format!("spec.release={release}"));
     let found = OWN_KIND.list(client, namespace, of_release).await?;
@@ -108,7 +110,7 @@ pub(super) struct OverridesByName(HashMap<NamespacedName, KnownOverride>);
 #[derive(Debug)]
 struct KnownOverride {
     read: Override,
-    /// Whether it has a deletion timestamp: it is gone once its finalizers are.
+    /// Whether the override has a deletion timestamp. It disappears once its finalizers have run.
     is_being_deleted: bool,
 }
 
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_found_by_release_while_the_copy_is_whole() {
+    fn overrides_are_found_by_release_while_the_copy_is_in_sync() {
         let known = ReleaseOverrides::new();
         assert!(known.of("shop", "web").is_empty());
         assert_eq!(known.that(&|_| true, 9), None);
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn those_to_delete_come_in_turn_and_those_being_deleted_are_left_out() {
+    fn overrides_to_delete_come_in_turn() {
         let known = ReleaseOverrides::new();
         known.0.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
         let mut overrides = OverridesByName::default();
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn they_come_and_go() {
+    fn overrides_come_and_go() {
         let mut overrides = OverridesByName::default();
         overrides.apply(&object("one", "web", "manual-edit"));
         overrides.apply(&object("one", "web", "of another shape"));

@@ -1,4 +1,4 @@
-//! The marks of objects that can be scaled, kept by a watch, because a Scale has no marks.
+//! The marks of scalable objects, kept by a watch, because a Scale has no marks.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::namespaced_name::NamespacedName;
 use super::watch::Feed;
 
-/// The marks of objects of one kind; objects without marks are left out.
+/// The marks of objects of one kind. Objects without marks are left out.
 #[derive(Debug, Default)]
 pub(super) struct ScalableMarks(HashMap<NamespacedName, Marks>);
 

@@ -1,4 +1,4 @@
-//! The version of the API server. Interlock warns at its start if it is too old.
+//! The version of the API server. Interlock warns at startup if the version is too old.
 
 use std::time::Duration;
 
@@ -8,8 +8,7 @@ use crate::supported::{OLDEST_MINOR, Support, support_of};
 
 const VERSION_RETRY: Duration = Duration::from_secs(1);
 
-/// Logs a warning if Interlock does not support a version as old as the API server's. Ends once the API server has
-/// answered.
+/// Logs a warning if Interlock does not support the API server's version. Ends once the API server has answered.
 pub(crate) async fn warn_if_too_old(client: Client) {
     if let Some(version) = too_old(&client).await {
         tracing::warn!(
@@ -19,7 +18,7 @@ pub(crate) async fn warn_if_too_old(client: Client) {
     }
 }
 
-/// The API server's version, if it is too old. Asks until the API server answers, and not again after a refusal.
+/// The API server's version, if it is too old. Retries until the API server answers. A refusal ends the attempts.
 async fn too_old(client: &Client) -> Option<String> {
     loop {
         match client.apiserver_version().await {

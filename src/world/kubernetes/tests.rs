@@ -1,4 +1,4 @@
-//! The cluster behind an API server of a few answers, which remembers what it was asked.
+//! The cluster behind an API server with a few answers, which remembers its requests.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -37,7 +37,7 @@ impl Fake {
         self.objects.lock().unwrap().insert(path.to_owned(), object);
     }
 
-    /// What was asked since the last call: path, and query where there is one.
+    /// The requests since the last call: path, and query if there is one.
     fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
@@ -162,7 +162,7 @@ fn a_name_cannot_leave_its_path_or_selector() {
 }
 
 #[tokio::test]
-async fn without_watches_a_release_is_sought_live_where_it_may_be() {
+async fn without_watches_a_release_is_read_live() {
     let fake = Fake::default();
     fake.put(SECRETS_HERE, json!([record("shop", 3, None)]));
     let cluster = fake.cluster();
@@ -176,7 +176,7 @@ async fn without_watches_a_release_is_sought_live_where_it_may_be() {
 }
 
 #[tokio::test]
-async fn config_maps_are_asked_where_no_secret_is_found() {
+async fn config_maps_are_read_if_no_secret_is_found() {
     let fake = Fake::default();
     fake.put("/api/v1/namespaces/shop/configmaps", json!([record("shop", 3, None)]));
     let answer = fake.cluster().answer(&release(Freshness::Live)).await;
@@ -185,7 +185,7 @@ async fn config_maps_are_asked_where_no_secret_is_found() {
 }
 
 #[tokio::test]
-async fn that_there_is_no_record_anywhere_is_only_known_with_a_whole_index() {
+async fn only_a_complete_index_shows_that_there_is_no_record() {
     let fake = Fake::default();
     let answer = fake.cluster().answer(&release(Freshness::Live)).await;
     assert!(matches!(&answer, Answer::Unavailable(why) if why.contains("another namespace")), "{answer:?}");
@@ -196,7 +196,7 @@ async fn that_there_is_no_record_anywhere_is_only_known_with_a_whole_index() {
 }
 
 #[tokio::test]
-async fn a_cached_answer_asks_nothing_and_a_live_one_at_home_and_where_the_index_points() {
+async fn only_a_live_answer_reads_and_only_where_needed() {
     let fake = Fake::default();
     fake.put("/api/v1/secrets", json!([record("elsewhere", 3, Some("shop"))]));
     fake.put("/api/v1/namespaces/elsewhere/secrets", json!([record("elsewhere", 4, Some("shop"))]));
@@ -220,7 +220,7 @@ async fn a_live_answer_goes_on_where_the_index_lags() {
 }
 
 #[tokio::test]
-async fn a_watch_that_ends_leaves_no_copy_that_is_relied_on() {
+async fn the_copy_of_an_ended_watch_is_not_used() {
     let fake = Fake::default();
     fake.put(SECRETS_HERE, json!([record("shop", 3, None)]));
     let (cluster, watches) = fake.watched().await;
@@ -234,7 +234,7 @@ async fn a_watch_that_ends_leaves_no_copy_that_is_relied_on() {
 }
 
 #[tokio::test]
-async fn what_is_out_of_reach_is_neither_asked_for_nor_taken_for_absent() {
+async fn state_out_of_reach_is_not_read_and_not_absent() {
     let fake = Fake::default();
     fake.put("/api/v1/secrets", json!([record("elsewhere", 9, None)]));
     fake.put("/api/v1/namespaces/shop/secrets", json!([record("shop", 2, None)]));
@@ -293,7 +293,7 @@ async fn the_record_of_a_state_is_read_once_for_all_its_documents() {
     assert_eq!(fake.asked().len(), 1);
     let changed = cluster.answer(&document("u", "8", "a")).await;
     assert!(matches!(&changed, Answer::Unavailable(why) if why.contains("changed during")), "{changed:?}");
-    // Without a state there is nothing to compare and nothing to keep.
+    // Without a version there is nothing to compare or to keep.
     fake.asked();
     assert_eq!(cluster.answer(&document("", "", "a")).await, known);
     assert_eq!(cluster.answer(&document("", "", "a")).await, known);
@@ -301,7 +301,7 @@ async fn the_record_of_a_state_is_read_once_for_all_its_documents() {
 }
 
 #[tokio::test]
-async fn a_review_that_holds_all_its_user_may_have_does_not_wait_for_itself() {
+async fn a_review_with_all_memory_of_its_flow_does_not_block_itself() {
     let (fake, budget, effort) = (Fake::default(), Arc::new(Budget::new(1 << 20)), Effort::of_review());
     fake.put("/api/v1/namespaces/shop/secrets/sh.helm.release.v1.web.v3", record("shop", 3, None));
     let cluster = Cluster::new(fake.client(), Arc::clone(&budget));
@@ -310,7 +310,7 @@ async fn a_review_that_holds_all_its_user_may_have_does_not_wait_for_itself() {
         holdings.keep(budget.grant(Flow::of(Peer::Known, "alice"), already).await);
         let payer = Payer { flow: Flow::of(Peer::Known, "alice"), effort: &effort, holdings: &holdings };
         assert!(matches!(cluster.answer_for(&document("", "", "a"), payer).await, Answer::Known(_)));
-        // An answer is held as long as the review.
+        // An answer stays in memory as long as the review.
         assert!(holdings.bytes() > 0, "{already}");
         drop(holdings);
         assert_eq!(budget.free(), 1 << 20);
@@ -422,7 +422,7 @@ fn names(answer: &Answer) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_cluster_without_flux_has_no_helm_releases_and_is_not_asked_for_any() {
+async fn without_flux_there_are_no_reads_of_helm_releases() {
     let fake = Fake::default();
     let unwatched = fake.cluster().answer(&driving("web")).await;
     assert!(matches!(&unwatched, Answer::Unavailable(why) if why.contains("not known")), "{unwatched:?}");
@@ -432,7 +432,7 @@ async fn a_cluster_without_flux_has_no_helm_releases_and_is_not_asked_for_any() 
 }
 
 #[tokio::test]
-async fn what_the_copy_says_of_helm_releases_is_confirmed() {
+async fn helm_releases_from_the_copy_are_confirmed() {
     let one = |spec: Value| helm_release("one", &spec);
     let fake =
         with_flux(&[one(json!({"releaseName": "web"})), helm_release("two", &json!({"values": {"large": true}}))]);
@@ -467,7 +467,7 @@ fn claim(namespace: &str, name: &str, account: &str) -> Value {
 }
 
 #[tokio::test]
-async fn helm_releases_elsewhere_that_name_a_release_cost_no_read_however_many() {
+async fn helm_releases_in_other_namespaces_cost_no_read() {
     let claims = (0..3_000).map(|number| claim("evil", &format!("claim-{number}"), "mallory"));
     let mut all: Vec<_> = claims.collect();
     all.push(helm_release("one", &json!({"releaseName": "web"})));
@@ -477,7 +477,7 @@ async fn helm_releases_elsewhere_that_name_a_release_cost_no_read_however_many()
     fake.put(ONE, helm_release("one", &json!({"releaseName": "web"})));
     fake.put(flux_s, claim("flux", "web", "deployer"));
     let (cluster, _watches) = fake.watched().await;
-    // The first read of a kind asks how it is served.
+    // The first read of a kind discovers how the kind is served.
     cluster.answer(&driving("web")).await;
     fake.asked();
     assert_eq!(names(&cluster.answer(&driving("web")).await), ["one"]);
@@ -494,7 +494,7 @@ async fn helm_releases_elsewhere_that_name_a_release_cost_no_read_however_many()
 }
 
 #[tokio::test]
-async fn too_many_helm_releases_beside_the_records_are_an_answer_without_a_read() {
+async fn too_many_helm_releases_are_an_answer_without_a_read() {
     let many =
         |count: usize| (0..count).map(|number| claim("shop", &format!("claim-{number}"), "")).collect::<Vec<_>>();
     let fake = with_flux(&many(9));
@@ -505,7 +505,7 @@ async fn too_many_helm_releases_beside_the_records_are_an_answer_without_a_read(
 }
 
 #[tokio::test]
-async fn records_elsewhere_that_are_stamped_for_a_namespace_cost_no_read() {
+async fn records_elsewhere_stamped_for_a_namespace_cost_no_read() {
     let mut all: Vec<_> = (0..50)
         .map(|number| {
             let mut stamped = record("evil", 1, Some("shop"));
@@ -538,7 +538,7 @@ async fn helm_releases_that_the_copy_has_not_seen_are_read() {
     let fake =
         with_flux(&[at("one", "1", "web"), at("two", "2", "web"), helm_release("three", &json!("of another shape"))]);
     let (cluster, _watches) = fake.watched().await;
-    // One has been changed since, and another one created.
+    // One HelmRelease has changed since, and another one is new.
     fake.put(HERE, json!([at("one", "1", "web"), at("two", "7", "other"), at("four", "8", "web")]));
     for (name, object) in [("two", at("two", "7", "other")), ("four", at("four", "8", "web"))] {
         fake.put(&format!("{HERE}/{name}"), object);
@@ -552,7 +552,7 @@ async fn helm_releases_that_the_copy_has_not_seen_are_read() {
     let mut reads: Vec<_> = paths(&asked).into_iter().filter(|path| path.starts_with(HERE)).collect();
     reads.sort_unstable();
     assert_eq!(reads, [HERE, four.as_str(), two.as_str()]);
-    // Without the kind there are none.
+    // Without the kind there are no HelmReleases.
     let bare = Fake::default();
     bare.put("/apis", json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []}));
     let (cluster, _watches) = bare.watched().await;
@@ -560,7 +560,7 @@ async fn helm_releases_that_the_copy_has_not_seen_are_read() {
 }
 
 #[tokio::test]
-async fn the_origin_of_an_object_leads_to_where_its_helm_release_keeps_the_records() {
+async fn the_origin_of_an_object_leads_to_its_records() {
     let mut flux_s = helm_release("web", &json!({"storageNamespace": "elsewhere"}));
     flux_s["metadata"]["namespace"] = "flux".into();
     flux_s["status"] = json!({"storageNamespace": "elsewhere", "history": [
@@ -576,7 +576,7 @@ async fn the_origin_of_an_object_leads_to_where_its_helm_release_keeps_the_recor
     assert_eq!(paths(&fake.asked()), [SECRETS_HERE, "/api/v1/namespaces/shop/configmaps", elsewhere]);
 }
 
-/// What the API server says of the kinds of Sveltos.
+/// The discovery answers for the kinds of Sveltos.
 fn serves_bundles(fake: &Fake) {
     let version = json!({"groupVersion": "lib.projectsveltos.io/v1beta1", "version": "v1beta1"});
     let group = json!({"name": "lib.projectsveltos.io", "versions": [version], "preferredVersion": version});
@@ -592,7 +592,7 @@ fn serves_bundles(fake: &Fake) {
 }
 
 #[tokio::test]
-async fn bundles_are_read_in_their_order_and_without_what_they_hold() {
+async fn bundles_are_read_in_order_and_without_their_objects() {
     let fake = Fake::default();
     serves_bundles(&fake);
     let path = |name: &str| format!("/apis/lib.projectsveltos.io/v1beta1/namespaces/civ/configurationbundles/{name}");
@@ -612,7 +612,7 @@ async fn bundles_are_read_in_their_order_and_without_what_they_hold() {
     };
     let releases = found.iter().map(|bundle| bundle.as_ref()?.release.as_ref().map(|release| release.name.as_str()));
     assert_eq!(releases.collect::<Option<Vec<_>>>(), Some(asked));
-    // Neither what is not there nor what cannot be is an error.
+    // A missing bundle and an impossible name are no errors.
     let absent = cluster.answer(&named(&["../secrets/a"])).await;
     assert_eq!(absent, Answer::Known(Knowledge::Bundles(Ok(vec![None]))));
     fake.put(&path("odd"), json!({"spec": {"helmReleaseName": 7}}));

@@ -1,4 +1,4 @@
-//! Copies of cluster state that watches keep. A copy is complete or not used, and it is known when it is out of date.
+//! Copies of cluster state that watches keep. A copy is either complete or unused, and the reader knows when it is out of date.
 
 use std::collections::HashSet;
 use std::mem::{Discriminant, discriminant};
@@ -17,19 +17,18 @@ use super::reach::merge_watches;
 use crate::readiness::Gate;
 use crate::world::metadata_only::MetadataOnly;
 
-/// A watch that lasted this long has recovered: its next failure is logged again. Pauses start from the beginning after the
-/// same time.
+/// After this time a watch has recovered: its next failure is logged again, and its pauses start from the beginning.
 const RECOVERED_AFTER: Duration = Duration::from_secs(120);
 
-/// What a watch fills. These methods are its only connection to the watch, so tests call them with values.
+/// A collection that a watch fills. The watch uses only these methods, so that tests can call them with values.
 pub(super) trait Feed<O = ObjectMeta>: Send + Sync + 'static {
-    /// An empty one of the same kind.
+    /// An empty collection of the same kind.
     fn fresh(&self) -> Self;
-    /// An object was added or changed.
+    /// Adds or changes an object.
     fn apply(&mut self, object: &O);
-    /// An object was deleted.
+    /// Deletes an object.
     fn delete(&mut self, object: &O);
-    /// A complete list replaces an older copy.
+    /// Prepares a complete list that replaces an older copy.
     fn follow(&self, _old: &Self) {}
 }
 
@@ -50,26 +49,26 @@ impl<T> Mirror<T> {
         Self(RwLock::new(MirrorState { copy, in_sync: false }))
     }
 
-    /// Reads the copy, which may be out of date. The second value is whether it is in sync.
+    /// Reads the copy, which may be out of date. The second value says whether it is in sync.
     pub(super) fn read<R>(&self, read: impl FnOnce(&T) -> R) -> (R, bool) {
         let state = self.state();
         (read(&state.copy), state.in_sync)
     }
 
-    /// Replaces the copy by a complete one, which is in sync.
+    /// Replaces the copy with a complete one, which is in sync.
     pub(super) fn replace(&self, copy: T) {
         let old = std::mem::replace(&mut *self.state_mut(), MirrorState { copy, in_sync: true });
         // Outside the lock: freeing many small allocations takes a while.
         drop(old);
     }
 
-    /// Drops the copy: nothing is known until there is a complete one.
+    /// Drops the copy. Nothing is known until the next complete copy.
     pub(super) fn clear(&self, empty: T) {
         let old = std::mem::replace(&mut *self.state_mut(), MirrorState { copy: empty, in_sync: false });
         drop(old);
     }
 
-    /// The copy may be out of date from now on.
+    /// Marks the copy as possibly out of date.
     fn lose_sync(&self) {
         self.state_mut().in_sync = false;
     }
@@ -84,7 +83,7 @@ impl<T> Mirror<T> {
     }
 }
 
-/// Ends the sync of a mirror when its watch ends, for whatever reason.
+/// Ends the sync of a mirror when its watch ends, for any reason.
 pub(super) struct SyncGuard<'m, T>(pub(super) &'m Mirror<T>);
 
 impl<T> Drop for SyncGuard<'_, T> {
@@ -93,11 +92,11 @@ impl<T> Drop for SyncGuard<'_, T> {
     }
 }
 
-/// Keeps a mirror of the metadata of the objects of a kind with some labels, in one namespace or several, forever. `gate` opens
-/// after the first complete list.
+/// Keeps a mirror of the metadata of the objects of a kind with some labels, in one namespace or several, forever. `gate` opens after the
+/// first complete list.
 ///
-/// Every failure leads to a new list, because only a list proves that nothing was missed; until then the mirror is not in
-/// sync. Repeated failures lead to longer pauses, and each kind of failure is logged once.
+/// Every failure leads to a new list, because only a list proves that nothing was missed. Until then the mirror is not in sync. Repeated
+/// failures lead to longer pauses, and each kind of failure is logged once.
 pub(super) async fn follow<T: Feed>(
     resource: String,
     apis: Vec<Api<MetadataOnly>>,
@@ -108,7 +107,7 @@ pub(super) async fn follow<T: Feed>(
     let mut attempts = Attempts::default();
     loop {
         attempts.start();
-        // If this task panics or is dropped, no mirror must claim to be in sync.
+        // If this task panics or is dropped, the mirror must not count as in sync.
         let guard = SyncGuard(&mirror);
         let watches = apis.iter().map(|api| watcher(api.clone(), Config::default().labels(labels)));
         let events = merge_watches(watches.collect());
@@ -124,7 +123,7 @@ pub(super) async fn follow<T: Feed>(
     }
 }
 
-/// The attempts of one watch: the pause before the next one, and which failures were logged.
+/// The attempts of one watch: the next pause, and the logged failures.
 pub(super) struct Attempts {
     started: Instant,
     pauses: DefaultBackoff,
@@ -143,7 +142,7 @@ impl Attempts {
         self.started = Instant::now();
     }
 
-    /// Whether this kind of failure has not been logged yet, or not since the watch recovered.
+    /// Whether this kind of failure has not been logged since the watch last recovered.
     pub(super) fn is_news(&mut self, failure: &watcher::Error) -> bool {
         if self.started.elapsed() >= RECOVERED_AFTER {
             self.reported.clear();
@@ -166,7 +165,7 @@ pub(super) async fn feed<K, O, T: Feed<O>>(
     gate: &Gate,
 ) -> Option<watcher::Error> {
     let mut events = pin!(events);
-    // A list is collected beside the old copy, so that objects deleted in the meantime disappear at once.
+    // A new list is collected apart from the old copy, so that objects deleted in the meantime disappear at once.
     let mut list = None;
     while let Some(event) = events.next().await {
         match event {
@@ -183,7 +182,7 @@ pub(super) async fn feed<K, O, T: Feed<O>>(
                     gate.open();
                 }
             }
-            // An event of one namespace, while the list of another is not complete yet.
+            // Another namespace may send an event before the list of this one is complete.
             Ok(Event::Apply(object)) if let Some(list) = &mut list => list.apply(read(&object)),
             Ok(Event::Delete(object)) if let Some(list) = &mut list => list.delete(read(&object)),
             Ok(Event::Apply(object)) => mirror.state_mut().copy.apply(read(&object)),
@@ -231,7 +230,7 @@ mod tests {
         Err(watcher::Error::NoResourceVersion)
     }
 
-    /// Feeds the events one watch after the other, and says what is known then.
+    /// Feeds the events one watch after the other, and returns the known state.
     async fn fed(watches: impl IntoIterator<Item = Events>) -> (Vec<String>, bool, Readiness) {
         let readiness = Readiness::new();
         let (mirror, gate) = (Mirror::new(Names::default()), readiness.gate("names"));
@@ -243,7 +242,7 @@ mod tests {
         (names, in_sync, readiness)
     }
 
-    /// A stream that does not end, as that of a live watch.
+    /// A stream that does not end, like that of a live watch.
     async fn live(events: Events) -> (Vec<String>, bool, Readiness) {
         let readiness = Readiness::new();
         let (mirror, gate) = (Mirror::new(Names::default()), readiness.gate("names"));
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_whole_list_brings_sync_and_opens_the_gate() {
+    async fn only_a_complete_list_brings_sync_and_opens_the_gate() {
         let (names, in_sync, readiness) = live(list(&["a", "b"])).await;
         assert_eq!((names.as_slice(), in_sync), (["a".to_owned(), "b".to_owned()].as_slice(), true));
         assert!(readiness.check().is_ok());
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_watch_keeps_its_copy_and_loses_its_sync_but_not_readiness() {
+    async fn a_failed_watch_loses_only_its_sync() {
         let mut events = list(&["a"]);
         events.extend([failure(), Ok(Event::Apply(object("never read")))]);
         let (names, in_sync, readiness) = fed([events]).await;
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_vanished_between_two_watches_is_gone_with_the_second_list_and_not_before() {
+    async fn objects_that_vanish_between_watches_go_with_the_next_list() {
         let mut half = list(&["b"]);
         half.pop();
         let (names, ..) = fed([list(&["a", "b"]), half.into_iter().chain([failure()]).collect()]).await;

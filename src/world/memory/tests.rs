@@ -47,7 +47,7 @@ fn long_records_and_documents_wait_for_a_turn() {
 }
 
 #[test]
-fn operations_in_flight_helm_releases_and_overrides_are_found_among_all_objects() {
+fn known_state_is_found_among_all_objects() {
     let memory = Memory::new(1 << 20);
     assert_eq!((memory.in_flight(9), memory.drivers()), ((vec![], 0, true), Some(vec![])));
     for (kind, release, revision, status, created) in [

@@ -1,4 +1,4 @@
-//! The index as a watch feeds it, and what it costs.
+//! The index as a watch fills it, and its memory.
 
 use std::mem::size_of;
 
@@ -49,7 +49,7 @@ fn index(records: &[Value]) -> Index {
     index
 }
 
-/// What is found in the place that is named last: elsewhere, if anything is there.
+/// The records in the namespace that is named last, or elsewhere if there are any.
 fn locate(index: &Index, name: &str, target_namespace: &str, records: Option<&str>) -> Option<Located> {
     let origin = records.map(|records| OriginRecords { origin: "tenants", records });
     let query = ReleaseQuery { name, target_namespace, origin };
@@ -71,7 +71,7 @@ fn at(namespace: &str, revisions: &[u64]) -> Option<(String, Vec<u64>)> {
 }
 
 #[test]
-fn a_release_is_found_in_its_namespace_where_flux_installed_it_and_wherever_its_stamp_leads() {
+fn a_release_is_found_by_namespace_flux_or_stamp() {
     let mut records = vec![record("shop", "web", 1, "deployed")];
     assert_eq!(found(&index(&records), "web", "shop", Some("flux")), at("shop", &[1]));
     records.push(record("flux", "web", 2, "deployed"));
@@ -85,7 +85,7 @@ fn a_release_is_found_in_its_namespace_where_flux_installed_it_and_wherever_its_
 }
 
 #[test]
-fn what_is_stamped_for_a_namespace_is_found_and_no_namespace_crowds_out_another() {
+fn no_namespace_crowds_out_the_stamped_records_of_another() {
     let strangers = (0..3_000).map(|number| stamped(record("evil", &format!("r{number}"), 1, "deployed"), "shop"));
     let mut records: Vec<_> = strangers.collect();
     records.push(stamped(record("flux", "web", 3, "deployed"), "shop"));
@@ -98,7 +98,7 @@ fn what_is_stamped_for_a_namespace_is_found_and_no_namespace_crowds_out_another(
 }
 
 #[test]
-fn what_an_entry_says_survives_the_index() {
+fn the_index_keeps_all_fields_of_an_entry() {
     let record = metadata(&stamped(record("flux", "web", 3, "failed"), "shop"));
     let mut index = Index::new("Secret", Arc::default());
     index.apply(&record);
@@ -108,7 +108,7 @@ fn what_an_entry_says_survives_the_index() {
 }
 
 #[test]
-fn operations_in_flight_are_those_of_the_newest_records_oldest_start_first() {
+fn operations_in_flight_are_listed_oldest_start_first() {
     // An uninstall starts on a record that may be months old.
     let mut uninstalling = stamped(record("shop", "old", 1, "uninstalling"), "shop");
     uninstalling["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
@@ -163,7 +163,7 @@ fn deletions_and_changed_labels_are_followed() {
     index.apply(&metadata(&moved));
     assert_eq!(found(&index, "api", "shop", None), None);
     assert_eq!(found(&index, "api", "other", None), at("flux", &[1]));
-    // The labels of a deleted object are those that it had last, whatever they were.
+    // A deleted object has the labels that it had last, which may be any.
     index.delete(&metadata(&web));
     assert_empty(&index);
 }
@@ -219,8 +219,8 @@ fn ten_thousand_releases_take_little_memory() {
     assert!(each <= BYTES_PER_RELEASE, "{each} bytes for each release");
 }
 
-/// The bytes that an index asked its allocator for. Tables are counted as hashbrown makes them: a byte of control and room
-/// for one item a bucket, and as many buckets as the next power of two above 8/7 of the capacity.
+/// The bytes that an index requested from its allocator. Tables are counted as hashbrown allocates them: for each bucket one control byte and
+/// one item, and as many buckets as the next power of two above 8/7 of the capacity.
 fn owned_bytes(index: &Index) -> usize {
     fn table<K, V>(map: &HashMap<K, V>) -> usize {
         (map.capacity() * 8 / 7).next_power_of_two() * (size_of::<(K, V)>() + 1)
@@ -246,7 +246,7 @@ fn owned_bytes(index: &Index) -> usize {
         + index.elsewhere.iter().map(elsewhere).sum::<usize>()
 }
 
-/// The revisions of the pending records that were lost, in order.
+/// The revisions of the lost pending records, in order.
 fn lost(deleted_pending: &DeletedPendingRecords) -> Vec<u64> {
     use futures_util::FutureExt;
     let next = || {
@@ -258,12 +258,12 @@ fn lost(deleted_pending: &DeletedPendingRecords) -> Vec<u64> {
 }
 
 #[test]
-fn a_newest_pending_record_that_is_deleted_is_told_of_once() {
+fn a_deleted_newest_pending_record_is_reported_once() {
     let deleted_pending = Arc::default();
     let mut index = Index::new("Secret", Arc::clone(&deleted_pending));
     let records = [record("shop", "web", 1, "deployed"), record("shop", "web", 2, "pending-upgrade")];
     records.iter().for_each(|record| index.apply(&metadata(record)));
-    // A change of it is none.
+    // A change of the record is no deletion.
     index.apply(&metadata(&records[1]));
     assert_eq!(lost(&deleted_pending), [0; 0]);
     index.delete(&metadata(&records[1]));
@@ -272,7 +272,7 @@ fn a_newest_pending_record_that_is_deleted_is_told_of_once() {
     index.delete(&metadata(&records[0]));
     assert_eq!(lost(&deleted_pending), [0; 0]);
 
-    // Pruned out of the middle, or marked first by an uninstall.
+    // A record that was pruned from the middle, or that an uninstall marked first.
     index.apply(&metadata(&record("shop", "web", 3, "pending-upgrade")));
     index.apply(&metadata(&record("shop", "web", 4, "failed")));
     index.delete(&metadata(&record("shop", "web", 3, "pending-upgrade")));
@@ -282,7 +282,7 @@ fn a_newest_pending_record_that_is_deleted_is_told_of_once() {
 }
 
 #[test]
-fn what_was_deleted_while_nobody_watched_is_told_with_the_next_list() {
+fn a_deletion_without_a_watch_is_reported_by_the_next_list() {
     let deleted_pending = Arc::default();
     let mut old = Index::new("Secret", Arc::clone(&deleted_pending));
     let all = [

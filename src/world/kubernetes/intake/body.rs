@@ -1,4 +1,4 @@
-//! The body of an answer, of which only a part is kept, or which is limited as a whole.
+//! The body of an answer. A projected body is kept in parts, and any other body is limited in total.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,17 +13,17 @@ use super::metrics::IntakeMetrics;
 use super::projector::{Keep, Malformed, Projector};
 use crate::budget::{Budget, Flow, Grant};
 
-/// The largest text of one object, in bytes. etcd stores 1.5 MiB by default, and the API server takes 3 MiB at most; base64 and
-/// JSON make more of it.
+/// The largest text of one object, in bytes. etcd stores 1.5 MiB by default, and the API server accepts at most 3 MiB. base64 and JSON
+/// enlarge them.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 
-/// The most that is kept of a list, in bytes.
+/// The maximum kept size of a list, in bytes.
 const MAX_KEPT_BYTES: usize = 16 << 20;
 
-/// What an answer takes without a charge, in bytes: most have less.
+/// The size of an answer that is not charged, in bytes. Most answers are smaller.
 const FREE_BYTES: usize = 64 << 10;
 
-/// By how much a charge grows at least.
+/// The minimum factor by which a charge grows.
 const CHARGE_FACTOR: usize = 4;
 
 /// Why an answer of the API server cannot be read.
@@ -50,33 +50,33 @@ pub(super) struct IntakeBody {
     body: Body,
     reading: Reading,
     charge: Option<Charge>,
-    /// What is read and waits for its charge.
+    /// The part that was read and waits for its charge.
     held: Bytes,
     metrics: Arc<IntakeMetrics>,
 }
 
 enum Reading {
-    Whole { read: usize },
+    Unprojected { read: usize },
     Projected { projector: Box<Projector>, resource: &'static str, kept: usize },
 }
 
-/// The memory that an answer takes.
+/// The memory that an answer is charged for.
 struct Charge {
     budget: Budget,
     grants: Vec<Grant>,
-    /// Whether it is all that the budget has.
+    /// Whether the budget cannot grant more.
     is_full: bool,
-    /// How much was asked for, and the answer.
+    /// The requested number of bytes, and the pending grant.
     awaited: Option<(usize, AwaitedGrant)>,
 }
 
 impl IntakeBody {
-    /// A body that is kept as it is.
-    pub(super) fn whole(body: Body, budget: Budget, metrics: Arc<IntakeMetrics>) -> Self {
-        Self::new(body, Reading::Whole { read: 0 }, Some(Charge::to(budget)), metrics)
+    /// A body that is kept unchanged.
+    pub(super) fn complete(body: Body, budget: Budget, metrics: Arc<IntakeMetrics>) -> Self {
+        Self::new(body, Reading::Unprojected { read: 0 }, Some(Charge::to(budget)), metrics)
     }
 
-    /// An object or a list, of which these fields are kept.
+    /// The body of an object or a list, of which these fields are kept.
     pub(super) fn projected(
         body: Body,
         resource: &'static str,
@@ -88,7 +88,7 @@ impl IntakeBody {
         Self::new(body, Reading::Projected { projector, resource, kept: 0 }, Some(Charge::to(budget)), metrics)
     }
 
-    /// A watch. Each of its lines is read before the next, so none is charged.
+    /// The body of a watch. Each line is read before the next one arrives, so none is charged.
     pub(super) fn of_watch(
         body: Body,
         resource: &'static str,
@@ -103,11 +103,11 @@ impl IntakeBody {
         Self { body, reading, charge, held: Bytes::new(), metrics }
     }
 
-    /// What is kept of the next part.
+    /// The kept bytes of the next part.
     fn read(&mut self, part: Bytes) -> Result<Bytes, IntakeError> {
         self.metrics.count_bytes(part.len());
         match &mut self.reading {
-            Reading::Whole { read } => {
+            Reading::Unprojected { read } => {
                 *read += part.len();
                 if *read > MAX_TEXT_BYTES {
                     self.metrics.count_too_large("object", 1);
@@ -131,7 +131,7 @@ impl IntakeBody {
 
     fn bytes(&self) -> usize {
         match self.reading {
-            Reading::Whole { read } => read,
+            Reading::Unprojected { read } => read,
             Reading::Projected { kept, .. } => kept,
         }
     }

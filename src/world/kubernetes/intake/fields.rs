@@ -1,4 +1,4 @@
-//! The fields of objects that anything here reads, by resource.
+//! The fields of objects that this program reads, by resource.
 
 use http::Request;
 use http::header::ACCEPT;
@@ -12,24 +12,24 @@ use interlock_engine::release_override::{self, CREATED_BY, VOID};
 
 use super::projector::Keep;
 
-/// The most that is kept of an object in a list or a watch, in bytes. An ordinary HelmRelease keeps one or two KiB.
+/// The maximum kept size of an object in a list or a watch, in bytes. An ordinary HelmRelease keeps one or two KiB.
 const MAX_LISTED_BYTES: usize = 32 << 10;
 
-/// The most that is kept of an object that is read alone, in bytes.
+/// The maximum kept size of an object that is read alone, in bytes.
 const MAX_OBJECT_BYTES: usize = 256 << 10;
 
-/// The most that is kept of what is around objects, in bytes: the token of a page, the message of a status.
+/// The maximum kept size of the part outside of objects, in bytes: the token of a page, the message of a status.
 const MAX_FRAME_BYTES: usize = 64 << 10;
 
-/// The labels and annotations that any rule reads. Every other one is as large as its writer likes.
+/// The labels that rules read. Other labels are as large as their writers like.
 const LABELS: Keep = Keep::Members(&[
-    // Of records.
+    // For records.
     ("owner", Keep::Short),
     ("name", Keep::Short),
     ("version", Keep::Short),
     ("status", Keep::Short),
     ("type", Keep::Short),
-    // Of marks.
+    // For marks.
     ("app.kubernetes.io/managed-by", Keep::Short),
     ("helm.toolkit.fluxcd.io/name", Keep::Short),
     ("helm.toolkit.fluxcd.io/namespace", Keep::Short),
@@ -49,16 +49,16 @@ const ANNOTATIONS: Keep = Keep::Members(&[
     (PROTECTED, Keep::Short),
     (CREATED_BY, Keep::Short),
     (VOID, Keep::Short),
-    // Of a bookmark.
+    // For bookmarks.
     ("k8s.io/initial-events-end", Keep::Short),
-    // Of marks.
+    // For marks.
     ("meta.helm.sh/release-name", Keep::Short),
     ("meta.helm.sh/release-namespace", Keep::Short),
     ("projectsveltos.io/owner-kind", Keep::Short),
     ("projectsveltos.io/owner-name", Keep::Short),
 ]);
 
-/// The metadata of an object, and of a list, with these labels.
+/// The metadata of an object or a list, with these labels.
 macro_rules! metadata {
     ($labels:expr) => {
         Keep::Members(&[
@@ -71,7 +71,7 @@ macro_rules! metadata {
             ("generation", Keep::Short),
             ("labels", $labels),
             ("annotations", ANNOTATIONS),
-            ("continue", Keep::Whole),
+            ("continue", Keep::All),
         ])
     };
 }
@@ -79,19 +79,19 @@ macro_rules! metadata {
 const METADATA: Keep = metadata!(LABELS);
 
 /// Policies select Namespaces by any label.
-const METADATA_OF_NAMESPACE: Keep = metadata!(Keep::Members(&[("*", Keep::Whole)]));
+const METADATA_OF_NAMESPACE: Keep = metadata!(Keep::Members(&[("*", Keep::All)]));
 
-/// An object with these fields beside its metadata. A watch may send a `Status` in its place.
+/// An object with its metadata and these fields. A watch may send a `Status` instead.
 macro_rules! object {
     ($metadata:expr; $limit:expr $(, $field:expr)*) => {
         Keep::Object(
             &[
-                ("apiVersion", Keep::Whole),
-                ("kind", Keep::Whole),
+                ("apiVersion", Keep::All),
+                ("kind", Keep::All),
                 ("metadata", $metadata),
-                ("code", Keep::Whole),
-                ("message", Keep::Whole),
-                ("reason", Keep::Whole),
+                ("code", Keep::All),
+                ("message", Keep::All),
+                ("reason", Keep::All),
                 $($field),*
             ],
             $limit,
@@ -99,7 +99,7 @@ macro_rules! object {
     };
 }
 
-/// The fields of a kind: of an object that is read alone, and of a list or watch.
+/// The fields of a kind: for an object that is read alone, and for a list or watch.
 struct Row {
     object: Keep,
     collection: Keep,
@@ -110,8 +110,8 @@ macro_rules! collection {
     ($metadata:expr; $($field:expr),*) => {
         Keep::Object(
             &[
-                ("apiVersion", Keep::Whole),
-                ("kind", Keep::Whole),
+                ("apiVersion", Keep::All),
+                ("kind", Keep::All),
                 ("metadata", METADATA),
                 ("items", object!($metadata; MAX_LISTED_BYTES $(, $field)*)),
                 ("type", Keep::Short),
@@ -128,27 +128,23 @@ macro_rules! row {
     };
 }
 
-const TIMEOUT: Keep = Keep::Members(&[("timeout", Keep::Whole)]);
+const TIMEOUT: Keep = Keep::Members(&[("timeout", Keep::All)]);
 
-const HISTORY: Keep = Keep::Members(&[
-    ("name", Keep::Whole),
-    ("namespace", Keep::Whole),
-    ("status", Keep::Whole),
-    ("version", Keep::Whole),
-]);
+const HISTORY: Keep =
+    Keep::Members(&[("name", Keep::All), ("namespace", Keep::All), ("status", Keep::All), ("version", Keep::All)]);
 
-const HELM_RELEASE_STATUS: Keep = Keep::Members(&[("storageNamespace", Keep::Whole), ("history", HISTORY)]);
+const HELM_RELEASE_STATUS: Keep = Keep::Members(&[("storageNamespace", Keep::All), ("history", HISTORY)]);
 
 macro_rules! helm_release_spec {
     ($($more:expr)?) => {
         Keep::Members(&[
-            ("releaseName", Keep::Whole),
-            ("targetNamespace", Keep::Whole),
-            ("storageNamespace", Keep::Whole),
-            ("serviceAccountName", Keep::Whole),
-            ("kubeConfig", Keep::Whole),
-            ("suspend", Keep::Whole),
-            ("timeout", Keep::Whole),
+            ("releaseName", Keep::All),
+            ("targetNamespace", Keep::All),
+            ("storageNamespace", Keep::All),
+            ("serviceAccountName", Keep::All),
+            ("kubeConfig", Keep::All),
+            ("suspend", Keep::All),
+            ("timeout", Keep::All),
             ("install", TIMEOUT),
             ("upgrade", TIMEOUT),
             ("rollback", TIMEOUT),
@@ -162,28 +158,28 @@ macro_rules! helm_release_spec {
 static HELM_RELEASES: Row = Row {
     object: object!(
         METADATA; MAX_OBJECT_BYTES,
-        ("spec", helm_release_spec!(("driftDetection", Keep::Members(&[("ignore", Keep::Whole)])))),
+        ("spec", helm_release_spec!(("driftDetection", Keep::Members(&[("ignore", Keep::All)])))),
         ("status", HELM_RELEASE_STATUS)
     ),
     collection: collection!(METADATA; ("spec", helm_release_spec!()), ("status", HELM_RELEASE_STATUS)),
 };
 
-/// Of Interlock's own kinds.
-static SPECIFICATIONS: Row = row!(("spec", Keep::Whole));
+/// For Interlock's own kinds.
+static SPECIFICATIONS: Row = row!(("spec", Keep::All));
 
 static WORKLOADS: Row = row!(
-    ("spec", Keep::Members(&[("replicas", Keep::Whole)])),
+    ("spec", Keep::Members(&[("replicas", Keep::All)])),
     (
         "status",
         Keep::Members(&[
-            ("observedGeneration", Keep::Whole),
-            ("updatedReplicas", Keep::Whole),
-            ("availableReplicas", Keep::Whole),
-            ("readyReplicas", Keep::Whole),
-            ("desiredNumberScheduled", Keep::Whole),
-            ("updatedNumberScheduled", Keep::Whole),
-            ("numberAvailable", Keep::Whole),
-            ("conditions", Keep::Members(&[("type", Keep::Whole), ("status", Keep::Whole)])),
+            ("observedGeneration", Keep::All),
+            ("updatedReplicas", Keep::All),
+            ("availableReplicas", Keep::All),
+            ("readyReplicas", Keep::All),
+            ("desiredNumberScheduled", Keep::All),
+            ("updatedNumberScheduled", Keep::All),
+            ("numberAvailable", Keep::All),
+            ("conditions", Keep::Members(&[("type", Keep::All), ("status", Keep::All)])),
         ])
     )
 );
@@ -202,14 +198,14 @@ static CONFIGURATION_BUNDLE: Keep = Keep::Object(
         (
             "spec",
             Keep::Members(&[
-                ("helmReleaseNamespace", Keep::Whole),
-                ("helmReleaseName", Keep::Whole),
-                ("helmReleaseUninstall", Keep::Whole),
-                ("isLastHelmReleaseBundle", Keep::Whole),
-                ("notTracked", Keep::Whole),
-                ("referencedObjectKind", Keep::Whole),
-                ("referencedObjectNamespace", Keep::Whole),
-                ("referencedObjectName", Keep::Whole),
+                ("helmReleaseNamespace", Keep::All),
+                ("helmReleaseName", Keep::All),
+                ("helmReleaseUninstall", Keep::All),
+                ("isLastHelmReleaseBundle", Keep::All),
+                ("notTracked", Keep::All),
+                ("referencedObjectKind", Keep::All),
+                ("referencedObjectNamespace", Keep::All),
+                ("referencedObjectName", Keep::All),
             ]),
         ),
     ],
@@ -233,7 +229,7 @@ struct Address<'p> {
 }
 
 impl<'p> Address<'p> {
-    /// `None` for a path that leads to no objects, as those of discovery, and for a subresource.
+    /// `None` for a path of discovery or of a subresource.
     fn of(path: &'p str) -> Option<Self> {
         let mut parts: Vec<_> = path.split('/').skip(1).collect();
         let is_of_group = match parts.first() {
@@ -250,8 +246,8 @@ impl<'p> Address<'p> {
     }
 }
 
-/// What is kept of the answer to a request, and the resource for the metrics. `None` if the whole text is read: of one object without
-/// a row here, and of discovery. Of collections without a row only the metadata is kept.
+/// The fields that are kept of the answer to a request, and the resource for the metrics. `None` if the complete text is kept: for single
+/// objects without a row here, and for discovery. Collections without a row keep only their metadata.
 pub(super) fn kept<B>(request: &Request<B>) -> Option<(&'static str, &'static Keep)> {
     let address = Address::of(request.uri().path())?;
     let accepted = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! What was read from the API server, and what was too large.
+//! Metrics of reads from the API server: their size, and answers that were too large.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Metrics of what is read from the API server.
+/// Metrics of reads from the API server.
 #[derive(Debug, Default)]
 pub struct IntakeMetrics {
     read: Counter,
@@ -13,7 +13,7 @@ pub struct IntakeMetrics {
 }
 
 impl IntakeMetrics {
-    /// Adds them to a registry.
+    /// Adds the metrics to a registry.
     pub fn register(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "api_read",

@@ -1,40 +1,39 @@
-//! Leaves out of JSON, while it arrives, what nobody reads. What is left out is never held in memory.
+//! Drops the parts of JSON that nobody reads while the text arrives, so that they are never in memory.
 //!
-//! The input may be cut anywhere. Only brackets, strings and separators are looked at: what is kept is parsed by its reader.
+//! The input may be split anywhere. The projector checks only brackets, strings and separators. Readers parse the kept values.
 
 use memchr::memchr2;
 
-/// What is kept of a value.
+/// The part of a value to keep.
 #[derive(Debug)]
 pub(super) enum Keep {
-    /// The whole value, as far as its object has room for it.
-    Whole,
+    /// The complete value, as far as its object has room.
+    All,
     /// The value if it has at most [`SHORT_BYTES`]. No valid value is longer, so a longer one counts as missing.
     Short,
-    /// Of an object these members, of a list the same of each item, any other value as a whole. A name that ends in `*` stands for
-    /// all names with this prefix.
+    /// These members of an object, and the same for each item of a list. Any other value is kept completely. A name that ends in `*` stands
+    /// for all names with this prefix.
     Members(&'static [(&'static str, Keep)]),
-    /// The same for an object of the cluster, of which at most so many bytes are kept. If that is not all of it, the object has a
-    /// member [`CUT`].
+    /// The same for an object of the cluster, with a limit in bytes. An object over the limit gets a member [`CUT`].
     Object(&'static [(&'static str, Keep)], usize),
 }
 
-/// The member of an object that was too large. No reader keeps a member of this name.
+/// The member that marks an object over its limit. No reader keeps a member of this name.
 pub(super) const CUT: &str = "cut";
 
-/// The longest value of a label or an annotation that is kept, in bytes, quotes included: a user name or a chart has less.
+/// The longest kept value of a label or an annotation, in bytes, quotes included. User names and charts are shorter.
 pub(super) const SHORT_BYTES: usize = 1024;
 
-/// The room of an object for short values, in bytes: all annotations of an object have at most as much.
+/// The room of an object for short values, in bytes. All annotations of an object have at most this size.
 const ROOM_FOR_SHORT: usize = 256 << 10;
 
-/// The longest name of a member that can be kept, in bytes.
+/// The longest name of a kept member, in bytes.
 const MAX_NAME_BYTES: usize = 512;
 
-/// What an item takes besides its text, in bytes, so that a list of nothing fills up an object too.
+/// The size of an item in addition to its text, in bytes, so that a list of empty items fills an object too.
 const ITEM_BYTES: usize = 16;
 
-/// The text is no JSON.
+/// The text is not JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the answer is not JSON")]
 pub(super) struct Malformed;
@@ -46,12 +45,12 @@ pub(super) struct Projector {
     state: State,
     frames: Vec<Frame>,
     rooms: Vec<Room>,
-    /// The name of the member whose value comes next, as written, without quotes.
+    /// The name of the next value's member, as written, without quotes.
     name: Vec<u8>,
-    /// A value that is kept, as far as it has arrived.
+    /// The received part of a kept value.
     value: Vec<u8>,
     out: Vec<u8>,
-    /// The objects so far that were too large.
+    /// The number of objects over their limit so far.
     cut: u64,
 }
 
@@ -61,11 +60,11 @@ struct Frame {
     keep: &'static Keep,
     is_list: bool,
     is_empty: bool,
-    /// Whether it is an object with room of its own.
+    /// Whether this is an object with room of its own.
     has_room: bool,
 }
 
-/// What may still be kept of an object, in bytes.
+/// The remaining room of an object, in bytes.
 #[derive(Debug)]
 struct Room {
     left: usize,
@@ -75,7 +74,7 @@ struct Room {
 
 #[derive(Debug)]
 enum State {
-    /// Before a value of the root, of a member or of an item. `None` for one that nobody reads.
+    /// Before a value of the root, of a member or of an item. `None` for a value that nobody reads.
     Value(Option<&'static Keep>),
     /// Before an item, or the end of a list.
     Item,
@@ -83,15 +82,15 @@ enum State {
     Member,
     /// In a name.
     Name { is_escaped: bool },
-    /// Behind a name.
+    /// After a name.
     Colon,
-    /// In a value that is left out or kept as a whole.
+    /// In a value that is dropped or kept completely.
     Scan(Scan),
-    /// Behind a value.
+    /// After a value.
     After,
 }
 
-/// A value whose end is sought.
+/// A value whose end is not reached yet.
 #[derive(Debug)]
 struct Scan {
     copy: Copy,
@@ -104,7 +103,7 @@ struct Scan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copy {
     No,
-    Whole,
+    All,
     Short,
 }
 
@@ -122,12 +121,12 @@ impl Projector {
         }
     }
 
-    /// What is kept of the input so far and was not taken yet.
+    /// Takes the kept part of the input so far.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// How many objects were cut since the last call.
+    /// The number of objects over their limit since the last call.
     pub(super) fn take_cut(&mut self) -> u64 {
         std::mem::take(&mut self.cut)
     }
@@ -135,7 +134,7 @@ impl Projector {
     /// Reads the next part of the input.
     ///
     /// # Errors
-    /// [`Malformed`] at a byte that no JSON has there.
+    /// [`Malformed`] at a byte that is not valid in JSON.
     pub(super) fn push(&mut self, mut input: &[u8]) -> Result<(), Malformed> {
         while let Some((&byte, rest)) = input.split_first() {
             if let State::Scan(scan) = &mut self.state {
@@ -155,7 +154,7 @@ impl Projector {
                     b'"' if !*is_escaped => self.state = State::Colon,
                     byte => {
                         *is_escaped = byte == b'\\' && !*is_escaped;
-                        // One more than can match.
+                        // One byte more than any match has.
                         if self.name.len() <= MAX_NAME_BYTES {
                             self.name.push(byte);
                         }
@@ -174,10 +173,10 @@ impl Projector {
         Ok(())
     }
 
-    /// Takes a step at a byte outside of scalars, and returns whether the byte is used up.
+    /// Processes a byte outside of scalars, and returns whether the byte is consumed.
     fn step(&mut self, byte: u8) -> Result<bool, Malformed> {
         match (&self.state, byte) {
-            // An answer is an object.
+            // An answer is always an object.
             (State::Value(_), byte) if self.frames.is_empty() && byte != b'{' => Err(Malformed),
             (State::Value(keep), byte) => {
                 let keep = *keep;
@@ -214,7 +213,7 @@ impl Projector {
         Ok(true)
     }
 
-    /// Begins a value at its first byte.
+    /// Starts a value at its first byte.
     fn begin(&mut self, keep: Option<&'static Keep>, byte: u8) -> Result<bool, Malformed> {
         if matches!(byte, b',' | b':' | b'}' | b']') {
             return Err(Malformed);
@@ -232,7 +231,7 @@ impl Projector {
                 self.open(keep, true);
                 return Ok(true);
             }
-            (Some(Keep::Whole | Keep::Members(_) | Keep::Object(..)), _) => Copy::Whole,
+            (Some(Keep::All | Keep::Members(_) | Keep::Object(..)), _) => Copy::All,
             (Some(Keep::Short), _) => Copy::Short,
         };
         self.value.clear();
@@ -241,10 +240,10 @@ impl Projector {
         Ok(false)
     }
 
-    /// Opens a container of which parts are kept.
+    /// Opens a container that is kept in parts.
     fn open(&mut self, keep: &'static Keep, is_list: bool) {
         self.write_name();
-        // What has room of its own takes none of the list that it is in.
+        // A container with room of its own uses none of the room around it.
         if let (Keep::Members(_), Some(room)) = (keep, self.rooms.last_mut()) {
             room.left = room.left.saturating_sub(ITEM_BYTES + self.name.len());
         }
@@ -270,7 +269,7 @@ impl Projector {
         Ok(())
     }
 
-    /// A value has ended.
+    /// Continues after the end of a value.
     fn behind_value(&mut self) {
         if self.frames.is_empty() {
             self.out.push(b'\n');
@@ -280,20 +279,20 @@ impl Projector {
         }
     }
 
-    /// What is kept of the member whose name was read.
+    /// The part to keep of the member whose name was read.
     fn wanted(&self) -> Option<&'static Keep> {
         let members = match self.frames.last()?.keep {
             Keep::Members(members) | Keep::Object(members, _) => members,
-            Keep::Whole | Keep::Short => return None,
+            Keep::All | Keep::Short => return None,
         };
-        let is_meant = |wanted: &str| match wanted.strip_suffix('*') {
+        let found = members.iter().find(|(wanted, _)| match wanted.strip_suffix('*') {
             Some(prefix) => self.name.len() <= MAX_NAME_BYTES && self.name.starts_with(prefix.as_bytes()),
             None => self.name == wanted.as_bytes(),
-        };
-        members.iter().find(|(wanted, _)| is_meant(wanted)).map(|(_, keep)| keep)
+        });
+        found.map(|(_, keep)| keep)
     }
 
-    /// Whether the innermost list takes another item. One without room of its own belongs to an object that may be full.
+    /// Whether the innermost list accepts another item. Without room of its own, an item uses the room of its object, which may be full.
     fn takes_item(&mut self) -> bool {
         let is_bounded = self.frames.last().is_some_and(|frame| !matches!(frame.keep, Keep::Object(..)));
         let Some(room) = self.rooms.last_mut().filter(|_| is_bounded) else { return true };
@@ -306,7 +305,7 @@ impl Projector {
         let limit = match copy {
             Copy::No => return,
             Copy::Short => SHORT_BYTES,
-            Copy::Whole => self.rooms.last().map_or(0, |room| room.left),
+            Copy::All => self.rooms.last().map_or(0, |room| room.left),
         };
         if self.value.len() + bytes.len() <= limit {
             self.value.extend_from_slice(bytes);
@@ -316,12 +315,12 @@ impl Projector {
         if let State::Scan(scan) = &mut self.state {
             scan.copy = Copy::No;
         }
-        if let Some(room) = self.rooms.last_mut().filter(|_| copy == Copy::Whole) {
+        if let Some(room) = self.rooms.last_mut().filter(|_| copy == Copy::All) {
             room.is_cut = true;
         }
     }
 
-    /// Keeps a value that was read to its end.
+    /// Keeps a complete value.
     fn keep_value(&mut self) {
         if !self.value.is_empty() {
             let bytes = self.value.len() + self.name.len() + ITEM_BYTES;
@@ -341,7 +340,7 @@ impl Projector {
         self.behind_value();
     }
 
-    /// Writes what comes before a value: the comma, and the name in an object.
+    /// Writes the text before a value: the comma, and the name in an object.
     fn write_name(&mut self) {
         let Some(frame) = self.frames.last_mut() else { return };
         if !std::mem::take(&mut frame.is_empty) {
@@ -356,11 +355,10 @@ impl Projector {
 }
 
 impl Scan {
-    /// Looks for the end of the value. Returns how many bytes belong to it, and whether it ends there.
+    /// Searches for the end of the value. Returns the number of bytes that belong to the value, and whether it ends there.
     fn run(&mut self, input: &[u8]) -> (usize, bool) {
         if self.is_scalar {
-            let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace();
-            let end = input.iter().position(is_end);
+            let end = input.iter().position(|byte| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace());
             return (end.unwrap_or(input.len()), end.is_some());
         }
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! Answers of an API server that are larger than anybody reads.
+//! Answers of an API server that exceed the limits.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -46,7 +46,7 @@ fn resource() -> ApiResource {
 }
 
 #[tokio::test]
-async fn a_list_of_large_objects_is_read_in_little_memory_and_one_over_the_limit_hides_no_other() {
+async fn a_list_of_large_objects_is_read_in_little_memory() {
     let values = nothing(1_300_000);
     let large = helm_release("large", "", json!(vec![json!({}); 20_000]));
     let mut items: Vec<_> = (0..8).map(|number| helm_release(&format!("r{number}"), &values, json!(null))).collect();
@@ -55,7 +55,7 @@ async fn a_list_of_large_objects_is_read_in_little_memory_and_one_over_the_limit
         r#"{{"apiVersion":"v1","items":[{}],"kind":"List","metadata":{{"continue":"more"}}}}"#,
         items.join(",")
     );
-    // All of the text would not fit into it ten times over.
+    // The complete text would not fit into the budget even once in ten.
     let budget = Budget::new(1 << 20);
     let (client, metrics) = answering(text.clone(), &budget);
     let api: Api<Projected> = Api::all_with(client.kube().clone(), &resource());
@@ -69,12 +69,12 @@ async fn a_list_of_large_objects_is_read_in_little_memory_and_one_over_the_limit
     assert_eq!(listed.items[3].spec::<Value>(), Err(Unread::TooLarge));
     assert!(listed.items.iter().all(|item| item.bytes() < 1_000));
     assert_eq!((metrics.too_large("helmreleases"), budget.free()), (1, 1 << 20));
-    // Without the intake it is what it is.
+    // Without the intake, the object keeps its size.
     assert!(text.len() > 20_000_000);
 }
 
 #[tokio::test]
-async fn an_answer_that_is_kept_as_a_whole_is_limited_and_charged() {
+async fn a_complete_answer_is_limited_and_charged() {
     let secret =
         |bytes: usize| format!(r#"{{"metadata":{{"name":"web"}},"data":{{"release":"{}"}}}}"#, "x".repeat(bytes));
     let request = || Request::get("/api/v1/namespaces/shop/secrets/web").body(Vec::new()).unwrap();
@@ -85,7 +85,7 @@ async fn an_answer_that_is_kept_as_a_whole_is_limited_and_charged() {
     let error = client.kube().request_text(request()).await.unwrap_err();
     assert_eq!(reason(&error), "the answer is larger than 8 MiB");
     assert_eq!((metrics.too_large("object"), budget.free()), (1, 32 << 20));
-    // A budget that others have taken is waited for, unless it is little.
+    // An answer waits for a used-up budget, unless the answer is small.
     let taken = [("a", 20 << 20), ("b", 9 << 20)].map(|(user, bytes)| budget.grant(Flow::of(Peer::Known, user), bytes));
     let taken = futures_util::future::join_all(taken).await;
     let (client, _) = answering(secret(60 << 10), &budget);
@@ -99,7 +99,7 @@ async fn an_answer_that_is_kept_as_a_whole_is_limited_and_charged() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_an_error() {
+async fn invalid_json_is_an_error() {
     let (client, _) = answering("<html>".to_owned(), &Budget::new(1 << 20));
     let api: Api<Projected> = Api::all_with(client.kube().clone(), &resource());
     let error = api.list(&ListParams::default()).await.unwrap_err();

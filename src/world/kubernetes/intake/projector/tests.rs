@@ -1,4 +1,4 @@
-//! What is kept, whatever the parts in which a text arrives.
+//! The kept part of a text, for any split of the text.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,14 +8,14 @@ use super::*;
 const ITEM: Keep = Keep::Object(
     &[
         ("metadata", Keep::Members(&[("name", Keep::Short), ("labels", Keep::Members(&[("a.io/*", Keep::Short)]))])),
-        ("spec", Keep::Members(&[("release", Keep::Whole), ("list", Keep::Members(&[("b", Keep::Whole)]))])),
+        ("spec", Keep::Members(&[("release", Keep::All), ("list", Keep::Members(&[("b", Keep::All)]))])),
     ],
     400,
 );
 static ROOT: Keep =
-    Keep::Object(&[("items", ITEM), ("object", ITEM), ("type", Keep::Short), ("metadata", Keep::Whole)], 100);
+    Keep::Object(&[("items", ITEM), ("object", ITEM), ("type", Keep::Short), ("metadata", Keep::All)], 100);
 
-/// What is kept of a text that arrives in parts of so many bytes.
+/// The kept part of a text that arrives in parts of so many bytes.
 fn kept_of(text: &str, part: usize) -> Result<String, Malformed> {
     let mut projector = Projector::new(&ROOT);
     let mut out = Vec::new();
@@ -28,15 +28,15 @@ fn kept_of(text: &str, part: usize) -> Result<String, Malformed> {
 
 fn kept(object: &Value) -> Value {
     let text = object.to_string();
-    let whole = kept_of(&text, text.len()).unwrap();
+    let expected = kept_of(&text, text.len()).unwrap();
     for part in [1, 2, 7] {
-        assert_eq!(kept_of(&text, part).as_ref(), Ok(&whole), "parts of {part}");
+        assert_eq!(kept_of(&text, part).as_ref(), Ok(&expected), "parts of {part}");
     }
-    serde_json::from_str(&whole).unwrap_or_else(|error| panic!("{error}: {whole}"))
+    serde_json::from_str(&expected).unwrap_or_else(|error| panic!("{error}: {expected}"))
 }
 
 #[test]
-fn only_what_is_wanted_is_kept() {
+fn only_wanted_fields_are_kept() {
     let item = json!({
         "metadata": {"managedFields": [{"a": {"name": "x"}}], "name": "w\"e}b\\", "labels": {"a.io/x": "1", "b.io/x": "2"}},
         "spec": {"release": {"any": ["thing", {"name": -1.5}]}, "values": {"release": 1}, "list": [{"b": 1, "c": 2}, 7, {}]},
@@ -51,25 +51,25 @@ fn only_what_is_wanted_is_kept() {
 }
 
 #[test]
-fn a_value_of_another_shape_is_kept_for_its_reader_to_say_so() {
+fn a_value_of_another_shape_is_kept_for_its_reader() {
     let item = json!({"metadata": "text", "spec": [["no", "members"], {"release": "web"}]});
     assert_eq!(kept(&json!({"items": [item]})), json!({"items": [{"metadata": "text", "spec": [{"release": "web"}]}]}));
     assert_eq!(kept(&json!({"items": null})), json!({"items": null}));
 }
 
 #[test]
-fn a_large_object_is_cut_and_its_neighbours_and_its_name_are_not() {
+fn a_large_object_keeps_its_name_and_its_neighbours() {
     let item = |release: Value| json!({"spec": {"release": release}, "metadata": {"name": "web"}});
     let small = item(json!("small"));
     for large in [json!("x".repeat(500)), json!(vec![json!({}); 500])] {
         let found = kept(&json!({"items": [small, item(large), small]}));
         assert_eq!(found, json!({"items": [small, {"spec": {}, "metadata": {"name": "web"}, "cut": true}, small]}));
     }
-    // A list of nothing fills up an object too.
+    // A list of empty items fills an object too.
     let found = kept(&json!({"items": [{"spec": {"list": vec![json!({}); 500]}, "metadata": {"name": "web"}}]}));
     assert_eq!((&found["items"][0]["cut"], &found["items"][0]["metadata"]["name"]), (&json!(true), &json!("web")));
     assert!(found.to_string().len() < 400);
-    // What nobody reads fills up nothing.
+    // Dropped parts use no room.
     let deep = json!({"items": [{"values": vec![json!({"a": [{}]}); 5_000], "metadata": {"name": "web"}}]});
     assert_eq!(kept(&deep), json!({"items": [{"metadata": {"name": "web"}}]}));
 }
@@ -90,7 +90,7 @@ fn events_of_a_watch_are_lines() {
 }
 
 #[test]
-fn what_is_no_json_is_an_error_or_nothing() {
+fn invalid_json_is_an_error_or_nothing() {
     for text in ["404 page not found", "{]", "{\"a\"}", "{,}", "}", "{\"items\":}", "{\"items\":[}]}", "[,]"] {
         assert_eq!(kept_of(text, 1), Err(Malformed), "{text}");
     }
