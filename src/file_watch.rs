@@ -20,8 +20,8 @@ const SETTLE_TIME: Duration = Duration::from_millis(100);
 /// The maximum number of reads of contents that keep changing. Then the last contents are used.
 const MAX_READS: usize = 50;
 
-/// Waits until the content differs from `known` and stays the same, and returns it. Missing directories are not watched, except that
-/// the first of `directories` must exist.
+/// Waits until the content differs from `known` and stays the same, and returns the content. Missing directories are not watched.
+/// The first of `directories` must exist to be watched.
 pub(crate) async fn changed<T: PartialEq>(known: &T, directories: &[PathBuf], read: impl Fn() -> T) -> T {
     loop {
         // Created anew before each read: directories appear, disappear, and are replaced by others of the same name.

@@ -145,8 +145,8 @@ impl Judge {
         }
     }
 
-    /// Why a review has no reply at its deadline. A step that outlives the deadline still runs, and an expensive review holds or awaits
-    /// memory.
+    /// Why a review has no reply at its deadline. A step that outlives the deadline still runs, and an expensive review holds or
+    /// awaits memory.
     #[must_use]
     pub fn out_of_time(&self, head: &Request<'_>, body_bytes: usize, peer: Peer) -> Unjudged {
         let is_at_work = self.shared.is_busy_with(Flow::of(peer, &head.user_info.username));

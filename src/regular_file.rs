@@ -1,5 +1,5 @@
-//! Reads files that people and Kubernetes provide: policies, suites, certificates, keys. Only regular files are used, so that a named
-//! pipe cannot hang the program. Each file is read completely, up to a limit. An error says what is wrong with the file.
+//! Reads files that people and Kubernetes provide: policies, suites, certificates, keys. Only regular files are used, so that a
+//! named pipe cannot hang the program. Each file is read completely, up to a limit. An error says what is wrong with the file.
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read};
@@ -39,8 +39,8 @@ fn open(path: &Path) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), OFlags::empty(), path).map_err(|error| explained(path, error))
 }
 
-/// Opens a file that belongs to this program, and creates it if it does not exist. The content stays. A link is an error, because it
-/// could lead to a file of another program.
+/// Opens a file that belongs to this program, and creates it if it does not exist. The content stays. A link is an error, because
+/// it could lead to a file of another program.
 ///
 /// # Errors
 /// Errors of the system, and an error that [`is_irregular`] recognises if the file is not regular.
@@ -98,7 +98,8 @@ pub(crate) fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// Reads a text file of at most so many bytes.
 ///
 /// # Errors
-/// What is wrong with the file. The kind is [`io::ErrorKind::InvalidData`] or [`io::ErrorKind::FileTooLarge`] if the content is wrong.
+/// What is wrong with the file. The kind is [`io::ErrorKind::InvalidData`] or [`io::ErrorKind::FileTooLarge`] if the content is
+/// wrong.
 pub(crate) fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     let bytes = read(path, max_bytes)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, not_utf8(&error)))

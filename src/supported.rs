@@ -1,7 +1,7 @@
 //! The versions of Kubernetes that Interlock supports.
 
-/// The oldest supported minor version. Match conditions of webhooks are stable since 1.30, and flow control since 1.29. Without match
-/// conditions, every Secret would be sent to Interlock.
+/// The oldest supported minor version. Match conditions of webhooks are stable since 1.30, and flow control since 1.29. Without
+/// match conditions, every Secret would be sent to Interlock.
 pub const OLDEST_MINOR: u64 = 30;
 
 /// The newest minor version that the tests have run on.

@@ -58,7 +58,8 @@ impl InFlight {
 
 /// A world that has copies, and can answer from them without a read.
 pub(crate) trait Known: World {
-    /// The oldest operations in flight, at most `limit`, and their total number. The last value says whether the copies are in sync.
+    /// The oldest operations in flight, at most `limit`, and their total number. The last value says whether the copies are in
+    /// sync.
     fn in_flight(&self, limit: usize) -> (Vec<InFlight>, usize, bool);
 
     /// All HelmReleases; `None` if the copy is not in sync.
@@ -90,8 +91,8 @@ pub trait World: Send + Sync {
     /// Answers one query of a review. Never fails: an unknown answer is [`Answer::Unavailable`] with the reason.
     fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w>;
 
-    /// The labels of Namespaces, as far as they are known without a read. The value stays the same until a label changes; `None` if this
-    /// world keeps no labels.
+    /// The labels of Namespaces, as far as they are known without a read. The value stays the same until a label changes; `None` if
+    /// this world keeps no labels.
     fn namespace_labels(&self) -> Option<Arc<NamespaceLabels>> {
         None
     }

@@ -78,8 +78,8 @@ struct Turn<'c> {
 }
 
 impl Cores {
-    /// As many concurrent turns as the machine has cores, and one more for a small step. The operating system then shares the cores,
-    /// and a small step does not wait for large ones.
+    /// As many concurrent turns as the machine has cores, and one more for a small step. The operating system then shares the
+    /// cores, and a small step does not wait for large ones.
     pub(super) fn of_the_machine() -> Self {
         let running = available_parallelism().map_or(1, NonZero::get);
         Self::new(Limits { running, small: 1, waiting: MAX_WAITING })

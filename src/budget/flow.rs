@@ -12,8 +12,8 @@ pub enum Peer {
     Stranger,
 }
 
-/// The unit that takes turns: a peer, and a part of it that tenants cannot multiply. The part is the namespace of a service account,
-/// and otherwise the user.
+/// The unit that takes turns: a peer, and a part of it that tenants cannot multiply. The part is the namespace of a service
+/// account, and otherwise the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow<'u> {
     peer: Peer,

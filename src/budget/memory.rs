@@ -1,7 +1,7 @@
 //! Memory for work whose size is known before it starts, fair between flows.
 //!
-//! The flow that holds and requests the least is served first, so a flood of large requests delays only large requests. A reserve is
-//! kept for small requests, so that they never wait for large ones.
+//! The flow that holds and requests the least is served first, so a flood of large requests delays only large requests. A reserve
+//! is kept for small requests, so that they never wait for large ones.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -71,8 +71,8 @@ impl Memory {
         Arc::new(Self { total, ledger: Mutex::new(ledger), flows: RandomState::new() })
     }
 
-    /// Waits until so many bytes are free for a flow, and takes them. One flow gets at most two thirds of the total. A larger request
-    /// gets this share, so that no request waits forever.
+    /// Waits until so many bytes are free for a flow, and takes them. One flow gets at most two thirds of the total. A larger
+    /// request gets this share, so that no request waits forever.
     pub(super) async fn grant(self: &Arc<Self>, flow: Flow<'_>, bytes: usize) -> Grant {
         let granted = self.ask(flow, bytes);
         let nothing = Claim { flow: 0, is_of_strangers: false, bytes: 0 };
@@ -187,7 +187,8 @@ impl Ledger {
 }
 
 impl Claim {
-    /// Whether the claim fits into a limit, in addition to the bytes held. A flow that holds nothing always fits, so that it progresses.
+    /// Whether the claim fits into a limit, in addition to the bytes held. A flow that holds nothing always fits, so that it
+    /// progresses.
     fn is_within(self, held: usize, most: usize) -> bool {
         held == 0 || held + self.bytes <= most
     }

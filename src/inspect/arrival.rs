@@ -1,8 +1,8 @@
-//! Proves that reviews arrive, with a dry run that the API server sends through an entry for probes. The nonce of the dry run comes back
-//! in the API server's response.
+//! Proves that reviews arrive, with a dry run that the API server sends through an entry for probes. The nonce of the dry run comes
+//! back in the API server's response.
 //!
-//! Readiness proves nothing about the path from the API server to a replica. The entries for probes match only probes and always fail
-//! closed, so the response contains the API server's own error. An entry that fails open hides the error.
+//! Readiness proves nothing about the path from the API server to a replica. The entries for probes match only probes and always
+//! fail closed, so the response contains the API server's own error. An entry that fails open hides the error.
 
 mod obstacle;
 mod probe;

@@ -1,4 +1,5 @@
-//! Finds the problems of a release, and the one next step. `status`, `scan`, `wait`, `unstick` and the page print only this diagnosis.
+//! Finds the problems of a release, and the one next step. `status`, `scan`, `wait`, `unstick` and the page print only this
+//! diagnosis.
 //!
 //! [`diagnose`] is pure. `examine` reads only the state that a diagnosis needs: the checks of the runbook for a stuck operation, an
 //! override if these checks fail, and a freeze if the step would start an operation.

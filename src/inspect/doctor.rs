@@ -33,7 +33,8 @@ use probe::DryRuns;
 use snapshot::Snapshot;
 use way::Ways;
 
-/// Examines the installation in a namespace. If nothing is installed, or `before` an installation, examines the requirements instead.
+/// Examines the installation in a namespace. If nothing is installed, or `before` an installation, examines the requirements
+/// instead.
 ///
 /// # Errors
 /// When the API server cannot be reached at all. A check whose objects cannot be read is reported as skipped.
@@ -69,8 +70,8 @@ pub(crate) async fn examine(client: &Client, namespace: &str, before: bool) -> R
     Ok(report(installed, checks))
 }
 
-/// The complete registration for `kubectl apply`: every shipped entry, with the client configuration of the existing entries. Entries
-/// fail closed only if a replica answers now.
+/// The complete registration for `kubectl apply`: every shipped entry, with the client configuration of the existing entries.
+/// Entries fail closed only if a replica answers now.
 ///
 /// # Errors
 /// When the API server does not answer.

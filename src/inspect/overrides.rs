@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use crate::world::World;
 
-/// Whether a ReleaseOverride opens a rule for a release: to a user, or, if the user is unknown, to all users. An override that cannot be
-/// read opens nothing.
+/// Whether a ReleaseOverride opens a rule for a release: to a user, or, if the user is unknown, to all users. An override that
+/// cannot be read opens nothing.
 pub(crate) async fn opens(
     world: &dyn World,
     policy: &Policy,

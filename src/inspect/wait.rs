@@ -1,6 +1,7 @@
 //! Waits for a release to reach a goal, before the next step of a pipeline.
 //!
-//! [`Wait::judge`] is pure: it judges one look at a release at a moment. `freeze` reads the user and the freeze that stops this user.
+//! [`Wait::judge`] is pure: it judges one look at a release at a moment. `freeze` reads the user and the freeze that stops this
+//! user.
 
 mod freeze;
 mod goal;
@@ -15,7 +16,8 @@ use interlock_engine::release::Status;
 use super::diagnosis::{ReleaseOwner, Stuck};
 use super::status::ReleaseSummary;
 
-/// How long after a failure its rollback may follow: `helm upgrade --rollback-on-failure` writes `failed` before it starts the rollback.
+/// How long after a failure its rollback may follow: `helm upgrade --rollback-on-failure` writes `failed` before it starts the
+/// rollback.
 const SETTLES_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// A release at a moment.

@@ -59,8 +59,8 @@ pub(super) struct Steps<'r> {
     price: u64,
     /// Whether the policy decides about the review if it stays undecided. A large or expensive review is refused.
     is_small: bool,
-    /// Whether the request creates or deletes a record. Without a turn it is refused, because its client tries again. Clients do not
-    /// retry an UPDATE, and a refused one leaves the release pending.
+    /// Whether the request creates or deletes a record. Without a turn it is refused, because its client tries again. Clients do
+    /// not retry an UPDATE, and a refused one leaves the release pending.
     is_tried_again: bool,
     /// The approximate steps for the answers of the world.
     answer_steps: AtomicU64,
@@ -109,8 +109,8 @@ impl<'r> Steps<'r> {
         Ok(read)
     }
 
-    /// Waits for the memory of a large review: for the bodies of records, or for an object whose fields are compared with a document.
-    /// Takes all memory at once: two reviews that hold memory and wait for more would wait for each other.
+    /// Waits for the memory of a large review: for the bodies of records, or for an object whose fields are compared with a
+    /// document. Takes all memory at once: two reviews that hold memory and wait for more would wait for each other.
     pub(super) async fn take_memory(
         &self,
         request: &Request<'_>,
@@ -183,7 +183,8 @@ fn length(object: Option<RawObject<'_>>) -> usize {
     object.map_or(0, |object| object.get().len())
 }
 
-/// Whether the manifest of a record is read: the rules for a deletion need its workloads. YAML takes far more time and memory than JSON.
+/// Whether the manifest of a record is read: the rules for a deletion need its workloads. YAML takes far more time and memory than
+/// JSON.
 fn is_read_as_yaml(request: &Request<'_>, payloads: &Payloads) -> bool {
     request.operation == Operation::Delete && payloads.inflated_size() > 0
 }

@@ -1,7 +1,7 @@
 //! Evaluates the registration as the API server does: which requests the API server sends to Interlock.
 //!
-//! A log has the requests of a complete cluster, and the API server sends few of these. The files of the registration are evaluated, because
-//! a copy of their conditions in Rust would diverge from them.
+//! A log has the requests of a complete cluster, and the API server sends few of these. The files of the registration are
+//! evaluated, because a copy of their conditions in Rust would diverge from them.
 
 mod bad;
 mod condition;

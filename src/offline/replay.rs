@@ -110,8 +110,8 @@ pub struct ReplayError {
 }
 
 impl Replay {
-    /// Creates an empty world with policies. With `as_recorded`, refused writes are applied too, so that the rest of a recording made without
-    /// Interlock stays consistent.
+    /// Creates an empty world with policies. With `as_recorded`, refused writes are applied too, so that the rest of a recording
+    /// made without Interlock stays consistent.
     #[must_use]
     pub fn new(policies: impl Into<Policies>, as_recorded: bool) -> Self {
         Self::over(policies.into(), Memory::new(MAX_WORLD_BYTES), as_recorded)

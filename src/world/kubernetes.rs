@@ -1,5 +1,5 @@
-//! The state of a cluster, from its API server: from copies that watches keep where these suffice, otherwise from live reads, which the
-//! deadline of the review limits.
+//! The state of a cluster, from its API server: from copies that watches keep where these suffice, otherwise from live reads, which
+//! the deadline of the review limits.
 
 pub(crate) mod api_error;
 mod caches;
@@ -72,8 +72,8 @@ use reader::{ApiReader, OUT_OF_REACH, Unavailable, once_served, side_by_side, va
 
 /// Answers queries from an API server.
 ///
-/// The client must not retry, and must have a read timeout (`Config::default_retry`): a review has only a few seconds, and a later answer
-/// is useless.
+/// The client must not retry, and must have a read timeout (`Config::default_retry`): a review has only a few seconds, and a later
+/// answer is useless.
 pub struct Cluster {
     api: ApiReader,
     turns: Turns,
@@ -94,12 +94,13 @@ const CONCURRENT_READS: usize = 16;
 /// The steps to parse a byte of an object.
 const READ_STEPS: u64 = 4;
 
-/// The number of concurrent reads of bundles. A bundle may be as large as any object, 1.5 MiB in etcd by default, and stays in memory until
-/// it is parsed.
+/// The number of concurrent reads of bundles. A bundle may be as large as any object, 1.5 MiB in etcd by default, and stays in
+/// memory until it is parsed.
 const CONCURRENT_BUNDLE_READS: usize = 8;
 
 impl Cluster {
-    /// A cluster behind a client. `decodes` limits the memory for record bodies. Every read is live until [`Self::watch`] is called.
+    /// A cluster behind a client. `decodes` limits the memory for record bodies. Every read is live until [`Self::watch`] is
+    /// called.
     #[must_use]
     pub fn new(client: Client, decodes: Arc<Budget>) -> Self {
         Self::counted(client, decodes, Arc::default())
@@ -120,16 +121,16 @@ impl Cluster {
         }
     }
 
-    /// Limits reads to some namespaces. The state of other namespaces is then unavailable, and a rule that queries it is undecided. A
-    /// HelmRelease in another namespace is treated as absent.
+    /// Limits reads to some namespaces. The state of other namespaces is then unavailable, and a rule that queries it is undecided.
+    /// A HelmRelease in another namespace is treated as absent.
     #[must_use]
     pub fn within(mut self, reach: Reach) -> Self {
         self.api.reach = reach;
         self
     }
 
-    /// Keeps copies of the most queried state, in tasks that end when the returned value is dropped. Each watch adds a gate to `readiness`
-    /// and opens it after its first complete list.
+    /// Keeps copies of the most queried state, in tasks that end when the returned value is dropped. Each watch adds a gate to
+    /// `readiness` and opens it after its first complete list.
     ///
     /// Watches need a client with a longer read timeout than reviews have: on a quiet watch the API server sends a bookmark
     /// once a minute.
@@ -144,8 +145,8 @@ impl Cluster {
         Arc::clone(&self.deleted_pending)
     }
 
-    /// The newest record of a release as far as the watches have it, superseded records excluded, without a read. The second value says
-    /// whether the watches are in sync.
+    /// The newest record of a release as far as the watches have it, superseded records excluded, without a read. The second value
+    /// says whether the watches are in sync.
     #[must_use]
     pub fn newest(&self, release: &ReleaseRef) -> (Option<NewestRecord>, bool) {
         self.caches.newest(release)
@@ -157,8 +158,8 @@ impl Cluster {
         self.caches.release_overrides().count(|it| it.is_in_force(&policies.of(&it.namespace).overrides, now))
     }
 
-    /// Overrides that ended longer ago than the retention and are not being deleted, as far as the watch has them: at most `limit`, ordered
-    /// by namespace and name, starting behind `after`.
+    /// Overrides that ended longer ago than the retention and are not being deleted, as far as the watch has them: at most `limit`,
+    /// ordered by namespace and name, starting behind `after`.
     #[must_use]
     pub fn past_overrides(
         &self,
@@ -170,8 +171,8 @@ impl Cluster {
         self.caches.release_overrides().to_delete(after, limit, |it| it.is_past(retention, now))
     }
 
-    /// Freezes that ended longer ago than their retention, as far as the watch has them: at most `limit`, ordered by namespace and name,
-    /// starting behind `after`.
+    /// Freezes that ended longer ago than their retention, as far as the watch has them: at most `limit`, ordered by namespace and
+    /// name, starting behind `after`.
     #[must_use]
     pub fn past_freezes(
         &self,
@@ -309,8 +310,8 @@ impl Cluster {
         Ok(History::new(metadata.iter().filter_map(entry).collect()))
     }
 
-    /// The possible records of the release that an object belongs to. Live records in Secrets in the object's namespace take precedence, so
-    /// nothing else is read if there are any.
+    /// The possible records of the release that an object belongs to. Live records in Secrets in the object's namespace take
+    /// precedence, so nothing else is read if there are any.
     async fn release(
         &self,
         name: &str,
@@ -410,9 +411,9 @@ impl Cluster {
         Ok(read::candidates(search, &found))
     }
 
-    /// The releases with records in a namespace, by one LIST of each kind of record, metadata only. Releases with records elsewhere that are
-    /// stamped for the namespace come from the copies: every user can write such a record in some namespace, and must not be able to multiply
-    /// the reads.
+    /// The releases with records in a namespace, by one LIST of each kind of record, metadata only. Releases with records elsewhere
+    /// that are stamped for the namespace come from the copies: every user can write such a record in some namespace, and must not
+    /// be able to multiply the reads.
     async fn releases_in(&self, namespace: &str) -> Result<Vec<(String, Located)>, Unavailable> {
         let selector = ListParams::default().labels(RECORD_SELECTOR);
         let secrets = self.api.list::<Secret>(namespace, &selector).await?;
@@ -431,7 +432,8 @@ impl Cluster {
         Ok(releases)
     }
 
-    /// The HelmReleases in a namespace. Their values can be large, so the copy serves those that have not changed, and only others are read.
+    /// The HelmReleases in a namespace. Their values can be large, so the copy serves those that have not changed, and only others
+    /// are read.
     async fn helm_releases_in(&self, namespace: &str, payer: Payer<'_>) -> Result<Vec<Driver>, Unavailable> {
         let listed = self.api.list_custom(flux::GROUP, flux::HELM_RELEASE, namespace).await?;
         let seen = self.caches.helm_releases().seen(&listed).ok_or(HELM_RELEASES_UNKNOWN)?;

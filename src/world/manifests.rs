@@ -6,13 +6,13 @@ use interlock_engine::answers::ObjectVersion;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-/// The limit of the cache, in bytes. An ordinary manifest has some 50 KiB, so the cache holds more releases than people and controllers edit
-/// at a time.
+/// The limit of the cache, in bytes. An ordinary manifest has some 50 KiB, so the cache holds more releases than people and
+/// controllers edit at a time.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// The number of manifests that the cache is sized for. The cache splits into shards of at least 32 entries, and a shard stores no entry larger
-/// than its share of the limit. With 128 entries there are at most four shards of 8 MiB each, which is the size of the longest readable
-/// manifest.
+/// The number of manifests that the cache is sized for. The cache splits into shards of at least 32 entries, and a shard stores no
+/// entry larger than its share of the limit. With 128 entries there are at most four shards of 8 MiB each, which is the size of the
+/// longest readable manifest.
 const EXPECTED_MANIFESTS: usize = 128;
 
 /// The size of a cache entry besides the manifest, in bytes: its key and its place in the maps.
@@ -46,8 +46,8 @@ impl ManifestCache {
         Self(Cache::with_weighter(EXPECTED_MANIFESTS, MAX_BYTES, ManifestWeight))
     }
 
-    /// The manifest of a record version, loaded if it is not cached. Concurrent calls for the same version share one load. If this load is
-    /// cancelled, the next caller takes over. Failures are not cached.
+    /// The manifest of a record version, loaded if it is not cached. Concurrent calls for the same version share one load. If this
+    /// load is cancelled, the next caller takes over. Failures are not cached.
     ///
     /// # Errors
     /// The error of the load.

@@ -15,7 +15,7 @@ use super::turns::Turns;
 use super::{AnswerFuture, InFlight, Known, Payer, World};
 use crate::budget::{Budget, block_in_place_if_possible};
 
-/// The size of writes that are applied inline, in bytes. They take less than a millisecond.
+/// The maximum size of writes that are applied inline, in bytes. They take less than a millisecond.
 const SHORT_BYTES: usize = 256 << 10;
 
 /// Objects in memory. A query reads records in the turns of its own flow.

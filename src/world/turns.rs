@@ -29,7 +29,8 @@ impl Turns {
         &self.0
     }
 
-    /// Inflates the body of a record in granted memory, and reads it. A short body runs inline. The inner error is about the record.
+    /// Inflates the body of a record in granted memory, and reads it. A short body runs inline. The inner error is about the
+    /// record.
     ///
     /// # Errors
     /// When there was no turn.
@@ -45,8 +46,8 @@ impl Turns {
         if price.is_short() { Ok(inflate()) } else { self.work(payer, price, inflate).await }
     }
 
-    /// Searches a manifest for the document of an object, always in a turn: the aliases of a short manifest can repeat far more text than it
-    /// has. The review keeps the memory of the document.
+    /// Searches a manifest for the document of an object, always in a turn: the aliases of a short manifest can repeat far more
+    /// text than it has. The review keeps the memory of the document.
     ///
     /// # Errors
     /// When there was no turn.
@@ -67,8 +68,8 @@ impl Turns {
         Ok(found)
     }
 
-    /// Waits for the memory that the review does not hold yet. A review with a large request already holds much, and would otherwise wait for
-    /// itself.
+    /// Waits for the memory that the review does not hold yet. A review with a large request already holds much, and would
+    /// otherwise wait for itself.
     async fn reserve(&self, payer: Payer<'_>, bytes: usize) -> Grant {
         let lacking = bytes.saturating_sub(payer.holdings.bytes());
         payer.holdings.waiting(self.0.grant(payer.flow, lacking)).await

@@ -1,8 +1,8 @@
 //! Chooses the next step: fair by time, with weighted fair queueing.
 //!
-//! Each flow has a clock, which its steps advance by the time that they take. The next step is the step that would end first by these
-//! clocks. So a short step of a quiet flow precedes the long steps of any number of busy flows. An idle flow saves no time for later,
-//! and a flow that returns at once still owes the time that it used.
+//! Each flow has a clock, which its steps advance by the time that they take. The next step is the step that would end first by
+//! these clocks. So a short step of a quiet flow precedes the long steps of any number of busy flows. An idle flow saves no time
+//! for later, and a flow that returns at once still owes the time that it used.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;

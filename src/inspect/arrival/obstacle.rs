@@ -37,7 +37,8 @@ const MESSAGES: [(&str, Obstacle); 14] = [
 ];
 
 impl Obstacle {
-    /// The obstacle that the API server's message about a failed call shows. The URL is skipped, because it has a parameter `timeout`.
+    /// The obstacle that the API server's message about a failed call shows. The URL is skipped, because it has a parameter
+    /// `timeout`.
     #[must_use]
     pub(super) fn of(message: &str) -> Self {
         let reason = message.rsplit_once("\": ").map_or(message, |(_, reason)| reason);

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::Half;
 
-/// The annotation of a configuration with the names of entries, separated by commas, that fail open until a review has arrived through
-/// the configuration. Installers set the annotation. The leader removes a name when it closes the entry.
+/// The annotation of a configuration with the names of entries, separated by commas, that fail open until a review has arrived
+/// through the configuration. Installers set the annotation. The leader removes a name when it closes the entry.
 pub(crate) const OPEN_UNTIL_CALLED: &str = "interlock.dev/open-until-called";
 
 /// The name of this annotation in manifests of 0.1.0.
@@ -114,8 +114,9 @@ impl Registration {
         })
     }
 
-    /// The merge patch that removes a field manager's ownership; `None` if the manager owns nothing. With the ownership, the API server
-    /// would keep the manager's part of an entry that an installer no longer applies, and reject the configuration because of this remnant.
+    /// The merge patch that removes a field manager's ownership; `None` if the manager owns nothing. With the ownership, the API
+    /// server would keep the manager's part of an entry that an installer no longer applies, and reject the configuration because
+    /// of this remnant.
     #[must_use]
     pub(crate) fn disowning(&self, manager: &str) -> Option<Value> {
         let managers = self.object["metadata"]["managedFields"].as_array()?;

@@ -89,8 +89,8 @@ pub(crate) enum Certainty {
     Sure,
     /// Stamped on the record at the time of the change.
     Stamped,
-    /// Inferred from the current state of a record, or from an incomplete log. Also used for a write that Interlock admitted, if the audit
-    /// log of that time does not have it: something else may have refused the write.
+    /// Inferred from the current state of a record, or from an incomplete log. Also used for a write that Interlock admitted, if
+    /// the audit log of that time does not have it: something else may have refused the write.
     Inferred,
 }
 

@@ -17,8 +17,8 @@ impl Covered {
         self.0.iter_mut().for_each(|(first, _)| *first = start.max(*first));
     }
 
-    /// Whether a log has all events of a time. Near its ends a log may lack some, because the API server writes an event when its request
-    /// ends.
+    /// Whether a log has all events of a time. Near its ends a log may lack some, because the API server writes an event when its
+    /// request ends.
     pub(crate) fn contains(&self, time: Timestamp, margin: SignedDuration) -> bool {
         self.0.iter().any(|(first, last)| time.duration_since(*first) >= margin && last.duration_since(time) >= margin)
     }

@@ -9,14 +9,15 @@ use jiff::{SignedDuration, Timestamp};
 use super::change::{Certainty, Change, ChangeSource, ChangedRelease};
 use super::covered::Covered;
 
-/// The maximum distance between two reports of one write. The API server starts a request before its review, and gives a webhook up to
-/// 30 seconds.
+/// The maximum distance between two reports of one write. The API server starts a request before its review, and gives a webhook up
+/// to 30 seconds.
 const TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
-/// One change for each transition, ordered by time. The report of the most reliable source counts, and the other reports complete it.
+/// One change for each transition, ordered by time. The report of the most reliable source counts, and the other reports complete
+/// it.
 ///
-/// Two reports are about one transition if their revision and kind are the same, and their times are near: an uninstalled release starts
-/// again with revision 1. No source reports a transition twice, so each report completes another one only once.
+/// Two reports are about one transition if their revision and kind are the same, and their times are near: an uninstalled release
+/// starts again with revision 1. No source reports a transition twice, so each report completes another one only once.
 ///
 /// A write that Interlock admitted may not have been stored if the audit log covers its time and no other source reports it.
 pub(crate) fn merged(mut changes: Vec<Change>, covered: &Covered) -> Vec<Change> {
@@ -35,8 +36,8 @@ pub(crate) fn merged(mut changes: Vec<Change>, covered: &Covered) -> Vec<Change>
     all
 }
 
-/// The transitions of one key. Their reports come source by source. Each report costs logarithmic time, because a client may try the same
-/// refused operation any number of times.
+/// The transitions of one key. Their reports come source by source. Each report costs logarithmic time, because a client may try
+/// the same refused operation any number of times.
 #[derive(Default)]
 struct Alike {
     known: Vec<Known>,
@@ -131,8 +132,8 @@ fn complete(change: &mut Change, other: Change) {
     change.freeze = change.freeze.take().or(other.freeze);
 }
 
-/// Drops repeated reports of one source: the API server repeats a review if another write made its object stale, and a log may be given
-/// twice. Within `TOLERANCE`, a record does not reach one status twice in a row.
+/// Drops repeated reports of one source: the API server repeats a review if another write made its object stale, and a log may be
+/// given twice. Within `TOLERANCE`, a record does not reach one status twice in a row.
 fn drop_repeats(changes: &mut Vec<Change>) {
     changes.sort_by(compare);
     changes.dedup_by(|again, first| is_repeat(again, first));

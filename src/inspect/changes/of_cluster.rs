@@ -15,7 +15,8 @@ use super::of_records::{RecordTrace, changes};
 use crate::inspect::scan::{Gap, gather};
 use crate::world::kubernetes::api_error::reason;
 
-/// The changes of the releases of a cluster, of one namespace, or with one name. The second value lists the parts that could not be read.
+/// The changes of the releases of a cluster, of one namespace, or with one name. The second value lists the parts that could not be
+/// read.
 ///
 /// # Errors
 /// Why the records in Secrets cannot be listed.

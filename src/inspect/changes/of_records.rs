@@ -98,8 +98,8 @@ impl Trace<'_> {
         if failed { Status::Failed } else { Status::Deployed }
     }
 
-    /// Whether Helm wrote the description when an operation of this release failed, or Flux when it unlocked the record. Users choose any
-    /// other text.
+    /// Whether Helm wrote the description when an operation of this release failed, or Flux when it unlocked the record. Users
+    /// choose any other text.
     fn is_described_as_failed(&self) -> bool {
         let description = &self.record.description;
         ["Release", "Upgrade", "Rollback"]

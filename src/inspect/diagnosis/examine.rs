@@ -120,8 +120,8 @@ impl Examiner<'_> {
         Some(Examined { diagnosis, checks, unread })
     }
 
-    /// The next step for the records of the same release in Helm's other storage, if an operation is in flight there: no operation may
-    /// start meanwhile. If both are stuck, neither waits for the other.
+    /// The next step for the records of the same release in Helm's other storage, if an operation is in flight there: no operation
+    /// may start meanwhile. If both are stuck, neither waits for the other.
     async fn sibling_step(&self, records: ReleaseRecords<'_>, sibling: &History) -> Option<NextStep> {
         let ReleaseRecords { release, storage, history, .. } = records;
         let storage = storage.sibling()?;

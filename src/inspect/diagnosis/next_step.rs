@@ -216,8 +216,9 @@ fn delete_broken(state: &ReleaseState<'_>) -> NextStep {
     )
 }
 
-/// Deletes the records of an installation over a release that has its live records in Helm's other storage. The objects belong to that
-/// release. The newest record is deleted last, because Interlock refuses the deletion of a record that the next upgrade would start from.
+/// Deletes the records of an installation over a release that has its live records in Helm's other storage. The objects belong to
+/// that release. The newest record is deleted last, because Interlock refuses the deletion of a record that the next upgrade would
+/// start from.
 fn delete_remains(state: &ReleaseState<'_>) -> NextStep {
     let mut names: Vec<&str> = state.history.iter().map(|entry| entry.name.as_str()).collect();
     names.reverse();

@@ -1,5 +1,5 @@
-//! Which clients may send reviews: whether the replicas require a client certificate, and whether the API server has an accepted one.
-//! The dry runs of the probe show the latter.
+//! Which clients may send reviews: whether the replicas require a client certificate, and whether the API server has an accepted
+//! one. The dry runs of the probe show the latter.
 
 use interlock_engine::severity::Severity::High;
 use serde_json::Value;
@@ -16,8 +16,8 @@ const TOPIC: &str = "clients";
 /// The page about the API server's part of the configuration.
 const PAGE: &str = "docs/shared-clusters.md";
 
-/// TLS alerts of a replica, and what each says about the API server's certificate. Go prints an alert of its peer as `remote error: tls:
-/// TEXT`. Go's own complaint about Interlock's certificate starts with `tls:` or `x509:`.
+/// TLS alerts of a replica, and what each says about the API server's certificate. Go prints an alert of its peer as `remote error:
+/// tls: TEXT`. Go's own complaint about Interlock's certificate starts with `tls:` or `x509:`.
 const REFUSALS: [(&str, &str); 5] = [
     ("certificate required", "the API server sends no client certificate"),
     ("unknown certificate authority", "another CA signed the API server's client certificate"),

@@ -9,8 +9,8 @@ const PORT_NAME: &str = "https";
 
 /// Whether every pod of the cluster may connect to the port for reviews of pods with this template.
 ///
-/// Policies add up: a policy that admits everybody opens the port despite all other policies. Policies do not apply to pods on the host
-/// network.
+/// Policies add up: a policy that admits everybody opens the port despite all other policies. Policies do not apply to pods on the
+/// host network.
 pub(super) fn admits_everybody(policies: &[Value], template: &Value) -> bool {
     if template["spec"]["hostNetwork"] == true {
         return true;

@@ -1,4 +1,5 @@
-//! Checks that the API server reaches Interlock and that Interlock judges, with two dry runs that create a record and write nothing.
+//! Checks that the API server reaches Interlock and that Interlock judges, with two dry runs that create a record and write
+//! nothing.
 
 use std::io::Write;
 

@@ -224,8 +224,8 @@ pub(super) fn guarded_namespaces(snapshot: &Snapshot) -> Vec<String> {
     first.map(|entry| names(&entry["namespaceSelector"], "In").into_iter().collect()).unwrap_or_default()
 }
 
-/// Keeps the operator's choices: namespaces, failurePolicy, timeoutSeconds, and the port of the Service. Without this, the repair of one
-/// entry would guard namespaces in which Interlock has no rights, and refuse their requests.
+/// Keeps the operator's choices: namespaces, failurePolicy, timeoutSeconds, and the port of the Service. Without this, the repair
+/// of one entry would guard namespaces in which Interlock has no rights, and refuse their requests.
 fn keep_operator_choices(wanted: &mut Value, live: &Value, half: Half, namespace: &str) {
     let registration = Registration::new(half, live.clone());
     let waiting = registration.waiting();
@@ -294,8 +294,8 @@ fn open_until_called(wanted: &mut Value) -> Option<()> {
     Some(())
 }
 
-/// Both shipped configurations as a list, with the client configuration and the choices of the live entries. Entries fail closed only if
-/// a replica `answers` now.
+/// Both shipped configurations as a list, with the client configuration and the choices of the live entries. Entries fail closed
+/// only if a replica `answers` now.
 pub(super) fn repair(namespace: &str, validating: &Value, mutating: &Value, answers: bool) -> Value {
     let live = [validating, mutating];
     let bundles = live.iter().flat_map(|it| entries(it)).filter_map(|entry| entry["clientConfig"]["caBundle"].as_str());

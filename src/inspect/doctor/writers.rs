@@ -1,5 +1,5 @@
-//! Other subjects that may change the objects that Interlock depends on: its registration, its namespace, and bindings. RBAC guards these
-//! objects, not admission.
+//! Other subjects that may change the objects that Interlock depends on: its registration, its namespace, and bindings. RBAC guards
+//! these objects, not admission.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -29,8 +29,9 @@ pub(super) struct Declaring {
     pub(super) revision: Revision,
 }
 
-/// The declared fields in which an object, as JSON text, differs from its document in the manifest. Fields that may be edited are left
-/// out. `resource` is the plural of the object's kind. `drivers` are the HelmReleases for which Flux has installed the release.
+/// The declared fields in which an object, as JSON text, differs from its document in the manifest. Fields that may be edited are
+/// left out. `resource` is the plural of the object's kind. `drivers` are the HelmReleases for which Flux has installed the
+/// release.
 ///
 /// # Errors
 /// When the object's metadata cannot be parsed.

@@ -13,8 +13,8 @@ use super::{Finding, integrity};
 
 /// The records of each release, by release and storage, unordered.
 ///
-/// A superseded record below another record takes about 150 bytes, because only name, revision, status and note are kept. Other records
-/// take about 1 KiB.
+/// A superseded record below another record takes about 150 bytes, because only name, revision, status and note are kept. Other
+/// records take about 1 KiB.
 pub(crate) type Releases = BTreeMap<(ReleaseRef, &'static str), (Storage, Vec<Entry>)>;
 
 /// The result of a list of records.

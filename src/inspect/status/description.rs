@@ -74,8 +74,8 @@ pub(crate) struct HelmReleaseOverview {
     pub longest_timeout_seconds: i64,
 }
 
-/// Describes a release, once for each storage that has records of it; usually one. If the namespace has no record, it may be the namespace
-/// of the release's objects.
+/// Describes a release, once for each storage that has records of it; usually one. If the namespace has no record, it may be the
+/// namespace of the release's objects.
 ///
 /// # Errors
 /// When its records cannot be read. The description names everything else that cannot be read.

@@ -28,8 +28,8 @@ const MAX_RECHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// The minimum time, so that an unavailable API server is not called in a loop.
 const MIN_RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long the API server must refuse a watch before the refusal counts. A starting API server does not know its roles yet, and refuses
-/// all users.
+/// How long the API server must refuse a watch before the refusal counts. A starting API server does not know its roles yet, and
+/// refuses all users.
 const REFUSAL_COUNTS_AFTER: Duration = Duration::from_secs(10);
 
 /// A release in one storage.
@@ -90,8 +90,8 @@ pub(crate) async fn follow(
     }
 }
 
-/// Yields an item whenever the records of a release may have changed, forever: the watches restart by themselves. The items after the
-/// start stand for the lists with which the watches begin.
+/// Yields an item whenever the records of a release may have changed, forever: the watches restart by themselves. The items after
+/// the start stand for the lists with which the watches begin.
 pub(crate) fn changes(client: &Client, release: &ReleaseRef) -> impl Stream<Item = Result<(), StatusError>> + use<> {
     let events = record_events(client, Some(&release.namespace), Some(release));
     events.filter_map(|event| {

@@ -41,8 +41,8 @@ pub(super) struct CopyOrigin<'a> {
     pub(super) revision: Revision,
 }
 
-/// The copy of one object of a record. The API server generates its name, so that concurrent commands never share a copy, and each command
-/// deletes only its own.
+/// The copy of one object of a record. The API server generates its name, so that concurrent commands never share a copy, and each
+/// command deletes only its own.
 ///
 /// # Errors
 /// When the object has no metadata.

@@ -62,8 +62,8 @@ impl Starter {
         &self.0.username
     }
 
-    /// The freeze of a policy or of the release's namespace that stops this user from starting an operation of a release. `None` if no
-    /// freeze does, or if a ReleaseOverride opens the freeze to the user.
+    /// The freeze of a policy or of the release's namespace that stops this user from starting an operation of a release. `None` if
+    /// no freeze does, or if a ReleaseOverride opens the freeze to the user.
     ///
     /// # Errors
     /// When the Freezes of the namespace cannot be read.

@@ -63,8 +63,8 @@ impl Goal {
         }
     }
 
-    /// Whether a deployed revision has the wanted version. `v1.2.3` and `1.2.3` are the same version. `1.2.3+eeea19c702a2` is the same too,
-    /// unless the goal has build metadata: Flux appends the digest of an OCI artifact.
+    /// Whether a deployed revision has the wanted version. `v1.2.3` and `1.2.3` are the same version. `1.2.3+eeea19c702a2` is the
+    /// same too, unless the goal has build metadata: Flux appends the digest of an OCI artifact.
     #[must_use]
     pub(super) fn is_at(&self, row: &ReleaseSummary) -> bool {
         let Self::Version(wanted) = self else { return row.status == Status::Deployed.as_str() };

@@ -1,5 +1,5 @@
-//! The transitions in audit logs. An event has the object after a write, and earlier events show the object before. Several API servers
-//! write a log each, so the writes of records are first collected from all files, and then followed in order of time.
+//! The transitions in audit logs. An event has the object after a write, and earlier events show the object before. Several API
+//! servers write a log each, so the writes of records are first collected from all files, and then followed in order of time.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -11,7 +11,8 @@ use crate::offline::replay::opened;
 /// The name of standard input on a command line.
 pub(crate) const STANDARD_INPUT: &str = "-";
 
-/// The longest line. It has at most two objects of 3 MiB each, escaped, with their metadata. A longer line is skipped and counted as bad.
+/// The longest line. It has at most two objects of 3 MiB each, escaped, with their metadata. A longer line is skipped and counted
+/// as bad.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// The capacity of the buffer that is kept after a long line.

@@ -29,8 +29,8 @@ impl Condition {
         Ok(Self { name: name.into(), place, program, reads_objects })
     }
 
-    /// Whether the condition is true; `None` if it cannot be evaluated. Errors of the library are dropped, because they contain parts of the
-    /// objects, which may be Secrets.
+    /// Whether the condition is true; `None` if it cannot be evaluated. Errors of the library are dropped, because they contain
+    /// parts of the objects, which may be Secrets.
     pub(super) fn holds(&self, env: &Arc<Env>, variables: &Variables<'_>) -> Option<bool> {
         let mut context = Context::with_env(Arc::clone(env));
         context.set_variable_resolver(variables);

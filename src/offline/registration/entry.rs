@@ -72,8 +72,8 @@ impl Entry {
         if objects.are_selected(&self.objects) { Sending::Sent } else { Sending::not_sent_by_objects(NotSent::Labels) }
     }
 
-    /// Evaluates the conditions that read the objects, or the other conditions. As in the API server, a false condition decides, even if
-    /// another condition cannot be evaluated.
+    /// Evaluates the conditions that read the objects, or the other conditions. As in the API server, a false condition decides,
+    /// even if another condition cannot be evaluated.
     fn by_conditions(&self, objects: &Objects<'_>, reads_objects: bool) -> Sending {
         let mut sending = Sending::Sent;
         for condition in self.conditions.iter().filter(|it| it.reads_objects == reads_objects) {

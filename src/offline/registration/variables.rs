@@ -14,8 +14,8 @@ pub(super) const OBJECTS: [&str; 2] = ["object", "oldObject"];
 
 type CelValue = Box<dyn Val>;
 
-/// The variables of one request. Each is parsed when an expression first reads it. `authorizer` is missing, because a log does not show the
-/// rights of an account. An expression that reads it cannot be evaluated.
+/// The variables of one request. Each is parsed when an expression first reads it. `authorizer` is missing, because a log does not
+/// show the rights of an account. An expression that reads it cannot be evaluated.
 pub(super) struct Variables<'r> {
     request: &'r Request<'r>,
     head: OnceLock<CelValue>,

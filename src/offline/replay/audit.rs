@@ -20,7 +20,7 @@ pub(super) struct AuditEvent<'a> {
     pub(super) stage: Cow<'a, str>,
     pub(super) verb: Cow<'a, str>,
     pub(super) request_uri: Cow<'a, str>,
-    /// The user, or the impersonated user.
+    /// The impersonated user if there is one, otherwise the user.
     pub(super) user: Option<&'a RawValue>,
     pub(super) object_ref: Option<&'a RawValue>,
     pub(super) response_status: Option<&'a RawValue>,
@@ -79,7 +79,8 @@ struct ObjectList<'a> {
 }
 
 impl AuditedObject<'_> {
-    /// Whether a resource is written often and never sent to the webhook: heartbeats, events, access and token reviews, and connections.
+    /// Whether a resource is written often and never sent to the webhook: heartbeats, events, access and token reviews, and
+    /// connections.
     fn is_never_sent(&self) -> bool {
         let unasked: &[&str] = match self.api_group.as_ref() {
             "" => &["events", "nodes"],

@@ -17,7 +17,8 @@ impl Replay {
         Self { registration: Some(registration), ..self }
     }
 
-    /// Judges a request that the registration sends, and applies any other request. `unseen`: the object before the write is unknown.
+    /// Judges a request that the registration sends, and applies any other request. `unseen`: the object before the write is
+    /// unknown.
     pub(super) async fn request(
         &mut self,
         line: usize,

@@ -1,8 +1,8 @@
 //! The lines of recordings and audit logs, in order of time.
 //!
-//! Several API servers of one cluster write a log each, and logs are rotated. So the files are merged by time, with one line of each in
-//! memory. A file is closed until its turn comes. The order inside a file stays unchanged: the API server writes an event when its request
-//! ends.
+//! Several API servers of one cluster write a log each, and logs are rotated. So the files are merged by time, with one line of
+//! each in memory. A file is closed until its turn comes. The order inside a file stays unchanged: the API server writes an event
+//! when its request ends.
 
 mod log;
 mod moment;
@@ -26,7 +26,8 @@ use seen::SeenEvents;
 /// Files, merged by time.
 pub struct Source {
     logs: Vec<Log>,
-    /// The logs with a further line, by the time of this line. A line without a time follows the line before it, or comes first of all.
+    /// The logs with a further line, by the time of this line. A line without a time follows the line before it, or comes first of
+    /// all.
     waiting: BinaryHeap<Reverse<(Option<Moment>, usize)>>,
     /// The log with the last line.
     current: Option<usize>,

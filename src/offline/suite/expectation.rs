@@ -156,8 +156,8 @@ fn matches_everything(pattern: &str) -> bool {
     pattern.chars().all(|letter| letter == '*' || letter.is_whitespace())
 }
 
-/// Whether a text contains the parts between the stars of a pattern, in order. Line breaks in the pattern count as spaces, so that YAML
-/// may fold it.
+/// Whether a text contains the parts between the stars of a pattern, in order. Line breaks in the pattern count as spaces, so that
+/// YAML may fold it.
 fn holds(text: &str, pattern: &str) -> bool {
     let pattern = pattern.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut rest = text;

@@ -6,8 +6,8 @@ use kube::runtime::watcher;
 
 use super::intake::IntakeError;
 
-/// Whether a 404 means that an object does not exist. The API server also answers 404 for a path that it does not serve, for example if a
-/// kind is not installed.
+/// Whether a 404 means that an object does not exist. The API server also answers 404 for a path that it does not serve, for
+/// example if a kind is not installed.
 pub(crate) fn is_missing_object(error: &Error) -> bool {
     let Error::Api(status) = error else { return false };
     status.code == 404 && status.details.as_ref().is_some_and(|details| !details.name.is_empty())

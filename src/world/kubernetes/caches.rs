@@ -79,8 +79,8 @@ impl Caches {
         }
     }
 
-    /// Starts the watches. Each opens its own gate after its first complete list. The watch of Namespaces opens `labels`, because nothing
-    /// depends on Namespaces unless the policies have a selector.
+    /// Starts the watches. Each opens its own gate after its first complete list. The watch of Namespaces opens `labels`, because
+    /// nothing depends on Namespaces unless the policies have a selector.
     ///
     /// The client needs a longer read timeout than for reviews: on a quiet watch the API server sends a bookmark once a minute.
     pub(super) fn watch(&self, client: &IntakeClient, reach: &Reach, readiness: &Readiness, labels: Gate) -> Watches {

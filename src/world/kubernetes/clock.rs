@@ -23,9 +23,10 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The API server's clock as this process knows it: this machine's clock, corrected if it differs by more than [`TOLERATED_SECONDS`]. Ages
-/// are computed with it from times that the API server and other replicas have written. With a clock that is minutes fast, every operation
-/// would count as stuck. With a difference above the tolerance for stamps, the stamps of other replicas would count as forged.
+/// The API server's clock as this process knows it: this machine's clock, corrected if it differs by more than
+/// [`TOLERATED_SECONDS`]. Ages are computed with it from times that the API server and other replicas have written. With a clock
+/// that is minutes fast, every operation would count as stuck. With a difference above the tolerance for stamps, the stamps of
+/// other replicas would count as forged.
 ///
 /// The default is this machine's clock, until [`follow`] corrects it.
 #[derive(Debug, Default)]
@@ -108,7 +109,8 @@ pub(crate) enum ClockError {
     BadDate(String),
 }
 
-/// The time by the API server's clock, in whole seconds. It decides the age of a record, because the clock of this machine may be wrong.
+/// The time by the API server's clock, in whole seconds. It decides the age of a record, because the clock of this machine may be
+/// wrong.
 pub(crate) async fn server_time(client: &Client) -> Result<Timestamp, ClockError> {
     let request = Request::get("/version").body(Body::empty()).map_err(Error::HttpError)?;
     let response = client.send(request).await?;

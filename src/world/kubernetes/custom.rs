@@ -17,7 +17,8 @@ use crate::readiness::Gate;
 /// The number of consecutive transient failures that are not logged. They take some ten seconds.
 const QUIET_FAILURES: u32 = 5;
 
-/// The number of objects per page of a list. Even if all of them are as large as possible, a page stays far below the limit of an answer.
+/// The number of objects per page of a list. Even if all of them are as large as possible, a page stays far below the limit of an
+/// answer.
 pub(super) const PAGE_SIZE: u32 = 100;
 
 #[derive(Debug, Clone, Copy)]
@@ -68,8 +69,9 @@ impl<T: Default> CustomObjects<T> {
         definition::follow(client, self.kind.definition, &self.definition).await;
     }
 
-    /// Follows the objects while their definition is installed, forever. `gate` opens when the definition turns out not to be installed, or
-    /// after the first list, or after a failed list: a failure of another system must not keep Interlock from starting.
+    /// Follows the objects while their definition is installed, forever. `gate` opens when the definition turns out not to be
+    /// installed, or after the first list, or after a failed list: a failure of another system must not keep Interlock from
+    /// starting.
     pub(super) async fn follow(self: Arc<Self>, client: IntakeClient, reach: Reach, gate: Gate)
     where
         T: Feed<Projected>,

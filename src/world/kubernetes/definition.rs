@@ -1,4 +1,5 @@
-//! Whether the definition of a custom resource is installed. Kinds without a definition are not watched, until a new definition appears.
+//! Whether the definition of a custom resource is installed. Kinds without a definition are not watched, until a new definition
+//! appears.
 
 use std::pin::pin;
 

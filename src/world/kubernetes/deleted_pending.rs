@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use interlock_engine::release::{Entry, Storage};
 use tokio::sync::Notify;
 
-/// The maximum number of records that wait to be processed. The oldest one above it is dropped. Every replica keeps these records, because it
-/// may become the leader.
+/// The maximum number of records that wait to be processed. The oldest one above it is dropped. Every replica keeps these records,
+/// because it may become the leader.
 const MAX_WAITING: usize = 1_000;
 
 /// A pending record that was the newest of its release when it was deleted.

@@ -21,8 +21,8 @@ use super::watch::Feed;
 use crate::log_limit::OF_CLIENTS;
 use crate::readiness::Gate;
 
-/// The memory for the HelmReleases of one namespace, in bytes: some fifteen thousand ordinary HelmReleases. The limit keeps one namespace
-/// from using the memory of others.
+/// The memory for the HelmReleases of one namespace, in bytes: some fifteen thousand ordinary HelmReleases. The limit keeps one
+/// namespace from using the memory of others.
 const MAX_NAMESPACE_BYTES: usize = 8 << 20;
 
 /// The memory of a HelmRelease in addition to its text, in bytes.
@@ -41,8 +41,8 @@ impl HelmReleases {
         Self(Arc::new(CustomObjects::new(HELM_RELEASES)))
     }
 
-    /// The HelmReleases, by namespace and name, that may drive a release; `None` if the copy is not in sync. Without the definition, there
-    /// are none.
+    /// The HelmReleases, by namespace and name, that may drive a release; `None` if the copy is not in sync. Without the
+    /// definition, there are none.
     ///
     /// # Errors
     /// Why the HelmReleases in the namespace of the records are too many or too large.

@@ -19,8 +19,8 @@ const MAX_STAMPED: usize = 100;
 
 /// The records in objects of one kind, without superseded records. No rule about objects needs those, and they are the majority.
 ///
-/// A release takes 1.3 KiB, or 2 KiB with the overhead of the allocator: names, uids and stamps of its deployed record and of one more. All
-/// other metadata is dropped, above all managedFields.
+/// A release takes 1.3 KiB, or 2 KiB with the overhead of the allocator: names, uids and stamps of its deployed record and of one
+/// more. All other metadata is dropped, above all managedFields.
 #[derive(Debug)]
 pub(super) struct Index {
     kind: &'static str,
@@ -93,8 +93,8 @@ impl Index {
         found.map(|(location, records)| location.with(records)).collect()
     }
 
-    /// The record sets in other namespaces with a record that is stamped for objects in this one, each with the name of its release. At most
-    /// [`MAX_STAMPED`] from one namespace, so that no namespace crowds out another.
+    /// The record sets in other namespaces with a record that is stamped for objects in this one, each with the name of its
+    /// release. At most [`MAX_STAMPED`] from one namespace, so that no namespace crowds out another.
     pub(super) fn stamped_for(&self, target_namespace: &str) -> Vec<(String, locate::RecordSet)> {
         let stamped = self.elsewhere.iter().filter(|(target, _)| *target.namespace == *target_namespace);
         let mut locations: Vec<_> = stamped.flat_map(|(_, locations)| locations).collect();

@@ -1,10 +1,10 @@
 //! The only entrance for objects of the cluster: tenants store them, and Interlock reads them later.
 //!
-//! Every answer of the API server to the world passes through [`client`]. Three kinds of answers are projected: objects with many readers,
-//! metadata, and all lists and watches. Of these, only the fields that are read are kept. All other fields are dropped on arrival, and are
-//! never in memory. The kept size of one object is limited, so the memory of a list depends on the number of its objects, not on their
-//! size. An object over the limit is marked, and its neighbours are unaffected. Other answers are limited in total. Larger amounts of memory
-//! are charged to the budget.
+//! Every answer of the API server to the world passes through [`client`]. Three kinds of answers are projected: objects with many
+//! readers, metadata, and all lists and watches. Of these, only the fields that are read are kept. All other fields are dropped on
+//! arrival, and are never in memory. The kept size of one object is limited, so the memory of a list depends on the number of its
+//! objects, not on their size. An object over the limit is marked, and its neighbours are unaffected. Other answers are limited in
+//! total. Larger amounts of memory are charged to the budget.
 
 mod body;
 mod fields;

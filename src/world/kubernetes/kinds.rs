@@ -12,8 +12,8 @@ use kube::{Client, discovery};
 pub(crate) struct Kinds(Mutex<HashMap<(String, String), ApiResource>>);
 
 impl Kinds {
-    /// The resource of a kind in its most stable version; `None` if its definition is not installed. The first call for an installed kind
-    /// costs two small reads.
+    /// The resource of a kind in its most stable version; `None` if its definition is not installed. The first call for an
+    /// installed kind costs two small reads.
     ///
     /// # Errors
     /// When the API server does not answer.

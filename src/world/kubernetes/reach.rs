@@ -67,8 +67,8 @@ impl Reach {
     }
 }
 
-/// Merges the watches of several namespaces. The merged list is complete when each watch has listed. If one of several watches lists again,
-/// the merged stream ends, because the list of one namespace must not count as the list of all.
+/// Merges the watches of several namespaces. The merged list is complete when each watch has listed. If one of several watches
+/// lists again, the merged stream ends, because the list of one namespace must not count as the list of all.
 pub(crate) fn merge_watches<K, W>(mut watches: Vec<W>) -> impl Stream<Item = watcher::Result<Event<K>>>
 where
     W: Stream<Item = watcher::Result<Event<K>>>,

@@ -169,8 +169,8 @@ where
     stream::iter(reads.collect::<Vec<_>>()).buffered(limit).try_collect().await
 }
 
-/// Reads objects of a custom kind. For a second or two after the installation of a definition, the API server answers 429. The deadline of
-/// the review ends the retries.
+/// Reads objects of a custom kind. For a second or two after the installation of a definition, the API server answers 429. The
+/// deadline of the review ends the retries.
 pub(super) async fn once_served<T, F: Future<Output = kube::Result<T>>>(read: impl Fn() -> F) -> kube::Result<T> {
     loop {
         match read().await {

@@ -37,8 +37,8 @@ pub(crate) struct RecordSummary {
 }
 
 impl Cluster {
-    /// The document of an object in the manifest of one version of a record, or of the current version if the version is unknown. The inner
-    /// error is about a document that cannot be parsed.
+    /// The document of an object in the manifest of one version of a record, or of the current version if the version is unknown.
+    /// The inner error is about a document that cannot be parsed.
     pub(super) async fn document(
         &self,
         record: &RecordRef,
@@ -129,8 +129,8 @@ impl Cluster {
         self.turns.inflated(payer, payload.map_err(undecodable)?, read).await?.map_err(undecodable)
     }
 
-    /// The current object of a record together with its body, so that labels and body are from the same moment. `None` if the object does not
-    /// exist.
+    /// The current object of a record together with its body, so that labels and body are from the same moment. `None` if the
+    /// object does not exist.
     ///
     /// # Errors
     /// When the API server does not answer, or the object is not a Secret or ConfigMap.
@@ -183,8 +183,8 @@ impl Cluster {
         Ok(Some(RecordSummary { chart, manager: last_manager(&stored) }))
     }
 
-    /// The payload in the JSON text of a record's object, with the further chunks that OLM may have split it into. The inner error is about
-    /// the payload.
+    /// The payload in the JSON text of a record's object, with the further chunks that OLM may have split it into. The inner error
+    /// is about the payload.
     async fn payload(
         &self,
         storage: Storage,
@@ -204,8 +204,8 @@ impl Cluster {
         Ok(payload::join(first, parts))
     }
 
-    /// The missing parts of each of these records of OLM, by the name of the index. An index names its parts, so no body is read: only the
-    /// metadata of the parts is.
+    /// The missing parts of each of these records of OLM, by the name of the index. An index names its parts, so no body is read:
+    /// only the metadata of the parts is.
     ///
     /// # Errors
     /// When the API server does not answer.
@@ -224,8 +224,8 @@ impl Cluster {
         Ok(missing)
     }
 
-    /// OLM first deletes the old parts of a record, then writes the index with the names of the new parts, and then writes the new parts. A
-    /// changed index is read again. An index that keeps changing is being written.
+    /// OLM first deletes the old parts of a record, then writes the index with the names of the new parts, and then writes the new
+    /// parts. A changed index is read again. An index that keeps changing is being written.
     async fn missing_parts_of(&self, namespace: &str, index: &str) -> Result<Vec<String>, Unavailable> {
         let (client, secrets) = (self.api.client().clone(), resource_of::<Secret>());
         let api: Api<DynamicObject> = Api::namespaced_with(client, self.api.in_reach(namespace)?, &secrets);

@@ -56,7 +56,8 @@ impl ReleaseOverrides {
         self.0.read(|overrides| overrides.all().filter(|it| matches(it)).count()).unwrap_or_default()
     }
 
-    /// The known overrides that match and are not being deleted: at most `limit`, ordered by namespace and name, starting behind `after`.
+    /// The known overrides that match and are not being deleted: at most `limit`, ordered by namespace and name, starting behind
+    /// `after`.
     pub(super) fn to_delete(
         &self,
         after: Option<&(String, String)>,

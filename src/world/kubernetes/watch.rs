@@ -92,11 +92,11 @@ impl<T> Drop for SyncGuard<'_, T> {
     }
 }
 
-/// Keeps a mirror of the metadata of the objects of a kind with some labels, in one namespace or several, forever. `gate` opens after the
-/// first complete list.
+/// Keeps a mirror of the metadata of the objects of a kind with some labels, in one namespace or several, forever. `gate` opens
+/// after the first complete list.
 ///
-/// Every failure leads to a new list, because only a list proves that nothing was missed. Until then the mirror is not in sync. Repeated
-/// failures lead to longer pauses, and each kind of failure is logged once.
+/// Every failure leads to a new list, because only a list proves that nothing was missed. Until then the mirror is not in sync.
+/// Repeated failures lead to longer pauses, and each kind of failure is logged once.
 pub(super) async fn follow<T: Feed>(
     resource: String,
     apis: Vec<Api<MetadataOnly>>,

@@ -17,7 +17,8 @@ pub(super) const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 /// A difference between an entry and the shipped entry, and how much it matters.
 pub(super) type EntryDifference = (DiagnosisState, String);
 
-/// All differences from the shipped entry, and other errors in the entry. `waits` says that the entry is open until a review arrives.
+/// All differences from the shipped entry, and other errors in the entry. `waits` says that the entry is open until a review
+/// arrives.
 pub(super) fn differences(shipped: &Value, live: &Value, namespace: &str, waits: bool) -> Vec<EntryDifference> {
     let mut all = Vec::new();
     let (was, is) = (&shipped["failurePolicy"], &live["failurePolicy"]);

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use crate::offline::replay::audit::{ENDED, is_write};
 use crate::offline::replay::line::timestamp;
 
-/// The time of a line. The end of the request comes first, because the API server writes the line then. The start of a write decides between
-/// equal ends. A watch may have started an hour ago, and many watches end at once.
+/// The time of a line. The end of the request comes first, because the API server writes the line then. The start of a write
+/// decides between equal ends. A watch may have started an hour ago, and many watches end at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
     pub(super) ended: Timestamp,

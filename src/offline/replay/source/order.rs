@@ -4,11 +4,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::moment::Moment;
 
-/// The largest step back in time inside one log. By default the API server ends a request after a minute, and writes its line at once. A file
-/// with larger steps is not one log in order.
+/// The largest step back in time inside one log. By default the API server ends a request after a minute, and writes its line at
+/// once. A file with larger steps is not one log in order.
 const MAX_RUN_BACK: SignedDuration = SignedDuration::from_mins(1);
 
-/// The largest step back that is not reported. Requests that end at the same time are written in any order, and clocks are corrected.
+/// The largest step back that is not reported. Requests that end at the same time are written in any order, and clocks are
+/// corrected.
 const NORMAL_RUN_BACK: SignedDuration = SignedDuration::from_secs(1);
 
 /// The times of a file so far.

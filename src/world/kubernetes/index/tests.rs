@@ -219,8 +219,8 @@ fn ten_thousand_releases_take_little_memory() {
     assert!(each <= BYTES_PER_RELEASE, "{each} bytes for each release");
 }
 
-/// The bytes that an index requested from its allocator. Tables are counted as hashbrown allocates them: for each bucket one control byte and
-/// one item, and as many buckets as the next power of two above 8/7 of the capacity.
+/// The bytes that an index requested from its allocator. Tables are counted as hashbrown allocates them: for each bucket one
+/// control byte and one item, and as many buckets as the next power of two above 8/7 of the capacity.
 fn owned_bytes(index: &Index) -> usize {
     fn table<K, V>(map: &HashMap<K, V>) -> usize {
         (map.capacity() * 8 / 7).next_power_of_two() * (size_of::<(K, V)>() + 1)

@@ -13,8 +13,8 @@ use super::metrics::IntakeMetrics;
 use super::projector::{Keep, Malformed, Projector};
 use crate::budget::{Budget, Flow, Grant};
 
-/// The largest text of one object, in bytes. etcd stores 1.5 MiB by default, and the API server accepts at most 3 MiB. base64 and JSON
-/// enlarge them.
+/// The largest text of one object, in bytes. etcd stores 1.5 MiB by default, and the API server accepts at most 3 MiB. base64 and
+/// JSON enlarge them.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 
 /// The maximum kept size of a list, in bytes.

@@ -246,8 +246,8 @@ impl<'p> Address<'p> {
     }
 }
 
-/// The fields that are kept of the answer to a request, and the resource for the metrics. `None` if the complete text is kept: for single
-/// objects without a row here, and for discovery. Collections without a row keep only their metadata.
+/// The fields that are kept of the answer to a request, and the resource for the metrics. `None` if the complete text is kept: for
+/// single objects without a row here, and for discovery. Collections without a row keep only their metadata.
 pub(super) fn kept<B>(request: &Request<B>) -> Option<(&'static str, &'static Keep)> {
     let address = Address::of(request.uri().path())?;
     let accepted = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();

@@ -11,8 +11,8 @@ pub(super) enum Keep {
     All,
     /// The value if it has at most [`SHORT_BYTES`]. No valid value is longer, so a longer one counts as missing.
     Short,
-    /// These members of an object, and the same for each item of a list. Any other value is kept completely. A name that ends in `*` stands
-    /// for all names with this prefix.
+    /// These members of an object, and the same for each item of a list. Any other value is kept completely. A name that ends in
+    /// `*` stands for all names with this prefix.
     Members(&'static [(&'static str, Keep)]),
     /// The same for an object of the cluster, with a limit in bytes. An object over the limit gets a member [`CUT`].
     Object(&'static [(&'static str, Keep)], usize),
@@ -292,7 +292,8 @@ impl Projector {
         found.map(|(_, keep)| keep)
     }
 
-    /// Whether the innermost list accepts another item. Without room of its own, an item uses the room of its object, which may be full.
+    /// Whether the innermost list accepts another item. Without room of its own, an item uses the room of its object, which may be
+    /// full.
     fn takes_item(&mut self) -> bool {
         let is_bounded = self.frames.last().is_some_and(|frame| !matches!(frame.keep, Keep::Object(..)));
         let Some(room) = self.rooms.last_mut().filter(|_| is_bounded) else { return true };

@@ -55,7 +55,7 @@ async fn a_list_of_large_objects_is_read_in_little_memory() {
         r#"{{"apiVersion":"v1","items":[{}],"kind":"List","metadata":{{"continue":"more"}}}}"#,
         items.join(",")
     );
-    // The complete text would not fit into the budget even once in ten.
+    // The complete text is ten times as large as the budget.
     let budget = Budget::new(1 << 20);
     let (client, metrics) = answering(text.clone(), &budget);
     let api: Api<Projected> = Api::all_with(client.kube().clone(), &resource());
