@@ -1,8 +1,8 @@
 //! The page of `serve --page` on the admin port: operations in flight, freezes, overrides in force, and the last refusals.
 //!
-//! It is computed from the copies of the replica, at most once in [`FRESH`] for all clients. One thing is read from the API server:
-//! the metadata of superseded records, which have no copies, if the next step of a stuck release depends on them. The work runs on
-//! the runtime of the reviews, beside their network, so the thread of the admin port only waits.
+//! The replica computes the page from its copies, at most once in [`FRESH`] for all clients. It reads the API server only for the metadata
+//! of superseded records, if the next step of a stuck release depends on them: there are no copies of these. The work runs on the runtime
+//! of the reviews, outside the network threads. The admin thread only waits.
 
 mod html;
 mod snapshot;
@@ -141,8 +141,8 @@ fn plain(status: StatusCode, text: &'static str) -> Response {
     (status, [(CONTENT_TYPE, "text/plain; charset=utf-8")], SAFE, text).into_response()
 }
 
-/// Whether a client connects over the loopback interface of the pod, as the container runtime does for `kubectl port-forward`.
-/// Every pod reaches the admin port for metrics; the page is for users who may forward ports of this pod.
+/// Whether a client connects over the loopback interface of the pod, as the container runtime does for `kubectl port-forward`. Every pod
+/// can reach the admin port for metrics, but the page is only for users who may forward ports of this pod.
 fn is_local(peer: IpAddr) -> bool {
     // A socket that listens on [::] shows IPv4 addresses as mapped ones.
     peer.to_canonical().is_loopback()

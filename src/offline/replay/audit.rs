@@ -282,12 +282,12 @@ impl AuditedWrite<'_> {
             kind: Gvk { group: borrowed(api_group), version: borrowed(api_version), kind: borrowed(&self.kind) },
             resource: Gvr { group: borrowed(api_group), version: borrowed(api_version), resource: borrowed(resource) },
             sub_resource: Some(borrowed(subresource)),
-            name: self.name.as_ref().map(borrowed),
+            name: self.name.as_deref().map(borrowed),
             namespace: Some(borrowed(namespace)),
             operation: self.operation,
             user_info: UserInfo {
                 username: borrowed(&self.user.username),
-                groups: self.user.groups.iter().map(borrowed).collect(),
+                groups: self.user.groups.iter().map(|group| borrowed(group)).collect(),
             },
             object: self.new.map(RawObject::from),
             old_object: old.map(RawObject::from),
@@ -296,8 +296,8 @@ impl AuditedWrite<'_> {
     }
 }
 
-fn borrowed<'r>(text: &'r Cow<'_, str>) -> Cow<'r, str> {
-    Cow::Borrowed(text.as_ref())
+fn borrowed(text: &str) -> Cow<'_, str> {
+    Cow::Borrowed(text)
 }
 
 fn header(object: &RawValue) -> Result<(&RawValue, ObjectHeader<'_>), String> {

@@ -107,8 +107,7 @@ fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> O
     drivers
 }
 
-/// Examines the oldest operations that are stuck. Where the copies do not know enough of another one, it gets the command that
-/// shows its next step.
+/// Examines the oldest stuck operations. If the copies are not sufficient for the others, their next step is the command that shows it.
 async fn complete(world: &dyn Known, policies: &Policies, drivers: Option<&[Driver]>, shown: &mut Snapshot) {
     let until = Instant::now() + PATIENCE;
     let examiner = Examiner { world, policies, drivers, reader: None, now: shown.time };
