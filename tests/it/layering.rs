@@ -26,7 +26,7 @@ const PROGRAM: [&[&str]; 7] = [
 
 /// The rooms of the engine, in the order of a request. The rules that only one owner has stand in its folder, and on the floor of the
 /// other rules.
-const ENGINE: [&[&str]; 35] = [
+const ENGINE: [&[&str]; 36] = [
     &["effort"],
     &["text"],
     &["json"],
@@ -35,6 +35,7 @@ const ENGINE: [&[&str]; 35] = [
     &["severity"],
     &["release"],
     &["managed"],
+    &["owners/vocabulary"],
     &["owners/olm"],
     &["owners/flux"],
     &["owners/sveltos"],

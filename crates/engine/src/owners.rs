@@ -7,6 +7,7 @@ mod marks;
 pub mod olm;
 pub(crate) mod rules;
 pub mod sveltos;
+mod vocabulary;
 mod words;
 
 pub use flux::rules::release::DrivenRelease;
@@ -17,7 +18,7 @@ pub use marks::{Marks, may_be_marked};
 pub(crate) use olm::CLUSTER_EXTENSION;
 pub(crate) use sveltos::CONFIGURATION_GROUP;
 pub use sveltos::{Bundle, BundleRef};
-pub use words::OwnerWords;
+pub use vocabulary::OwnerWords;
 
 /// Everybody whose releases or objects a rule may judge, by the names that they give themselves.
 pub(crate) const ALL: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME];

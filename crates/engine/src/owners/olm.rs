@@ -31,11 +31,6 @@ pub(crate) const OBJECT_SET_KINDS: [&str; 2] = ["ClusterObjectSet", "ClusterExte
 /// The label on such a revision with the name of its extension.
 pub const OWNER_NAME_LABEL: &str = "olm.operatorframework.io/owner-name";
 
-/// The label in the body of a record with the package that it installs.
-pub(crate) const PACKAGE_NAME_LABEL: &str = "olm.operatorframework.io/package-name";
-/// The label in the body of a record with the version of the bundle.
-pub(crate) const BUNDLE_VERSION_LABEL: &str = "olm.operatorframework.io/bundle-version";
-
 /// A ClusterExtension.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -1,36 +1,9 @@
 //! What those who keep a release's records call things, and the commands for it. Each has a [`Vocabulary`] in its folder.
 
+use super::vocabulary::{OwnerWords, Vocabulary};
 use super::{helm, olm};
 use crate::release::{Revision, Status, Storage};
 use crate::text::command::command;
-
-/// The words for one release.
-#[derive(Debug, Clone, Copy)]
-pub struct OwnerWords<'a> {
-    pub storage: Storage,
-    /// The namespace of the records.
-    pub namespace: &'a str,
-    pub release: &'a str,
-}
-
-/// The words of one who keeps records.
-pub(super) struct Vocabulary {
-    pub(super) name: &'static str,
-    pub(super) client: &'static str,
-    /// Whether it has commands to roll back and to uninstall. Otherwise it goes on by itself, by what an object declares.
-    pub(super) has_commands: bool,
-    pub(super) newer_operation: &'static str,
-    pub(super) roll_back: &'static str,
-    pub(super) or_roll_back: &'static str,
-    pub(super) change: fn(&OwnerWords<'_>) -> String,
-    pub(super) start_anew: fn(&OwnerWords<'_>) -> String,
-    pub(super) upgrade_instead: fn(&OwnerWords<'_>) -> String,
-    pub(super) go_forward: fn(&OwnerWords<'_>) -> String,
-    pub(super) look: fn(&OwnerWords<'_>) -> String,
-    pub(super) remove_command: fn(&OwnerWords<'_>) -> String,
-    pub(super) run_again: fn(Status) -> String,
-    pub(super) finish: fn(&OwnerWords<'_>, &str) -> String,
-}
 
 impl OwnerWords<'_> {
     fn vocabulary(&self) -> &'static Vocabulary {

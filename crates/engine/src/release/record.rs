@@ -17,7 +17,6 @@ use super::Revision;
 use super::manifest::{HookJob, hook_jobs};
 use crate::effort::Effort;
 use crate::json::{GoStruct, Text, first_at, redacted};
-use crate::owners::olm;
 
 pub use content::{Difference, differences};
 pub use hooks::Hooks;
@@ -83,6 +82,11 @@ impl<'de: 'b, 'b> Deserialize<'de> for RecordInfo<'b> {
         Self::deserialize(GoStruct(deserializer))
     }
 }
+
+/// The label in the body of a record with the package that it installs.
+pub(crate) const PACKAGE_NAME_LABEL: &str = "olm.operatorframework.io/package-name";
+/// The label in the body of a record with the version of the bundle.
+pub(crate) const BUNDLE_VERSION_LABEL: &str = "olm.operatorframework.io/bundle-version";
 
 /// The steps to parse a byte of a body.
 const READ_STEPS: u64 = 2;
@@ -155,7 +159,7 @@ impl<'b> Record<'b> {
     fn bundle(&self) -> Option<String> {
         let labels: BTreeMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(self.labels?.get()).ok()?;
         let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
-        ChartId { name: label(olm::PACKAGE_NAME_LABEL), version: label(olm::BUNDLE_VERSION_LABEL) }.display()
+        ChartId { name: label(PACKAGE_NAME_LABEL), version: label(BUNDLE_VERSION_LABEL) }.display()
     }
 
     /// The manifest as text; empty if there is none.

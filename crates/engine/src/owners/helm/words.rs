@@ -1,6 +1,6 @@
 //! Helm's words and commands.
 
-use crate::owners::words::{OwnerWords, Vocabulary};
+use crate::owners::vocabulary::{OwnerWords, Vocabulary};
 use crate::release::{Revision, Status, Storage};
 use crate::text::command::command;
 

@@ -5,7 +5,7 @@ use semver::Version;
 use serde_json::json;
 
 use super::version_range::version_of;
-use crate::owners::words::{OwnerWords, Vocabulary};
+use crate::owners::vocabulary::{OwnerWords, Vocabulary};
 use crate::text::command::{command, quoted};
 
 pub(in crate::owners) static VOCABULARY: Vocabulary = Vocabulary {

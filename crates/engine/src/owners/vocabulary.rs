@@ -1,0 +1,31 @@
+//! The words that each owner who keeps records states.
+
+use crate::release::{Status, Storage};
+
+/// The words for one release.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnerWords<'a> {
+    pub storage: Storage,
+    /// The namespace of the records.
+    pub namespace: &'a str,
+    pub release: &'a str,
+}
+
+/// The words of one who keeps records.
+pub(super) struct Vocabulary {
+    pub(super) name: &'static str,
+    pub(super) client: &'static str,
+    /// Whether it has commands to roll back and to uninstall. Otherwise it goes on by itself, by what an object declares.
+    pub(super) has_commands: bool,
+    pub(super) newer_operation: &'static str,
+    pub(super) roll_back: &'static str,
+    pub(super) or_roll_back: &'static str,
+    pub(super) change: fn(&OwnerWords<'_>) -> String,
+    pub(super) start_anew: fn(&OwnerWords<'_>) -> String,
+    pub(super) upgrade_instead: fn(&OwnerWords<'_>) -> String,
+    pub(super) go_forward: fn(&OwnerWords<'_>) -> String,
+    pub(super) look: fn(&OwnerWords<'_>) -> String,
+    pub(super) remove_command: fn(&OwnerWords<'_>) -> String,
+    pub(super) run_again: fn(Status) -> String,
+    pub(super) finish: fn(&OwnerWords<'_>, &str) -> String,
+}
