@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use interlock_engine::answers::manifest;
 use interlock_engine::evidence::{Answer, Query};
-use interlock_engine::memory::{Found, Objects};
+use interlock_engine::memory::{AdmittedWrite, Found, Objects};
 use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::ReleaseRef;
@@ -36,6 +36,15 @@ impl Memory {
     #[must_use]
     pub fn sharing(self, budget: Arc<Budget>) -> Self {
         Self { turns: Turns::new(budget), ..self }
+    }
+
+    /// Adds an admitted write, as [`Objects::admit`]. Applying many writes does not block network tasks.
+    pub fn admit(&self, write: AdmittedWrite) -> bool {
+        if self.objects.settles_at(&write) {
+            block_in_place_if_possible(|| self.objects.admit(write))
+        } else {
+            self.objects.admit(write)
+        }
     }
 
     /// Applies the admitted writes. Long writes do not block network tasks.

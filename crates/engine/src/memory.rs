@@ -109,6 +109,12 @@ impl Objects {
         is_only
     }
 
+    /// Whether [`Self::admit`] applies all writes at once, because this one is beyond the limit of writes that wait.
+    #[must_use]
+    pub fn settles_at(&self, write: &AdmittedWrite) -> bool {
+        self.noted.bytes() + write.bytes() > MAX_NOTED_BYTES
+    }
+
     /// Applies the admitted writes.
     pub fn settle(&self) {
         drop(self.lock());

@@ -48,6 +48,11 @@ impl AdmittedWrite {
         Self { bytes: body.len(), content: Content::Unparsed(body) }
     }
 
+    /// The length of the body, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     fn apply_to(self, objects: &mut ObjectStore) {
         match self.content {
             Content::Parsed { operation, key, object } => {
