@@ -4,11 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::deletion::deployment;
-use super::scenario::{Rec, rec, start};
+use super::scenario::{Rec, rec, start, with_facts};
 use crate::decide::{Step, decide};
-use crate::effort::Effort;
 use crate::evidence::{Answer, Evidence, Query};
-use crate::facts::{Facts, RequestObjects};
+use crate::facts::Facts;
 use crate::memory::Objects;
 use crate::object::ObjectKey;
 use crate::policy::Policy;
@@ -56,22 +55,20 @@ fn judged<T>(
     });
     let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string();
     let review = Review::parse(body.as_bytes()).unwrap();
-    let objects = RequestObjects::read(&review.request).unwrap();
-    let bodies = objects.payloads(review.request.operation).inflate(&Effort::of_review());
-    let effort = Effort::of_review();
-    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
     let now: Timestamp = start().checked_add(SignedDuration::from_secs(after)).unwrap();
-    let (policy, mut evidence) = (Policy::shipped().unwrap(), Evidence::default());
-    loop {
-        match judge(&facts, &policy, &evidence, now) {
-            Ok(judged) => return judged,
-            Err(query) if lost(&query) => evidence.add(query, Answer::Unavailable("no answer".to_owned())),
-            Err(query) => {
-                let answer = cluster.answer(&query, &Effort::of_review());
-                evidence.add(query, answer);
+    with_facts(&review.request, &Policy::shipped().unwrap().into(), |facts, policy| {
+        let mut evidence = Evidence::default();
+        loop {
+            match judge(facts, policy, &evidence, now) {
+                Ok(judged) => return judged,
+                Err(query) if lost(&query) => evidence.add(query, Answer::Unavailable("no answer".to_owned())),
+                Err(query) => {
+                    let answer = cluster.answer(&query, facts.effort);
+                    evidence.add(query, answer);
+                }
             }
         }
-    }
+    })
 }
 
 /// Makes the checks over the deletion of a record.

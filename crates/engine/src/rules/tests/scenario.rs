@@ -408,14 +408,22 @@ impl Cluster {
     }
 
     fn with_facts<T>(&self, request: &Request<'_>, then: impl FnOnce(&Facts<'_>, &Policy) -> T) -> T {
-        let effort = Effort::of_review();
-        let objects = RequestObjects::read(request).unwrap();
-        let bodies = objects.payloads(request.operation).inflate(&effort);
-        let policies = self.policies.clone().knowing(self.objects.namespace_labels().into());
-        let facts = Facts::of(request, &objects, &bodies, &effort);
-        let facts = Facts { actor: policies.accounts().recognise(facts.actor), ..facts };
-        then(&facts, policies.of(request.namespace()))
+        with_facts(request, &self.policies.clone().knowing(self.objects.namespace_labels().into()), then)
     }
+}
+
+/// Calls a function with the facts of a request, and the policy of its namespace.
+pub(crate) fn with_facts<T>(
+    request: &Request<'_>,
+    policies: &Policies,
+    then: impl FnOnce(&Facts<'_>, &Policy) -> T,
+) -> T {
+    let effort = Effort::of_review();
+    let objects = RequestObjects::read(request).unwrap();
+    let bodies = objects.payloads(request.operation).inflate(&effort);
+    let facts = Facts::of(request, &objects, &bodies, &effort);
+    let facts = Facts { actor: policies.accounts().recognise(facts.actor), ..facts };
+    then(&facts, policies.of(request.namespace()))
 }
 
 /// Judges a request at the start, and answers whatever the rules ask.

@@ -4,9 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::scenario::{Cluster, Rec, decided, rec, start};
-use crate::effort::Effort;
-use crate::facts::{Facts, RequestObjects};
+use super::scenario::{Cluster, Rec, decided, rec, start, with_facts};
 use crate::memory::Objects;
 use crate::policy::{Policies, Policy};
 use crate::release::Stamps;
@@ -83,13 +81,10 @@ fn unstamped_under(policies: &Policies, user: &str, old: Option<&Rec>, new: &Rec
     });
     let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string();
     let review = Review::parse(body.as_bytes()).unwrap();
-    let objects = RequestObjects::read(&review.request).unwrap();
-    let bodies = objects.payloads(review.request.operation).inflate(&Effort::of_review());
-    let effort = Effort::of_review();
-    let facts = Facts::of(&review.request, &objects, &bodies, &effort);
-    let facts = Facts { actor: policies.accounts().recognise(facts.actor), ..facts };
     let objects = Objects::new(1 << 20);
-    let found = decided(&facts, policies.of("shop"), |query| objects.answer(query, &Effort::of_review()));
+    let found = with_facts(&review.request, policies, |facts, policy| {
+        decided(facts, policy, |query| objects.answer(query, facts.effort))
+    });
     found.iter().map(|found| found.violation.rule.as_str()).collect()
 }
 
