@@ -1,14 +1,14 @@
 //! The engine of Interlock: what a request says, which rules judge it, and what becomes of it. Pure: the same arguments give the same
 //! result, and time is an argument. A rule that needs to know something of the cluster asks, and is called again with the answer.
 //!
-//! A room imports only what stands before it in this list, which a test compares with the imports.
+//! A room imports only what stands before it. A test compares the imports with the same order, room by room.
 //!
 //! ```text
-//! effort text json/ yaml/ object severity         what a review may cost; text that is shown; JSON and places in it; YAML as Go reads
+//! effort text/ json/ yaml/ object severity        what a review may cost; text that is shown; JSON and places in it; YAML as Go reads
 //!                                                 it; metadata and keys of objects; how much a finding matters
-//! owners/{olm,flux,sveltos}/                      one folder for each program that owns releases or objects: its objects as types, and
-//!                                                 the rules that only it has
-//! release/ managed/                               Helm's records; marks of ownership, declared fields
+//! release/ managed/                               Helm's records; declared fields, and who an object can belong to
+//! owners/{olm,flux,sveltos,helm}/                 one folder for each program that owns releases or objects: its objects as types, its
+//!                                                 marks and words. Its own rules stand there too, on the floor of the rules
 //! review/ rule release_override freeze_resource   the request; what a rule is; Interlock's own resources
 //! facts/                                          what the request says by itself
 //! policy/ evidence                                which rules are in force, and how; queries and their answers
