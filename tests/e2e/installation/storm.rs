@@ -20,11 +20,12 @@ const REPLICAS: usize = 3;
 const RATE: u32 = 60;
 /// Overrides the rate.
 const RATE_VARIABLE: &str = "INTERLOCK_E2E_RATE";
-/// Leaves expire within the test, CAs are used soon after they are published, and replicas drain faster than a cluster
-/// with many nodes needs.
+/// Leaves are renewed within the test, but not so fast that one expires while the API server is away: a third of this is
+/// longer than any outage here. CAs are used soon after they are published, and replicas drain faster than a cluster with
+/// many nodes needs.
 const TIMES: [&str; 6] = [
     "--set=extraEnv[0].name=INTERLOCK_LEAF_LIFETIME",
-    "--set-string=extraEnv[0].value=30",
+    "--set-string=extraEnv[0].value=60",
     "--set=extraEnv[1].name=INTERLOCK_CA_SETTLE",
     "--set-string=extraEnv[1].value=1",
     "--set=extraEnv[2].name=INTERLOCK_DRAIN_DELAY",
