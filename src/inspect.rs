@@ -9,7 +9,6 @@ pub(crate) mod overrides;
 pub(crate) mod runbook;
 pub mod scan;
 pub(crate) mod status;
-pub(crate) mod storage_kind;
 pub(crate) mod unstick;
 pub(crate) mod view;
 pub(crate) mod wait;

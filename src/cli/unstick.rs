@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 
 use anyhow::Context;
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use interlock_engine::release::{History, ReleaseRef, Storage};
 use interlock_engine::rules::{RunbookCheck, RunbookResult};
 use jiff::Timestamp;
@@ -44,8 +44,8 @@ pub(super) struct Arguments {
     #[arg(short, long)]
     yes: bool,
     /// Storage of the record; without it the first with a pending record: Secrets, OLM, ConfigMaps
-    #[arg(long, value_enum, conflicts_with = "restore")]
-    storage: Option<StorageArgument>,
+    #[arg(long, value_parser = storages(), conflicts_with = "restore")]
+    storage: Option<Storage>,
     #[command(flatten)]
     cluster: ClusterArguments,
     /// Output format
@@ -55,25 +55,10 @@ pub(super) struct Arguments {
     policies: PoliciesInForce,
 }
 
-/// The storage of records.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum StorageArgument {
-    /// Helm's Secrets.
-    Secret,
-    /// Helm's ConfigMaps.
-    Configmap,
-    /// OLM's Secrets.
-    Olm,
-}
-
-impl From<StorageArgument> for Storage {
-    fn from(argument: StorageArgument) -> Self {
-        match argument {
-            StorageArgument::Secret => Self::Secret,
-            StorageArgument::Configmap => Self::ConfigMap,
-            StorageArgument::Olm => Self::Index,
-        }
-    }
+/// The storages, as the command line names them.
+fn storages() -> impl TypedValueParser<Value = Storage> {
+    let values = Storage::ALL.map(|storage| PossibleValue::new(storage.name()).help(storage.description()));
+    PossibleValuesParser::new(values).try_map(|name| Storage::named(&name).ok_or("not a storage"))
 }
 
 /// The result of the command.
@@ -228,7 +213,7 @@ fn choose_storage<'f>(
     release: &ReleaseRef,
     found: &'f [(Storage, History)],
 ) -> anyhow::Result<(Storage, &'f History)> {
-    let wanted = arguments.storage.map(Storage::from);
+    let wanted = arguments.storage;
     let found: Vec<_> = found.iter().filter(|(storage, _)| wanted.is_none_or(|wanted| wanted == *storage)).collect();
     let pending = found.iter().find(|(_, history)| history.newest().is_some_and(|newest| newest.status.is_pending()));
     let chosen = pending.or(found.first());

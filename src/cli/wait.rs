@@ -166,7 +166,7 @@ impl<'a> ReleaseObserver<'a> {
         }
         if let Some(starter) = &self.starter {
             let policies = self.arguments.policies.require(self.client).await?.policies;
-            let storage = look.newest().map_or(Storage::Secret, |row| row.storage.into());
+            let storage = look.newest().map_or(Storage::Secret, |row| row.storage);
             let history = found.iter().find(|(it, _)| *it == storage).map(|(_, history)| history);
             let of_objects = history.and_then(|history| history.newest()?.stamps.target_namespace());
             let records = Records { storage, of_objects };

@@ -10,6 +10,7 @@ mod ownership;
 mod problem;
 mod state;
 
+use interlock_engine::owners::ReleaseOwner;
 use jiff::Timestamp;
 
 use super::scan::FindingKind;
@@ -17,7 +18,6 @@ pub use examine::of_release;
 pub(crate) use examine::{Checks, Examiner, ReleaseRecords, after_unstick};
 pub use next_step::NextStep;
 pub(crate) use next_step::out_of_freeze;
-pub use ownership::ReleaseOwner;
 pub use problem::Problem;
 pub use state::Stuck;
 pub(crate) use state::{MissingParts, ReleaseState};

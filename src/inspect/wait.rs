@@ -13,7 +13,7 @@ pub(crate) use goal::Goal;
 
 use interlock_engine::release::Status;
 
-use super::diagnosis::{ReleaseOwner, Stuck};
+use super::diagnosis::Stuck;
 use super::status::ReleaseSummary;
 
 /// How long after a failure its rollback may follow: `helm upgrade --rollback-on-failure` writes `failed` before it starts the
@@ -93,13 +93,7 @@ impl<'g> Wait<'g> {
         if newest.status == Status::Deployed.as_str() {
             return if self.goal.is_at(newest) { Verdict::Reached } else { Verdict::GoOn(None) };
         }
-        match newest.owner {
-            ReleaseOwner::Helm => Verdict::Failed,
-            // These owners retry by themselves. An unknown owner may be Flux.
-            ReleaseOwner::Flux(_) | ReleaseOwner::Olm(_) | ReleaseOwner::Sveltos | ReleaseOwner::Unknown => {
-                Verdict::GoOn(None)
-            }
-        }
+        if newest.owner.waits_for_people() { Verdict::Failed } else { Verdict::GoOn(None) }
     }
 
     fn note(&mut self, newest: Option<&ReleaseSummary>, now: Timestamp) {
@@ -122,6 +116,7 @@ impl Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use interlock_engine::owners::ReleaseOwner;
 
     const NOW: &str = "2026-11-21T10:00:00Z";
 

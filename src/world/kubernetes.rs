@@ -38,9 +38,7 @@ use interlock_engine::answers::read::{self, RECORD_SELECTOR, entry};
 use interlock_engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, WERF_LEASES, Workload};
 use interlock_engine::managed::Origin;
 use interlock_engine::object::ObjectKey;
-use interlock_engine::owners::Marks;
-use interlock_engine::owners::flux::{self, CandidateSearch, Driver, MOST_CANDIDATES};
-use interlock_engine::owners::sveltos::{Bundle, BundleRef};
+use interlock_engine::owners::{Bundle, BundleRef, CandidateSearch, Driver, HELM_RELEASES, MOST_CANDIDATES, Marks};
 use interlock_engine::policy::{Freeze, NamespaceLabels, Policies, Policy};
 use interlock_engine::release::manifest::WorkloadRef;
 use interlock_engine::release::{History, ReleaseRef, Storage};
@@ -383,7 +381,7 @@ impl Cluster {
         name: &str,
         payer: Payer<'_>,
     ) -> Result<Option<Result<Driver, UnreadHelmRelease>>, Unavailable> {
-        let key = ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, namespace, name);
+        let key = ObjectKey::new(HELM_RELEASES.0, HELM_RELEASES.1, namespace, name);
         let text = self.object(&key, payer).await?;
         let read = text.map(|text| Projected::read(&text).and_then(|object| helm_releases::full_driver(&object)));
         Ok(read.map(|read| read.map_err(|why| UnreadHelmRelease::new(namespace, name, why))))
@@ -435,7 +433,7 @@ impl Cluster {
     /// The HelmReleases in a namespace. Their values can be large, so the copy serves those that have not changed, and only others
     /// are read.
     async fn helm_releases_in(&self, namespace: &str, payer: Payer<'_>) -> Result<Vec<Driver>, Unavailable> {
-        let listed = self.api.list_custom(flux::GROUP, flux::HELM_RELEASE, namespace).await?;
+        let listed = self.api.list_custom(HELM_RELEASES.0, HELM_RELEASES.1, namespace).await?;
         let seen = self.caches.helm_releases().seen(&listed).ok_or(HELM_RELEASES_UNKNOWN)?;
         let SeenHelmReleases { mut drivers, unseen } = seen;
         if unseen.len() > MOST_CANDIDATES {

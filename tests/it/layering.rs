@@ -8,6 +8,7 @@ mod arrows;
 mod house;
 mod imports;
 mod intake;
+mod owners;
 
 use arrows::{circles, upward};
 use house::House;
@@ -178,4 +179,21 @@ fn a_circle_of_three_files_in_a_room_is_reported_and_one_of_two_is_not() {
     ];
     let found = circles(&built(&three));
     assert!(found.len() == 1 && found[0].starts_with("a circle of 3 files in cli:\n"), "{found:?}");
+}
+
+#[test]
+fn only_their_folders_name_owners() {
+    let found = [program(), engine()].iter().flat_map(House::named_owners).collect::<Vec<_>>();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn an_owner_that_is_named_elsewhere_is_reported() {
+    let of = |path: &str, text: &str| owners::named(path, text).into_iter().collect::<Vec<_>>();
+    let text = "//! Flux.\nuse crate::owners::flux;\nfn by_olm() { let _ = (FluxAccount, \"the Sveltos agent\"); log!(of_flux) }\n";
+    assert_eq!(of("src/world.rs", text), ["FluxAccount", "by_olm", "flux", "of_flux", "the Sveltos agent"]);
+    assert_eq!(of("crates/engine/src/owners/olm.rs", text), [""; 0]);
+    let other =
+        "/// Of OLM.\nfn helm_column() -> &'static str { \"volumes\" }\n#[cfg(test)]\nmod tests { use flux; }\n";
+    assert_eq!(of("src/world.rs", other), [""; 0]);
 }

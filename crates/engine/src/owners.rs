@@ -5,19 +5,25 @@ pub mod flux;
 pub mod helm;
 mod marks;
 pub mod olm;
+mod release_owner;
 pub(crate) mod rules;
 pub mod sveltos;
 mod vocabulary;
 mod words;
 
 pub use flux::rules::release::DrivenRelease;
+pub use flux::words::UNLOCKS;
 pub(crate) use flux::words::goes_on_at_once;
+pub use flux::words::{DUPLICATES, SUSPEND_ALL_BUT_ONE};
 pub use flux::{CandidateSearch, Driver, HelmRelease, MOST_CANDIDATES, account_elsewhere};
 pub(crate) use flux::{DeclaredObject, IgnoredFields};
+pub use flux::{DriftSpec, HelmReleaseSpec, HelmReleaseStatus};
 pub use marks::{Marks, may_be_marked};
 pub(crate) use olm::CLUSTER_EXTENSION;
+pub use release_owner::{Drivers, Finish, GoesOn, ReleaseOwner};
 pub(crate) use sveltos::CONFIGURATION_GROUP;
 pub use sveltos::{Bundle, BundleRef};
+pub use sveltos::{ConfigurationGroup, RECREATE_COMMIT};
 pub use vocabulary::OwnerWords;
 
 /// Everybody whose releases or objects a rule may judge, by the names that they give themselves.
@@ -39,6 +45,31 @@ pub const HELM_RELEASES: (&str, &str) = (flux::GROUP, flux::HELM_RELEASE);
 
 /// The group and kind of [`Bundle`]s.
 pub const BUNDLES: (&str, &str) = (sveltos::LIB_GROUP, sveltos::CONFIGURATION_BUNDLE);
+
+/// The group and kind of a commit of bundles.
+pub const COMMITS: (&str, &str) = (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP);
+
+/// The name of the CustomResourceDefinition of [`HelmRelease`]s.
+pub const HELM_RELEASE_DEFINITION: &str = flux::DEFINITION;
+
+/// The labels that lead to a HelmRelease, to a ClusterExtension and to a profile.
+pub const HELM_RELEASE_NAMESPACE_LABEL: &str = flux::NAMESPACE_LABEL;
+pub const HELM_RELEASE_NAME_LABEL: &str = flux::NAME_LABEL;
+pub const EXTENSION_LABEL: &str = olm::OWNER_NAME_LABEL;
+pub const PROFILE_LABEL: &str = sveltos::MARKS.label.0;
+
+/// The annotations that name a profile.
+pub const PROFILE_KIND: &str = sveltos::MARKS.scope;
+pub const PROFILE_NAME: &str = sveltos::MARKS.name;
+
+/// The annotation with the place of a bundle in its commit.
+pub const BUNDLE_INDEX: &str = sveltos::INDEX;
+
+/// Whether an API group is that of the objects by which commits are known.
+#[must_use]
+pub fn has_commits(group: &str) -> bool {
+    group == sveltos::CONFIG_GROUP
+}
 
 /// The API groups of the owners' own objects.
 const GROUPS: [&str; 4] = [flux::GROUP, olm::GROUP, sveltos::LIB_GROUP, sveltos::CONFIG_GROUP];

@@ -71,7 +71,7 @@ impl ReleaseTable {
             Cell { text: stuck.to_owned(), colour },
         ];
         if self.wide {
-            cells.extend([plain(row.storage.as_str().to_owned()), plain(row.record.clone())]);
+            cells.extend([plain(row.storage.name().to_owned()), plain(row.record.clone())]);
         }
         cells.push(plain(row.next.clone().unwrap_or_else(|| "-".to_owned())));
         cells
@@ -122,7 +122,7 @@ pub(super) fn description(it: &ReleaseDescription, now: Timestamp) -> String {
         printable(&holder(row).unwrap_or_else(|| "unknown".to_owned())),
         printable(row.chart.as_deref().unwrap_or("unknown")),
         row.owner.display(),
-        row.storage.as_str(),
+        row.storage.name(),
         row.record,
     );
     if let Some(note) = &row.interrupted {

@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use interlock_engine::owners::Driver;
-use interlock_engine::owners::olm::version_range::version_of;
-use interlock_engine::owners::olm::words::pin_command;
+use interlock_engine::owners::{Driver, Finish, GoesOn, ReleaseOwner, UNLOCKS};
 use interlock_engine::release::stamps::INTERRUPTED;
 use interlock_engine::release::{Entry, ReleaseRef, Status};
 use interlock_engine::rules::RunbookCheckName;
@@ -13,7 +11,6 @@ use interlock_engine::rules::wording::command;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::ownership::ReleaseOwner;
 use super::problem::Problem;
 use super::state::{ReleaseState, Stuck};
 use crate::inspect::scan::FindingKind;
@@ -92,7 +89,7 @@ pub(super) fn next_step(
     if newest.status.is_in_flight() {
         return match stuck {
             Stuck::Yes => Some(out_of_stuck(state, newest)),
-            Stuck::Unknown => wait("The HelmReleases cannot be read, and Flux may be at work until then"),
+            Stuck::Unknown => wait("The HelmReleases cannot be read, and their controller may be at work until then"),
             Stuck::No if state.failed(RunbookCheckName::NoLease).is_some() => Some(NextStep::run(
                 wait_command(state, "free"),
                 "nelm or werf holds a live lease of the release: wait for it",
@@ -102,7 +99,7 @@ pub(super) fn next_step(
         };
     }
     if !state.missing.is_empty() && stuck == Stuck::No {
-        return wait("OLM may still be writing the parts of a record");
+        return wait(&format!("{} may still be writing the parts of a record", state.words().name()));
     }
     let step = match problems.first()?.kind {
         _ if state.is_live_beside => delete_remains(state),
@@ -172,7 +169,7 @@ fn why(state: &ReleaseState<'_>, way_on: WayOn<'_>, condition: RecordCondition) 
         RecordCondition::Sound | RecordCondition::Unknown => "",
     };
     match way_on {
-        WayOn::Reconcile(_) => "Flux unlocks the release and tries again".to_owned(),
+        WayOn::Reconcile(_) => UNLOCKS.to_owned(),
         WayOn::Unstick if !unfit.is_empty() => format!("You may delete the record, although {unfit}"),
         WayOn::Unstick if condition == RecordCondition::Sound => {
             "Every check passes: delete the record of the dead operation, of which a copy is kept".to_owned()
@@ -188,7 +185,7 @@ fn why(state: &ReleaseState<'_>, way_on: WayOn<'_>, condition: RecordCondition) 
             "The uninstall continues where it stopped".to_owned()
         }
         WayOn::Uninstall => "No revision was ever deployed: take away what there is, then install again".to_owned(),
-        WayOn::Delete => "OLM never uninstalls, and goes on once the record is deleted".to_owned(),
+        WayOn::Delete => never_uninstalls(state),
         WayOn::Override => format!("{unfit}, so only an override opens the deletion of the record"),
     }
 }
@@ -206,13 +203,13 @@ fn wait_for_hook(state: &ReleaseState<'_>, why: &str) -> String {
     command(&["kubectl", "wait", &job, "-n", namespace, "--for=condition=Complete", "--timeout=15m"])
 }
 
-/// Deletes broken records. OLM continues from the remaining records.
+/// Deletes broken records. Their owner continues from the remaining records.
 fn delete_broken(state: &ReleaseState<'_>) -> NextStep {
     let names: Vec<&str> = state.missing.keys().map(String::as_str).collect();
     let record = if names.len() == 1 { "the record" } else { "the records" };
     NextStep::run(
         state.words().delete_command(&names),
-        format!("Nobody can read {record} any more, and OLM goes on without"),
+        format!("Nobody can read {record} any more, and {} goes on without", state.words().name()),
     )
 }
 
@@ -233,7 +230,8 @@ fn one_deployed(state: &ReleaseState<'_>) -> Option<NextStep> {
     let newest = deployed.next()?;
     Some(if !words.has_commands() {
         let older: Vec<&str> = deployed.map(|entry| entry.name.as_str()).collect();
-        let why = format!("OLM keeps the objects of revision {} up to date: delete the older records", newest.revision);
+        let (name, revision) = (words.name(), newest.revision);
+        let why = format!("{name} keeps the objects of revision {revision} up to date: delete the older records");
         NextStep::run(words.delete_command(&older), why)
     } else {
         let why = "A rollback to the newest of them applies its objects and supersedes the others";
@@ -246,20 +244,21 @@ fn finish(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> Nex
     let (record, chart) =
         state.history.interrupted().map(|(entry, note)| (entry.name.clone(), note.chart)).unwrap_or_default();
     if !state.words().has_commands() && newest.status == Status::Deployed && state.chart == Some(&chart) {
-        let command = state.words().remove_annotation_command(&record, INTERRUPTED);
-        return NextStep::run(command, format!("{chart} is deployed, so OLM has nothing to finish: remove the note"));
+        let words = state.words();
+        let why = format!("{chart} is deployed, so {} has nothing to finish: remove the note", words.name());
+        return NextStep::run(words.remove_annotation_command(&record, INTERRUPTED), why);
     }
-    let version = version_of(&chart, &state.release.name);
     let why = format!("{chart} was interrupted: finish it before any other version");
-    let command = match (owner, version) {
-        (ReleaseOwner::Olm(name), Some(version)) => pin_command(name, &version),
-        (ReleaseOwner::Olm(_), None) => wait_command(state, "deployed"),
-        (_, version) => match flux_at_work(state, newest) {
-            Some(driver) => reset_command(driver),
-            None => state.words().upgrade_command(version.map(|version| version.to_string()).as_deref()),
-        },
+    let command = match owner.finish(&chart, &state.release.name, driver_at_work(state, newest)) {
+        Finish::Alone => wait_command(state, "deployed"),
+        Finish::Command(command) => command,
+        Finish::Upgrade(version) => state.words().upgrade_command(version.as_deref()),
     };
     NextStep::run(command, why)
+}
+
+fn never_uninstalls(state: &ReleaseState<'_>) -> String {
+    format!("{} never uninstalls, and goes on once the record is deleted", state.words().name())
 }
 
 fn after_failure(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> NextStep {
@@ -282,10 +281,7 @@ fn after_failure(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner)
 fn deploy(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> NextStep {
     let words = state.words();
     if !words.has_commands() && newest.status == Status::Uninstalled {
-        return NextStep::run(
-            words.delete_command(&[&newest.name]),
-            "OLM never uninstalls, and goes on once the record is deleted",
-        );
+        return NextStep::run(words.delete_command(&[&newest.name]), never_uninstalls(state));
     }
     if let Some(step) = by_its_owner(state, newest, owner) {
         return step;
@@ -301,21 +297,12 @@ fn deploy(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> Nex
 
 /// The step if the owner of the release retries by itself.
 fn by_its_owner(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> Option<NextStep> {
-    match owner {
-        ReleaseOwner::Olm(_) => Some(NextStep::run(wait_command(state, "deployed"), "OLM tries again by itself")),
-        ReleaseOwner::Sveltos => Some(NextStep::run(wait_command(state, "deployed"), "Sveltos tries again by itself")),
-        ReleaseOwner::Flux(_) => {
-            let driver = flux_at_work(state, newest)?;
-            Some(NextStep::run(reset_command(driver), "Flux tries again, also after its last retry"))
-        }
-        ReleaseOwner::Helm | ReleaseOwner::Unknown => None,
-    }
+    Some(match owner.goes_on(driver_at_work(state, newest))? {
+        GoesOn::Alone(why) => NextStep::run(wait_command(state, "deployed"), why),
+        GoesOn::After(command, why) => NextStep::run(command, why),
+    })
 }
 
-fn flux_at_work<'a>(state: &ReleaseState<'a>, newest: &Entry) -> Option<&'a Driver> {
+fn driver_at_work<'a>(state: &ReleaseState<'a>, newest: &Entry) -> Option<&'a Driver> {
     state.driver(newest).filter(|driver| !driver.suspended)
-}
-
-fn reset_command(Driver { namespace, name, .. }: &Driver) -> String {
-    command(&["flux", "reconcile", "helmrelease", name, "--reset", "-n", namespace])
 }

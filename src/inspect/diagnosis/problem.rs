@@ -59,7 +59,7 @@ fn broken_records(state: &ReleaseState<'_>, newest: &Entry) -> Option<Problem> {
     });
     let lacking = enumerated(sentences.collect::<Vec<_>>().into_iter(), MAX_ENUMERATED);
     let record = state.history.iter().find(|entry| entry.name == *index).unwrap_or(newest);
-    let message = format!("OLM can do nothing for the release: {lacking}.");
+    let message = format!("{} can do nothing for the release: {lacking}.", state.words().name());
     Some(problem(FindingKind::BrokenRecord, record, message))
 }
 
@@ -98,8 +98,8 @@ fn failed(history: &History, newest: &Entry) -> Option<Problem> {
 
 /// Reports a status that no operation explains: the newer record was deleted, or somebody wrote the status by hand.
 fn not_deployed(state: &ReleaseState<'_>, newest: &Entry) -> Option<Problem> {
-    let marked_for_olm = newest.status == Status::Uninstalled && state.storage == Storage::Index;
-    if !matches!(newest.status, Status::Superseded | Status::Unknown) && !marked_for_olm {
+    let is_left_behind = newest.status == Status::Uninstalled && state.storage == Storage::Index;
+    if !matches!(newest.status, Status::Superseded | Status::Unknown) && !is_left_behind {
         return None;
     }
     let below = deployed_below(state.history);

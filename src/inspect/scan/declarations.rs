@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use interlock_engine::object::ObjectKey;
-use interlock_engine::owners::flux::{self, Driver};
-use interlock_engine::owners::sveltos::{self, BundleRef, ConfigurationGroup};
+use interlock_engine::owners::{
+    BundleRef, COMMITS, ConfigurationGroup, DUPLICATES, Driver, HELM_RELEASES, RECREATE_COMMIT, SUSPEND_ALL_BUT_ONE,
+};
 use interlock_engine::release::ReleaseRef;
 use interlock_engine::rules::wording::{MAX_ENUMERATED, enumerated};
 
@@ -43,17 +44,13 @@ fn duplicate(release: ReleaseRef, drivers: &[&Driver]) -> Finding {
     let newest = drivers.last().copied();
     let is_here = newest.is_some_and(|newest| newest.kube_config.is_none());
     let driven = if is_here { "this release".to_owned() } else { format!("{release} on another cluster") };
-    let object = newest.map(|newest| ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, &newest.namespace, &newest.name));
+    let object = newest.map(|newest| ObjectKey::new(HELM_RELEASES.0, HELM_RELEASES.1, &newest.namespace, &newest.name));
     Finding {
         kind: FindingKind::DuplicateRelease,
         release: is_here.then_some(release),
         object,
-        message: format!(
-            "HelmReleases {named} manage {driven}: Flux repeatedly upgrades or uninstalls one in favour of the other."
-        ),
-        way_out: "Suspend all but one (spec.suspend: true), then delete the suspended ones: Flux does not uninstall \
-            for a suspended HelmRelease."
-            .to_owned(),
+        message: format!("HelmReleases {named} manage {driven}: {DUPLICATES}."),
+        way_out: SUSPEND_ALL_BUT_ONE.to_owned(),
     }
 }
 
@@ -86,11 +83,9 @@ pub(super) fn dangling(
     Some(Finding {
         kind: FindingKind::DanglingBundle,
         release: None,
-        object: Some(ObjectKey::new(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP, namespace, group)),
+        object: Some(ObjectKey::new(COMMITS.0, COMMITS.1, namespace, group)),
         message: format!("ConfigurationGroup {namespace}/{group} names bundles that do not exist: {names}."),
-        way_out: "Let Sveltos recreate the group: change its profile, or delete the group. The agent acts on the \
-            bundles that the group names."
-            .to_owned(),
+        way_out: RECREATE_COMMIT.to_owned(),
     })
 }
 

@@ -7,7 +7,7 @@ use interlock_engine::effort::Effort;
 use interlock_engine::evidence::{Answer, Knowledge, Query};
 use interlock_engine::json::redacted;
 use interlock_engine::object::{ObjectKey, group_of};
-use interlock_engine::owners::flux::{self, Driver};
+use interlock_engine::owners::{Driver, HELM_RELEASES};
 use interlock_engine::release::manifest::objects;
 use interlock_engine::release::{Entry, History, Record, ReleaseRef, Status, Storage};
 use interlock_engine::rules::objects::exceptions::installing;
@@ -153,7 +153,7 @@ fn manifest(body: &[u8]) -> Result<Manifest, String> {
 async fn read_drivers(run: &ScanContext<'_>, listed: &[&Driver]) -> Vec<Driver> {
     let mut drivers = Vec::new();
     for Driver { namespace, name, .. } in listed {
-        let query = Query::Object(ObjectKey::new(flux::GROUP, flux::HELM_RELEASE, namespace, name));
+        let query = Query::Object(ObjectKey::new(HELM_RELEASES.0, HELM_RELEASES.1, namespace, name));
         match run.world.answer(&query).await {
             Answer::Known(Knowledge::Object(text)) => match Driver::read(&text) {
                 Ok(driver) => drivers.push(driver),

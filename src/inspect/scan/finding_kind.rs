@@ -101,7 +101,7 @@ impl FindingKind {
         match self {
             Self::SeveralDeployed => "Several records of a release have the status deployed.",
             Self::StuckOperation => "An operation has been pending for longer than the policy's staleAfter.",
-            Self::BrokenRecord => "Parts of a record of OLM are missing, so OLM can do nothing for the release.",
+            Self::BrokenRecord => "Parts of a record are missing, so its owner can do nothing for the release.",
             Self::UnreadableRecord => "The body of a record cannot be decoded.",
             Self::DuplicateRelease => "Several HelmReleases manage one release.",
             Self::InconsistentRecord => "Object name, labels and body of a record contradict one another.",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use interlock_engine::answers::read::RECORD_SELECTOR;
-use interlock_engine::owners::flux::{self, Driver};
+use interlock_engine::owners::{Driver, HELM_RELEASES};
 use interlock_engine::release::storage::{HELM_SECRET_TYPE, INDEX_TYPE};
 use kube::api::{ApiResource, ObjectMeta};
 use kube::{Client, Error};
@@ -72,7 +72,7 @@ pub(crate) async fn helm_releases<'p>(
     client: &Client,
     places: impl IntoIterator<Item = Option<&'p str>>,
 ) -> Result<Option<(Vec<Driver>, Vec<String>)>, Error> {
-    let Some(resource) = Kinds::default().resolve(client, flux::GROUP, flux::HELM_RELEASE).await? else {
+    let Some(resource) = Kinds::default().resolve(client, HELM_RELEASES.0, HELM_RELEASES.1).await? else {
         return Ok(None);
     };
     let client = intake::client(client.clone(), &Budget::new(DECODE_BYTES), &Arc::default());

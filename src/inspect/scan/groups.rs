@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use interlock_engine::json::redacted;
-use interlock_engine::owners::sveltos::{self, BundleRef, ConfigurationGroup};
+use interlock_engine::owners::{BUNDLES, BundleRef, COMMITS, ConfigurationGroup};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -15,8 +15,7 @@ pub(super) const CONFIGURATION_GROUPS: &str = "ConfigurationGroups";
 impl ScanContext<'_> {
     /// The findings for ConfigurationGroups; `None` if the kind is not installed or cannot be read.
     pub(super) async fn groups(&self) -> Option<Vec<Finding>> {
-        let listing =
-            self.listing(sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP, self.places(), CONFIGURATION_GROUPS).await?;
+        let listing = self.listing(COMMITS.0, COMMITS.1, self.places(), CONFIGURATION_GROUPS).await?;
         let complete = listing.clone().complete();
         let groups = complete.fold(&self.client, Vec::new, |groups, item| match needed(item) {
             Ok((_, _, needed)) if needed.is_empty() => {}
@@ -31,14 +30,7 @@ impl ScanContext<'_> {
             return Some(Vec::new());
         }
         // A group may name bundles in other namespaces. Those out of reach are ignored.
-        let bundles = self
-            .listing(
-                sveltos::LIB_GROUP,
-                sveltos::CONFIGURATION_BUNDLE,
-                self.options.reach.places(),
-                CONFIGURATION_GROUPS,
-            )
-            .await?;
+        let bundles = self.listing(BUNDLES.0, BUNDLES.1, self.options.reach.places(), CONFIGURATION_GROUPS).await?;
         let there = bundles.fold(&self.client, HashSet::new, |there, item| {
             there.extend(named(item).map(|(namespace, name)| BundleRef { namespace, name }));
         });

@@ -22,7 +22,7 @@ const CONCURRENT_EXAMINATIONS: usize = 8;
 pub(super) const HELM_RELEASES: &str = "HelmReleases";
 const STUCK_OPERATIONS: &str = "stuck operations of releases in Secrets";
 const CHECKS: &str = "the checks of some stuck operations";
-const PARTS: &str = "the parts of some records of OLM";
+const PARTS: &str = "the parts of some records";
 
 impl ScanContext<'_> {
     /// Flux's HelmReleases in all namespaces within reach, because each may have its records in the scanned namespace;

@@ -19,7 +19,7 @@ pub(crate) fn assess(
     Some(ReleaseSummary {
         namespace: release.namespace.clone(),
         release: release.name.clone(),
-        storage: storage.into(),
+        storage,
         record: newest.name.clone(),
         revision: newest.revision.0,
         status: newest.status.as_str(),
@@ -49,10 +49,11 @@ pub(super) fn since(entry: &Entry) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::owners::ReleaseOwner;
     use interlock_engine::release::stamps::{CHART, HOLDER};
 
     use super::*;
-    use crate::inspect::diagnosis::{ReleaseOwner, Stuck};
+    use crate::inspect::diagnosis::Stuck;
     use crate::world::kubernetes::RecordSummary;
     use Status::Deployed;
 

@@ -16,17 +16,17 @@ pub(super) async fn elsewhere(
     name: Option<&str>,
 ) -> Vec<(ReleaseRef, Storage, History)> {
     let mut found = Vec::new();
-    for release in of_flux(view.world.drivers.as_deref().unwrap_or_default(), namespace) {
+    for release in driven(view.world.drivers.as_deref().unwrap_or_default(), namespace) {
         if let Ok(history) = view.history(&release, Storage::Secret).await {
             found.push((release, Storage::Secret, history));
         }
     }
     if let Ok(inventory) = gather::extensions(&view.client, [None]).await {
-        let of_olm = inventory.releases.into_iter().map(|((release, _), (storage, entries))| {
+        let of_extensions = inventory.releases.into_iter().map(|((release, _), (storage, entries))| {
             let history = History::new(entries);
             (release, storage, history)
         });
-        found.extend(of_olm.filter(|(release, _, history)| {
+        found.extend(of_extensions.filter(|(release, _, history)| {
             let target = history.newest().and_then(|newest| newest.stamps.target_namespace());
             release.namespace != namespace && target == Some(namespace)
         }));
@@ -35,7 +35,7 @@ pub(super) async fn elsewhere(
     found
 }
 
-fn of_flux(drivers: &[Driver], namespace: &str) -> BTreeSet<ReleaseRef> {
+fn driven(drivers: &[Driver], namespace: &str) -> BTreeSet<ReleaseRef> {
     let installed = drivers.iter().filter_map(|driver| Some((driver, driver.installed()?)));
     let elsewhere = installed.filter(|(driver, release)| {
         release.namespace != namespace && driver.records_of(&release.name, namespace).is_some()
@@ -63,6 +63,6 @@ mod tests {
             Driver::from(&serde_json::from_value::<HelmRelease>(object).unwrap())
         };
         let drivers = [driver("web", "records", "shop"), driver("api", "shop", "shop"), driver("db", "records", "bar")];
-        assert_eq!(of_flux(&drivers, "shop").into_iter().collect::<Vec<_>>(), [ReleaseRef::new("records", "web")]);
+        assert_eq!(driven(&drivers, "shop").into_iter().collect::<Vec<_>>(), [ReleaseRef::new("records", "web")]);
     }
 }

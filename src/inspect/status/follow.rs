@@ -112,7 +112,7 @@ struct FollowedReleases {
 
 impl FollowedReleases {
     fn new(known: Vec<ReleaseSummary>) -> Self {
-        let rows = known.into_iter().map(|row| ((row.release_ref(), row.storage.into()), row)).collect();
+        let rows = known.into_iter().map(|row| ((row.release_ref(), row.storage), row)).collect();
         Self { rows, listed: HashMap::new() }
     }
 

@@ -1,11 +1,11 @@
 //! The one-line summary of a release: its status, its owner, and the next step.
 
-use interlock_engine::release::{ReleaseRef, Status};
+use interlock_engine::owners::ReleaseOwner;
+use interlock_engine::release::{ReleaseRef, Status, Storage};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::inspect::diagnosis::{Problem, ReleaseOwner, Stuck};
-use crate::inspect::storage_kind::StorageKind;
+use crate::inspect::diagnosis::{Problem, Stuck};
 use crate::world::kubernetes::RecordSummary;
 
 /// The status of a release. It contains names, and nothing else from the content of an object.
@@ -14,7 +14,7 @@ use crate::world::kubernetes::RecordSummary;
 pub(crate) struct ReleaseSummary {
     pub namespace: String,
     pub release: String,
-    pub storage: StorageKind,
+    pub storage: Storage,
     /// The object name of the newest record.
     pub record: String,
     /// The revision of the newest record.
@@ -85,7 +85,7 @@ impl ReleaseSummary {
         Self {
             namespace: "shop".to_owned(),
             release: "web".to_owned(),
-            storage: StorageKind::Secret,
+            storage: Storage::Secret,
             record: "sh.helm.release.v1.web.v2".to_owned(),
             revision: 2,
             status,

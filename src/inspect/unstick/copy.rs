@@ -9,8 +9,6 @@ use interlock_engine::managed::MANAGED_BY_LABEL;
 use interlock_engine::release::{ReleaseRef, Revision, Storage};
 use serde_json::{Map, Value, json};
 
-use crate::inspect::storage_kind::StorageKind;
-
 /// The type of a copy.
 pub(super) const COPY_TYPE: &str = "interlock.dev/record-copy";
 /// The label of a copy and its value.
@@ -73,7 +71,7 @@ pub(super) fn copy_of(
     let mut annotations = json!({
         RELEASE: release,
         REVISION: origin.revision.to_string(),
-        STORAGE: StorageKind::from(origin.storage).as_str(),
+        STORAGE: origin.storage.name(),
         ORIGINAL: original.to_string(),
     });
     if let Some(part_of) = part_of {

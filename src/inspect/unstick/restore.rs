@@ -165,11 +165,7 @@ fn newest(all: &[Value], release: &str) -> Option<(String, Storage, Revision)> {
         if annotation(RELEASE) != Some(release) || annotation(PART_OF).is_some() {
             return None;
         }
-        let storage = match annotation(STORAGE)? {
-            "configmap" => Storage::ConfigMap,
-            "olm" => Storage::Index,
-            _ => Storage::Secret,
-        };
+        let storage = Storage::named(annotation(STORAGE)?).unwrap_or(Storage::Secret);
         let revision: Revision = annotation(REVISION)?.parse().ok()?;
         let created = text(copy, "/metadata/creationTimestamp").parse::<Timestamp>().ok();
         Some((revision, created, text(copy, "/metadata/name"), storage))

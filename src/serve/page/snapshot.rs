@@ -127,7 +127,7 @@ async fn complete(world: &dyn Known, policies: &Policies, drivers: Option<&[Driv
 
 /// The row as `status` shows it. `None` if the records cannot be listed, or the operation has ended.
 async fn examined(world: &dyn Known, examiner: Examiner<'_>, row: &ReleaseSummary) -> Option<ReleaseSummary> {
-    let (release, storage) = (&row.release_ref(), row.storage.into());
+    let (release, storage) = (&row.release_ref(), row.storage);
     let (history, missing) = (&history(world, row).await?, &MissingParts::new());
     let found = examiner.examine(ReleaseRecords { release, storage, history, missing }, Checks::IfStuck).await?;
     assess(release, storage, history, found.diagnosis)
@@ -136,7 +136,7 @@ async fn examined(world: &dyn Known, examiner: Examiner<'_>, row: &ReleaseSummar
 /// The metadata of all records of a release. `None` if the records cannot be listed, or the operation has ended.
 async fn history(world: &dyn Known, row: &ReleaseSummary) -> Option<History> {
     let (namespace, release) = (row.namespace.clone(), row.release.clone());
-    match world.answer(&Query::History { storage: row.storage.into(), namespace, release }).await {
+    match world.answer(&Query::History { storage: row.storage, namespace, release }).await {
         Answer::Known(Knowledge::History(history)) if history.newest()?.status.is_in_flight() => Some(history),
         _ => None,
     }

@@ -34,7 +34,7 @@ use interlock_engine::decision::{Decision, ObjectReference};
 use interlock_engine::evidence::{Answer, Knowledge, Query};
 use interlock_engine::json::first_at;
 use interlock_engine::object::{ObjectKey, group_of};
-use interlock_engine::owners::sveltos;
+use interlock_engine::owners::has_commits;
 
 use series::{OpenSeries, SeriesTable};
 use series_key::SeriesKey;
@@ -204,11 +204,13 @@ impl WriterTask {
     /// The uid of the object. `kubectl describe` shows an Event only with its uid. The object of a Sveltos commit is not the object of the
     /// request.
     async fn uid_of(&self, key: &SeriesKey) -> String {
-        let object = key.object.as_ref().filter(|object| group_of(&object.api_version) == sveltos::CONFIG_GROUP);
-        let Some(ObjectReference { kind, namespace, name, .. }) = object.filter(|_| key.object_uid.is_empty()) else {
+        let object = key.object.as_ref().filter(|object| has_commits(group_of(&object.api_version)));
+        let Some(ObjectReference { api_version, kind, namespace, name }) = object.filter(|_| key.object_uid.is_empty())
+        else {
             return key.object_uid.clone();
         };
-        let query = Query::Object(ObjectKey::new(sveltos::CONFIG_GROUP, kind, namespace, name));
+        let group = group_of(api_version);
+        let query = Query::Object(ObjectKey::new(group, kind, namespace, name));
         match self.world.answer(&query).await {
             Answer::Known(Knowledge::Object(text)) => {
                 first_at(&text, &["metadata", "uid"]).ok().flatten().unwrap_or_default()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use interlock_engine::answers::locate::{self, ReleaseQuery};
 use interlock_engine::answers::read;
 use interlock_engine::evidence::{Located, ScaledRef};
-use interlock_engine::owners::Marks;
+use interlock_engine::owners::{Marks, PROFILE_LABEL};
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::{ReleaseRef, Storage};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
@@ -30,7 +30,7 @@ use crate::world::{InFlight, NewestRecord};
 /// The label selector of objects that a Helm release manages.
 const HELM_SELECTOR: &str = "app.kubernetes.io/managed-by=Helm";
 /// The label selector of objects that a Sveltos profile manages: the label exists, with any value.
-const SVELTOS_SELECTOR: &str = "projectsveltos.io/reason";
+const PROFILE_SELECTOR: &str = PROFILE_LABEL;
 
 /// Copies of cluster state, metadata only. They are empty and unused until they are watched.
 #[derive(Debug)]
@@ -220,7 +220,7 @@ impl WatchTasks<'_> {
         K: Resource<DynamicType = ()>,
     {
         self.start::<K, _>(HELM_SELECTOR, &scaled.of_releases, of_releases);
-        self.start::<K, _>(SVELTOS_SELECTOR, &scaled.of_profiles, of_profiles);
+        self.start::<K, _>(PROFILE_SELECTOR, &scaled.of_profiles, of_profiles);
     }
 }
 

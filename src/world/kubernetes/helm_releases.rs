@@ -6,8 +6,8 @@ use std::sync::Arc;
 use interlock_engine::evidence::Knowledge;
 use interlock_engine::managed::Origin;
 use interlock_engine::object::{OwnedMetadata, PROTECTED};
-use interlock_engine::owners::flux::{
-    self, CandidateSearch, DriftSpec, Driver, HelmRelease, HelmReleaseSpec, HelmReleaseStatus,
+use interlock_engine::owners::{
+    self, CandidateSearch, DriftSpec, Driver, HELM_RELEASE_DEFINITION, HelmRelease, HelmReleaseSpec, HelmReleaseStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::task::JoinSet;
@@ -29,7 +29,7 @@ const MAX_NAMESPACE_BYTES: usize = 8 << 20;
 const HELM_RELEASE_BYTES: usize = 400;
 
 const HELM_RELEASES: CustomKind =
-    CustomKind { group: flux::GROUP, kind: flux::HELM_RELEASE, definition: flux::DEFINITION };
+    CustomKind { group: owners::HELM_RELEASES.0, kind: owners::HELM_RELEASES.1, definition: HELM_RELEASE_DEFINITION };
 
 /// The HelmReleases of a cluster. They are unknown until they are followed.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use interlock_engine::answers::read;
 use interlock_engine::evidence::{Answer, Query};
-use interlock_engine::owners::flux::{CandidateSearch, Driver};
+use interlock_engine::owners::{CandidateSearch, Driver};
 
 use super::Cluster;
 use crate::world::{AnswerFuture, Payer, World};

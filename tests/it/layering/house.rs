@@ -32,6 +32,8 @@ pub(super) struct House {
     pub(super) floors: &'static [&'static [&'static str]],
     /// Every file by its module, tests left out.
     modules: BTreeMap<Module, Contents>,
+    /// Where an owner is named.
+    named_owners: Vec<String>,
 }
 
 impl House {
@@ -40,12 +42,17 @@ impl House {
         floors: &'static [&'static [&'static str]],
         files: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
+        let mut named_owners = Vec::new();
         let modules = files.into_iter().filter_map(|(path, text)| {
+            let file = format!("{root}/{path}");
+            let names = super::owners::named(&file, &text);
+            named_owners.extend(names.into_iter().map(|name| format!("{file} names an owner: {name}")));
             let module: Module = path.strip_suffix(".rs")?.split('/').map(str::to_owned).collect();
             let is_room = module != ["lib"] && module != ["main"] && !module.iter().any(|name| name == "tests");
             is_room.then(|| (module, Contents::of(&text)))
         });
-        Self { root, floors, modules: modules.collect() }
+        let modules = modules.collect();
+        Self { root, floors, modules, named_owners }
     }
 
     /// The crate whose sources are in this folder of the repository.
@@ -71,6 +78,11 @@ impl House {
     pub(super) fn part(&self, module: &Module) -> String {
         let is_split = self.root == "src" && module[0] != "cli" && module.len() > 1;
         if is_split { module[..2].join("/") } else { self.room(module) }
+    }
+
+    /// Every name of an owner outside of its folder.
+    pub(super) fn named_owners(&self) -> Vec<String> {
+        self.named_owners.clone()
     }
 
     pub(super) fn files(&self) -> usize {

@@ -156,7 +156,7 @@ fn segments(path: &Punctuated<PathSegment, Token![::]>) -> Vec<String> {
 }
 
 /// Whether this is left out of the program: `cfg(test)`, or `cfg(any(test, ...))`.
-fn is_test(attributes: &[Attribute]) -> bool {
+pub(super) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let condition = attribute.parse_args::<TokenStream>().unwrap_or_default().to_string();
         attribute.path().is_ident("cfg") && (condition == "test" || condition.starts_with("any (test ,"))

@@ -28,6 +28,21 @@ pub(crate) use summary::{ClusterSummary, HelmChart, HelmReleaseSummary};
 /// The name that it gives itself.
 pub(crate) const NAME: &str = "Sveltos";
 
+/// The service accounts with which it writes records, in any namespace.
+const ACCOUNTS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];
+
+/// Why nobody has to do anything after a failure.
+pub(super) const TRIES_AGAIN: &str = "Sveltos tries again by itself";
+
+/// What to do about a commit that names bundles which do not exist.
+pub const RECREATE_COMMIT: &str = "Let Sveltos recreate the group: change its profile, or delete the group. The agent acts on the bundles \
+                                   that the group names.";
+
+/// Whether a user is an account with which it writes records.
+pub(super) fn is_account(user: &str) -> bool {
+    ACCOUNTS.iter().any(|account| user.ends_with(account))
+}
+
 /// The marks of the agent, on the objects of a profile in a managed cluster.
 pub(super) const MARKS: OwnerKind = OwnerKind {
     label: ("projectsveltos.io/reason", None),

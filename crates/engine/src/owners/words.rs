@@ -19,7 +19,7 @@ impl OwnerWords<'_> {
     }
 
     /// `Helm`, at the start of a sentence or in the middle of it.
-    pub(crate) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         self.vocabulary().name
     }
 

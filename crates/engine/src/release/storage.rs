@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::json::{RawObject, null_is_default};
 use crate::object::Metadata;
@@ -40,6 +40,35 @@ pub enum Storage {
 }
 
 impl Storage {
+    /// Every storage.
+    pub const ALL: [Self; 3] = [Self::Secret, Self::ConfigMap, Self::Index];
+
+    /// The spelling in commands and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Secret => "secret",
+            Self::ConfigMap => "configmap",
+            Self::Index => "olm",
+        }
+    }
+
+    /// The storage of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|storage| storage.name() == name)
+    }
+
+    /// What it is, for people.
+    #[must_use]
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Secret => "Helm's Secrets",
+            Self::ConfigMap => "Helm's ConfigMaps",
+            Self::Index => "OLM's Secrets",
+        }
+    }
+
     /// The value of the label `owner` that the client puts on every record and lists records by.
     #[must_use]
     pub fn owner(self) -> &'static str {
@@ -80,6 +109,12 @@ impl Storage {
             Self::ConfigMap => Some(Self::Secret),
             Self::Index => None,
         }
+    }
+}
+
+impl Serialize for Storage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 

@@ -1,7 +1,7 @@
+use interlock_engine::owners::ReleaseOwner;
 use interlock_engine::release_override::OverrideSpec;
 
 use super::*;
-use crate::inspect::diagnosis::ReleaseOwner;
 
 const NOW: &str = "2026-11-21T10:00:00Z";
 

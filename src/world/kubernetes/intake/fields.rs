@@ -5,8 +5,7 @@ use http::header::ACCEPT;
 use interlock_engine::evidence::WERF_LEASES;
 use interlock_engine::freeze_resource;
 use interlock_engine::object::PROTECTED;
-use interlock_engine::owners::olm;
-use interlock_engine::owners::sveltos;
+use interlock_engine::owners;
 use interlock_engine::release::stamps;
 use interlock_engine::release_override::{self, CREATED_BY, VOID};
 
@@ -31,10 +30,10 @@ const LABELS: Keep = Keep::Members(&[
     ("type", Keep::Short),
     // For marks.
     ("app.kubernetes.io/managed-by", Keep::Short),
-    ("helm.toolkit.fluxcd.io/name", Keep::Short),
-    ("helm.toolkit.fluxcd.io/namespace", Keep::Short),
-    (olm::OWNER_NAME_LABEL, Keep::Short),
-    ("projectsveltos.io/reason", Keep::Short),
+    (owners::HELM_RELEASE_NAME_LABEL, Keep::Short),
+    (owners::HELM_RELEASE_NAMESPACE_LABEL, Keep::Short),
+    (owners::EXTENSION_LABEL, Keep::Short),
+    (owners::PROFILE_LABEL, Keep::Short),
 ]);
 
 const ANNOTATIONS: Keep = Keep::Members(&[
@@ -54,8 +53,8 @@ const ANNOTATIONS: Keep = Keep::Members(&[
     // For marks.
     ("meta.helm.sh/release-name", Keep::Short),
     ("meta.helm.sh/release-namespace", Keep::Short),
-    ("projectsveltos.io/owner-kind", Keep::Short),
-    ("projectsveltos.io/owner-name", Keep::Short),
+    (owners::PROFILE_KIND, Keep::Short),
+    (owners::PROFILE_NAME, Keep::Short),
 ]);
 
 /// The metadata of an object or a list, with these labels.
@@ -193,7 +192,10 @@ static CONFIGURATION_BUNDLE: Keep = Keep::Object(
     &[
         (
             "metadata",
-            Keep::Members(&[("name", Keep::Short), ("annotations", Keep::Members(&[(sveltos::INDEX, Keep::Short)]))]),
+            Keep::Members(&[
+                ("name", Keep::Short),
+                ("annotations", Keep::Members(&[(owners::BUNDLE_INDEX, Keep::Short)])),
+            ]),
         ),
         (
             "spec",

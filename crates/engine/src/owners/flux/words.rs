@@ -10,11 +10,30 @@ impl Driver {
         command(&["flux", "reconcile", "helmrelease", &self.name, "--with-source", "-n", &self.namespace])
     }
 
+    /// The command that makes Flux try again after its last retry.
+    #[must_use]
+    pub fn reset_command(&self) -> String {
+        command(&["flux", "reconcile", "helmrelease", &self.name, "--reset", "-n", &self.namespace])
+    }
+
     /// The clause that asks for it where an operation is stuck.
     pub(crate) fn unstick_clause(&self) -> String {
         format!("run `{}`, with which Flux unlocks the release and tries again", self.reconcile_command())
     }
 }
+
+/// What happens while several HelmReleases manage a release.
+pub const DUPLICATES: &str = "Flux repeatedly upgrades or uninstalls one in favour of the other";
+
+/// What to do about it.
+pub const SUSPEND_ALL_BUT_ONE: &str = "Suspend all but one (spec.suspend: true), then delete the suspended ones: Flux does not uninstall \
+                                       for a suspended HelmRelease.";
+
+/// What happens after [`Driver::reset_command`].
+pub(in crate::owners) const TRIES_AGAIN: &str = "Flux tries again, also after its last retry";
+
+/// What happens after [`Driver::reconcile_command`].
+pub const UNLOCKS: &str = "Flux unlocks the release and tries again";
 
 /// The sentence that says how Flux goes on after a refused unlock; of a HelmRelease that is not known without one.
 pub(crate) fn goes_on_at_once(driver: Option<&Driver>) -> String {

@@ -28,6 +28,9 @@ pub(in crate::owners) static VOCABULARY: Vocabulary = Vocabulary {
     finish: |words, chart: &str| format!("Pin it: {}", pin(words.release, version_of(chart, words.release).as_ref())),
 };
 
+/// Why nobody has to do anything after a failure.
+pub(in crate::owners) const TRIES_AGAIN: &str = "OLM tries again by itself";
+
 fn change(words: &OwnerWords<'_>) -> String {
     format!("To change the release, change the source of ClusterExtension {}.", words.release)
 }
