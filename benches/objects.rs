@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use interlock_engine::decide::{Step, decide};
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::{Answer, Evidence, Knowledge, Located, Query};
+use interlock_engine::evidence::{Answer, Evidence, Located, Query, Question};
 use interlock_engine::facts::{Facts, RecordBodies, RequestObjects};
 use interlock_engine::json::RawObject;
 use interlock_engine::policy::Policy;
@@ -123,10 +123,10 @@ impl World {
 
     fn answer(&self, query: &Query) -> Answer {
         match query {
-            Query::Release { .. } => Answer::Known(Knowledge::Release(vec![self.located.clone()])),
-            Query::Document { .. } => Answer::Known(Knowledge::Document(Ok(Some(self.document.clone())))),
-            Query::HelmReleases { .. } => Answer::Known(Knowledge::HelmReleases(Vec::new())),
-            Query::Overrides { .. } => Answer::Known(Knowledge::Overrides(Vec::new())),
+            Query::Release(it) => it.answered(vec![self.located.clone()]),
+            Query::Document(it) => it.answered(Ok(Some(self.document.clone()))),
+            Query::HelmReleases(it) => it.answered(Ok(Vec::new())),
+            Query::Overrides(it) => it.answered(Vec::new()),
             query => panic!("a rule asks what a warm cache does not answer: {query:?}"),
         }
     }

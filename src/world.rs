@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::{Answer, Query};
+use interlock_engine::evidence::{Answer, Query, Question};
 use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::{Entry, ReleaseRef, Storage};
@@ -84,6 +84,18 @@ pub struct Payer<'p> {
     pub effort: &'p Effort,
     /// The memory of answers, held until the review ends.
     pub holdings: &'p Holdings,
+}
+
+/// Asks a question that belongs to no review; `None` if there is no such object.
+///
+/// # Errors
+/// Why there is no answer.
+pub(crate) async fn ask<Q: Question>(world: &(impl World + ?Sized), question: Q) -> Result<Option<Q::Answer>, String> {
+    match world.answer(&question.into()).await {
+        Answer::Known(known) => Ok(Q::take(known)),
+        Answer::Absent => Ok(None),
+        Answer::Unavailable(why) => Err(why),
+    }
 }
 
 /// Answers the queries of rules.

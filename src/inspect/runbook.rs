@@ -1,7 +1,7 @@
 //! The runbook's checks of a pending record. They are the checks of the rule for the deletion that is about to be requested.
 
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::{Answer, Evidence, Knowledge, Query};
+use interlock_engine::evidence::{Evidence, question};
 use interlock_engine::facts::{Facts, RequestObjects};
 use interlock_engine::object::ObjectKey;
 use interlock_engine::policy::Policy;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::budget::{Flow, Holdings};
-use crate::world::{Payer, World};
+use crate::world::{Payer, World, ask};
 
 /// The newest record of a release, which is pending, as read at one moment. Checks, copy and deletion apply to this version only.
 pub(crate) struct PendingRecord {
@@ -36,11 +36,8 @@ impl PendingRecord {
         let Some(entry) = history.newest().filter(|newest| newest.status.is_pending()) else {
             return Ok(None);
         };
-        let text = match world.answer(&Query::Object(record_key(release, storage, &entry.name))).await {
-            Answer::Known(Knowledge::Object(text)) => text,
-            Answer::Unavailable(why) => return Err(why),
-            Answer::Known(_) | Answer::Absent => return Ok(None),
-        };
+        let object = question::Object(record_key(release, storage, &entry.name));
+        let Some(text) = ask(world, object).await? else { return Ok(None) };
         let object =
             RawValue::from_string(text).map_err(|error| format!("{} cannot be parsed: {error}", entry.name))?;
         Ok(Some(Self { release: release.clone(), storage, entry: entry.clone(), object }))

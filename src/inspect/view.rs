@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::evidence::question;
 use interlock_engine::policy::Policies;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use super::diagnosis::{Examiner, MissingParts};
 use super::scan::{DECODE_BYTES, Gap, gather};
 use super::wait::Starter;
 use crate::budget::Budget;
-use crate::world::World;
+use crate::world::ask;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::listed::Listed;
@@ -84,11 +84,8 @@ impl<'p> View<'p> {
     pub(crate) async fn history(&self, release: &ReleaseRef, storage: Storage) -> Result<History, ReadError> {
         let ReleaseRef { namespace, name } = release.clone();
         let failed = |why| ReadError { release: release.clone(), why };
-        match self.world.answer(&Query::History { storage, namespace, release: name }).await {
-            Answer::Known(Knowledge::History(history)) => Ok(history),
-            Answer::Unavailable(why) => Err(failed(why)),
-            Answer::Known(_) | Answer::Absent => Err(failed("unexpected answer".to_owned())),
-        }
+        let history = ask(&self.world, question::History { storage, namespace, release: name }).await;
+        history.map(Option::unwrap_or_default).map_err(failed)
     }
 
     /// The histories of a release, by storage; usually one.

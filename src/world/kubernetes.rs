@@ -35,8 +35,9 @@ use std::sync::Arc;
 
 use interlock_engine::answers::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
 use interlock_engine::answers::read::{self, RECORD_SELECTOR, entry};
-use interlock_engine::evidence::{Answer, Freshness, Knowledge, Located, Query, ScaledRef, WERF_LEASES, Workload};
-use interlock_engine::managed::Origin;
+use interlock_engine::evidence::{
+    Answer, Candidates, Freshness, Located, NamespaceState, Query, Question, WERF_LEASES, Workload, question,
+};
 use interlock_engine::object::ObjectKey;
 use interlock_engine::owners::{Bundle, BundleRef, CandidateSearch, Driver, HELM_RELEASES, MOST_CANDIDATES, Marks};
 use interlock_engine::policy::{Freeze, NamespaceLabels, Policies, Policy};
@@ -185,74 +186,58 @@ impl Cluster {
         named.filter(|it| after.is_none_or(|after| it > after)).take(limit).collect()
     }
 
-    async fn look_up(&self, query: &Query, payer: Payer<'_>) -> Result<Option<Knowledge>, Unavailable> {
-        match query {
-            Query::History { storage, namespace, release } => {
-                self.history(*storage, namespace, release).await.map(Knowledge::History).map(Some)
-            }
-            Query::Body { storage, namespace, object } => self.body(*storage, namespace, object, payer).await,
-            Query::Release { name, target_namespace, origin, freshness } => self
-                .release(name, target_namespace, origin.as_ref(), *freshness)
-                .await
-                .map(Knowledge::Release)
-                .map(Some),
-            Query::Extension { name, freshness } => {
-                self.extension(name, *freshness).await.map(Knowledge::Release).map(Some)
-            }
-            Query::Document { record, object } => match self.document(record, object, payer).await {
-                Ok(found) => Ok(Some(Knowledge::Document(found))),
-                Err(ManifestError::Absent) => Ok(None),
-                Err(ManifestError::Unavailable(why)) => Err(why),
+    async fn look_up(&self, query: &Query, payer: Payer<'_>) -> Result<Answer, Unavailable> {
+        Ok(match query {
+            Query::History(it) => it.answered(self.history(it).await?),
+            Query::Body(it) => it.found(self.body(it, payer).await?),
+            Query::Release(it) => it.answered(self.release(it).await?),
+            Query::Extension(it) => it.answered(self.extension(it).await?),
+            Query::Document(it) => match self.document(it, payer).await {
+                Ok(document) => it.answered(document),
+                Err(ManifestError::Absent) => Answer::Absent,
+                Err(ManifestError::Unavailable(why)) => Answer::Unavailable(why),
             },
-            Query::Parent { object, freshness } => Ok(self.parent(object, *freshness).await?.map(Knowledge::Parent)),
-            Query::HelmReleases { namespace, release, account } => {
-                let search = CandidateSearch { namespace, release, account: account.as_deref() };
-                self.helm_releases(search, payer).await.map(Some)
+            Query::Parent(it) => it.found(self.parent(it).await?),
+            Query::HelmReleases(it) => it.answered(self.helm_releases(it.search(), payer).await?),
+            Query::HelmReleasesIn(it) => it.answered(self.helm_releases_in(&it.namespace, payer).await?),
+            Query::Overrides(it) => it.answered(self.overrides(it).await?),
+            Query::Freezes(it) => it.answered(self.caches.freezes()),
+            Query::FreezesIn(it) => {
+                let listed = freezes::list(self.api.client(), &it.namespace).await.map_err(|error| reason(&error))?;
+                it.answered(listed.into())
             }
-            Query::HelmReleasesIn { namespace } => {
-                self.helm_releases_in(namespace, payer).await.map(Knowledge::HelmReleases).map(Some)
+            Query::Workloads(it) => {
+                let reads = it.0.iter().map(|reference| self.workload(reference));
+                it.answered(side_by_side(CONCURRENT_READS, reads).await?)
             }
-            Query::Overrides { namespace, release, freshness } => {
-                self.overrides(namespace, release, *freshness).await.map(Knowledge::Overrides).map(Some)
+            Query::Leases(it) => it.found(self.leases(&it.namespace).await?),
+            Query::Object(it) => it.found(self.object(&it.0, payer).await?),
+            Query::Bundles(it) => {
+                let reads = it.0.iter().map(|reference| self.bundle(reference, payer));
+                let read = side_by_side(CONCURRENT_BUNDLE_READS, reads).await?;
+                it.answered(read.into_iter().map(Option::transpose).collect())
             }
-            Query::Freezes => Ok(Some(Knowledge::Freezes(self.caches.freezes()))),
-            Query::FreezesIn { namespace } => {
-                let found = freezes::list(self.api.client(), namespace).await.map_err(|error| reason(&error))?;
-                Ok(Some(Knowledge::Freezes(found.into())))
-            }
-            Query::Workloads(named) => {
-                let found =
-                    side_by_side(CONCURRENT_READS, named.iter().map(|reference| self.workload(reference))).await?;
-                Ok(Some(Knowledge::Workloads(found)))
-            }
-            Query::Leases { namespace } => {
-                let config_maps = resource_of::<ConfigMap>();
-                let leases: Option<Projected> = self.api.get(&config_maps, namespace, WERF_LEASES).await?;
-                Ok(leases.map(|leases| Knowledge::Leases(leases.metadata().annotations.clone().unwrap_or_default())))
-            }
-            Query::Object(key) => Ok(self.object(key, payer).await?.map(Knowledge::Object)),
-            Query::Bundles(named) => {
-                let found =
-                    side_by_side(CONCURRENT_BUNDLE_READS, named.iter().map(|reference| self.bundle(reference, payer)))
-                        .await?;
-                Ok(Some(Knowledge::Bundles(found.into_iter().map(Option::transpose).collect())))
-            }
-            Query::Namespace { name } => {
-                let api: Api<Namespace> = Api::all(self.api.client().clone());
-                let namespace = api.get_metadata_opt(self.api.in_reach(name)?).await.map_err(|error| reason(&error))?;
-                Ok(namespace.map(|it| read::namespace(&it.metadata)))
-            }
-            Query::ReleasesIn { namespace } => self.releases_in(namespace).await.map(Knowledge::Releases).map(Some),
-        }
+            Query::Namespace(it) => it.found(self.namespace(&it.name).await?),
+            Query::ReleasesIn(it) => it.answered(self.releases_in(&it.namespace).await?),
+        })
+    }
+
+    async fn leases(&self, namespace: &str) -> Result<Option<BTreeMap<String, String>>, Unavailable> {
+        let leases: Option<Projected> = self.api.get(&resource_of::<ConfigMap>(), namespace, WERF_LEASES).await?;
+        Ok(leases.map(|leases| leases.metadata().annotations.clone().unwrap_or_default()))
+    }
+
+    async fn namespace(&self, name: &str) -> Result<Option<NamespaceState>, Unavailable> {
+        let api: Api<Namespace> = Api::all(self.api.client().clone());
+        let found = api.get_metadata_opt(self.api.in_reach(name)?).await.map_err(|error| reason(&error))?;
+        Ok(found.map(|namespace| read::namespace(&namespace.metadata)))
     }
 
     async fn overrides(
         &self,
-        namespace: &str,
-        release: &str,
-        freshness: Freshness,
+        question::Overrides { namespace, release, freshness }: &question::Overrides,
     ) -> Result<Vec<Override>, Unavailable> {
-        if freshness == Freshness::Cached {
+        if *freshness == Freshness::Cached {
             return Ok(self.caches.release_overrides().of(namespace, release));
         }
         let (namespace, release) = (self.api.in_reach(namespace)?, valid_name(release)?);
@@ -299,7 +284,10 @@ impl Cluster {
     }
 
     /// One LIST by label, metadata only, so that no release data is in memory. Without a resourceVersion it is consistent.
-    async fn history(&self, storage: Storage, namespace: &str, release: &str) -> Result<History, Unavailable> {
+    async fn history(
+        &self,
+        question::History { storage, namespace, release }: &question::History,
+    ) -> Result<History, Unavailable> {
         let selector = ListParams::default().labels(&storage.selector(valid_name(release)?));
         let metadata = match storage {
             Storage::Secret | Storage::Index => self.api.list::<Secret>(namespace, &selector).await?,
@@ -312,11 +300,9 @@ impl Cluster {
     /// precedence, so nothing else is read if there are any.
     async fn release(
         &self,
-        name: &str,
-        target_namespace: &str,
-        origin: Option<&Origin>,
-        freshness: Freshness,
+        question::Release { name, target_namespace, origin, freshness }: &question::Release,
     ) -> Result<Vec<Located>, Unavailable> {
+        let origin = origin.as_ref();
         let helm_releases = self.caches.helm_releases();
         let records = origin.map_or(Some(None), |origin| helm_releases.records_of(origin, name, target_namespace));
         let of_origin = origin.zip(records.as_ref().and_then(Option::as_deref));
@@ -325,7 +311,7 @@ impl Cluster {
         let (known, complete) = self.caches.locate(query);
         // A stamp may point to any namespace.
         let complete = complete && records.is_some() && (!known.is_empty() || self.api.reach.is_everywhere());
-        if complete && freshness == Freshness::Cached {
+        if complete && *freshness == Freshness::Cached {
             return Ok(known);
         }
         let at_home = self.record_sets(Storage::Secret.kind(), target_namespace, name).await?;
@@ -335,10 +321,11 @@ impl Cluster {
         }
         let elsewhere = known.iter().map(|located| (located.storage.kind(), located.namespace.as_str()));
         let elsewhere = elsewhere.chain(query.origin.map(|it| (Storage::Secret.kind(), it.records)));
-        let mut places: Vec<_> = [(Storage::ConfigMap.kind(), target_namespace)].into_iter().chain(elsewhere).collect();
+        let mut places: Vec<_> =
+            [(Storage::ConfigMap.kind(), target_namespace.as_str())].into_iter().chain(elsewhere).collect();
         places.sort_unstable();
         places.dedup();
-        places.retain(|place| *place != (Storage::Secret.kind(), target_namespace));
+        places.retain(|place| *place != (Storage::Secret.kind(), target_namespace.as_str()));
         for (kind, namespace) in places {
             found.extend(query.candidates(self.record_sets(kind, namespace, name).await?));
         }
@@ -350,8 +337,11 @@ impl Cluster {
     }
 
     /// The possible records of a ClusterExtension: one LIST in each namespace in reach, by label, metadata only.
-    async fn extension(&self, name: &str, freshness: Freshness) -> Result<Vec<Located>, Unavailable> {
-        if freshness == Freshness::Cached
+    async fn extension(
+        &self,
+        question::Extension { name, freshness }: &question::Extension,
+    ) -> Result<Vec<Located>, Unavailable> {
+        if *freshness == Freshness::Cached
             && let Some(known) = self.caches.extension(name)
             && (!known.is_empty() || self.api.reach.is_everywhere())
         {
@@ -388,11 +378,11 @@ impl Cluster {
     }
 
     /// The HelmReleases that may drive a release. A copy names the candidates, and the API server confirms them.
-    async fn helm_releases(&self, search: CandidateSearch<'_>, payer: Payer<'_>) -> Result<Knowledge, Unavailable> {
+    async fn helm_releases(&self, search: CandidateSearch<'_>, payer: Payer<'_>) -> Result<Candidates, Unavailable> {
         let named = self.caches.helm_releases().candidates(search).ok_or(HELM_RELEASES_UNKNOWN)?;
         let named = match named {
             Ok(named) => named,
-            Err(over_limit) => return Ok(Knowledge::HelmReleasesOverLimit(over_limit)),
+            Err(over_limit) => return Ok(Err(over_limit)),
         };
         let reads = named.iter().map(|(namespace, name)| self.helm_release(namespace, name, payer));
         let read = side_by_side(CONCURRENT_READS, reads).await?;
@@ -459,8 +449,11 @@ impl Cluster {
     }
 
     /// The marks of a scaled object.
-    async fn parent(&self, object: &ScaledRef, freshness: Freshness) -> Result<Option<Marks>, Unavailable> {
-        let cached = freshness == Freshness::Cached && self.api.reach.includes(&object.namespace);
+    async fn parent(
+        &self,
+        question::Parent { object, freshness }: &question::Parent,
+    ) -> Result<Option<Marks>, Unavailable> {
+        let cached = *freshness == Freshness::Cached && self.api.reach.includes(&object.namespace);
         if let Some(marks) = self.caches.marks(object).filter(|_| cached) {
             return Ok(marks);
         }
@@ -492,13 +485,7 @@ impl World for Cluster {
     }
 
     fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
-        Box::pin(async move {
-            match self.look_up(query, payer).await {
-                Ok(Some(knowledge)) => Answer::Known(knowledge),
-                Ok(None) => Answer::Absent,
-                Err(why) => Answer::Unavailable(why),
-            }
-        })
+        Box::pin(async move { self.look_up(query, payer).await.unwrap_or_else(Answer::Unavailable) })
     }
 }
 

@@ -97,10 +97,10 @@ impl OverrideFile {
 
 #[cfg(test)]
 mod tests {
-    use interlock_engine::evidence::{Answer, Freshness, Knowledge, Query};
+    use interlock_engine::evidence::{Freshness, question};
 
     use super::*;
-    use crate::world::World;
+    use crate::world::ask;
 
     fn document(name: &str) -> String {
         format!(
@@ -111,10 +111,8 @@ mod tests {
 
     async fn known(memory: &Memory) -> Vec<String> {
         let [namespace, release] = ["shop", "web"].map(str::to_owned);
-        let query = Query::Overrides { namespace, release, freshness: Freshness::Live };
-        let Answer::Known(Knowledge::Overrides(found)) = memory.answer(&query).await else {
-            panic!("expected overrides")
-        };
+        let overrides = question::Overrides { namespace, release, freshness: Freshness::Live };
+        let found = ask(memory, overrides).await.unwrap().unwrap();
         assert!(found.iter().all(|it| it.created.is_some()));
         let mut names: Vec<_> = found.into_iter().map(|it| it.name).collect();
         names.sort_unstable();

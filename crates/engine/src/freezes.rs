@@ -1,6 +1,7 @@
 //! Which Freezes may be stored: the custom resources that stop the releases of a namespace. The rule `freeze` decides
 //! what they stop.
 
+use crate::evidence::question;
 use annotate_snippets::Level;
 use jiff::{SignedDuration, Timestamp};
 
@@ -29,7 +30,9 @@ pub fn outcome(
 ) -> Result<Outcome, Query> {
     match &write.spec {
         OwnSpec::Override(spec) => Ok(overrides::outcome(write, spec, actor, policy, now)),
-        OwnSpec::Freeze(_) if write.before.is_none() && evidence.get(&Query::Freezes).is_none() => Err(Query::Freezes),
+        OwnSpec::Freeze(_) if write.before.is_none() && evidence.get(&question::Freezes.into()).is_none() => {
+            Err(question::Freezes.into())
+        }
         OwnSpec::Freeze(spec) => {
             let stored = evidence.freezes().iter().filter(|it| it.home.as_deref() == Some(write.namespace)).count();
             Ok(Outcome::of_own(objection(write, spec, actor, (policy, stored), now), policy.cap))

@@ -6,6 +6,7 @@ mod apply;
 mod record;
 mod store;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -16,12 +17,14 @@ use serde::de::DeserializeOwned;
 use crate::answers::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
 use crate::answers::{WorkloadSpec, WorkloadStatus, read, rollout};
 use crate::effort::Effort;
-use crate::evidence::{Answer, Knowledge, Located, Query, ScaledRef, WERF_LEASES, Workload, can_be_asked_for};
+use crate::evidence::{
+    Answer, Located, NamespaceState, Query, Question, ScaledRef, WERF_LEASES, Workload, can_be_asked_for, question,
+};
 use crate::freeze_resource;
 use crate::json::RawObject;
 use crate::managed::Origin;
 use crate::object::ObjectKey;
-use crate::owners::{Bundle, BundleRef, CandidateSearch, Driver, HELM_RELEASES, HelmRelease, Marks};
+use crate::owners::{Bundle, BundleRef, Driver, HELM_RELEASES, HelmRelease, Marks};
 use crate::policy::{Freeze, NamespaceLabels};
 use crate::release::Storage;
 use crate::release::manifest::WorkloadRef;
@@ -168,61 +171,44 @@ impl Objects {
             "a server would not have kept the objects for {query:?}"
         );
         let known = match query {
-            Query::Body { storage, namespace, object } => return self.body(*storage, namespace, object),
-            Query::Document { record, object } => return self.document(record, object),
-            Query::History { storage, namespace, release } => {
-                Some(Knowledge::History(self.lock().history(*storage, namespace, release)))
-            }
-            Query::Release { name, target_namespace, origin, .. } => {
-                Some(Knowledge::Release(self.candidates(name, target_namespace, origin.as_ref())))
-            }
-            Query::Extension { name, .. } => {
-                Some(Knowledge::Release(locate::candidates_for_extension(self.record_sets(name))))
-            }
-            Query::Parent { object, .. } => self.parent(object).map(Knowledge::Parent),
-            Query::HelmReleases { namespace, release, account } => {
-                let search = CandidateSearch { namespace, release, account: account.as_deref() };
-                Some(read::candidates(search, &self.helm_releases(|_| true)))
-            }
-            Query::HelmReleasesIn { namespace } => {
-                Some(Knowledge::HelmReleases(self.helm_releases(|driver| driver.namespace == *namespace)))
-            }
-            Query::Overrides { namespace, release, .. } => {
-                let found = self.overrides(|it| it.namespace == *namespace && it.spec.release == *release);
-                Some(Knowledge::Overrides(found))
-            }
-            Query::Freezes => Some(Knowledge::Freezes(self.freezes(|_| true))),
-            Query::FreezesIn { namespace } => {
-                Some(Knowledge::Freezes(self.freezes(|freeze| freeze.home.as_deref() == Some(namespace))))
-            }
-            Query::Workloads(named) => {
-                Some(Knowledge::Workloads(named.iter().map(|reference| self.workload(reference)).collect()))
-            }
-            Query::Leases { namespace } => self.leases(namespace),
-            Query::Object(key) => self.get(key).map(Knowledge::Object),
-            Query::Bundles(named) => {
-                Some(Knowledge::Bundles(named.iter().map(|reference| self.bundle(reference)).collect()))
-            }
-            Query::Namespace { name } => self.namespace(name),
-            Query::ReleasesIn { namespace } => Some(Knowledge::Releases(self.releases_in(namespace))),
+            Query::Body(it) => return self.body(it),
+            Query::Document(it) => return self.document(it),
+            Query::History(it) => it.answered(self.lock().history(it.storage, &it.namespace, &it.release)),
+            Query::Release(it) => it.answered(self.candidates(it)),
+            Query::Extension(it) => it.answered(locate::candidates_for_extension(self.record_sets(&it.name))),
+            Query::Parent(it) => it.found(self.parent(&it.object)),
+            Query::HelmReleases(it) => it.answered(read::candidates(it.search(), &self.helm_releases(|_| true))),
+            Query::HelmReleasesIn(it) => it.answered(self.helm_releases(|driver| driver.namespace == it.namespace)),
+            Query::Overrides(it) => it.answered(
+                self.overrides(|stored| stored.namespace == it.namespace && stored.spec.release == it.release),
+            ),
+            Query::Freezes(it) => it.answered(self.freezes(|_| true)),
+            Query::FreezesIn(it) => it.answered(self.freezes(|freeze| freeze.home.as_ref() == Some(&it.namespace))),
+            Query::Workloads(it) => it.answered(it.0.iter().map(|reference| self.workload(reference)).collect()),
+            Query::Leases(it) => it.found(self.leases(&it.namespace)),
+            Query::Object(it) => it.found(self.get(&it.0)),
+            Query::Bundles(it) => it.answered(it.0.iter().map(|reference| self.bundle(reference)).collect()),
+            Query::Namespace(it) => it.found(self.namespace(&it.name)),
+            Query::ReleasesIn(it) => it.answered(self.releases_in(&it.namespace)),
         };
-        Found::Answer(known.map_or(Answer::Absent, Answer::Known))
+        Found::Answer(known)
     }
 
     /// The records that may belong to the release of an object.
-    fn candidates(&self, name: &str, target_namespace: &str, origin: Option<&Origin>) -> Vec<Located> {
+    fn candidates(&self, question::Release { name, target_namespace, origin, .. }: &question::Release) -> Vec<Located> {
+        let origin = origin.as_ref();
         let records = origin.and_then(|origin| self.records_of(origin, name, target_namespace));
         let origin = origin.zip(records.as_deref());
         let origin = origin.map(|(origin, records)| OriginRecords { origin: &origin.namespace, records });
         ReleaseQuery { name, target_namespace, origin }.candidates(self.record_sets(name))
     }
 
-    fn leases(&self, namespace: &str) -> Option<Knowledge> {
+    fn leases(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
         let leases: ConfigMap = self.read(&ObjectKey::new("", "ConfigMap", namespace, WERF_LEASES))?;
-        Some(Knowledge::Leases(leases.metadata.annotations.unwrap_or_default()))
+        Some(leases.metadata.annotations.unwrap_or_default())
     }
 
-    fn namespace(&self, name: &str) -> Option<Knowledge> {
+    fn namespace(&self, name: &str) -> Option<NamespaceState> {
         let namespace: Namespace = self.read(&ObjectKey::new("", "Namespace", "", name))?;
         Some(read::namespace(&namespace.metadata))
     }

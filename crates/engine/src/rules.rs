@@ -29,7 +29,7 @@ use records::case::RecordCase;
 
 pub use records::runbook::{RunbookCheck, RunbookCheckName, RunbookResult, inspect};
 use undecided::is_terminating;
-pub(crate) use undecided::{Undecided, lookup};
+pub(crate) use undecided::{Undecided, ask};
 
 /// What a rule is about. Rules are evaluated and reported in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

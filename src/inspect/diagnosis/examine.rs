@@ -1,7 +1,7 @@
 //! Reads the state that a diagnosis needs.
 
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::evidence::{StoredBody, question};
 use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Policies, Policy};
 use interlock_engine::release::stamps::INTERRUPTED;
@@ -16,7 +16,7 @@ use crate::inspect::overrides::opens;
 use crate::inspect::runbook::PendingRecord;
 use crate::inspect::scan::FindingKind;
 use crate::inspect::wait::{FreezeInForce, Records, Starter};
-use crate::world::World;
+use crate::world::{World, ask};
 
 /// The inputs of an examination.
 #[derive(Clone, Copy)]
@@ -136,10 +136,7 @@ impl Examiner<'_> {
     /// The records of the release in Helm's other storage; `None` if there is no other storage, or if they cannot be read.
     async fn sibling(&self, records: ReleaseRecords<'_>) -> Option<History> {
         let (storage, ReleaseRef { namespace, name }) = (records.storage.sibling()?, records.release.clone());
-        match self.world.answer(&Query::History { storage, namespace, release: name }).await {
-            Answer::Known(Knowledge::History(history)) => Some(history),
-            _ => None,
-        }
+        ask(self.world, question::History { storage, namespace, release: name }).await.ok()?
     }
 
     /// The chart of the newest record, from its body, if it is not stamped and the next step depends on it.
@@ -149,10 +146,10 @@ impl Examiner<'_> {
         if storage != Storage::Index || !diagnosis.has(FindingKind::InterruptedOperation) {
             return None;
         }
-        let query = Query::Body { storage, namespace: release.namespace.clone(), object: newest.name.clone() };
-        match self.world.answer(&query).await {
-            Answer::Known(Knowledge::Body(json)) => Record::read(&json, &Effort::of_review()).ok()?.chart(),
-            _ => None,
+        let body = question::Body { storage, namespace: release.namespace.clone(), object: newest.name.clone() };
+        match ask(self.world, body).await.ok()?? {
+            StoredBody::Json(json) => Record::read(&json, &Effort::of_review()).ok()?.chart(),
+            StoredBody::MissingChunks(_) => None,
         }
     }
 
@@ -222,16 +219,12 @@ pub async fn of_release(
     now: Timestamp,
 ) -> Result<Option<Diagnosis>, String> {
     let ReleaseRef { namespace, name } = release.clone();
-    let history = match world.answer(&Query::History { storage, namespace, release: name }).await {
-        Answer::Known(Knowledge::History(history)) => history,
-        answer => return Err(format!("the records cannot be read: {answer:?}")),
-    };
+    let history = ask(world, question::History { storage, namespace, release: name }).await;
+    let history = history.map_err(|why| format!("the records cannot be read: {why}"))?.unwrap_or_default();
     let holder = history.newest().and_then(|newest| newest.stamps.holder());
-    let drivers = match world.answer(&Query::helm_releases(&release.namespace, &release.name, holder)).await {
-        Answer::Known(Knowledge::HelmReleases(drivers)) => drivers,
-        Answer::Absent => Vec::new(),
-        answer => return Err(format!("the HelmReleases cannot be read: {answer:?}")),
-    };
+    let drivers = ask(world, question::HelmReleases::of(&release.namespace, &release.name, holder)).await;
+    let drivers = drivers.and_then(|found| found.unwrap_or(Ok(Vec::new())));
+    let drivers = drivers.map_err(|why| format!("the HelmReleases cannot be read: {why}"))?;
     let reader = Starter::named(user);
     let examiner = Examiner { world, policies, drivers: Some(&drivers), reader: Some(&reader), now };
     let records = ReleaseRecords { release, storage, history: &history, missing };

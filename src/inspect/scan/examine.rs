@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use http::Request;
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::evidence::question;
 use interlock_engine::json::redacted;
 use interlock_engine::object::{ObjectKey, group_of};
 use interlock_engine::owners::{Driver, HELM_RELEASES};
@@ -21,7 +21,7 @@ use super::drift::{self, Declaring};
 use super::finding::Finding;
 use super::integrity;
 use super::options::ScanOptions;
-use crate::world::World;
+use crate::world::ask;
 use crate::world::kubernetes::api_error::reason;
 
 const BODIES: &str = "bodies of some records";
@@ -128,13 +128,9 @@ impl Examination {
 
     async fn still_rests(&self, run: &ScanContext<'_>, declaring: &Declaring) -> bool {
         let ReleaseRef { namespace, name } = &self.release;
-        let query = Query::History { storage: self.storage, namespace: namespace.clone(), release: name.clone() };
-        match run.world.answer(&query).await {
-            Answer::Known(Knowledge::History(history)) => {
-                at_rest(&history).is_some_and(|entry| entry.revision == declaring.revision)
-            }
-            _ => false,
-        }
+        let history = question::History { storage: self.storage, namespace: namespace.clone(), release: name.clone() };
+        let Ok(Some(history)) = ask(&run.world, history).await else { return false };
+        at_rest(&history).is_some_and(|entry| entry.revision == declaring.revision)
     }
 }
 
@@ -153,14 +149,14 @@ fn manifest(body: &[u8]) -> Result<Manifest, String> {
 async fn read_drivers(run: &ScanContext<'_>, listed: &[&Driver]) -> Vec<Driver> {
     let mut drivers = Vec::new();
     for Driver { namespace, name, .. } in listed {
-        let query = Query::Object(ObjectKey::new(HELM_RELEASES.0, HELM_RELEASES.1, namespace, name));
-        match run.world.answer(&query).await {
-            Answer::Known(Knowledge::Object(text)) => match Driver::read(&text) {
+        let object = question::Object(ObjectKey::new(HELM_RELEASES.0, HELM_RELEASES.1, namespace, name));
+        match ask(&run.world, object).await {
+            Ok(Some(text)) => match Driver::read(&text) {
                 Ok(driver) => drivers.push(driver),
                 Err(error) => run.gap(IGNORED, redacted(&error)),
             },
-            Answer::Unavailable(why) => run.gap(IGNORED, why),
-            Answer::Known(_) | Answer::Absent => {}
+            Ok(None) => {}
+            Err(why) => run.gap(IGNORED, why),
         }
     }
     drivers

@@ -1,6 +1,6 @@
 //! The detailed description of one release.
 
-use interlock_engine::evidence::{Answer, Freshness, Knowledge, Query};
+use interlock_engine::evidence::{Freshness, question};
 use interlock_engine::owners::DrivenRelease;
 use interlock_engine::policy::OverrideSettings;
 use interlock_engine::release::{History, ReleaseRef, Storage};
@@ -16,7 +16,7 @@ use super::summary::ReleaseSummary;
 use super::survey::{StatusError, examined};
 use crate::inspect::diagnosis::Checks;
 use crate::inspect::view::View;
-use crate::world::World;
+use crate::world::ask;
 
 /// A release with its records, overrides and HelmReleases.
 #[derive(Debug, Clone, Serialize)]
@@ -108,15 +108,13 @@ async fn closely(
     not_looked_at.extend(unread);
     let policy = view.policies.of(&release.namespace);
     let home = policy.overrides.home_of(release);
-    let query = Query::Overrides { namespace: home.namespace.clone(), release: home.name, freshness: Freshness::Live };
-    let overrides = match view.world.answer(&query).await {
-        Answer::Known(Knowledge::Overrides(found)) => found,
-        Answer::Unavailable(why) => {
-            not_looked_at.push(format!("ReleaseOverrides: {why}"));
-            Vec::new()
-        }
-        Answer::Known(_) | Answer::Absent => Vec::new(),
-    };
+    let overrides =
+        question::Overrides { namespace: home.namespace.clone(), release: home.name, freshness: Freshness::Live };
+    let overrides = ask(&view.world, overrides).await.unwrap_or_else(|why| {
+        not_looked_at.push(format!("ReleaseOverrides: {why}"));
+        None
+    });
+    let overrides = overrides.unwrap_or_default();
     let bounds = policy.overrides_in(&home.namespace);
     let overrides =
         overrides.iter().filter(|it| it.is_in_force(&bounds, now)).map(|it| in_force(it, &bounds)).collect();

@@ -1,9 +1,8 @@
 //! The freeze that stops the user of a command.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::evidence::question;
 use interlock_engine::facts::Actor;
 use interlock_engine::policy::{Freeze, Policy, Removal, Scope, in_force};
 use interlock_engine::release::{ReleaseRef, Storage};
@@ -15,8 +14,8 @@ use kube::Client;
 use serde::Serialize;
 
 use crate::inspect::overrides::opens;
-use crate::world::World;
 use crate::world::kubernetes::identity::own_user;
+use crate::world::{World, ask};
 
 /// The user who would start an operation.
 #[derive(Debug)]
@@ -77,11 +76,7 @@ impl Starter {
     ) -> Result<Option<FreezeInForce>, String> {
         let Some(rule) = rules::named("freeze") else { return Ok(None) };
         let namespace = records.storage.home(&release.namespace, records.of_objects).to_owned();
-        let stored = match world.answer(&Query::FreezesIn { namespace }).await {
-            Answer::Known(Knowledge::Freezes(stored)) => stored,
-            Answer::Unavailable(why) => return Err(why),
-            _ => Arc::default(),
-        };
+        let stored = ask(world, question::FreezesIn { namespace }).await?.unwrap_or_default();
         let freeze = self.stopped_by((policy, &stored), rule, release, records, now);
         if freeze.is_some() && opens(world, policy, rule, release, Some(self.name()), now).await {
             return Ok(None);

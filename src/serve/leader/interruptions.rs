@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::evidence::question;
 use interlock_engine::release::stamps::INTERRUPTED;
 use interlock_engine::release::{Entry, InterruptedOperation};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -12,8 +12,8 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::serve::ownership::FIELD_MANAGER;
-use crate::world::World;
 use crate::world::kubernetes::{DeletedPendingRecord, DeletedPendingRecords};
+use crate::world::{World, ask};
 
 /// The attempts to write one note. Other clients write the record too, and each write changes its resourceVersion.
 const MAX_ATTEMPTS: u32 = 8;
@@ -41,7 +41,7 @@ async fn write(client: &Client, world: &dyn World, deleted: &DeletedPendingRecor
     let Some(interrupted) = InterruptedOperation::of(&deleted.record) else {
         return Ok(());
     };
-    let query = Query::History {
+    let question = question::History {
         storage: deleted.storage,
         namespace: deleted.namespace.clone(),
         release: deleted.release.clone(),
@@ -51,13 +51,12 @@ async fn write(client: &Client, world: &dyn World, deleted: &DeletedPendingRecor
         if attempt > 0 {
             sleep(FIRST_RETRY * 2_u32.pow(attempt - 1)).await;
         }
-        let history = match world.answer(&query).await {
-            Answer::Known(Knowledge::History(history)) => history,
-            Answer::Unavailable(why) => {
+        let history = match ask(world, question.clone()).await {
+            Ok(history) => history.unwrap_or_default(),
+            Err(why) => {
                 failure = why;
                 continue;
             }
-            Answer::Known(_) | Answer::Absent => return Ok(()),
         };
         let Some(heir) = history.heir_of(&deleted.record) else {
             return Ok(());

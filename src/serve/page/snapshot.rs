@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::evidence::question;
 use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Freeze, FreezeState, LimitedFreeze, Policies};
 use interlock_engine::release::History;
@@ -14,7 +14,7 @@ use crate::budget::block_in_place_if_possible;
 use crate::inspect::diagnosis::{Checks, Examiner, MissingParts, ReleaseRecords, ReleaseState, Stuck, diagnose};
 use crate::inspect::status::{ReleaseSummary, assess};
 use crate::serve::report::refusals::Refusal;
-use crate::world::{InFlight, Known};
+use crate::world::{InFlight, Known, ask};
 
 /// How many operations, freezes and overrides are shown. Further ones are only counted.
 const SHOWN: usize = 200;
@@ -136,10 +136,8 @@ async fn examined(world: &dyn Known, examiner: Examiner<'_>, row: &ReleaseSummar
 /// The metadata of all records of a release. `None` if the records cannot be listed, or the operation has ended.
 async fn history(world: &dyn Known, row: &ReleaseSummary) -> Option<History> {
     let (namespace, release) = (row.namespace.clone(), row.release.clone());
-    match world.answer(&Query::History { storage: row.storage, namespace, release }).await {
-        Answer::Known(Knowledge::History(history)) if history.newest()?.status.is_in_flight() => Some(history),
-        _ => None,
-    }
+    let history = ask(world, question::History { storage: row.storage, namespace, release }).await.ok()??;
+    history.newest()?.status.is_in_flight().then_some(history)
 }
 
 fn freezes(policies: &Policies, stored: &[Freeze], shown: &mut Snapshot) {

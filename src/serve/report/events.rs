@@ -27,11 +27,11 @@ use super::namespace_labels::NamespaceLabels;
 use crate::log_limit::LogLimit;
 use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::kubernetes::Cluster;
-use crate::world::{NewestRecord, World};
+use crate::world::{NewestRecord, ask};
 pub(crate) use annotation::CONTROLLER;
 pub(super) use body::CLUSTER_SCOPED_NAMESPACE;
 use interlock_engine::decision::{Decision, ObjectReference};
-use interlock_engine::evidence::{Answer, Knowledge, Query};
+use interlock_engine::evidence::question;
 use interlock_engine::json::first_at;
 use interlock_engine::object::{ObjectKey, group_of};
 use interlock_engine::owners::has_commits;
@@ -210,13 +210,9 @@ impl WriterTask {
             return key.object_uid.clone();
         };
         let group = group_of(api_version);
-        let query = Query::Object(ObjectKey::new(group, kind, namespace, name));
-        match self.world.answer(&query).await {
-            Answer::Known(Knowledge::Object(text)) => {
-                first_at(&text, &["metadata", "uid"]).ok().flatten().unwrap_or_default()
-            }
-            _ => String::new(),
-        }
+        let found = ask(&*self.world, question::Object(ObjectKey::new(group, kind, namespace, name))).await;
+        let text = found.ok().flatten().unwrap_or_default();
+        first_at(&text, &["metadata", "uid"]).ok().flatten().unwrap_or_default()
     }
 
     async fn update(&self, namespace: &str, name: &str, live: &OpenSeries) -> Result<(String, String), Error> {

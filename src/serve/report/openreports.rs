@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use interlock_engine::decision::ObjectReference;
-use interlock_engine::evidence::{Answer, Freshness, Knowledge, Query};
+use interlock_engine::evidence::{Freshness, question};
 use interlock_engine::release::{ReleaseRef, Storage};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::events::v1::Event;
@@ -34,7 +34,7 @@ use super::metrics::{ReportMetrics, Sink, Write};
 use super::namespace_labels::NamespaceLabels;
 use crate::log_limit::LogLimit;
 use crate::serve::ownership::MANAGED_BY;
-use crate::world::World;
+use crate::world::ask;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::api_error::{is_missing_object, is_not_found, reason, watch_reason};
 use crate::world::kubernetes::reach::{Reach, merge_watches};
@@ -274,17 +274,15 @@ impl Reports {
     /// Whether the API server has no record of a release. The watches omit superseded records, so they cannot tell.
     async fn is_gone(&self, release: &ReleaseRef) -> bool {
         let ReleaseRef { namespace, name } = release;
-        let queries = match namespace.as_str() {
-            "" => vec![Query::Extension { name: name.clone(), freshness: Freshness::Live }],
-            namespace => [Storage::Secret, Storage::ConfigMap, Storage::Index]
-                .map(|storage| Query::History { storage, namespace: namespace.to_owned(), release: name.clone() })
-                .into(),
-        };
-        for query in queries {
-            match self.world.answer(&query).await {
-                Answer::Absent => {}
-                Answer::Known(Knowledge::History(history)) if history.newest().is_none() => {}
-                Answer::Known(_) | Answer::Unavailable(_) => return false,
+        if namespace.is_empty() {
+            let extension = question::Extension { name: name.clone(), freshness: Freshness::Live };
+            return ask(&*self.world, extension).await.is_ok_and(|found| found.unwrap_or_default().is_empty());
+        }
+        for storage in [Storage::Secret, Storage::ConfigMap, Storage::Index] {
+            let history = question::History { storage, namespace: namespace.clone(), release: name.clone() };
+            let found = ask(&*self.world, history).await;
+            if !found.is_ok_and(|found| found.unwrap_or_default().newest().is_none()) {
+                return false;
             }
         }
         true

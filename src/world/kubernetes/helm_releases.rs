@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use interlock_engine::evidence::Knowledge;
+use interlock_engine::evidence::Candidates;
 use interlock_engine::managed::Origin;
 use interlock_engine::object::{OwnedMetadata, PROTECTED};
 use interlock_engine::owners::{
@@ -99,9 +99,9 @@ impl UnreadHelmRelease {
     }
 
     /// The answer to a query that needs the HelmRelease.
-    pub(super) fn into_answer(self) -> Result<Knowledge, Unavailable> {
+    pub(super) fn into_answer(self) -> Result<Candidates, Unavailable> {
         match self.why {
-            Unread::TooLarge => Ok(Knowledge::HelmReleasesOverLimit(self.to_string())),
+            Unread::TooLarge => Ok(Err(self.to_string())),
             Unread::Shape(_) => Err(self.to_string()),
         }
     }

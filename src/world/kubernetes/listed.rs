@@ -1,8 +1,8 @@
 //! The cluster for a short command: live reads, and HelmReleases from one list.
 
 use interlock_engine::answers::read;
-use interlock_engine::evidence::{Answer, Query};
-use interlock_engine::owners::{CandidateSearch, Driver};
+use interlock_engine::evidence::{Answer, Query, Question};
+use interlock_engine::owners::Driver;
 
 use super::Cluster;
 use crate::world::{AnswerFuture, Payer, World};
@@ -16,14 +16,11 @@ pub(crate) struct Listed {
 
 impl World for Listed {
     fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
-        let Query::HelmReleases { namespace, release, account } = query else {
+        let Query::HelmReleases(question) = query else {
             return self.cluster.answer_for(query, payer);
         };
         let answer = match &self.drivers {
-            Ok(drivers) => {
-                let search = CandidateSearch { namespace, release, account: account.as_deref() };
-                Answer::Known(read::candidates(search, drivers))
-            }
+            Ok(drivers) => question.answered(read::candidates(question.search(), drivers)),
             Err(why) => Answer::Unavailable(why.clone()),
         };
         Box::pin(std::future::ready(answer))

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use interlock_engine::answers::payload::{self, OpenedPayload};
 use interlock_engine::answers::{self, ObjectVersion, ReadDocument};
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::{Knowledge, RecordRef};
+use interlock_engine::evidence::{StoredBody, question};
 use interlock_engine::json::redacted;
-use interlock_engine::release::manifest::DocumentKey;
 use interlock_engine::release::record::{DecodeError, Payload, chart_at_start, extra_chunks, truncated};
 use interlock_engine::release::{Record, Storage, Stored};
 use jiff::Timestamp;
@@ -41,8 +40,7 @@ impl Cluster {
     /// The inner error is about a document that cannot be parsed.
     pub(super) async fn document(
         &self,
-        record: &RecordRef,
-        object: &DocumentKey,
+        question::Document { record, object }: &question::Document,
         payer: Payer<'_>,
     ) -> Result<ReadDocument, ManifestError> {
         let state = ObjectVersion::new(&record.uid, &record.resource_version);
@@ -85,19 +83,17 @@ impl Cluster {
 
     pub(super) async fn body(
         &self,
-        storage: Storage,
-        namespace: &str,
-        object: &str,
+        question::Body { storage, namespace, object }: &question::Body,
         payer: Payer<'_>,
-    ) -> Result<Option<Knowledge>, Unavailable> {
-        let Some(text) = self.text(storage, namespace, object).await? else {
+    ) -> Result<Option<StoredBody>, Unavailable> {
+        let Some(text) = self.text(*storage, namespace, object).await? else {
             return Ok(None);
         };
-        match self.payload(storage, namespace, &text).await? {
-            Err(DecodeError::MissingParts(names)) => Ok(Some(Knowledge::MissingParts(names))),
+        match self.payload(*storage, namespace, &text).await? {
+            Err(DecodeError::MissingParts(names)) => Ok(Some(StoredBody::MissingChunks(names))),
             payload => {
                 drop(text);
-                self.inflated(namespace, object, payload, payer, Ok).await.map(|json| Some(Knowledge::Body(json)))
+                self.inflated(namespace, object, payload, payer, Ok).await.map(|json| Some(StoredBody::Json(json)))
             }
         }
     }

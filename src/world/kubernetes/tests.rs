@@ -15,7 +15,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::RecordRef;
+use interlock_engine::evidence::{Answer, Knowledge, Query, Question, RecordRef, ScaledRef, question};
 use interlock_engine::managed::{Origin, Owner};
 use interlock_engine::release::manifest::DocumentKey;
 use kube::client::Body;
@@ -24,6 +24,7 @@ use tower::service_fn;
 
 use super::*;
 use crate::budget::{Flow, Holdings, Peer};
+use crate::world::ask;
 
 /// Objects by path; a path with a list of objects is a collection.
 #[derive(Clone, Default)]
@@ -128,12 +129,13 @@ fn record(namespace: &str, revision: u64, target_namespace: Option<&str>) -> Val
 }
 
 fn release(freshness: Freshness) -> Query {
-    Query::Release {
+    let question = question::Release {
         name: "web".to_owned(),
         target_namespace: "shop".to_owned(),
         origin: Some(Origin { namespace: "flux".to_owned(), name: "web".to_owned() }),
         freshness,
-    }
+    };
+    question.into()
 }
 
 fn place(answer: &Answer) -> (Storage, &str, Option<u64>) {
@@ -242,15 +244,15 @@ async fn state_out_of_reach_is_not_read_and_not_absent() {
     let (cluster, _watches) = fake.watched_by(fake.cluster().within(reach)).await;
     assert_eq!(place(&cluster.answer(&release(Freshness::Cached)).await), (Storage::Secret, "shop", Some(2)));
     let history =
-        Query::History { storage: Storage::Secret, namespace: "elsewhere".to_owned(), release: "web".to_owned() };
-    let extension = Query::Extension { name: "web".to_owned(), freshness: Freshness::Cached };
-    let unknown = Query::Release {
+        question::History { storage: Storage::Secret, namespace: "elsewhere".to_owned(), release: "web".to_owned() };
+    let extension = question::Extension { name: "web".to_owned(), freshness: Freshness::Cached };
+    let unknown = question::Release {
         name: "other".to_owned(),
         target_namespace: "bar".to_owned(),
         origin: None,
         freshness: Freshness::Cached,
     };
-    for query in [history, extension, unknown] {
+    for query in [Query::from(history), extension.into(), unknown.into()] {
         let answer = cluster.answer(&query).await;
         assert!(matches!(&answer, Answer::Unavailable(why) if why.contains("not")), "{query:?}: {answer:?}");
     }
@@ -274,7 +276,7 @@ fn document(uid: &str, resource_version: &str, name: &str) -> Query {
         uid: uid.to_owned(),
         resource_version: resource_version.to_owned(),
     };
-    Query::Document { record, object }
+    question::Document { record, object }.into()
 }
 
 #[tokio::test]
@@ -336,7 +338,7 @@ fn parent(group: &str, resource: &str, freshness: Freshness) -> Query {
         namespace: "shop".to_owned(),
         name: "web".to_owned(),
     };
-    Query::Parent { object, freshness }
+    question::Parent { object, freshness }.into()
 }
 
 fn managed() -> Value {
@@ -411,12 +413,14 @@ fn helm_release(name: &str, spec: &Value) -> Value {
 }
 
 fn driving(release: &str) -> Query {
-    Query::helm_releases("shop", release, None)
+    question::HelmReleases::of("shop", release, None).into()
 }
 
 fn names(answer: &Answer) -> Vec<&str> {
     match answer {
-        Answer::Known(Knowledge::HelmReleases(drivers)) => drivers.iter().map(|driver| driver.name.as_str()).collect(),
+        Answer::Known(Knowledge::HelmReleases(Ok(drivers)) | Knowledge::HelmReleasesIn(drivers)) => {
+            drivers.iter().map(|driver| driver.name.as_str()).collect()
+        }
         other => panic!("expected HelmReleases, not {other:?}"),
     }
 }
@@ -483,7 +487,7 @@ async fn helm_releases_in_other_namespaces_cost_no_read() {
     assert_eq!(names(&cluster.answer(&driving("web")).await), ["one"]);
     assert_eq!(paths(&fake.asked()), [ONE]);
     // The account that holds the newest record leads to its HelmRelease.
-    let held = Query::helm_releases("shop", "web", Some("system:serviceaccount:flux:deployer"));
+    let held = question::HelmReleases::of("shop", "web", Some("system:serviceaccount:flux:deployer")).into();
     let answer = cluster.answer(&held).await;
     let mut found = names(&answer);
     found.sort_unstable();
@@ -500,7 +504,8 @@ async fn too_many_helm_releases_are_an_answer_without_a_read() {
     let fake = with_flux(&many(9));
     let (cluster, _watches) = fake.watched().await;
     let why = "9 HelmReleases in namespace shop drive its release, and at most 8 are read".to_owned();
-    assert_eq!(cluster.answer(&driving("web")).await, Answer::Known(Knowledge::HelmReleasesOverLimit(why)));
+    let question = question::HelmReleases::of("shop", "web", None);
+    assert_eq!(cluster.answer(&driving("web")).await, question.answered(Err(why)));
     assert!(fake.asked().is_empty());
 }
 
@@ -518,11 +523,7 @@ async fn records_elsewhere_stamped_for_a_namespace_cost_no_read() {
     let fake = Fake::default();
     fake.put("/api/v1/secrets", all.into());
     let (cluster, _watches) = fake.watched().await;
-    let Answer::Known(Knowledge::Releases(found)) =
-        cluster.answer(&Query::ReleasesIn { namespace: "shop".to_owned() }).await
-    else {
-        panic!("expected releases")
-    };
+    let found = ask(&cluster, question::ReleasesIn { namespace: "shop".to_owned() }).await.unwrap().unwrap();
     assert_eq!(found.len(), 51);
     assert_eq!(paths(&fake.asked()), [SECRETS_HERE, "/api/v1/namespaces/shop/configmaps"]);
 }
@@ -543,8 +544,8 @@ async fn helm_releases_that_the_copy_has_not_seen_are_read() {
     for (name, object) in [("two", at("two", "7", "other")), ("four", at("four", "8", "web"))] {
         fake.put(&format!("{HERE}/{name}"), object);
     }
-    let answer = cluster.answer(&Query::HelmReleasesIn { namespace: "shop".to_owned() }).await;
-    let Answer::Known(Knowledge::HelmReleases(drivers)) = &answer else { panic!("{answer:?}") };
+    let here = question::HelmReleasesIn { namespace: "shop".to_owned() };
+    let drivers = ask(&cluster, here.clone()).await.unwrap().unwrap();
     let wanted = drivers.iter().map(|driver| (driver.name.as_str(), driver.drives("shop", "web")));
     assert_eq!(wanted.collect::<Vec<_>>(), [("four", true), ("one", true), ("two", false)]);
     let (two, four) = (format!("{HERE}/two"), format!("{HERE}/four"));
@@ -556,7 +557,7 @@ async fn helm_releases_that_the_copy_has_not_seen_are_read() {
     let bare = Fake::default();
     bare.put("/apis", json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []}));
     let (cluster, _watches) = bare.watched().await;
-    assert!(names(&cluster.answer(&Query::HelmReleasesIn { namespace: "shop".to_owned() }).await).is_empty());
+    assert_eq!(ask(&cluster, here).await, Ok(Some(Vec::new())));
 }
 
 #[tokio::test]
@@ -598,7 +599,7 @@ async fn bundles_are_read_in_order_and_without_their_objects() {
     let path = |name: &str| format!("/apis/lib.projectsveltos.io/v1beta1/namespaces/civ/configurationbundles/{name}");
     let named = |names: &[&str]| {
         let reference = |name: &&str| BundleRef { namespace: "civ".to_owned(), name: (*name).to_owned() };
-        Query::Bundles(names.iter().map(reference).collect())
+        question::Bundles(names.iter().map(reference).collect())
     };
     let names: Vec<_> = (0..20).map(|index| format!("config-{index}")).collect();
     for name in &names {
@@ -607,17 +608,13 @@ async fn bundles_are_read_in_order_and_without_their_objects() {
     }
     let cluster = fake.cluster();
     let asked: Vec<_> = names.iter().map(String::as_str).collect();
-    let Answer::Known(Knowledge::Bundles(Ok(found))) = cluster.answer(&named(&asked)).await else {
-        panic!("expected bundles")
-    };
+    let found = ask(&cluster, named(&asked)).await.unwrap().unwrap().unwrap();
     let releases = found.iter().map(|bundle| bundle.as_ref()?.release.as_ref().map(|release| release.name.as_str()));
     assert_eq!(releases.collect::<Option<Vec<_>>>(), Some(asked));
     // A missing bundle and an impossible name are no errors.
-    let absent = cluster.answer(&named(&["../secrets/a"])).await;
-    assert_eq!(absent, Answer::Known(Knowledge::Bundles(Ok(vec![None]))));
+    assert_eq!(ask(&cluster, named(&["../secrets/a"])).await, Ok(Some(Ok(vec![None]))));
     fake.put(&path("odd"), json!({"spec": {"helmReleaseName": 7}}));
-    let odd = cluster.answer(&named(&["odd"])).await;
-    let Answer::Known(Knowledge::Bundles(Err(why))) = odd else { panic!("expected what is wrong: {odd:?}") };
+    let why = ask(&cluster, named(&["odd"])).await.unwrap().unwrap().unwrap_err();
     assert!(why.contains("ConfigurationBundle civ/odd cannot be parsed"), "{why}");
 }
 
@@ -626,6 +623,6 @@ async fn kinds_that_are_not_installed_cost_one_read_and_are_absent() {
     let fake = Fake::default();
     fake.put("/apis", json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []}));
     let summary = ObjectKey::new("config.projectsveltos.io", "ClusterSummary", "civ", "shop");
-    assert_eq!(fake.cluster().answer(&Query::Object(summary)).await, Answer::Absent);
+    assert_eq!(ask(&fake.cluster(), question::Object(summary)).await, Ok(None));
     assert_eq!(paths(&fake.asked()), ["/apis"]);
 }

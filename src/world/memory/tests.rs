@@ -1,7 +1,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::FutureExt;
-use interlock_engine::evidence::{Knowledge, RecordRef};
+use interlock_engine::evidence::{RecordRef, StoredBody, question};
 use interlock_engine::object::ObjectKey;
 use interlock_engine::owners::flux;
 use interlock_engine::release::Storage;
@@ -10,6 +10,7 @@ use interlock_engine::release_override;
 use serde_json::json;
 
 use super::*;
+use crate::world::ask;
 
 /// Puts a record of Helm with a manifest in.
 fn put_record(memory: &Memory, revision: u64, manifest: &str) {
@@ -32,18 +33,18 @@ fn long_records_and_documents_wait_for_a_turn() {
     let memory = Memory::new(4 << 20).sharing(Arc::new(Budget::without_cores(4 << 20, 8)));
     put_record(&memory, 1, "apiVersion: v1\nkind: A\nmetadata:\n  name: a\n");
     put_record(&memory, 2, &"# nothing\n".repeat(100_000));
-    let body = |revision| Query::Body {
+    let body = |revision| question::Body {
         storage: Storage::Secret,
         namespace: "shop".to_owned(),
         object: format!("sh.helm.release.v1.web.v{revision}"),
     };
-    assert!(matches!(memory.answer(&body(1)).now_or_never(), Some(Answer::Known(Knowledge::Body(_)))));
-    assert_eq!(memory.answer(&body(2)).now_or_never(), None);
+    assert!(matches!(ask(&memory, body(1)).now_or_never(), Some(Ok(Some(StoredBody::Json(_))))));
+    assert_eq!(ask(&memory, body(2)).now_or_never(), None);
     let [kind, name, group, namespace] = ["A", "a", "", "shop"].map(str::to_owned);
     let object = DocumentKey { group, kind, name, default_namespace: namespace.clone(), namespace: namespace.clone() };
     let [name, uid, resource_version] = ["sh.helm.release.v1.web.v1", "u", "7"].map(str::to_owned);
     let record = RecordRef { storage: Storage::Secret, namespace, name, uid, resource_version };
-    assert_eq!(memory.answer(&Query::Document { record, object }).now_or_never(), None);
+    assert_eq!(ask(&memory, question::Document { record, object }).now_or_never(), None);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::evidence::Knowledge;
+use crate::evidence::{Candidates, NamespaceState};
 use crate::json::redacted;
 use crate::object::{ObjectKey, PROTECTED, protects};
 use crate::owners::{BUNDLES, Bundle, BundleRef, CandidateSearch, Driver, Marks};
@@ -55,9 +55,9 @@ pub fn entry(metadata: &ObjectMeta) -> Option<Entry> {
 }
 
 /// The facts about a namespace that rules use.
-pub fn namespace(metadata: &ObjectMeta) -> Knowledge {
+pub fn namespace(metadata: &ObjectMeta) -> NamespaceState {
     let annotation = metadata.annotations.as_ref().and_then(|all| all.get(PROTECTED));
-    Knowledge::Namespace {
+    NamespaceState {
         terminating: metadata.deletion_timestamp.is_some(),
         protected: protects(annotation.map(String::as_str)),
     }
@@ -128,11 +128,9 @@ pub fn stored_freeze(text: &str) -> Option<Freeze> {
 }
 
 /// The HelmReleases that may be behind a release.
-pub fn candidates(search: CandidateSearch<'_>, all: &[Driver]) -> Knowledge {
-    match search.among(all.iter()) {
-        Ok(found) => Knowledge::HelmReleases(oldest_first(found.into_iter().cloned())),
-        Err(too_many) => Knowledge::HelmReleasesOverLimit(too_many.to_string()),
-    }
+pub fn candidates(search: CandidateSearch<'_>, all: &[Driver]) -> Candidates {
+    let found = search.among(all.iter()).map_err(|too_many| too_many.to_string())?;
+    Ok(oldest_first(found.into_iter().cloned()))
 }
 
 /// HelmReleases in the order of their creation. Those of the same second are sorted by name.

@@ -5,7 +5,7 @@ use super::{Found, Objects};
 use crate::answers::payload::{self, OpenedPayload};
 use crate::answers::{ObjectVersion, ReadDocument, changed, manifest, read_document};
 use crate::effort::Effort;
-use crate::evidence::{Answer, Knowledge, RecordRef};
+use crate::evidence::{Answer, Knowledge, RecordRef, StoredBody, question};
 use crate::release::Storage;
 use crate::release::manifest::DocumentKey;
 use crate::release::record::{DecodeError, Payload};
@@ -47,8 +47,8 @@ impl RecordName<'_> {
     #[must_use]
     pub fn body(self, body: Result<Vec<u8>, DecodeError>) -> Answer {
         match body {
-            Ok(json) => Answer::Known(Knowledge::Body(json)),
-            Err(DecodeError::MissingParts(names)) => Answer::Known(Knowledge::MissingParts(names)),
+            Ok(json) => Answer::Known(Knowledge::Body(StoredBody::Json(json))),
+            Err(DecodeError::MissingParts(names)) => Answer::Known(Knowledge::Body(StoredBody::MissingChunks(names))),
             Err(error) => self.undecodable(&error),
         }
     }
@@ -69,18 +69,21 @@ impl RecordName<'_> {
 }
 
 impl Objects {
-    pub(super) fn body<'q>(&self, storage: Storage, namespace: &'q str, object: &'q str) -> Found<'q> {
-        let Some(text) = self.record(storage, namespace, object) else {
+    pub(super) fn body<'q>(&self, question::Body { storage, namespace, object }: &'q question::Body) -> Found<'q> {
+        let Some(text) = self.record(*storage, namespace, object) else {
             return Found::Answer(Answer::Absent);
         };
         let name = RecordName { namespace, object };
-        match self.payload(storage, namespace, &text) {
+        match self.payload(*storage, namespace, &text) {
             Ok(payload) => Found::Record(FoundRecord { name, payload, document: None }),
             Err(error) => Found::Answer(name.body(Err(error))),
         }
     }
 
-    pub(super) fn document<'q>(&self, record: &'q RecordRef, document: &'q DocumentKey) -> Found<'q> {
+    pub(super) fn document<'q>(
+        &self,
+        question::Document { record, object: document }: &'q question::Document,
+    ) -> Found<'q> {
         let RecordRef { storage, namespace, name: object, uid, resource_version } = record;
         let Some(text) = self.record(*storage, namespace, object) else {
             return Found::Answer(Answer::Absent);

@@ -3,8 +3,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::*;
-use crate::evidence::Freshness;
 use crate::evidence::RecordRef;
+use crate::evidence::{Answer, Freshness, Knowledge, Query, question};
 use crate::managed::Owner;
 use crate::release::manifest::DocumentKey;
 
@@ -29,7 +29,7 @@ fn document(name: &str, resource_version: &str) -> Query {
         uid: "u".to_owned(),
         resource_version: resource_version.to_owned(),
     };
-    Query::Document { record, object }
+    question::Document { record, object }.into()
 }
 
 /// Stores a record: of Helm in Secrets, or of OLM.
@@ -71,13 +71,13 @@ fn put_manifest(
 }
 
 fn located(objects: &Objects, origin: Option<&str>) -> Vec<(Storage, String, u64)> {
-    let query = Query::Release {
+    let question = question::Release {
         name: "web".to_owned(),
         target_namespace: "shop".to_owned(),
         origin: origin.map(|namespace| Origin { namespace: namespace.to_owned(), name: "web".to_owned() }),
         freshness: Freshness::Live,
     };
-    match answer(objects, &query) {
+    match answer(objects, &question.into()) {
         Answer::Known(Knowledge::Release(found)) => found
             .into_iter()
             .map(|it| (it.storage, it.namespace, it.history.newest().map_or(0, |newest| newest.revision.0)))
@@ -131,7 +131,7 @@ fn a_scaled_object_has_the_marks_of_the_stored_one() {
         namespace: "shop".to_owned(),
         name: "web".to_owned(),
     };
-    let query = Query::Parent { object, freshness: Freshness::Cached };
+    let query = question::Parent { object, freshness: Freshness::Cached }.into();
     assert_eq!(answer(&objects, &query), Answer::Absent);
     let deployment = json!({"metadata": {
         "name": "web", "labels": {"app.kubernetes.io/managed-by": "Helm"},

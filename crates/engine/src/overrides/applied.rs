@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::evidence::{Evidence, Freshness, Knowledge, Query};
+use crate::evidence::{Evidence, Freshness, Query, question};
 use crate::facts::Facts;
 use crate::outcome::WeighedViolation;
 use crate::policy::{OverrideSettings, Policy};
 use crate::release::ReleaseRef;
 use crate::release_override::Override;
-use crate::rules::{Undecided, lookup};
+use crate::rules::{Undecided, ask};
 use crate::violation::AppliedOverride;
 
 /// Searches for overrides that open every violation that would refuse the request. If one violation stays closed, no
@@ -67,9 +67,9 @@ fn applied_override(it: &Override, bounds: &OverrideSettings) -> Option<AppliedO
 /// The overrides of a release. Without an answer there are none, so that the refusal stays.
 fn overrides<'e>(evidence: &'e Evidence, release: &ReleaseRef, freshness: Freshness) -> Result<&'e [Override], Query> {
     let ReleaseRef { namespace, name } = release.clone();
-    match lookup(evidence, Query::Overrides { namespace, release: name, freshness }) {
-        Ok(Some(Knowledge::Overrides(found))) => Ok(found),
+    match ask(evidence, question::Overrides { namespace, release: name, freshness }) {
+        Ok(Some(found)) => Ok(found),
         Err(Undecided::Ask(query)) => Err(query),
-        Ok(_) | Err(_) => Ok(&[]),
+        Ok(None) | Err(_) => Ok(&[]),
     }
 }

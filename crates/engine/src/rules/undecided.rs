@@ -1,8 +1,8 @@
-//! Why a rule is undecided, and lookups in the evidence.
+//! Why a rule is undecided, and its questions to the evidence.
 
 use crate::effort::OverBudget;
-use crate::evidence::{Answer, Evidence, Knowledge, Query};
-use crate::object::ObjectKey;
+use crate::evidence::question::Namespace;
+use crate::evidence::{Answer, Evidence, Query, Question};
 use crate::violation::ViolationKind;
 
 /// Why a rule is undecided: not yet, or for good.
@@ -28,6 +28,11 @@ impl From<OverBudget> for Undecided {
 }
 
 impl Undecided {
+    /// A world gave the answer to another question.
+    fn mismatched(query: &Query) -> Self {
+        Self::Unavailable(format!("the answer to {} was of another kind", query.kind()))
+    }
+
     /// Why the rule is undecided and what to do about it; the query, if only its answer is missing.
     pub(crate) fn reason(self) -> Result<(ViolationKind, String, &'static str), Query> {
         match self {
@@ -46,32 +51,34 @@ impl Undecided {
     }
 }
 
-/// The answer to a query; `None` if the object does not exist.
-pub(crate) fn lookup(evidence: &Evidence, query: Query) -> Result<Option<&Knowledge>, Undecided> {
+/// The answer to a question; `None` if there is no such object.
+pub(crate) fn ask<Q: Question>(evidence: &Evidence, question: Q) -> Result<Option<&Q::Answer>, Undecided> {
+    let query = question.into();
     match evidence.get(&query) {
         None => Err(Undecided::Ask(query)),
-        Some(Answer::Known(knowledge)) => Ok(Some(knowledge)),
+        Some(Answer::Known(known)) => Q::read(known).map(Some).ok_or_else(|| Undecided::mismatched(&query)),
         Some(Answer::Absent) => Ok(None),
         Some(Answer::Unavailable(why)) => Err(Undecided::Unavailable(why.clone())),
     }
 }
 
-/// The JSON text of an object; `None` if it does not exist.
-pub(crate) fn lookup_object(evidence: &Evidence, key: ObjectKey) -> Result<Option<&str>, Undecided> {
-    match lookup(evidence, Query::Object(key))? {
-        Some(Knowledge::Object(text)) => Ok(Some(text)),
-        _ => Ok(None),
-    }
+/// The answer to a question that every cluster can answer. `what` names it in the reason for a missing answer.
+pub(crate) fn ask_for<'e, Q: Question>(
+    evidence: &'e Evidence,
+    question: Q,
+    what: &str,
+) -> Result<&'e Q::Answer, Undecided> {
+    ask(evidence, question)?.ok_or_else(|| Undecided::Unavailable(format!("{what} could not be read")))
 }
 
 /// Whether a namespace is being deleted.
 pub(crate) fn is_terminating(evidence: &Evidence, namespace: &str) -> Result<bool, Undecided> {
-    let found = lookup(evidence, Query::Namespace { name: namespace.to_owned() })?;
-    Ok(matches!(found, Some(Knowledge::Namespace { terminating: true, .. })))
+    let found = ask(evidence, Namespace { name: namespace.to_owned() })?;
+    Ok(found.is_some_and(|namespace| namespace.terminating))
 }
 
 /// Whether a namespace is annotated as protected.
 pub(crate) fn is_protected_namespace(evidence: &Evidence, namespace: &str) -> Result<bool, Undecided> {
-    let found = lookup(evidence, Query::Namespace { name: namespace.to_owned() })?;
-    Ok(matches!(found, Some(Knowledge::Namespace { protected: true, .. })))
+    let found = ask(evidence, Namespace { name: namespace.to_owned() })?;
+    Ok(found.is_some_and(|namespace| namespace.protected))
 }

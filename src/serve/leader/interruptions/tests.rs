@@ -3,6 +3,7 @@
 use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex};
 
+use interlock_engine::evidence::{Answer, Knowledge, Query};
 use interlock_engine::release::stamps::CHART;
 use interlock_engine::release::{History, Stamps, Status, Storage};
 use serde_json::Value;

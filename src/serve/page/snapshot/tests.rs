@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use interlock_engine::evidence::{Answer, Query, Question};
 use interlock_engine::policy::{Creation, Policy};
 use interlock_engine::policy_files::{FreezeName, LoadedPolicies, PolicyFiles};
 use interlock_engine::release::{Entry, ReleaseRef, Status, Storage};
@@ -26,18 +27,18 @@ struct Copies {
 
 impl World for Copies {
     fn answer_for<'w>(&'w self, query: &'w Query, _: Payer<'w>) -> AnswerFuture<'w> {
-        let Query::History { storage, namespace, release } = query else {
+        let Query::History(question) = query else {
             return Box::pin(std::future::ready(Answer::Unavailable("it is not asked here".to_owned())));
         };
-        let release = format!("{namespace}/{release}");
+        let release = format!("{}/{}", question.namespace, question.release);
         let mut found = self.histories.get(&release).cloned();
-        if *storage == Storage::ConfigMap {
+        if question.storage == Storage::ConfigMap {
             found = found.map(|_| Vec::new());
         }
         self.asked.lock().unwrap().push(release);
         Box::pin(async move {
             match found {
-                Some(entries) => Answer::Known(Knowledge::History(History::new(entries))),
+                Some(entries) => question.answered(History::new(entries)),
                 // The API server does not answer.
                 None => std::future::pending().await,
             }

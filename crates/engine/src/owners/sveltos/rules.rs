@@ -7,10 +7,10 @@ pub(crate) mod protected_release;
 pub(crate) mod remove_while_live;
 
 use super::{Bundle, BundleRef, CONFIGURATION_GROUP, ConfigurationGroup};
-use crate::evidence::{Knowledge, Query};
+use crate::evidence::question;
 use crate::facts::{Declaration, DeclarationWrite};
 use crate::rules::declarations::case::{DeclarationCase, unless_unread, unread};
-use crate::rules::undecided::{Undecided, lookup};
+use crate::rules::undecided::{Undecided, ask_for};
 
 impl<'a> DeclarationCase<'a> {
     /// The write of a ConfigurationGroup.
@@ -26,11 +26,8 @@ impl<'a> DeclarationCase<'a> {
         if named.is_empty() {
             return Ok(&[]);
         }
-        match lookup(self.evidence, Query::Bundles(named.to_vec()))? {
-            Some(Knowledge::Bundles(Ok(bundles))) => Ok(bundles),
-            Some(Knowledge::Bundles(Err(why))) => Err(unread(why)),
-            _ => Err(Undecided::Unavailable("the bundles of the group could not be read".to_owned())),
-        }
+        let found = ask_for(self.evidence, question::Bundles(named.to_vec()), "the bundles of the group")?;
+        found.as_deref().map_err(|why| unread(why))
     }
 }
 

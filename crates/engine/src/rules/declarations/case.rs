@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::evidence::{Evidence, Knowledge, Query};
+use crate::evidence::{Evidence, question};
 use crate::facts::{Declaration, Facts};
 use crate::json::redacted;
 use crate::object::ObjectKey;
 use crate::policy::Policy;
 use crate::release::{History, ReleaseRef, Storage};
-use crate::rules::undecided::{Undecided, lookup, lookup_object};
+use crate::rules::undecided::{Undecided, ask, ask_for};
 
 /// The steps to parse a byte of an object.
 const READ_STEPS: u64 = 4;
@@ -40,7 +40,7 @@ impl<'a> DeclarationCase<'a> {
     /// A parsed object; `None` if it does not exist.
     pub(crate) fn read<T: Deserialize<'a>>(&self, key: ObjectKey) -> Result<Option<T>, Undecided> {
         let subject = format!("{} {}", key.kind, key.name);
-        let Some(text) = lookup_object(self.evidence, key)? else {
+        let Some(text) = ask(self.evidence, question::Object(key))? else {
             return Ok(None);
         };
         self.facts.effort.take_text(text, READ_STEPS)?;
@@ -57,10 +57,7 @@ impl<'a> DeclarationCase<'a> {
     /// The records of a release in one storage.
     pub(crate) fn history_in(&self, storage: Storage, release: &ReleaseRef) -> Result<&'a History, Undecided> {
         let ReleaseRef { namespace, name } = release.clone();
-        match lookup(self.evidence, Query::History { storage, namespace, release: name })? {
-            Some(Knowledge::History(history)) => Ok(history),
-            _ => Err(Undecided::Unavailable("the records of the release could not be read".to_owned())),
-        }
+        ask_for(self.evidence, question::History { storage, namespace, release: name }, "the records of the release")
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::declared_fields::{Declaration, LostFields};
 use super::holding::{Holding, declaring_record, holding};
-use crate::evidence::{Evidence, Freshness, Knowledge, Located, Query, RecordRef, ScaledRef};
+use crate::evidence::{Evidence, Freshness, Located, RecordRef, ScaledRef, question};
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::json::FieldPath;
 use crate::managed::{Origin, Owner};
@@ -16,7 +16,7 @@ use crate::owners::{self, DrivenRelease};
 use crate::policy::{Policy, ScalableResource};
 use crate::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::rules::home::{records_of_extension, records_of_release};
-use crate::rules::undecided::{Undecided, lookup};
+use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording;
 
 /// One request about an object.
@@ -311,10 +311,7 @@ impl<'a> ObjectCase<'a> {
                     namespace: self.write.namespace.clone(),
                     name: self.write.name.clone(),
                 };
-                match lookup(self.evidence, Query::Parent { object, freshness })? {
-                    Some(Knowledge::Parent(marks)) => Ok(Some(marks)),
-                    _ => Ok(None),
-                }
+                ask(self.evidence, question::Parent { object, freshness })
             }
         }
     }
@@ -331,24 +328,20 @@ impl<'a> ObjectCase<'a> {
         let Owner::Release { name, target_namespace, origin, of_extension } = owner else {
             return Ok(None);
         };
-        let query = Query::Release {
+        let release = question::Release {
             name: name.clone(),
             target_namespace: target_namespace.clone(),
             origin: origin.clone(),
             freshness,
         };
-        let of_release = match lookup(self.evidence, query)? {
-            Some(Knowledge::Release(found)) => records_of_release(found, target_namespace, self.policy),
-            _ => None,
-        };
+        let of_release = ask(self.evidence, release)?;
+        let of_release = of_release.and_then(|found| records_of_release(found, target_namespace, self.policy));
         if of_release.is_some_and(|located| located.history.is_live()) || !of_extension {
             return Ok(of_release);
         }
         // A label can name any extension, so what the release's namespace says comes first.
-        let of_extension = match lookup(self.evidence, Query::Extension { name: name.clone(), freshness })? {
-            Some(Knowledge::Release(found)) => records_of_extension(found, self.policy),
-            _ => None,
-        };
+        let of_extension = ask(self.evidence, question::Extension { name: name.clone(), freshness })?;
+        let of_extension = of_extension.and_then(|found| records_of_extension(found, self.policy));
         Ok(of_extension.or(of_release))
     }
 

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::case::ObjectCase;
-use crate::evidence::{Knowledge, Query, RecordRef};
+use crate::evidence::{RecordRef, question};
 use crate::facts::{EditedObject, ManagedWrite, ObjectChange};
 use crate::json::FieldPath;
 use crate::managed::{Declared, Delta, declared_by, is_custom_resource, touched};
 use crate::owners::Marks;
 use crate::policy::{ScalableResource, ignored_fields};
 use crate::release::manifest::DocumentKey;
-use crate::rules::undecided::{Undecided, lookup};
+use crate::rules::undecided::{Undecided, ask};
 
 /// The fields that people may edit nevertheless.
 type Excepted<'e> = &'e dyn Fn(&FieldPath) -> bool;
@@ -123,11 +123,11 @@ impl ObjectCase<'_> {
             name: self.write.name.clone(),
             default_namespace,
         };
-        match lookup(self.evidence, Query::Document { record, object })? {
-            Some(Knowledge::Document(Ok(None))) => Ok(Declaration::Nothing),
-            Some(Knowledge::Document(Ok(Some(document)))) => Ok(Declaration::Document(document)),
-            Some(Knowledge::Document(Err(why))) => Ok(Declaration::Unreadable(why)),
-            _ => Err(Undecided::Unavailable("its record was deleted in the meantime".to_owned())),
+        match ask(self.evidence, question::Document { record, object })? {
+            Some(Ok(None)) => Ok(Declaration::Nothing),
+            Some(Ok(Some(document))) => Ok(Declaration::Document(document)),
+            Some(Err(why)) => Ok(Declaration::Unreadable(why)),
+            None => Err(Undecided::Unavailable("its record was deleted in the meantime".to_owned())),
         }
     }
 

@@ -2,7 +2,7 @@
 //! take the protection away.
 
 use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installed, refusal};
-use crate::evidence::{Knowledge, Located, Query};
+use crate::evidence::{Located, question};
 use crate::facts::{Declaration, DeclarationWrite, Namespace};
 use crate::object::{PROTECTED, annotation_pointer};
 use crate::owners;
@@ -10,7 +10,7 @@ use crate::release::ReleaseRef;
 use crate::rules::check::{CheckedAll, Refusal};
 use crate::rules::declarations::case::{DeclarationCase, unread};
 use crate::rules::home::is_proven;
-use crate::rules::undecided::{Undecided, lookup};
+use crate::rules::undecided::{Undecided, ask};
 
 pub(super) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     if case.policy.controllers.contains(case.facts.actor.name) {
@@ -92,10 +92,8 @@ fn is_installed_here(
 }
 
 fn releases_in<'a>(case: &DeclarationCase<'a>, namespace: &str) -> Result<&'a [(String, Located)], Undecided> {
-    match lookup(case.evidence, Query::ReleasesIn { namespace: namespace.to_owned() })? {
-        Some(Knowledge::Releases(found)) => Ok(found),
-        _ => Ok(&[]),
-    }
+    let found = ask(case.evidence, question::ReleasesIn { namespace: namespace.to_owned() })?;
+    Ok(found.map_or(&[], Vec::as_slice))
 }
 
 /// What protects the release of the declaration of a request.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::evidence::{Evidence, Knowledge, Query, Workload};
+use crate::evidence::{Evidence, StoredBody, Workload, question};
 use crate::facts::{Facts, RecordChange, Target};
 use crate::owners;
 use crate::owners::DrivenRelease;
@@ -12,7 +12,7 @@ use crate::owners::OwnerWords;
 use crate::policy::Policy;
 use crate::release::manifest::WorkloadRef;
 use crate::release::{DecodeError, Entry, History, Record, RecordName, Status, Storage};
-use crate::rules::undecided::{Undecided, lookup};
+use crate::rules::undecided::{Undecided, ask, ask_for};
 use crate::rules::wording;
 
 /// One request that writes or deletes a record.
@@ -33,12 +33,8 @@ impl<'a> RecordCase<'a> {
 
     /// The records of the release's name in one storage.
     pub(crate) fn history_in(&self, storage: Storage) -> Result<&'a History, Undecided> {
-        let query =
-            Query::History { storage, namespace: self.target.namespace.clone(), release: self.target.release.clone() };
-        match self.lookup(query)? {
-            Some(Knowledge::History(history)) => Ok(history),
-            _ => Err(Undecided::Unavailable("the records of the release could not be read".to_owned())),
-        }
+        let Target { namespace, release, .. } = self.target.clone();
+        ask_for(self.evidence, question::History { storage, namespace, release }, "the records of the release")
     }
 
     /// The namespace that the release counts as in. For an extension the stored record says it, or else the ClusterExtension, because a
@@ -68,32 +64,23 @@ impl<'a> RecordCase<'a> {
 
     /// The JSON of the body of a record, or which of its parts are missing; `None` if the record does not exist.
     pub(crate) fn whole(&self, object: &str) -> Result<Option<Result<&'a [u8], DecodeError>>, Undecided> {
-        let query = Query::Body {
-            storage: self.target.storage,
-            namespace: self.target.namespace.clone(),
-            object: object.to_owned(),
-        };
-        match self.lookup(query)? {
-            Some(Knowledge::Body(json)) => Ok(Some(Ok(json))),
-            Some(Knowledge::MissingParts(names)) => Ok(Some(Err(DecodeError::MissingParts(names.clone())))),
-            _ => Ok(None),
-        }
+        let Target { storage, namespace, .. } = self.target;
+        let body = question::Body { storage: *storage, namespace: namespace.clone(), object: object.to_owned() };
+        Ok(ask(self.evidence, body)?.map(|body| match body {
+            StoredBody::Json(json) => Ok(json.as_slice()),
+            StoredBody::MissingChunks(names) => Err(DecodeError::MissingParts(names.clone())),
+        }))
     }
 
     /// The workloads of these names, in the same order; `None` for one that does not exist.
     pub(crate) fn workloads(&self, named: &[WorkloadRef]) -> Result<&'a [Option<Workload>], Undecided> {
-        match self.lookup(Query::Workloads(named.to_vec()))? {
-            Some(Knowledge::Workloads(workloads)) => Ok(workloads),
-            _ => Err(Undecided::Unavailable("the workloads of the release could not be read".to_owned())),
-        }
+        let workloads = question::Workloads(named.to_vec());
+        Ok(ask_for(self.evidence, workloads, "the workloads of the release")?.as_slice())
     }
 
     /// The leases that nelm and werf hold in the namespace of the records.
     pub(crate) fn leases(&self) -> Result<Option<&'a BTreeMap<String, String>>, Undecided> {
-        match self.lookup(Query::Leases { namespace: self.target.namespace.clone() })? {
-            Some(Knowledge::Leases(annotations)) => Ok(Some(annotations)),
-            _ => Ok(None),
-        }
+        ask(self.evidence, question::Leases { namespace: self.target.namespace.clone() })
     }
 
     /// The newest record, if an operation is in flight on it by its label, and by its body if the body can be read. A user may have
@@ -156,9 +143,5 @@ impl<'a> RecordCase<'a> {
     /// `pending-upgrade, revision 6, held by alice for 12 s`.
     pub(crate) fn state(&self, entry: &Entry) -> String {
         wording::state(entry.status, entry.revision, entry.stamps.holder(), entry.started(), self.now)
-    }
-
-    fn lookup(&self, query: Query) -> Result<Option<&'a Knowledge>, Undecided> {
-        lookup(self.evidence, query)
     }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::case::RecordCase;
 use super::standing::InFlight;
-use crate::evidence::{Evidence, Query};
+use crate::evidence::{Evidence, question};
 use crate::facts::{Actor, ObjectChange, RecordSide};
 use crate::owners;
 use crate::policy::{ActiveFreeze, Freeze, Policy, in_force};
@@ -18,7 +18,7 @@ use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::objects::case::ObjectCase;
-use crate::rules::undecided::{Undecided, lookup};
+use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording;
 
 /// The rule `freeze`.
@@ -93,7 +93,7 @@ fn uninstalls(case: &ObjectCase<'_>) -> Checked {
 
 /// The Freezes that are stored in the cluster. What is not known of them stops nothing.
 fn stored(evidence: &Evidence) -> Result<&[Freeze], Undecided> {
-    match lookup(evidence, Query::Freezes) {
+    match ask(evidence, question::Freezes) {
         Err(Undecided::Ask(query)) => Err(Undecided::Ask(query)),
         _ => Ok(evidence.freezes()),
     }

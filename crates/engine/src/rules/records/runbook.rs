@@ -14,14 +14,14 @@ use super::case::RecordCase;
 use super::lease;
 use super::recovery::RecordCondition;
 use super::standing::InFlight;
-use crate::evidence::{Evidence, Query, Workload};
+use crate::evidence::{Evidence, Query, Workload, question};
 use crate::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject};
 use crate::object::ObjectKey;
 use crate::owners::rules::record_part;
 use crate::policy::Policy;
 use crate::release::manifest::{HookJob, WorkloadRef, workloads};
 use crate::release::{DecodeError, Record, Status};
-use crate::rules::undecided::{Undecided, lookup_object};
+use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording::{self, known_status};
 
 /// The largest difference between updated and available replicas, in percent of the desired replicas: an autoscaler may be at
@@ -318,7 +318,7 @@ fn no_hook_runs(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<Runb
     }
     let mut checks = Vec::new();
     for HookJob { namespace, name } in jobs {
-        let found = lookup_object(case.evidence, ObjectKey::new("batch", "Job", &namespace, &name))?;
+        let found = ask(case.evidence, question::Object(ObjectKey::new("batch", "Job", &namespace, &name)))?;
         let job = format!("Job {namespace}/{name}");
         let active =
             found.map(|text| serde_json::from_str::<Job>(text).map(|job| job.status.unwrap_or_default().active));

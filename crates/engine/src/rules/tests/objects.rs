@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::scenario::{Cluster, Rec, Verdict, decided, rec, start};
 use crate::effort::Effort;
-use crate::evidence::{Answer, Freshness, Knowledge, Located, Query};
+use crate::evidence::{Freshness, Located, Query, Question};
 use crate::facts::{Facts, RecordBodies, RequestObjects};
 use crate::policy::Policy;
 use crate::release::manifest::{DocumentKey, document};
@@ -420,19 +420,20 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
     let document = Arc::new(document.unwrap().unwrap());
     let mut asked = Vec::new();
     _ = decided(&facts, &Policy::shipped().unwrap(), |query| {
-        let (name, knowledge) = match query {
-            Query::Release { freshness: Freshness::Cached, .. } => ("cache", Knowledge::Release(located.clone())),
-            Query::Release { freshness: Freshness::Live, .. } => ("live", Knowledge::Release(located.clone())),
-            Query::Document { .. } => ("document", Knowledge::Document(Ok(Some(document.clone())))),
-            Query::Overrides { freshness: Freshness::Cached, .. } => {
-                ("known overrides", Knowledge::Overrides(Vec::new()))
+        let (name, answer) = match query {
+            Query::Release(it) => {
+                (if it.freshness == Freshness::Cached { "cache" } else { "live" }, it.answered(located.clone()))
             }
-            Query::Overrides { .. } => ("overrides", Knowledge::Overrides(Vec::new())),
-            Query::HelmReleases { .. } => ("drivers", Knowledge::HelmReleases(Vec::new())),
+            Query::Document(it) => ("document", it.answered(Ok(Some(document.clone())))),
+            Query::Overrides(it) => {
+                let name = if it.freshness == Freshness::Cached { "known overrides" } else { "overrides" };
+                (name, it.answered(Vec::new()))
+            }
+            Query::HelmReleases(it) => ("drivers", it.answered(Ok(Vec::new()))),
             query => panic!("{query:?}"),
         };
         asked.push(name);
-        Answer::Known(knowledge)
+        answer
     });
     asked
 }

@@ -247,9 +247,9 @@ fn blind(overrides: impl Fn(Freshness) -> Answer) -> (bool, Option<String>, usiz
     let facts = Facts::of(&review.request, &objects, &bodies, &effort);
     let (policy, mut asked) = (Policy::shipped().unwrap(), 0);
     let judged = decided(&facts, &policy, |query| match query {
-        Query::Overrides { freshness, .. } => {
+        Query::Overrides(it) => {
             asked += 1;
-            overrides(*freshness)
+            overrides(it.freshness)
         }
         _ => Answer::Unavailable("away".to_owned()),
     });

@@ -7,7 +7,7 @@ use super::objects::{record, web};
 use super::overrides::review;
 use super::scenario::{Cluster, rec, start};
 use crate::effort::Effort;
-use crate::evidence::{Answer, Evidence, Knowledge, Query};
+use crate::evidence::{Evidence, Question, question};
 use crate::facts::{Facts, RecordBodies, RequestObjects, Subject};
 use crate::freezes::{MAX_OF_NAMESPACE, outcome};
 use crate::policy::{Creation, Freeze, Policy};
@@ -135,12 +135,12 @@ fn objection(policy: &str, stored: usize, old: Option<&Value>, new: &Value) -> O
     let policy = Policy::parse(&policy, std::path::Path::new("test")).unwrap();
     let mut evidence = Evidence::default();
     if old.is_none() {
-        assert_eq!(outcome(write, &facts.actor, &policy, &evidence, start()), Err(Query::Freezes));
+        assert_eq!(outcome(write, &facts.actor, &policy, &evidence, start()), Err(question::Freezes.into()));
     }
     let spec = freeze("shop", 60)["spec"].to_string();
     let one = Freeze::of_spec(FreezeName { namespace: "shop", name: "stop" }, &spec).unwrap();
     let one = one.created(Creation { by: None, at: start() });
-    evidence.add(Query::Freezes, Answer::Known(Knowledge::Freezes(vec![one; stored].into())));
+    evidence.add(question::Freezes.into(), question::Freezes.answered(vec![one; stored].into()));
     let outcome = outcome(write, &facts.actor, &policy, &evidence, start()).unwrap();
     (!outcome.allowed).then_some(outcome.message)
 }

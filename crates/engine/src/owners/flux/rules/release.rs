@@ -2,12 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::evidence::{Evidence, Knowledge, Query};
+use crate::evidence::{Evidence, question};
 use crate::facts::Actor;
 use crate::owners::flux::Driver;
 use crate::policy::Policy;
 use crate::release::Storage;
-use crate::rules::undecided::{Undecided, lookup};
+use crate::rules::undecided::{Undecided, ask};
 
 /// A release in this cluster that Flux may manage.
 #[derive(Clone, Copy)]
@@ -27,19 +27,17 @@ pub(crate) fn helm_releases<'e>(
     release: &str,
     holder: Option<&str>,
 ) -> Result<&'e [Driver], Undecided> {
-    match lookup(evidence, Query::helm_releases(namespace, release, holder))? {
-        Some(Knowledge::HelmReleases(drivers)) => Ok(drivers),
-        Some(Knowledge::HelmReleasesOverLimit(why)) => Err(Undecided::HelmReleasesOverLimit(why.clone())),
-        _ => Ok(&[]),
+    match ask(evidence, question::HelmReleases::of(namespace, release, holder))? {
+        Some(Ok(drivers)) => Ok(drivers),
+        Some(Err(why)) => Err(Undecided::HelmReleasesOverLimit(why.clone())),
+        None => Ok(&[]),
     }
 }
 
 /// The HelmReleases in a namespace as they are now.
 pub(crate) fn helm_releases_in<'e>(evidence: &'e Evidence, namespace: &str) -> Result<&'e [Driver], Undecided> {
-    match lookup(evidence, Query::HelmReleasesIn { namespace: namespace.to_owned() })? {
-        Some(Knowledge::HelmReleases(drivers)) => Ok(drivers),
-        _ => Ok(&[]),
-    }
+    let found = ask(evidence, question::HelmReleasesIn { namespace: namespace.to_owned() })?;
+    Ok(found.map_or(&[], Vec::as_slice))
 }
 
 impl DrivenRelease<'_> {

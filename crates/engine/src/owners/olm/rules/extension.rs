@@ -1,9 +1,9 @@
 //! What the ClusterExtension of a release says of it.
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, question};
 use crate::object::ObjectKey;
 use crate::owners::olm::{CLUSTER_EXTENSION, ClusterExtension, GROUP};
-use crate::rules::undecided::{Undecided, lookup_object};
+use crate::rules::undecided::{Undecided, ask};
 
 /// Whether a ClusterExtension has migrated to revisions, which own its objects now. Its Helm records stay behind unchanged. That there
 /// are ClusterObjectSets with its name proves nothing: whoever may create them can name any extension.
@@ -19,6 +19,6 @@ pub(crate) fn namespace_of_extension(evidence: &Evidence, name: &str) -> Result<
 
 /// A ClusterExtension; `None` if it does not exist. One of another shape proves nothing either.
 pub(crate) fn extension<'e>(evidence: &'e Evidence, name: &str) -> Result<Option<ClusterExtension<'e>>, Undecided> {
-    let text = lookup_object(evidence, ObjectKey::new(GROUP, CLUSTER_EXTENSION, "", name))?;
+    let text = ask(evidence, question::Object(ObjectKey::new(GROUP, CLUSTER_EXTENSION, "", name)))?;
     Ok(text.and_then(|text| serde_json::from_str(text).ok()))
 }

@@ -6,7 +6,7 @@
 
 use semver::Version;
 
-use crate::evidence::{Freshness, Knowledge, Located, Query};
+use crate::evidence::{Freshness, Located, StoredBody, question};
 use crate::owners::OwnerWords;
 use crate::owners::olm;
 use crate::owners::olm::CLUSTER_EXTENSION;
@@ -19,7 +19,7 @@ use crate::rules::check::{Check, CheckedAll, Refusal, Rule};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::home::records_of_extension;
 use crate::rules::records::recovery::unstick_clause;
-use crate::rules::undecided::{Undecided, lookup};
+use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording;
 
 /// The rule `extension-change-while-pending`.
@@ -79,11 +79,8 @@ fn pending<'a>(
     extension: &str,
     freshness: Freshness,
 ) -> Result<Option<(&'a Located, &'a Entry)>, Undecided> {
-    let found = match lookup(case.evidence, Query::Extension { name: extension.to_owned(), freshness })? {
-        Some(Knowledge::Release(found)) => found,
-        _ => return Ok(None),
-    };
-    let Some(located) = records_of_extension(found, case.policy) else {
+    let found = ask(case.evidence, question::Extension { name: extension.to_owned(), freshness })?;
+    let Some(located) = found.and_then(|found| records_of_extension(found, case.policy)) else {
         return Ok(None);
     };
     Ok(located.history.newest().filter(|newest| newest.status.is_pending()).map(|newest| (located, newest)))
@@ -95,10 +92,10 @@ fn brought_in(case: &DeclarationCase<'_>, located: &Located, newest: &Entry) -> 
         return Ok(Some(stamped.to_owned()));
     }
     let Located { storage, namespace, .. } = located;
-    let query = Query::Body { storage: *storage, namespace: namespace.clone(), object: newest.name.clone() };
-    Ok(match lookup(case.evidence, query)? {
-        Some(Knowledge::Body(json)) => Record::read(json, case.facts.effort).ok().and_then(|record| record.chart()),
-        _ => None,
+    let body = question::Body { storage: *storage, namespace: namespace.clone(), object: newest.name.clone() };
+    Ok(match ask(case.evidence, body)? {
+        Some(StoredBody::Json(json)) => Record::read(json, case.facts.effort).ok().and_then(|record| record.chart()),
+        Some(StoredBody::MissingChunks(_)) | None => None,
     })
 }
 

@@ -1,6 +1,6 @@
 //! The deletion of a protected ClusterExtension, and the removal of its annotation.
 
-use crate::evidence::{Evidence, Freshness, Knowledge, Query};
+use crate::evidence::{Evidence, Freshness, question};
 use crate::facts::DeclarationWrite;
 use crate::owners::olm::rules::extension::extension;
 use crate::owners::olm::{CLUSTER_EXTENSION, ClusterExtension, NAME};
@@ -10,7 +10,7 @@ use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::home::records_of_extension;
 use crate::rules::protected_release::declarations::{Removal, annotation_removed, protection, removal, uninstalls};
 use crate::rules::protected_release::protection::{self, ReleaseAtHome, refusal};
-use crate::rules::undecided::{Undecided, lookup};
+use crate::rules::undecided::{Undecided, ask};
 
 pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, ClusterExtension<'_>>) -> CheckedAll {
     let before = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none());
@@ -41,12 +41,9 @@ fn is_installed(case: &DeclarationCase<'_>, before: &ClusterExtension<'_>, name:
     if before.has_revisions() {
         return Ok(true);
     }
-    let query = Query::Extension { name: name.to_owned(), freshness: Freshness::Live };
-    let found = match lookup(case.evidence, query)? {
-        Some(Knowledge::Release(found)) => records_of_extension(found, case.policy),
-        _ => None,
-    };
-    Ok(found.is_some_and(|located| protection::is_installed(&located.history)))
+    let found = ask(case.evidence, question::Extension { name: name.to_owned(), freshness: Freshness::Live })?;
+    let located = found.and_then(|found| records_of_extension(found, case.policy));
+    Ok(located.is_some_and(|located| protection::is_installed(&located.history)))
 }
 
 /// The ClusterExtension of a release, if it is annotated as protected.

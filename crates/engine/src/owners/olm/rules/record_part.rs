@@ -4,7 +4,7 @@
 //! Nobody can compare such a record while its parts are rewritten. So what is stored in parts is left to who keeps the record: its
 //! holder and the managers.
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, question};
 use crate::facts::{Actor, ChunkChange, Facts, RecordChunk};
 use crate::json::redacted;
 use crate::object::{Metadata, ObjectKey};
@@ -14,7 +14,7 @@ use crate::release::record::extra_chunks;
 use crate::release::{DecodeError, Stamps, Storage, Stored};
 use crate::rules::check::{Checked, Refusal};
 use crate::rules::records::case::RecordCase;
-use crate::rules::undecided::{Undecided, lookup_object};
+use crate::rules::undecided::{Undecided, ask};
 
 /// One request about a part of a record.
 pub(crate) struct RecordPartCase<'a> {
@@ -55,7 +55,7 @@ impl RecordPartCase<'_> {
 
     fn read(&self, name: &str) -> Result<Option<Index>, Undecided> {
         let key = ObjectKey::new("", "Secret", self.part.namespace, name);
-        let Some(text) = lookup_object(self.evidence, key)? else {
+        let Some(text) = ask(self.evidence, question::Object(key))? else {
             return Ok(None);
         };
         let unreadable = |error: String| Undecided::Unavailable(format!("the record {name} cannot be parsed: {error}"));

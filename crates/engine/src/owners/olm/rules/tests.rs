@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::effort::Effort;
-use crate::evidence::{Answer, Freshness, Knowledge, Located, Query};
+use crate::evidence::{Freshness, Located, Query, Question};
 use crate::facts::{Facts, RecordBodies, RequestObjects};
 use crate::owners::olm::{OBJECT_SET_KINDS, OWNER_NAME_LABEL};
 use crate::policy::Policy;
@@ -296,13 +296,10 @@ fn is_refused_by(cached: Status, live: Status) -> bool {
         let history = History::new(vec![Entry { stamps, ..Entry::of_web(2, status) }]);
         vec![Located { storage: Storage::Index, namespace: "olmv1-system".into(), history, held_for_origin: false }]
     };
-    let judged = decided(&facts, &Policy::shipped().unwrap(), |query| {
-        Answer::Known(match query {
-            Query::Extension { freshness: Freshness::Cached, .. } => Knowledge::Release(located(cached)),
-            Query::Extension { freshness: Freshness::Live, .. } => Knowledge::Release(located(live)),
-            Query::Overrides { .. } => Knowledge::Overrides(Vec::new()),
-            query => panic!("{query:?}"),
-        })
+    let judged = decided(&facts, &Policy::shipped().unwrap(), |query| match query {
+        Query::Extension(it) => it.answered(located(if it.freshness == Freshness::Cached { cached } else { live })),
+        Query::Overrides(it) => it.answered(Vec::new()),
+        query => panic!("{query:?}"),
     });
     judged.iter().any(|it| it.refuses)
 }

@@ -74,7 +74,7 @@ impl ReviewedCommit {
     }
 
     fn asked_for(&self, kind: &str) -> bool {
-        self.asked.iter().any(|query| matches!(query, Query::Object(key) if key.kind == kind))
+        self.asked.iter().any(|query| matches!(query, Query::Object(it) if it.0.kind == kind))
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{CONTROLLER, dying, first, helm_release, installed, refused, with};
 use crate::effort::Effort;
-use crate::evidence::{Answer, Knowledge, Query};
+use crate::evidence::{Query, Question, question};
 use crate::facts::{Facts, RecordBodies, RequestObjects};
 use crate::owners::flux::Driver;
 use crate::policy::Policy;
@@ -148,27 +148,27 @@ fn found(known: &Known<'_>, old: Option<&Value>, new: &Value) -> (Vec<String>, V
     let driver = |object: &Value| Driver::from(&serde_json::from_value(object.clone()).unwrap());
     let mut asked = Vec::new();
     let found = decided(&facts, &Policy::shipped().unwrap(), |query| {
-        let drivers = match query {
-            Query::HelmReleases { .. } => known.driving.iter().map(driver).collect(),
-            Query::HelmReleasesIn { namespace } => {
-                let here = known.stored.iter().filter(|(at, _)| at == namespace);
-                here.map(|(_, object)| driver(object)).collect()
+        let answer = match query {
+            Query::HelmReleases(it) => it.answered(Ok(known.driving.iter().map(driver).collect())),
+            Query::HelmReleasesIn(it) => {
+                let here = known.stored.iter().filter(|(at, _)| *at == it.namespace);
+                it.answered(here.map(|(_, object)| driver(object)).collect())
             }
-            Query::Overrides { .. } => return Answer::Known(Knowledge::Overrides(Vec::new())),
+            Query::Overrides(it) => return it.answered(Vec::new()),
             query => panic!("{query:?}"),
         };
         asked.push(query.clone());
-        Answer::Known(Knowledge::HelmReleases(drivers))
+        answer
     });
     (found.iter().map(|found| found.violation.message()).collect(), asked)
 }
 
 fn driving(namespace: &str, release: &str) -> Query {
-    Query::helm_releases(namespace, release, None)
+    question::HelmReleases::of(namespace, release, None).into()
 }
 
 fn stored_in(namespace: &str) -> Query {
-    Query::HelmReleasesIn { namespace: namespace.to_owned() }
+    question::HelmReleasesIn { namespace: namespace.to_owned() }.into()
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn a_bundle_that_is_named_twice_is_read_once() {
     let twice = [shop.stage("web", 1), shop.stage("web", 1), shop.stage("cache", 2), shop.stage("db", 3)].concat();
     let judged = shop.create(&group(&twice));
     judged.admitted();
-    assert!(judged.asked.iter().any(|query| matches!(query, Query::Bundles(named) if named.len() == 6)));
+    assert!(judged.asked.iter().any(|query| matches!(query, Query::Bundles(named) if named.0.len() == 6)));
 }
 
 #[test]

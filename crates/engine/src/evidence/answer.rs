@@ -1,0 +1,144 @@
+//! The answers of the cluster.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::query::Knowledge;
+use crate::owners::{Bundle, Driver};
+use crate::release::{History, Storage};
+
+/// Records that may be those of the release that an object names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    pub storage: Storage,
+    /// The namespace of the records.
+    pub namespace: String,
+    /// From the metadata of the records. A cached answer omits superseded records.
+    pub history: History,
+    /// Whether an account of the HelmRelease that the labels of the object name holds the newest of these records. Only the mutating
+    /// half writes that stamp.
+    pub held_for_origin: bool,
+}
+
+/// The state of the rollout of a workload.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Workload {
+    pub desired: i64,
+    /// Pods of the newest revision.
+    pub updated: i64,
+    /// Pods available (ready, for a StatefulSet).
+    pub available: i64,
+    /// Whether the controller has seen the newest specification.
+    pub observed: bool,
+    /// Conditions by type; a StatefulSet or DaemonSet has none.
+    pub conditions: BTreeMap<String, bool>,
+}
+
+/// The body of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoredBody {
+    /// The JSON of the body.
+    Json(Vec<u8>),
+    /// The names of the Secrets that do not exist, of a record in several. Nobody can read it without them.
+    MissingChunks(Vec<String>),
+}
+
+/// The HelmReleases that drive a release, the oldest first. An error if those of the records' namespace are too many or too large
+/// to be read, for this reason.
+pub type Candidates = Result<Vec<Driver>, String>;
+
+/// Bundles in the order of the question; `None` for one that does not exist. An error if one cannot be parsed.
+pub type ReadBundles = Result<Vec<Option<Bundle>>, String>;
+
+/// The state of a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamespaceState {
+    /// Whether it is being deleted.
+    pub terminating: bool,
+    /// Whether it is annotated as protected.
+    pub protected: bool,
+}
+
+/// The answer to a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The answer is known.
+    Known(Knowledge),
+    /// There is no such object.
+    Absent,
+    /// The answer is not available, for this reason. The rule is undecided, never silently satisfied.
+    Unavailable(String),
+}
+
+/// The steps to read a byte of a text that the world has not read.
+const TEXT_STEPS: u64 = 10;
+
+/// The steps to look at one of many: a record, an override, a bundle.
+const ITEM_STEPS: u64 = 200;
+
+/// So many nodes of a document are many, and no more of them are counted.
+const MANY_NODES: usize = 10_000;
+
+/// What is left of a number of nodes after those of a value.
+fn left_of(value: &Value, left: usize) -> usize {
+    let left = left.saturating_sub(1);
+    match value {
+        _ if left == 0 => 0,
+        Value::Array(items) => items.iter().take(left).fold(left, |left, item| left_of(item, left)),
+        Value::Object(members) => members.values().take(left).fold(left, |left, member| left_of(member, left)),
+        _ => left,
+    }
+}
+
+impl Answer {
+    /// About how many steps the rules take to read it.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        let Self::Known(knowledge) = self else { return 0 };
+        let (bytes, items) = match knowledge {
+            Knowledge::Body(StoredBody::Json(json)) => (json.len(), 0),
+            Knowledge::Body(StoredBody::MissingChunks(names)) => (0, names.len()),
+            Knowledge::Object(text) => (text.len(), 0),
+            Knowledge::Leases(leases) => (leases.values().map(String::len).sum(), leases.len()),
+            Knowledge::HelmReleases(Ok(drivers)) | Knowledge::HelmReleasesIn(drivers) => {
+                return drivers.iter().map(|driver| driver.drift_detection.steps()).fold(0, u64::saturating_add);
+            }
+            Knowledge::History(history) => (0, history.iter().count()),
+            Knowledge::Release(located) | Knowledge::Extension(located) => {
+                (0, located.iter().map(|located| located.history.iter().count()).sum())
+            }
+            Knowledge::ReleasesIn(releases) => {
+                (0, releases.iter().map(|(_, located)| located.history.iter().count()).sum())
+            }
+            Knowledge::Overrides(overrides) => (0, overrides.len()),
+            Knowledge::Freezes(freezes) | Knowledge::FreezesIn(freezes) => (0, freezes.len()),
+            Knowledge::Workloads(workloads) => (0, workloads.len()),
+            Knowledge::Bundles(bundles) => (0, bundles.as_ref().map_or(0, Vec::len)),
+            Knowledge::Document(Ok(Some(document))) => (0, MANY_NODES - left_of(document, MANY_NODES)),
+            Knowledge::Document(_)
+            | Knowledge::Parent(_)
+            | Knowledge::Namespace(_)
+            | Knowledge::HelmReleases(Err(_)) => (0, 0),
+        };
+        (bytes as u64 * TEXT_STEPS).saturating_add(items as u64 * ITEM_STEPS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_steps_of_a_document_grow_with_its_nodes_up_to_a_limit() {
+        let steps = |document: Value| Answer::Known(Knowledge::Document(Ok(Some(Arc::new(document))))).steps();
+        assert_eq!(steps(json!({"a": [1, {"b": 2}]})), 5 * ITEM_STEPS);
+        let many = steps(Value::Array(vec![json!({"a": 1}); MANY_NODES]));
+        assert_eq!(many, steps(Value::Array(vec![json!({"a": 1}); 4 * MANY_NODES])));
+        assert!(many > 1_000_000);
+    }
+}
