@@ -36,10 +36,11 @@ use std::sync::Arc;
 use interlock_engine::answers::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
 use interlock_engine::answers::read::{self, RECORD_SELECTOR, entry};
 use interlock_engine::evidence::{
-    Answer, Candidates, Freshness, Located, NamespaceState, Query, Question, WERF_LEASES, Workload, question,
+    Answer, Candidates, Freshness, Located, NamespaceState, Query, Question, ScaledObject, ScaledRef, WERF_LEASES,
+    Workload, question,
 };
 use interlock_engine::object::ObjectKey;
-use interlock_engine::owners::{Bundle, BundleRef, CandidateSearch, Driver, HELM_RELEASES, MOST_CANDIDATES, Marks};
+use interlock_engine::owners::{Bundle, BundleRef, CandidateSearch, Driver, HELM_RELEASES, MOST_CANDIDATES};
 use interlock_engine::policy::{Freeze, NamespaceLabels, Policies, Policy};
 use interlock_engine::release::manifest::WorkloadRef;
 use interlock_engine::release::{History, ReleaseRef, Storage};
@@ -448,16 +449,18 @@ impl Cluster {
         Ok(RecordSet::gather(records.map(|(storage, _, entry)| (storage, namespace.to_owned(), entry))))
     }
 
-    /// The marks of a scaled object.
+    /// A scaled object. The answer of a cache has no managedFields.
     async fn parent(
         &self,
         question::Parent { object, freshness }: &question::Parent,
-    ) -> Result<Option<Marks>, Unavailable> {
+    ) -> Result<Option<ScaledObject>, Unavailable> {
         let cached = *freshness == Freshness::Cached && self.api.reach.includes(&object.namespace);
         if let Some(marks) = self.caches.marks(object).filter(|_| cached) {
-            return Ok(marks);
+            return Ok(marks.map(|marks| ScaledObject { marks, managed_fields: None }));
         }
-        Ok(self.api.scaled(object).await?.and_then(|metadata| read::marks(&metadata)))
+        let Some(text) = self.api.scaled(object).await? else { return Ok(None) };
+        let ScaledRef { kind, namespace, name, .. } = object;
+        read::scaled(&text).map_err(|why| format!("{kind} {namespace}/{name} cannot be parsed: {why}"))
     }
 }
 

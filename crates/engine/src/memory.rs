@@ -18,13 +18,14 @@ use crate::answers::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
 use crate::answers::{WorkloadSpec, WorkloadStatus, read, rollout};
 use crate::effort::Effort;
 use crate::evidence::{
-    Answer, Located, NamespaceState, Query, Question, ScaledRef, WERF_LEASES, Workload, can_be_asked_for, question,
+    Answer, Located, NamespaceState, Query, Question, ScaledObject, ScaledRef, WERF_LEASES, Workload, can_be_asked_for,
+    question,
 };
 use crate::freeze_resource;
 use crate::json::RawObject;
 use crate::managed::Origin;
 use crate::object::ObjectKey;
-use crate::owners::{Bundle, BundleRef, Driver, HELM_RELEASES, HelmRelease, Marks};
+use crate::owners::{Bundle, BundleRef, Driver, HELM_RELEASES, HelmRelease};
 use crate::policy::{Freeze, NamespaceLabels};
 use crate::release::Storage;
 use crate::release::manifest::WorkloadRef;
@@ -289,10 +290,8 @@ impl Objects {
         Driver::from(&read).records_of(release, target_namespace).map(str::to_owned)
     }
 
-    fn parent(&self, object: &ScaledRef) -> Option<Marks> {
-        let found: MetadataOnly =
-            self.read(&ObjectKey::new(&object.group, &object.kind, &object.namespace, &object.name))?;
-        read::marks(&found.metadata)
+    fn parent(&self, ScaledRef { group, kind, namespace, name, .. }: &ScaledRef) -> Option<ScaledObject> {
+        read::scaled(&self.get(&ObjectKey::new(group, kind, namespace, name))?).ok()?
     }
 
     fn record(&self, storage: Storage, namespace: &str, name: &str) -> Option<String> {

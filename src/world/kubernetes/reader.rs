@@ -8,7 +8,7 @@ use http::Request;
 use interlock_engine::evidence::ScaledRef;
 use interlock_engine::object::{MAX_NAME_LENGTH, ObjectKey, is_dns_subdomain};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::api::{Api, ApiResource, DynamicObject, GetParams, GroupVersionKind, ListParams};
 use kube::core::DynamicResourceScope;
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
@@ -137,19 +137,21 @@ impl ApiReader {
         }
     }
 
-    /// The metadata of a scaled object.
-    pub(super) async fn scaled(&self, object: &ScaledRef) -> Result<Option<ObjectMeta>, Unavailable> {
+    /// The JSON text of a scaled object, of which the API server sends only the metadata.
+    pub(super) async fn scaled(&self, object: &ScaledRef) -> Result<Option<String>, Unavailable> {
         let ScaledRef { group, version, resource, kind, namespace, name } = object;
         let group = if group.is_empty() { "" } else { valid_name(group)? };
         let kind = GroupVersionKind::gvk(group, valid_name(version)?, kind);
         let resource = ApiResource::from_gvk_with_plural(&kind, valid_name(resource)?);
-        let client = self.client().clone();
-        let api: Api<DynamicObject> = match namespace.as_str() {
-            "" => Api::all_with(client, &resource),
-            namespace => Api::namespaced_with(client, self.in_reach(namespace)?, &resource),
-        };
-        let found = api.get_metadata_opt(valid_name(name)?).await.map_err(|error| reason(&error))?;
-        Ok(found.map(|object| object.metadata))
+        let namespace = (!namespace.is_empty()).then(|| self.in_reach(namespace)).transpose()?;
+        let collection = kube::core::Request::new(DynamicObject::url_path(&resource, namespace));
+        let request =
+            collection.get_metadata(valid_name(name)?, &GetParams::default()).map_err(|error| error.to_string())?;
+        match self.client().request_text(request).await {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(reason(&error)),
+        }
     }
 }
 

@@ -349,7 +349,7 @@ fn managed() -> Value {
 }
 
 fn is_of_web(answer: &Answer) -> bool {
-    let Answer::Known(Knowledge::Parent(marks)) = answer else { return false };
+    let Answer::Known(Knowledge::Parent(ScaledObject { marks, .. })) = answer else { return false };
     matches!(&marks.owner, Owner::Release { name, .. } if name == "web") && marks.contradiction.is_none()
 }
 

@@ -30,3 +30,38 @@ fn fields_of_a_profile_change_only_through_the_profile() {
     bob.ok(&["label", "configmap/web", "team=blue"]);
     assert_eq!(bob.get(&["configmap/web"])["data"], json!({"mode": "declared", "free": "bob"}));
 }
+
+#[test]
+fn replicas_of_a_profile_are_scaled_only_through_the_profile() {
+    let namespace = Namespace::new(Plane::shared(), "profile-scale");
+    let deployment = |name: &str, replicas: Option<u32>| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "spec": {
+                "replicas": replicas, "selector": {"matchLabels": {"app": name}},
+                "template": {
+                    "metadata": {"labels": {"app": name}},
+                    "spec": {"containers": [{"name": "web", "image": "registry.example/web:1"}]},
+                },
+            },
+            "metadata": {
+                "name": name, "labels": {"projectsveltos.io/reason": "Resources"},
+                "annotations": {
+                    "projectsveltos.io/owner-kind": "ClusterProfile", "projectsveltos.io/owner-name": "prod",
+                    "projectsveltos.io/owner-tier": "100",
+                },
+            },
+        })
+    };
+    let agent = ["--server-side", "--field-manager=application/apply-patch"];
+    for object in [deployment("fixed", Some(1)), deployment("free", None)] {
+        namespace.kubectl("admin").apply(&object, &agent).expect_success();
+    }
+    let bob = namespace.kubectl("bob");
+    let owner = format!("Deployment {}/fixed is managed by the Sveltos ClusterProfile prod", namespace.name());
+    let refused = [owner.as_str(), "spec.replicas is declared by the profile", "[manual-scale]"];
+    bob.fails(&["scale", "deployment/fixed", "--replicas=2"], &refused);
+    bob.fails(&["patch", "deployment/fixed", "--type=merge", "-p", r#"{"spec":{"replicas":2}}"#], &["[manual-edit]"]);
+    bob.ok(&["scale", "deployment/free", "--replicas=2"]);
+    assert_eq!(bob.get(&["deployment/fixed"])["spec"]["replicas"], 1);
+}

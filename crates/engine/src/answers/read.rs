@@ -1,10 +1,12 @@
 //! Converts API objects to the types that rules use. All worlds share this code.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::evidence::{Candidates, NamespaceState};
+use crate::evidence::{Candidates, NamespaceState, ScaledObject};
 use crate::json::redacted;
 use crate::object::{ObjectKey, PROTECTED, protects};
 use crate::owners::{BUNDLES, Bundle, BundleRef, CandidateSearch, Driver, Marks};
@@ -37,6 +39,35 @@ pub fn marks(metadata: &ObjectMeta) -> Option<Marks> {
         |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str),
         |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str),
     )
+}
+
+/// A scaled object by its JSON text, of which only the metadata is read; `None` if nobody owns it.
+///
+/// # Errors
+/// The metadata cannot be parsed.
+pub fn scaled(text: &str) -> Result<Option<ScaledObject>, String> {
+    #[derive(Deserialize)]
+    struct Stored<'a> {
+        #[serde(borrow)]
+        metadata: Metadata<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata<'a> {
+        #[serde(default)]
+        labels: Option<BTreeMap<String, String>>,
+        #[serde(default)]
+        annotations: Option<BTreeMap<String, String>>,
+        #[serde(borrow, default)]
+        managed_fields: Option<&'a RawValue>,
+    }
+    let Stored { metadata } = serde_json::from_str(text).map_err(|error| redacted(&error))?;
+    let marks = Marks::of(
+        |key: &str| metadata.labels.as_ref()?.get(key).map(String::as_str),
+        |key: &str| metadata.annotations.as_ref()?.get(key).map(String::as_str),
+    );
+    let managed_fields = metadata.managed_fields.map_or("[]", RawValue::get).to_owned();
+    Ok(marks.map(|marks| ScaledObject { marks, managed_fields: Some(managed_fields) }))
 }
 
 /// The entry of a record by its metadata; `None` if the labels are not those of a record. Helm does not list such an

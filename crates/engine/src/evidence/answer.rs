@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::query::Knowledge;
-use crate::owners::{Bundle, Driver};
+use crate::owners::{Bundle, Driver, Marks};
 use crate::release::{History, Storage};
 
 /// Records that may be those of the release that an object names.
@@ -33,6 +33,14 @@ pub struct Workload {
     pub observed: bool,
     /// Conditions by type; a StatefulSet or DaemonSet has none.
     pub conditions: BTreeMap<String, bool>,
+}
+
+/// An object that is scaled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScaledObject {
+    pub marks: Marks,
+    /// The JSON of its `managedFields`; `None` from a cache, which does not keep them.
+    pub managed_fields: Option<String>,
 }
 
 /// The body of a record.
@@ -100,6 +108,7 @@ impl Answer {
             Knowledge::Body(StoredBody::Json(json)) => (json.len(), 0),
             Knowledge::Body(StoredBody::MissingChunks(names)) => (0, names.len()),
             Knowledge::Object(text) => (text.len(), 0),
+            Knowledge::Parent(scaled) => (scaled.managed_fields.as_ref().map_or(0, String::len), 0),
             Knowledge::Leases(leases) => (leases.values().map(String::len).sum(), leases.len()),
             Knowledge::HelmReleases(Ok(drivers)) | Knowledge::HelmReleasesIn(drivers) => {
                 return drivers.iter().map(|driver| driver.drift_detection.steps()).fold(0, u64::saturating_add);
@@ -116,10 +125,7 @@ impl Answer {
             Knowledge::Workloads(workloads) => (0, workloads.len()),
             Knowledge::Bundles(bundles) => (0, bundles.as_ref().map_or(0, Vec::len)),
             Knowledge::Document(Ok(Some(document))) => (0, MANY_NODES - left_of(document, MANY_NODES)),
-            Knowledge::Document(_)
-            | Knowledge::Parent(_)
-            | Knowledge::Namespace(_)
-            | Knowledge::HelmReleases(Err(_)) => (0, 0),
+            Knowledge::Document(_) | Knowledge::Namespace(_) | Knowledge::HelmReleases(Err(_)) => (0, 0),
         };
         (bytes as u64 * TEXT_STEPS).saturating_add(items as u64 * ITEM_STEPS)
     }

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::answer::{Answer, Candidates, Located, NamespaceState, ReadBundles, StoredBody, Workload};
+use super::answer::{Answer, Candidates, Located, NamespaceState, ReadBundles, ScaledObject, StoredBody, Workload};
 use super::question::*;
 use crate::answers::ReadDocument;
-use crate::owners::{Driver, Marks};
+use crate::owners::Driver;
 use crate::policy::Freeze;
 use crate::release_override::Override;
 
@@ -94,7 +94,7 @@ questions! {
     Release => Vec<Located>, "release";
     Extension => Vec<Located>, "extension";
     Document => ReadDocument, "document";
-    Parent => Marks, "parent";
+    Parent => ScaledObject, "parent";
     HelmReleases => Candidates, "helm-releases";
     HelmReleasesIn => Vec<Driver>, "helm-releases";
     Overrides => Vec<Override>, "overrides";

@@ -58,7 +58,7 @@ pub struct Document {
     pub object: DocumentKey,
 }
 
-/// The marks of an object that is scaled: its Scale does not carry them.
+/// The marks of an object that is scaled, and who wrote its fields: its Scale carries neither.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Parent {
     pub object: ScaledRef,

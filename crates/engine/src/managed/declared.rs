@@ -70,6 +70,16 @@ impl<'d> Declared<'d> {
         }
     }
 
+    /// Whether a field is declared, itself or as a part of a declared value. Fields of documents are not looked at.
+    #[must_use]
+    pub fn has(&self, path: &[&str]) -> bool {
+        match (self, path.split_first()) {
+            (Self::Leaf(_), _) | (_, None) => true,
+            (Self::Fields(fields), Some((name, rest))) => fields.get(*name).is_some_and(|inner| inner.has(rest)),
+            (Self::Items(_) | Self::Document(_), Some(_)) => false,
+        }
+    }
+
     /// The names of the members with a declared part.
     pub(super) fn names(&self) -> Vec<&str> {
         match self {

@@ -138,6 +138,7 @@ fn a_scaled_object_has_the_marks_of_the_stored_one() {
         "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"},
     }});
     objects.put(ObjectKey::new("apps", "Deployment", "shop", "web"), deployment.to_string());
-    let Answer::Known(Knowledge::Parent(marks)) = answer(&objects, &query) else { panic!("expected marks") };
-    assert!(matches!(marks.owner, Owner::Release { name, .. } if name == "web"));
+    let Answer::Known(Knowledge::Parent(scaled)) = answer(&objects, &query) else { panic!("expected marks") };
+    assert!(matches!(scaled.marks.owner, Owner::Release { name, .. } if name == "web"));
+    assert_eq!(scaled.managed_fields.as_deref(), Some("[]"));
 }

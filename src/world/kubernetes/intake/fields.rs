@@ -59,7 +59,7 @@ const ANNOTATIONS: Keep = Keep::Members(&[
 
 /// The metadata of an object or a list, with these labels.
 macro_rules! metadata {
-    ($labels:expr) => {
+    ($labels:expr $(, $more:expr)?) => {
         Keep::Members(&[
             ("name", Keep::Short),
             ("namespace", Keep::Short),
@@ -71,6 +71,7 @@ macro_rules! metadata {
             ("labels", $labels),
             ("annotations", ANNOTATIONS),
             ("continue", Keep::All),
+            $($more)?
         ])
     };
 }
@@ -185,6 +186,9 @@ static WORKLOADS: Row = row!(
 
 static METADATA_ONLY: Row = row!();
 
+/// The metadata of an object that is scaled, with the fields that each manager wrote.
+static SCALED: Keep = object!(metadata!(LABELS, ("managedFields", Keep::All)); MAX_OBJECT_BYTES);
+
 static NAMESPACES: Keep = collection!(METADATA_OF_NAMESPACE;);
 
 /// The origin of a bundle, without the objects in it, which can be megabytes.
@@ -256,6 +260,8 @@ pub(super) fn kept<B>(request: &Request<B>) -> Option<(&'static str, &'static Ke
     let is_metadata = accepted.contains("as=PartialObjectMetadata");
     let (resource, row) = match (address.resource, address.name) {
         ("namespaces", None) => return Some(("namespaces", &NAMESPACES)),
+        ("namespaces" | "secrets" | "configmaps", _) if is_metadata => ("metadata", &METADATA_ONLY),
+        (_, Some(_)) if is_metadata => return Some(("metadata", &SCALED)),
         _ if is_metadata => ("metadata", &METADATA_ONLY),
         ("helmreleases", _) => ("helmreleases", &HELM_RELEASES),
         (release_override::PLURAL, _) => (release_override::PLURAL, &SPECIFICATIONS),

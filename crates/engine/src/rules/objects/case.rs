@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::declared_fields::{Declaration, LostFields};
 use super::holding::{Holding, declaring_record, holding};
-use crate::evidence::{Evidence, Freshness, Located, RecordRef, ScaledRef, question};
+use crate::evidence::{Evidence, Freshness, Located, RecordRef, ScaledObject, ScaledRef, question};
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::json::FieldPath;
 use crate::managed::{Origin, Owner};
@@ -172,7 +172,7 @@ impl<'a> ObjectCase<'a> {
             Owner::Profile { kind, name } => {
                 require_consistent(marks)?;
                 let profile = owners::profile(kind, name);
-                Ok(self.changed_managed_fields(marks).map(|fields| OwnershipConflict {
+                Ok(self.changed_managed_fields(marks, freshness)?.map(|fields| OwnershipConflict {
                     owner: profile.clone(),
                     declarer: "the profile",
                     through: profile,
@@ -298,22 +298,26 @@ impl<'a> ObjectCase<'a> {
     fn marks(&self, freshness: Freshness) -> Result<Option<&Marks>, Undecided> {
         match &self.write.change {
             ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks } => Ok(Some(marks)),
-            ObjectChange::Scaled { resource, .. } => {
-                let Some(scalable) = self.scalable_resource() else {
-                    return Ok(None);
-                };
-                let version = self.write.api_version.rsplit('/').next().unwrap_or_default();
-                let object = ScaledRef {
-                    group: self.write.group().to_owned(),
-                    version: version.to_owned(),
-                    resource: (*resource).to_owned(),
-                    kind: scalable.kind.clone(),
-                    namespace: self.write.namespace.clone(),
-                    name: self.write.name.clone(),
-                };
-                ask(self.evidence, question::Parent { object, freshness })
-            }
+            ObjectChange::Scaled { .. } => Ok(self.scaled(freshness)?.map(|scaled| &scaled.marks)),
         }
+    }
+
+    /// The object that the request scales; `None` if it has no marks, or the policy does not know its resource.
+    pub(super) fn scaled(&self, freshness: Freshness) -> Result<Option<&ScaledObject>, Undecided> {
+        let (ObjectChange::Scaled { resource, .. }, Some(scalable)) = (&self.write.change, self.scalable_resource())
+        else {
+            return Ok(None);
+        };
+        let version = self.write.api_version.rsplit('/').next().unwrap_or_default();
+        let object = ScaledRef {
+            group: self.write.group().to_owned(),
+            version: version.to_owned(),
+            resource: (*resource).to_owned(),
+            kind: scalable.kind.clone(),
+            namespace: self.write.namespace.clone(),
+            name: self.write.name.clone(),
+        };
+        ask(self.evidence, question::Parent { object, freshness })
     }
 
     pub(crate) fn scalable_resource(&self) -> Option<&'a ScalableResource> {

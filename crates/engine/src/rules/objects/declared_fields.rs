@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::case::ObjectCase;
-use crate::evidence::{RecordRef, question};
+use crate::evidence::{Freshness, RecordRef, ScaledObject, question};
 use crate::facts::{EditedObject, ManagedWrite, ObjectChange};
-use crate::json::FieldPath;
-use crate::managed::{Declared, Delta, declared_by, is_custom_resource, touched};
+use crate::json::{FieldPath, RawObject};
+use crate::managed::{Declared, Delta, ManagedFields, declared_by, is_custom_resource, touched};
 use crate::owners::Marks;
 use crate::policy::{ScalableResource, ignored_fields};
 use crate::release::manifest::DocumentKey;
@@ -176,14 +176,33 @@ impl ObjectCase<'_> {
     }
 
     /// The changed fields of an owner without a manifest in this cluster, by managedFields alone.
-    pub(crate) fn changed_managed_fields(&self, marks: &Marks) -> Option<Vec<FieldPath>> {
+    pub(crate) fn changed_managed_fields(
+        &self,
+        marks: &Marks,
+        freshness: Freshness,
+    ) -> Result<Option<Vec<FieldPath>>, Undecided> {
         match &self.write.change {
             ObjectChange::Edited { sides, .. } => {
-                lost(self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false))
+                Ok(lost(self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false)))
             }
-            ObjectChange::Deleted { .. } => Some(Vec::new()),
-            ObjectChange::Scaled { .. } => None,
+            ObjectChange::Deleted { .. } => Ok(Some(Vec::new())),
+            ObjectChange::Scaled { .. } => {
+                let (Some(scaled), Some(scalable)) = (self.scaled(freshness)?, self.scalable_resource()) else {
+                    return Ok(None);
+                };
+                let field = replicas_field(scalable);
+                Ok(self.has_written(scaled, &field).then(|| vec![field]))
+            }
         }
+    }
+
+    /// Whether the owner of a scaled object wrote a field of it. A cache does not know, so it cannot say no.
+    fn has_written(&self, scaled: &ScaledObject, field: &FieldPath) -> bool {
+        let Some(managed_fields) = &scaled.managed_fields else { return true };
+        let written = ManagedFields::read(Some(RawObject::delimited(managed_fields)), self.facts.effort);
+        let owned = written.of(&self.write.api_version, |manager| scaled.marks.is_manager(manager));
+        let names: Vec<_> = field.fields().collect();
+        owned.has(&names)
     }
 }
 

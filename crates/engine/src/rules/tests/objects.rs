@@ -364,6 +364,29 @@ fn a_sveltos_profile_owns_what_its_agent_wrote() {
 }
 
 #[test]
+fn a_scale_of_what_a_profile_declares_is_an_edit_of_it() {
+    let declared = json!({"f:spec": {"f:replicas": {}}});
+    let whole_spec = json!({"f:spec": {}});
+    let free = json!({"f:spec": {"f:template": {}}});
+    for (written, manager, verdict) in [
+        (&declared, "application/apply-patch", refused("manual-scale")),
+        (&whole_spec, "application/apply-patch", refused("manual-scale")),
+        (&free, "application/apply-patch", Ok(())),
+        (&declared, "kubectl", Ok(())),
+    ] {
+        let mut cluster = Cluster::new();
+        let mut object = web();
+        object["metadata"]["labels"] = json!({"projectsveltos.io/reason": "Helm"});
+        object["metadata"]["annotations"] =
+            json!({"projectsveltos.io/owner-name": "prod", "projectsveltos.io/owner-kind": "ClusterProfile"});
+        object["metadata"]["managedFields"] =
+            json!([{"manager": manager, "apiVersion": "apps/v1", "fieldsV1": written}]);
+        assert_eq!(cluster.scale("bob", &object, 2, 7), verdict, "{manager}: {written}");
+        assert_eq!(cluster.scale(AUTOSCALER, &object, 2, 7), Ok(()));
+    }
+}
+
+#[test]
 fn values_of_secrets_are_never_shown() {
     let mut cluster = Cluster::new();
     let manifest = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: key\nstringData:\n  password: hunter2\n";
