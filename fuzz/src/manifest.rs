@@ -1,4 +1,4 @@
-//! Manifests: documents, headings, outlines and objects, against a parser that reads every document as a whole.
+//! Manifests: documents, headings and objects, against a parser that reads every document as a whole.
 //!
 //! Input: the text of a manifest, YAML or JSON.
 

@@ -5,10 +5,9 @@ mod documents;
 mod heading;
 mod hooks;
 mod key;
-mod lines;
 mod mentions;
 mod objects;
-mod outline;
+mod source;
 mod workloads;
 
 pub use document::document;

@@ -22,11 +22,11 @@ pub(super) struct Mark {
 
 /// Why a text is not a YAML document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Malformed {
+pub(super) struct Malformed {
     /// From 1.
-    pub(crate) line: usize,
+    line: usize,
     /// In characters, from 1.
-    pub(crate) column: usize,
+    column: usize,
 }
 
 impl Malformed {

@@ -1,50 +1,49 @@
-//! Converts tokens to events: go-yaml's `parserc.go`. Only the first document of a text is parsed, as by
+//! Converts tokens to nodes: go-yaml's `parserc.go`. Only the first document of a text is parsed, as by
 //! `yaml.Unmarshal`.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
-use super::characters::{Malformed, Mark};
+use super::characters::Malformed;
+use super::nodes::{Node, Nodes};
 use super::scalar::Scalar;
 use super::scanner::Scanner;
-use super::token::{Token, TokenKind};
+use super::token::TokenKind;
+use crate::effort::Effort;
 
-/// A part of a document.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Event<'t> {
-    Alias(&'t str),
-    Scalar {
-        scalar: Scalar<'t>,
-        anchor: Option<&'t str>,
-    },
-    SequenceStart {
-        anchor: Option<&'t str>,
-    },
-    SequenceEnd,
-    MappingStart {
-        anchor: Option<&'t str>,
-    },
-    MappingEnd,
-    /// The document has no further parts.
-    End,
+/// The steps to parse a byte, and those of a node or of the end of a collection.
+const BYTE_STEPS: u64 = 50;
+const PART_STEPS: u64 = 250;
+
+/// Parses a document into nodes, of which the first one is the root. An empty document has none.
+///
+/// # Errors
+/// The text is not YAML, or it is more work than the review has left.
+pub(super) fn parse<'t>(text: &'t str, effort: &Effort) -> Result<Vec<Node<'t>>, String> {
+    let mut parser = Parser {
+        scanner: Scanner::of(text)?,
+        state: State::DocumentStart,
+        states: Vec::new(),
+        tags: Vec::new(),
+        nodes: Nodes::new(effort),
+    };
+    let mut charged = 0;
+    while parser.state != State::End {
+        parser.step()?;
+        let scanned = parser.scanner.position();
+        effort.take((scanned - charged) as u64 * BYTE_STEPS + PART_STEPS)?;
+        charged = scanned;
+    }
+    Ok(parser.nodes.into_vec())
 }
 
-/// The position of an event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) bytes: Range<usize>,
-    /// The column of the start, in characters from 0.
-    pub(crate) column: usize,
-}
-
-/// Parses the events of a document.
-pub(crate) struct Parser<'t> {
+struct Parser<'t, 'e> {
     scanner: Scanner<'t>,
     state: State,
     /// The states in which to continue after nodes.
     states: Vec<State>,
     /// Handles and prefixes.
     tags: Vec<(Cow<'t, str>, Cow<'t, str>)>,
+    nodes: Nodes<'t, 'e>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,9 +53,9 @@ enum State {
     DocumentEnd,
     End,
     BlockNode,
-    BlockSequenceEntry { is_first: bool },
+    BlockSequenceEntry,
     IndentlessSequenceEntry,
-    BlockMappingKey { is_first: bool },
+    BlockMappingKey,
     BlockMappingValue,
     FlowSequenceEntry { is_first: bool },
     FlowSequenceEntryKey,
@@ -76,54 +75,36 @@ enum Context {
     BlockOrIndentlessSequence,
 }
 
-type Parsed<'t> = Result<(Event<'t>, Span), Malformed>;
-
-impl<'t> Parser<'t> {
-    /// # Errors
-    /// The text has a character that YAML does not allow.
-    pub(crate) fn of(text: &'t str) -> Result<Self, Malformed> {
-        let scanner = Scanner::of(text)?;
-        Ok(Self { scanner, state: State::DocumentStart, states: Vec::new(), tags: Vec::new() })
-    }
-
-    /// The next event. After the last one, it is always [`Event::End`].
-    ///
-    /// # Errors
-    /// The text is not YAML. No event follows an error.
-    pub(crate) fn next_event(&mut self) -> Parsed<'t> {
-        loop {
-            return match self.state {
-                State::DocumentStart => {
-                    self.start_document()?;
-                    continue;
-                }
-                State::DocumentContent => self.document_content(),
-                State::DocumentEnd | State::End => {
-                    let mark = self.scanner.peek()?.start;
-                    self.state = State::End;
-                    Ok((Event::End, span(mark, mark)))
-                }
-                State::BlockNode => self.node(Context::Block),
-                State::BlockSequenceEntry { is_first } => self.block_sequence_entry(is_first),
-                State::IndentlessSequenceEntry => self.indentless_sequence_entry(),
-                State::BlockMappingKey { is_first } => self.block_mapping_key(is_first),
-                State::BlockMappingValue => self.block_mapping_value(),
-                State::FlowSequenceEntry { is_first } => self.flow_sequence_entry(is_first),
-                State::FlowSequenceEntryKey => self.flow_sequence_entry_key(),
-                State::FlowSequenceEntryValue => self.flow_sequence_entry_value(),
-                State::FlowSequenceEntryEnd => {
-                    let mark = self.scanner.peek()?.start;
-                    self.state = State::FlowSequenceEntry { is_first: false };
-                    Ok((Event::MappingEnd, span(mark, mark)))
-                }
-                State::FlowMappingKey { is_first } => self.flow_mapping_key(is_first),
-                State::FlowMappingValue => self.flow_mapping_value(),
-                State::FlowMappingEmptyValue => {
-                    let mark = self.scanner.peek()?.start;
-                    self.state = State::FlowMappingKey { is_first: false };
-                    Ok(empty_scalar(mark))
-                }
-            };
+impl<'t> Parser<'t, '_> {
+    /// Parses at most one node, or the end of a collection.
+    fn step(&mut self) -> Result<(), String> {
+        match self.state {
+            State::DocumentStart => self.start_document(),
+            State::DocumentContent => self.document_content(),
+            State::DocumentEnd | State::End => {
+                // An error in the next token is one of this document.
+                self.peek()?;
+                self.state = State::End;
+                Ok(())
+            }
+            State::BlockNode => self.node(Context::Block),
+            State::BlockSequenceEntry => self.block_sequence_entry(),
+            State::IndentlessSequenceEntry => self.indentless_sequence_entry(),
+            State::BlockMappingKey => self.block_mapping_key(),
+            State::BlockMappingValue => self.block_mapping_value(),
+            State::FlowSequenceEntry { is_first } => self.flow_sequence_entry(is_first),
+            State::FlowSequenceEntryKey => self.flow_sequence_entry_key(),
+            State::FlowSequenceEntryValue => self.flow_value(State::FlowSequenceEntryEnd, TokenKind::FlowSequenceEnd),
+            State::FlowSequenceEntryEnd => {
+                self.state = State::FlowSequenceEntry { is_first: false };
+                self.nodes.close();
+                Ok(())
+            }
+            State::FlowMappingKey { is_first } => self.flow_mapping_key(is_first),
+            State::FlowMappingValue => {
+                self.flow_value(State::FlowMappingKey { is_first: false }, TokenKind::FlowMappingEnd)
+            }
+            State::FlowMappingEmptyValue => self.empty_then(State::FlowMappingKey { is_first: false }),
         }
     }
 
@@ -131,18 +112,14 @@ impl<'t> Parser<'t> {
         self.scanner.peek().map(|token| &token.kind)
     }
 
-    fn peek_start(&mut self) -> Result<Mark, Malformed> {
-        self.scanner.peek().map(|token| token.start)
-    }
-
     /// Takes the token that was peeked at.
-    fn take(&mut self) -> Result<Token<'t>, Malformed> {
-        let at = self.peek_start()?;
-        self.scanner.take().ok_or_else(|| Malformed::at(at))
+    fn take(&mut self) -> Result<(), Malformed> {
+        let at = self.scanner.peek()?.start;
+        self.scanner.take().map(|_| ()).ok_or_else(|| Malformed::at(at))
     }
 
-    fn unexpected<T>(&mut self) -> Result<T, Malformed> {
-        Err(Malformed::at(self.peek_start()?))
+    fn unexpected<T>(&mut self) -> Result<T, String> {
+        Err(Malformed::at(self.scanner.peek()?.start).into())
     }
 
     /// Continues after a node.
@@ -151,18 +128,31 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses a node, and continues with a state after it.
-    fn node_then(&mut self, state: State, context: Context) -> Parsed<'t> {
+    fn node_then(&mut self, state: State, context: Context) -> Result<(), String> {
         self.states.push(state);
         self.node(context)
     }
 
     /// An empty node, after which a state continues.
-    fn empty_then(&mut self, state: State, mark: Mark) -> Parsed<'t> {
+    fn empty_then(&mut self, state: State) -> Result<(), String> {
         self.state = state;
-        Ok(empty_scalar(mark))
+        self.nodes.add(empty_scalar(None), None)
     }
 
-    fn start_document(&mut self) -> Result<(), Malformed> {
+    /// Like [`Self::node_then`]. The node is empty if one of some tokens is next.
+    fn node_unless(&mut self, next: &[TokenKind<'_>], state: State, context: Context) -> Result<(), String> {
+        if next.contains(self.peek()?) { self.empty_then(state) } else { self.node_then(state, context) }
+    }
+
+    /// Takes the token that ends a collection.
+    fn end_collection(&mut self) -> Result<(), String> {
+        self.take()?;
+        self.leave();
+        self.nodes.close();
+        Ok(())
+    }
+
+    fn start_document(&mut self) -> Result<(), String> {
         let is_implicit = match self.peek()? {
             TokenKind::StreamEnd => {
                 self.state = State::End;
@@ -184,7 +174,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn directives(&mut self) -> Result<(), Malformed> {
+    fn directives(&mut self) -> Result<(), String> {
         let mut has_version = false;
         loop {
             match self.peek()?.clone() {
@@ -216,70 +206,57 @@ impl<'t> Parser<'t> {
         self.tags.iter().find(|(known, _)| known == handle).map(|(_, prefix)| prefix.as_ref())
     }
 
-    fn document_content(&mut self) -> Parsed<'t> {
+    fn document_content(&mut self) -> Result<(), String> {
         use TokenKind::{DocumentEnd, DocumentStart, StreamEnd, TagDirective, VersionDirective};
         match self.peek()? {
             VersionDirective { .. } | TagDirective { .. } | DocumentStart | DocumentEnd | StreamEnd => {
-                let mark = self.peek_start()?;
-                self.leave();
-                Ok(empty_scalar(mark))
+                self.empty_then(State::DocumentEnd)
             }
             _ => self.node(Context::Block),
         }
     }
 
-    fn node(&mut self, context: Context) -> Parsed<'t> {
-        let start = self.peek_start()?;
-        if let TokenKind::Alias(name) = self.peek()? {
-            let name = *name;
-            let token = self.take()?;
+    fn node(&mut self, context: Context) -> Result<(), String> {
+        if let TokenKind::Alias(name) = *self.peek()? {
+            self.take()?;
             self.leave();
-            return Ok((Event::Alias(name), span(start, token.end)));
+            return self.nodes.add_alias(name);
         }
         let (anchor, tag) = self.properties()?;
-        let token = self.scanner.peek()?;
-        let end = token.end;
         let is_block = context != Context::Flow;
-        let (event, state) = match &token.kind {
-            TokenKind::BlockEntry if context == Context::BlockOrIndentlessSequence => {
-                (Event::SequenceStart { anchor }, State::IndentlessSequenceEntry)
-            }
+        let (node, state) = match self.peek()? {
             TokenKind::Scalar { text, is_plain } => {
                 let scalar = Scalar::new(text.clone(), tag, *is_plain);
                 self.take()?;
                 self.leave();
-                return Ok((Event::Scalar { scalar, anchor }, span(start, end)));
+                return self.nodes.add(Node::Scalar(scalar), anchor);
             }
-            TokenKind::FlowSequenceStart => {
-                (Event::SequenceStart { anchor }, State::FlowSequenceEntry { is_first: true })
+            TokenKind::BlockEntry if context == Context::BlockOrIndentlessSequence => {
+                // The list has no token of its own.
+                self.state = State::IndentlessSequenceEntry;
+                return self.nodes.add(Node::Sequence(Vec::new()), anchor);
             }
-            TokenKind::FlowMappingStart => (Event::MappingStart { anchor }, State::FlowMappingKey { is_first: true }),
-            TokenKind::BlockSequenceStart if is_block => {
-                (Event::SequenceStart { anchor }, State::BlockSequenceEntry { is_first: true })
-            }
-            TokenKind::BlockMappingStart if is_block => {
-                (Event::MappingStart { anchor }, State::BlockMappingKey { is_first: true })
-            }
+            TokenKind::FlowSequenceStart => (Node::Sequence(Vec::new()), State::FlowSequenceEntry { is_first: true }),
+            TokenKind::FlowMappingStart => (Node::Mapping(Vec::new()), State::FlowMappingKey { is_first: true }),
+            TokenKind::BlockSequenceStart if is_block => (Node::Sequence(Vec::new()), State::BlockSequenceEntry),
+            TokenKind::BlockMappingStart if is_block => (Node::Mapping(Vec::new()), State::BlockMappingKey),
             _ if anchor.is_some() || tag.is_some() => {
                 self.leave();
-                let scalar = Scalar::new(Cow::Borrowed(""), tag, true);
-                return Ok((Event::Scalar { scalar, anchor }, span(start, start)));
+                return self.nodes.add(empty_scalar(tag), anchor);
             }
             _ => return self.unexpected(),
         };
+        self.take()?;
         self.state = state;
-        Ok((event, span(start, end)))
+        self.nodes.add(node, anchor)
     }
 
     /// The anchor and the tag of a node, in any order.
-    fn properties(&mut self) -> Result<(Option<&'t str>, Option<String>), Malformed> {
+    fn properties(&mut self) -> Result<(Option<&'t str>, Option<String>), String> {
         let (mut anchor, mut tag) = (None, None);
         loop {
             match self.peek()? {
-                TokenKind::Anchor(name) if anchor.is_none() => {
-                    anchor = Some(*name);
-                    self.take()?;
-                }
+                TokenKind::Anchor(name) if anchor.is_none() => anchor = Some(*name),
                 TokenKind::Tag { handle, suffix } if tag.is_none() => {
                     let (handle, suffix) = (handle.clone(), suffix.clone());
                     let prefix = if handle.is_empty() { Some("") } else { self.prefix_of(&handle) };
@@ -287,168 +264,116 @@ impl<'t> Parser<'t> {
                         Some(complete) if handle.is_empty() || !complete.is_empty() => tag = Some(complete),
                         _ => return self.unexpected(),
                     }
-                    self.take()?;
                 }
                 _ => return Ok((anchor, tag.filter(|tag: &String| !tag.is_empty()))),
             }
+            self.take()?;
         }
     }
 
-    fn block_sequence_entry(&mut self, is_first: bool) -> Parsed<'t> {
-        if is_first {
-            self.take()?;
-        }
+    fn block_sequence_entry(&mut self) -> Result<(), String> {
+        use TokenKind::{BlockEnd, BlockEntry};
         match self.peek()? {
-            TokenKind::BlockEntry => {
-                let mark = self.take()?.end;
-                let next = State::BlockSequenceEntry { is_first: false };
-                match self.peek()? {
-                    TokenKind::BlockEntry | TokenKind::BlockEnd => self.empty_then(next, mark),
-                    _ => self.node_then(next, Context::Block),
-                }
+            BlockEntry => {
+                self.take()?;
+                self.node_unless(&[BlockEntry, BlockEnd], State::BlockSequenceEntry, Context::Block)
             }
-            TokenKind::BlockEnd => self.end_of(Event::SequenceEnd),
+            BlockEnd => self.end_collection(),
             _ => self.unexpected(),
         }
     }
 
-    /// Takes the token that ends a collection.
-    fn end_of(&mut self, event: Event<'t>) -> Parsed<'t> {
-        let token = self.take()?;
-        self.leave();
-        Ok((event, span(token.start, token.end)))
-    }
-
-    fn indentless_sequence_entry(&mut self) -> Parsed<'t> {
+    fn indentless_sequence_entry(&mut self) -> Result<(), String> {
         use TokenKind::{BlockEnd, BlockEntry, Key, Value};
         if *self.peek()? != BlockEntry {
-            let mark = self.peek_start()?;
             self.leave();
-            return Ok((Event::SequenceEnd, span(mark, mark)));
+            self.nodes.close();
+            return Ok(());
         }
-        let mark = self.take()?.end;
-        match self.peek()? {
-            BlockEntry | Key | Value | BlockEnd => self.empty_then(State::IndentlessSequenceEntry, mark),
-            _ => self.node_then(State::IndentlessSequenceEntry, Context::Block),
-        }
+        self.take()?;
+        self.node_unless(&[BlockEntry, Key, Value, BlockEnd], State::IndentlessSequenceEntry, Context::Block)
     }
 
-    fn block_mapping_key(&mut self, is_first: bool) -> Parsed<'t> {
-        if is_first {
-            self.take()?;
-        }
+    fn block_mapping_key(&mut self) -> Result<(), String> {
         match self.peek()? {
-            TokenKind::Key => {
-                let mark = self.take()?.end;
-                match self.peek()? {
-                    TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
-                        self.empty_then(State::BlockMappingValue, mark)
-                    }
-                    _ => self.node_then(State::BlockMappingValue, Context::BlockOrIndentlessSequence),
-                }
-            }
-            TokenKind::BlockEnd => self.end_of(Event::MappingEnd),
+            TokenKind::Key => self.block_member(State::BlockMappingValue),
+            TokenKind::BlockEnd => self.end_collection(),
             _ => self.unexpected(),
         }
     }
 
-    fn block_mapping_value(&mut self) -> Parsed<'t> {
-        let next = State::BlockMappingKey { is_first: false };
-        if *self.peek()? != TokenKind::Value {
-            let mark = self.peek_start()?;
-            return self.empty_then(next, mark);
-        }
-        let mark = self.take()?.end;
+    fn block_mapping_value(&mut self) -> Result<(), String> {
         match self.peek()? {
-            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty_then(next, mark),
-            _ => self.node_then(next, Context::BlockOrIndentlessSequence),
+            TokenKind::Value => self.block_member(State::BlockMappingKey),
+            _ => self.empty_then(State::BlockMappingKey),
         }
     }
 
-    fn flow_sequence_entry(&mut self, is_first: bool) -> Parsed<'t> {
+    /// A key or a value in a block, after its token.
+    fn block_member(&mut self, next: State) -> Result<(), String> {
+        use TokenKind::{BlockEnd, Key, Value};
+        self.take()?;
+        self.node_unless(&[Key, Value, BlockEnd], next, Context::BlockOrIndentlessSequence)
+    }
+
+    fn flow_sequence_entry(&mut self, is_first: bool) -> Result<(), String> {
         self.begin_flow_entry(is_first, &TokenKind::FlowSequenceEnd)?;
         match self.peek()? {
-            TokenKind::FlowSequenceEnd => self.end_of(Event::SequenceEnd),
+            TokenKind::FlowSequenceEnd => self.end_collection(),
             TokenKind::Key => {
-                let token = self.take()?;
+                self.take()?;
                 self.state = State::FlowSequenceEntryKey;
-                Ok((Event::MappingStart { anchor: None }, span(token.start, token.end)))
+                self.nodes.add(Node::Mapping(Vec::new()), None)
             }
             _ => self.node_then(State::FlowSequenceEntry { is_first: false }, Context::Flow),
         }
     }
 
-    fn flow_sequence_entry_key(&mut self) -> Parsed<'t> {
+    fn flow_sequence_entry_key(&mut self) -> Result<(), String> {
         match self.peek()? {
             TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd => {
                 // go-yaml skips the token too.
-                let mark = self.take()?.end;
-                self.empty_then(State::FlowSequenceEntryValue, mark)
+                self.take()?;
+                self.empty_then(State::FlowSequenceEntryValue)
             }
             _ => self.node_then(State::FlowSequenceEntryValue, Context::Flow),
         }
     }
 
-    fn flow_sequence_entry_value(&mut self) -> Parsed<'t> {
-        self.flow_value(State::FlowSequenceEntryEnd, &TokenKind::FlowSequenceEnd)
-    }
-
-    fn flow_mapping_key(&mut self, is_first: bool) -> Parsed<'t> {
-        self.begin_flow_entry(is_first, &TokenKind::FlowMappingEnd)?;
+    fn flow_mapping_key(&mut self, is_first: bool) -> Result<(), String> {
+        use TokenKind::{FlowEntry, FlowMappingEnd, Value};
+        self.begin_flow_entry(is_first, &FlowMappingEnd)?;
         match self.peek()? {
-            TokenKind::FlowMappingEnd => self.end_of(Event::MappingEnd),
+            FlowMappingEnd => self.end_collection(),
             TokenKind::Key => {
                 self.take()?;
-                let mark = self.peek_start()?;
-                match self.peek()? {
-                    TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd => {
-                        self.empty_then(State::FlowMappingValue, mark)
-                    }
-                    _ => self.node_then(State::FlowMappingValue, Context::Flow),
-                }
+                self.node_unless(&[Value, FlowEntry, FlowMappingEnd], State::FlowMappingValue, Context::Flow)
             }
             _ => self.node_then(State::FlowMappingEmptyValue, Context::Flow),
         }
     }
 
-    fn flow_mapping_value(&mut self) -> Parsed<'t> {
-        self.flow_value(State::FlowMappingKey { is_first: false }, &TokenKind::FlowMappingEnd)
-    }
-
     /// Goes to the next entry of a flow collection, or to its end.
-    fn begin_flow_entry(&mut self, is_first: bool, end: &TokenKind<'_>) -> Result<(), Malformed> {
-        if !is_first {
-            if self.peek()? == end {
-                return Ok(());
-            }
-            if *self.peek()? != TokenKind::FlowEntry {
-                return self.unexpected();
-            }
+    fn begin_flow_entry(&mut self, is_first: bool, end: &TokenKind<'_>) -> Result<(), String> {
+        if is_first || self.peek()? == end {
+            return Ok(());
         }
-        self.take()?;
-        Ok(())
+        if *self.peek()? != TokenKind::FlowEntry {
+            return self.unexpected();
+        }
+        Ok(self.take()?)
     }
 
     /// The value of a key in a flow collection, which may be absent.
-    fn flow_value(&mut self, next: State, end: &TokenKind<'_>) -> Parsed<'t> {
-        let mut mark = self.peek_start()?;
-        if *self.peek()? == TokenKind::Value {
-            self.take()?;
-            let token = self.peek()?;
-            if *token != TokenKind::FlowEntry && token != end {
-                return self.node_then(next, Context::Flow);
-            }
-            mark = self.peek_start()?;
+    fn flow_value(&mut self, next: State, end: TokenKind<'_>) -> Result<(), String> {
+        if *self.peek()? != TokenKind::Value {
+            return self.empty_then(next);
         }
-        self.empty_then(next, mark)
+        self.take()?;
+        self.node_unless(&[TokenKind::FlowEntry, end], next, Context::Flow)
     }
 }
 
-fn empty_scalar<'t>(mark: Mark) -> (Event<'t>, Span) {
-    let scalar = Scalar::new(Cow::Borrowed(""), None, true);
-    (Event::Scalar { scalar, anchor: None }, span(mark, mark))
-}
-
-fn span(start: Mark, end: Mark) -> Span {
-    Span { bytes: start.at..end.at, column: start.column }
+fn empty_scalar<'t>(tag: Option<String>) -> Node<'t> {
+    Node::Scalar(Scalar::new(Cow::Borrowed(""), tag, true))
 }

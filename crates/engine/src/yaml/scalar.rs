@@ -19,8 +19,8 @@ const MERGE: &str = "tag:yaml.org,2002:merge";
 
 /// A scalar as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Scalar<'t> {
-    pub(super) text: Cow<'t, str>,
+pub(super) struct Scalar<'t> {
+    text: Cow<'t, str>,
     tag: Option<String>,
     /// Whether the text decides the type: it has neither quotes nor a tag.
     is_implicit: bool,
@@ -45,17 +45,17 @@ impl<'t> Scalar<'t> {
     }
 
     /// The length of the text, in bytes.
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.text.len()
     }
 
     /// Whether the scalar is the key of values that are merged into the mapping.
-    pub(crate) fn is_merge_key(&self) -> bool {
+    pub(super) fn is_merge_key(&self) -> bool {
         self.text == "<<" && (self.is_implicit || self.tag.as_deref() == Some(MERGE))
     }
 
     /// The value; `None` if it does not match the tag.
-    pub(crate) fn resolve(self) -> Option<Resolved<'t>> {
+    pub(super) fn resolve(self) -> Option<Resolved<'t>> {
         let Self { text, tag, is_implicit } = self;
         match tag.as_deref() {
             None if !is_implicit => Some(Resolved::Text(text)),

@@ -103,6 +103,11 @@ impl<'t> Scanner<'t> {
         Ok(true)
     }
 
+    /// How far the text is scanned, in bytes.
+    pub(super) fn position(&self) -> usize {
+        self.characters.mark().at
+    }
+
     fn malformed(&self) -> Malformed {
         Malformed::at(self.characters.mark())
     }
@@ -230,7 +235,7 @@ impl<'t> Scanner<'t> {
     fn fetch_indicator(&mut self, kind: TokenKind<'t>, characters: usize) {
         let start = self.characters.mark();
         self.characters.skip_many(characters);
-        self.tokens.push_back(Token { kind, start, end: self.characters.mark() });
+        self.tokens.push_back(Token { kind, start });
     }
 
     fn fetch_flow_start(&mut self, kind: TokenKind<'t>) -> Result<(), Malformed> {
@@ -283,7 +288,7 @@ impl<'t> Scanner<'t> {
         let level = self.keys.len() - 1;
         if self.is_key_valid(level)? {
             let PossibleKey { token, mark, .. } = self.keys[level];
-            self.insert_before(Some(token), Token { kind: TokenKind::Key, start: mark, end: mark });
+            self.insert_before(Some(token), Token { kind: TokenKind::Key, start: mark });
             self.roll_indent(mark, Some(token), TokenKind::BlockMappingStart)?;
             self.keys[level].is_possible = false;
             self.may_start_key = false;
@@ -316,7 +321,7 @@ impl<'t> Scanner<'t> {
         if self.indents.len() > MAX_DEPTH {
             return Err(self.malformed());
         }
-        self.insert_before(before, Token { kind, start: mark, end: mark });
+        self.insert_before(before, Token { kind, start: mark });
         Ok(())
     }
 
@@ -330,7 +335,7 @@ impl<'t> Scanner<'t> {
     fn unroll_indent(&mut self, column: isize) {
         let mark = self.characters.mark();
         while self.flow_level == 0 && self.indent > column {
-            self.tokens.push_back(Token { kind: TokenKind::BlockEnd, start: mark, end: mark });
+            self.tokens.push_back(Token { kind: TokenKind::BlockEnd, start: mark });
             self.indent = self.indents.pop().unwrap_or(-1);
         }
     }
@@ -375,7 +380,7 @@ impl<'t> Scanner<'t> {
         if name.is_empty() || !is_ended {
             return Err(self.malformed());
         }
-        Ok(Token { kind: kind(name), start, end: self.characters.mark() })
+        Ok(Token { kind: kind(name), start })
     }
 
     /// Skips letters, digits, `_` and `-`, and returns them.

@@ -8,7 +8,6 @@ use super::characters::{Characters, Mark};
 pub(super) struct Token<'t> {
     pub(super) kind: TokenKind<'t>,
     pub(super) start: Mark,
-    pub(super) end: Mark,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,25 +1,22 @@
-//! Converts events to a JSON value: go-yaml's `decode.go`, and the conversion of `sigs.k8s.io/yaml`.
+//! Converts nodes to a JSON value: go-yaml's `decode.go`, and the conversion of `sigs.k8s.io/yaml`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Number, Value};
 
-use super::charged::{ChargedParser, Prices};
-use super::number;
-use super::parser::Event;
+use super::nodes::{Node, NodeId};
 use super::scalar::{Resolved, Scalar};
+use super::{number, parser};
 use crate::effort::{Effort, MAP_BYTES, MEMBER_BYTES, NODE_BYTES};
 
 /// The deepest nesting. Go reads 10,000 levels, but code that walks through a deeper value needs more stack than a
 /// thread has.
 const MAX_DEPTH: usize = 255;
 
-/// The steps of a part of a document, charged again wherever an alias repeats the part.
+/// The steps to convert a node, charged again wherever an alias repeats the node.
 const NODE_STEPS: u64 = 300;
 
-const PRICES: Prices = Prices { byte: 60, part: NODE_STEPS };
-
-/// The most parts that the aliases of a document may repeat. Charts use aliases rarely, and for a few dozen.
+/// The most nodes that the aliases of a document may repeat. Charts use aliases rarely, and for a few dozen.
 const MAX_REPEATED: usize = 50_000;
 
 /// Parses the first document of a text, as `sigs.k8s.io/yaml` converts it to JSON. An empty document is null.
@@ -27,77 +24,94 @@ const MAX_REPEATED: usize = 50_000;
 /// # Errors
 /// The text is not YAML; the error is then the position. Or Go's JSON has no such value, for example an infinite
 /// number. Or two keys of a mapping have the same text, so that Go takes any of them. Or the document is nested deeper
-/// than 255 levels, its aliases repeat more than 50,000 parts, or it is more work than the review has left.
+/// than 255 levels, its aliases repeat more than 50,000 nodes, or it is more work than the review has left.
 pub fn parse(document: &str, effort: &Effort) -> Result<Value, String> {
-    let parser = ChargedParser::of(document, effort, PRICES)?;
-    let mut reader = Reader { parser, effort, nodes: Vec::new(), anchors: HashMap::new() };
-    let Some(root) = reader.read()? else {
-        return Ok(Value::Null);
-    };
-    Decoder { nodes: &reader.nodes, effort, aliases: Vec::new(), repeated: 0 }.value(root, 0)
+    let document = Document::parse(document, effort)?;
+    document.root().map_or(Ok(Value::Null), |root| document.value(root))
 }
 
-/// The index of a node.
-type NodeId = usize;
-
-enum Node<'t> {
-    Scalar(Scalar<'t>),
-    Sequence(Vec<NodeId>),
-    /// Keys and values in turns.
-    Mapping(Vec<NodeId>),
-    Alias(NodeId),
-}
-
-struct Reader<'t, 'e> {
-    parser: ChargedParser<'t, 'e>,
-    effort: &'e Effort,
+/// A parsed document. Only the parts that are asked for are converted.
+pub(crate) struct Document<'t, 'e> {
     nodes: Vec<Node<'t>>,
-    anchors: HashMap<&'t str, NodeId>,
+    effort: &'e Effort,
 }
 
-impl<'t> Reader<'t, '_> {
-    /// Parses the document into nodes; `None` if it is empty.
-    fn read(&mut self) -> Result<Option<NodeId>, String> {
-        // The collections that are not complete.
-        let mut open = Vec::new();
-        let mut root = None;
-        loop {
-            let (node, anchor, is_collection) = match self.parser.next::<String>()?.0 {
-                Event::End => return Ok(root),
-                Event::SequenceEnd | Event::MappingEnd => {
-                    open.pop();
-                    continue;
-                }
-                Event::Alias(name) => {
-                    let target = self.anchors.get(name).copied().ok_or("a document has an alias without an anchor")?;
-                    (Node::Alias(target), None, false)
-                }
-                Event::Scalar { scalar, anchor } => (Node::Scalar(scalar), anchor, false),
-                Event::SequenceStart { anchor } => (Node::Sequence(Vec::new()), anchor, true),
-                Event::MappingStart { anchor } => (Node::Mapping(Vec::new()), anchor, true),
-            };
-            self.effort.take_tree(NODE_BYTES)?;
-            let id = self.nodes.len();
-            self.nodes.push(node);
-            if let Some(anchor) = anchor {
-                self.anchors.insert(anchor, id);
-            }
-            match open.last().and_then(|open: &NodeId| self.nodes.get_mut(*open)) {
-                Some(Node::Sequence(items) | Node::Mapping(items)) => items.push(id),
-                _ => root = Some(id),
-            }
-            if is_collection {
-                open.push(id);
-                if open.len() > MAX_DEPTH {
-                    return Err(too_deep());
-                }
-            }
+impl<'t, 'e> Document<'t, 'e> {
+    /// # Errors
+    /// The text is not YAML, or it is more work than the review has left.
+    pub(crate) fn parse(text: &'t str, effort: &'e Effort) -> Result<Self, String> {
+        Ok(Self { nodes: parser::parse(text, effort)?, effort })
+    }
+
+    /// The outermost node; `None` if the document is empty.
+    pub(crate) fn root(&self) -> Option<NodeId> {
+        (!self.nodes.is_empty()).then_some(0)
+    }
+
+    /// The value of a node.
+    ///
+    /// # Errors
+    /// As those of [`parse`].
+    pub(crate) fn value(&self, id: NodeId) -> Result<Value, String> {
+        self.decoder().value(id, 0)
+    }
+
+    pub(crate) fn is_mapping(&self, id: NodeId) -> bool {
+        matches!(self.target(id), Node::Mapping(_))
+    }
+
+    /// The items of a list; `None` for another node.
+    pub(crate) fn items(&self, id: NodeId) -> Option<&[NodeId]> {
+        match self.target(id) {
+            Node::Sequence(items) => Some(items),
+            _ => None,
         }
     }
-}
 
-fn too_deep() -> String {
-    format!("a document is nested deeper than {MAX_DEPTH} levels")
+    /// The value of a scalar; `None` for another node.
+    ///
+    /// # Errors
+    /// The text does not match the tag.
+    pub(crate) fn scalar(&self, id: NodeId) -> Result<Option<Resolved<'t>>, String> {
+        match self.target(id) {
+            Node::Scalar(scalar) => resolved(scalar).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The members of a mapping with these names, merged or not. Other nodes have no members.
+    ///
+    /// # Errors
+    /// A key does not match its tag, something is merged that is no mapping, or it is more work than the review has
+    /// left.
+    pub(crate) fn members<const N: usize>(&self, id: NodeId, names: [&str; N]) -> Result<[Option<NodeId>; N], String> {
+        let mut found = [None; N];
+        let Node::Mapping(members) = self.target(id) else {
+            return Ok(found);
+        };
+        self.decoder().each_member(members, 0, &mut |decoder, key, value, depth| {
+            decoder.enter(depth)?;
+            if let Some(Resolved::Text(key)) = self.scalar(key)?
+                && let Some(at) = names.iter().position(|name| *name == key)
+            {
+                found[at] = Some(value);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// The node, or that of an alias.
+    fn target(&self, id: NodeId) -> &Node<'t> {
+        match &self.nodes[id] {
+            Node::Alias(target) => &self.nodes[*target],
+            node => node,
+        }
+    }
+
+    fn decoder(&self) -> Decoder<'_, 't, 'e> {
+        Decoder { nodes: &self.nodes, effort: self.effort, aliases: Vec::new(), repeated: 0 }
+    }
 }
 
 /// The type of a key in go-yaml. Two keys with the same text may differ in their types.
@@ -118,10 +132,10 @@ struct Decoder<'n, 't, 'e> {
     repeated: usize,
 }
 
-/// The members of a mapping.
-type Members = BTreeMap<String, (Key, Value)>;
+/// Receives the key and the value of a member, and the depth of its mapping.
+type Visit<'v, 'n, 't, 'e> = &'v mut dyn FnMut(&mut Decoder<'n, 't, 'e>, NodeId, NodeId, usize) -> Result<(), String>;
 
-impl<'n, 't> Decoder<'n, 't, '_> {
+impl<'n, 't, 'e> Decoder<'n, 't, 'e> {
     /// Charges for a node that may be repeated.
     fn enter(&mut self, depth: usize) -> Result<(), String> {
         if depth > MAX_DEPTH {
@@ -143,6 +157,7 @@ impl<'n, 't> Decoder<'n, 't, '_> {
     fn value(&mut self, id: NodeId, depth: usize) -> Result<Value, String> {
         self.enter(depth)?;
         match self.node(id) {
+            Node::Sequence(_) | Node::Mapping(_) if depth == MAX_DEPTH => Err(too_deep()),
             Node::Scalar(scalar) => {
                 self.effort.take_tree(NODE_BYTES + 2 * scalar.len() as u64)?;
                 json(resolved(scalar)?)
@@ -151,11 +166,7 @@ impl<'n, 't> Decoder<'n, 't, '_> {
                 self.effort.take_tree(NODE_BYTES)?;
                 items.iter().map(|item| self.value(*item, depth + 1)).collect()
             }
-            Node::Mapping(members) => {
-                let mut found = Members::new();
-                self.members(members, &mut found, depth)?;
-                Ok(Value::Object(found.into_iter().map(|(key, (_, value))| (key, value)).collect::<Map<_, _>>()))
-            }
+            Node::Mapping(members) => self.object(members, depth),
             Node::Alias(target) => self.expanded(id, |decoder| decoder.value(*target, depth)),
         }
     }
@@ -171,43 +182,52 @@ impl<'n, 't> Decoder<'n, 't, '_> {
         read
     }
 
-    /// Decodes the members of a mapping in order. A later member replaces an earlier one, merged or not.
-    fn members(&mut self, members: &'n [NodeId], found: &mut Members, depth: usize) -> Result<(), String> {
+    fn object(&mut self, members: &'n [NodeId], depth: usize) -> Result<Value, String> {
         self.effort.take_tree(NODE_BYTES + if members.is_empty() { 0 } else { MAP_BYTES })?;
-        for member in members.chunks_exact(2) {
-            let [key, value] = *member else { continue };
-            if matches!(self.node(key), Node::Scalar(key) if key.is_merge_key()) {
-                self.merge(value, found, depth)?;
-                continue;
-            }
-            let (key, text) = self.key(key, depth + 1)?;
-            self.effort.take_tree(MEMBER_BYTES + text.len() as u64)?;
-            let value = self.value(value, depth + 1)?;
+        let mut found: BTreeMap<String, (Key, Value)> = BTreeMap::new();
+        self.each_member(members, depth, &mut |decoder, key, value, depth| {
+            let (key, text) = decoder.key(key, depth + 1)?;
+            decoder.effort.take_tree(MEMBER_BYTES + text.len() as u64)?;
+            let value = decoder.value(value, depth + 1)?;
             match found.get(&text) {
                 // Go's order of such keys is random.
                 Some((other, _)) if *other != key => return Err("a mapping has two keys with the same text".to_owned()),
                 _ => found.insert(text, (key, value)),
             };
+            Ok(())
+        })?;
+        Ok(Value::Object(found.into_iter().map(|(key, (_, value))| (key, value)).collect::<Map<_, _>>()))
+    }
+
+    /// Visits the members of a mapping in order. A later member replaces an earlier one, merged or not.
+    fn each_member(&mut self, members: &'n [NodeId], depth: usize, visit: Visit<'_, 'n, 't, 'e>) -> Result<(), String> {
+        for member in members.chunks_exact(2) {
+            let [key, value] = *member else { continue };
+            if matches!(self.node(key), Node::Scalar(key) if key.is_merge_key()) {
+                self.merge(value, depth, visit)?;
+            } else {
+                visit(self, key, value, depth)?;
+            }
         }
         Ok(())
     }
 
     /// Merges a mapping, an alias of one, or a list of these. The first ones in a list win.
-    fn merge(&mut self, id: NodeId, found: &mut Members, depth: usize) -> Result<(), String> {
+    fn merge(&mut self, id: NodeId, depth: usize, visit: Visit<'_, 'n, 't, 'e>) -> Result<(), String> {
         match self.node(id) {
-            Node::Sequence(items) => items.iter().rev().try_for_each(|item| self.merge_one(*item, found, depth)),
-            _ => self.merge_one(id, found, depth),
+            Node::Sequence(items) => items.iter().rev().try_for_each(|item| self.merge_one(*item, depth, visit)),
+            _ => self.merge_one(id, depth, visit),
         }
     }
 
-    fn merge_one(&mut self, id: NodeId, found: &mut Members, depth: usize) -> Result<(), String> {
+    fn merge_one(&mut self, id: NodeId, depth: usize, visit: Visit<'_, 'n, 't, 'e>) -> Result<(), String> {
         self.enter(depth)?;
         match self.node(id) {
-            Node::Mapping(members) => self.members(members, found, depth + 1),
+            Node::Mapping(members) => self.each_member(members, depth + 1, visit),
             Node::Alias(target) => match self.node(*target) {
                 Node::Mapping(members) => self.expanded(id, |decoder| {
                     decoder.enter(depth)?;
-                    decoder.members(members, found, depth + 1)
+                    decoder.each_member(members, depth + 1, visit)
                 }),
                 _ => Err(not_merged()),
             },
@@ -230,6 +250,10 @@ impl<'n, 't> Decoder<'n, 't, '_> {
             Node::Sequence(_) | Node::Mapping(_) => Err(not_a_key()),
         }
     }
+}
+
+fn too_deep() -> String {
+    format!("a document is nested deeper than {MAX_DEPTH} levels")
 }
 
 fn not_merged() -> String {

@@ -20,7 +20,7 @@ pub fn document(manifest: &str, wanted: &DocumentKey, effort: &Effort) -> Result
     let mut found = None;
     each_object(manifest, effort, |document| may_name(document, &words), &mut |object| {
         if object.heading.is_of(wanted) {
-            let document = object.parse(effort)?;
+            let document = object.parse()?;
             found = Some(match found.take() {
                 None => document,
                 Some(earlier) => merged(earlier, document),

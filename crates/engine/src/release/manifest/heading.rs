@@ -17,16 +17,10 @@ const MOVED_KINDS: [(&str, [&str; 2]); 7] = [
 ];
 
 /// The fields that name an object.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub(super) struct Heading<'m> {
     pub(super) api_version: Cow<'m, str>,
     pub(super) kind: Cow<'m, str>,
-    pub(super) names: Names<'m>,
-}
-
-/// The fields of `metadata` that name an object.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Names<'m> {
     pub(super) name: Option<Cow<'m, str>>,
     pub(super) namespace: Option<Cow<'m, str>>,
 }
@@ -43,16 +37,21 @@ impl<'m> Heading<'m> {
 
     /// Whether the heading names any object.
     pub(super) fn names_object(&self) -> bool {
-        !self.kind.is_empty() && self.names.name.is_some()
+        !self.kind.is_empty() && self.name.is_some()
     }
 
     /// Whether the heading names this object.
     pub(super) fn is_of(&self, wanted: &DocumentKey) -> bool {
         self.kind == wanted.kind
             && is_same_group(&self.kind, group_of(&self.api_version), &wanted.group)
-            && self.names.name.as_deref() == Some(wanted.name.as_str())
+            && self.name.as_deref() == Some(wanted.name.as_str())
             // Cluster-scoped objects have no namespace, even if their document says so.
-            && (wanted.namespace.is_empty() || self.names.namespace_or(&wanted.default_namespace) == wanted.namespace)
+            && (wanted.namespace.is_empty() || self.namespace_or(&wanted.default_namespace) == wanted.namespace)
+    }
+
+    /// The namespace, or the default if the document has none or an empty one.
+    pub(super) fn namespace_or<'n>(&'n self, default: &'n str) -> &'n str {
+        self.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or(default)
     }
 }
 
@@ -60,11 +59,4 @@ impl<'m> Heading<'m> {
 pub(crate) fn is_same_group(kind: &str, one: &str, other: &str) -> bool {
     one == other
         || MOVED_KINDS.iter().any(|(moved, groups)| *moved == kind && groups.contains(&one) && groups.contains(&other))
-}
-
-impl Names<'_> {
-    /// The namespace, or the default if the document has none or an empty one.
-    pub(super) fn namespace_or<'n>(&'n self, default: &'n str) -> &'n str {
-        self.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or(default)
-    }
 }

@@ -88,7 +88,7 @@ pub fn hook_jobs(hooks: &str, namespace: &str, effort: &Effort) -> Result<Vec<Ho
     let jobs = jobs.into_iter().map(|hook| {
         let mut own = namespace.to_owned();
         each_object(&hook.manifest, effort, |_| true, &mut |object| {
-            own = object.heading.names.namespace_or(namespace).to_owned();
+            own = object.heading.namespace_or(namespace).to_owned();
             Ok(ControlFlow::Break(()))
         })?;
         Ok(HookJob { namespace: own, name: hook.name.into_owned() })

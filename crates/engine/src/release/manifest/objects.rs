@@ -1,46 +1,29 @@
-//! The objects of a manifest, found by their headings as kubectl's resource builder finds them. No document is parsed
-//! to find another.
+//! The objects of a manifest, found by their headings as kubectl's resource builder finds them. Only the wanted objects
+//! are converted to values.
 
-use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use serde_json::Value;
 
-use super::documents::{Document, Manifest, parse_json};
-use super::heading::{Heading, Names};
-use super::lines::heading_from_lines;
-use super::outline::{ItemPlace, NoOutline, OutlinedObject, outline};
+use super::documents::{Document, Manifest};
+use super::heading::Heading;
+use super::source::Source;
 use crate::effort::Effort;
-use crate::json::cursor::{Cursor, unquoted};
 use crate::yaml;
 
-/// The steps to find the heading in the lines of a YAML document, for each byte.
-const LINE_STEPS: u64 = 4;
+/// The steps to search a YAML document for names, for each byte.
+const SEARCH_STEPS: u64 = 4;
 
 /// The steps to find the headings in JSON, for each byte: it is scanned once for its end, and once for its heading.
 const JSON_SCAN_STEPS: u64 = 4;
 
-/// The steps to read the heading of an object in JSON, however short it is.
-const JSON_OBJECT_STEPS: u64 = 400;
-
 /// The deepest nesting of lists of objects.
-pub(super) const MAX_LIST_DEPTH: usize = 8;
+const MAX_LIST_DEPTH: usize = 8;
 
 /// An object of a manifest.
 pub(super) struct FoundObject<'m> {
     pub(super) heading: Heading<'m>,
-    text: ObjectText<'m>,
-}
-
-enum ObjectText<'m> {
-    Yaml(&'m str),
-    YamlItem {
-        document: &'m str,
-        place: ItemPlace,
-    },
-    Json(&'m str),
-    /// An object that was parsed to find it.
-    Parsed(Value),
+    source: Source<'m>,
 }
 
 impl FoundObject<'_> {
@@ -48,13 +31,8 @@ impl FoundObject<'_> {
     ///
     /// # Errors
     /// The position of the problem, or it is more work than the review has left.
-    pub(super) fn parse(self, effort: &Effort) -> Result<Value, String> {
-        let mut value = match self.text {
-            ObjectText::Yaml(text) => yaml::parse(text, effort)?,
-            ObjectText::YamlItem { document, place } => parse_item(document, place, effort)?,
-            ObjectText::Json(text) => parse_json(text, effort)?,
-            ObjectText::Parsed(value) => value,
-        };
+    pub(super) fn parse(self) -> Result<Value, String> {
+        let mut value = self.source.parse()?;
         // An item may have these fields only from its list.
         if let Value::Object(members) = &mut value {
             let Heading { api_version, kind, .. } = self.heading;
@@ -68,30 +46,14 @@ impl FoundObject<'_> {
     }
 }
 
-/// Parses an item of a list alone. The list is parsed with it only if the text before the item may matter: an anchor, a
-/// directive, or the start of go-yaml's buffer if there is a byte order mark.
-fn parse_item(document: &str, place: ItemPlace, effort: &Effort) -> Result<Value, String> {
-    let text = document.get(place.text).unwrap_or_default();
-    let has_directive = document.starts_with('%') || document.contains("\n%");
-    if !text.contains('*') && !has_directive && !document.contains('\u{feff}') {
-        return yaml::parse(&format!("{}{text}", " ".repeat(place.indent)), effort);
-    }
-    let mut value = yaml::parse(document, effort)?;
-    for index in place.path {
-        value = value.get_mut("items").and_then(|items| items.get_mut(index)).map(Value::take).unwrap_or_default();
-    }
-    Ok(value)
-}
-
 /// Receives the objects of a manifest, and can end the visit early.
 type Visit<'v> = &'v mut dyn FnMut(FoundObject<'_>) -> Result<ControlFlow<()>, String>;
 
 /// Visits the objects of a manifest in order. The items of a list count one by one, in place of the list. Of the YAML
-/// documents, only those whose text `is_wanted` accepts are visited.
+/// documents, only those whose text `is_wanted` accepts are parsed.
 ///
 /// # Errors
-/// The manifest is longer than 8 MiB, the heading of a document cannot be parsed, or it is more work than the review
-/// has left.
+/// The manifest is longer than 8 MiB, a document cannot be parsed, or it is more work than the review has left.
 pub(super) fn each_object(
     manifest: &str,
     effort: &Effort,
@@ -104,13 +66,17 @@ pub(super) fn each_object(
     }
     for document in manifest.documents() {
         let seen = match document? {
-            Document::Json(document) => json_object(document, None, effort, visit, 0)?,
-            Document::Yaml(document) => {
-                effort.take_text(document, LINE_STEPS)?;
-                if !is_wanted(document) {
+            Document::Json(text) => visit_objects(Source::Json(text, effort), None, 0, visit)?,
+            Document::Yaml(text) => {
+                effort.take_text(text, SEARCH_STEPS)?;
+                if !is_wanted(text) {
                     continue;
                 }
-                yaml_object(document, effort, visit)?
+                let document = yaml::Document::parse(text, effort)?;
+                match document.root() {
+                    Some(root) => visit_objects(Source::Yaml(&document, root), None, 0, visit)?,
+                    None => continue,
+                }
             }
         };
         if seen.is_break() {
@@ -128,152 +94,40 @@ pub fn objects(manifest: &str, effort: &Effort) -> Result<Vec<Value>, String> {
     let mut found = Vec::new();
     each_object(manifest, effort, |_| true, &mut |object| {
         if object.heading.names_object() {
-            found.push(object.parse(effort)?);
+            found.push(object.parse()?);
         }
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(found)
 }
 
-/// The heading of a JSON object, and its `items`. If a member repeats, the last one counts.
-fn json_heading(document: &str) -> Result<(Heading<'_>, Option<&str>), String> {
-    let (mut heading, mut items) = (Heading::default(), None);
-    each_member(document, |key, value| {
-        match key {
-            "apiVersion" => heading.api_version = json_text(value)?.unwrap_or_default(),
-            "kind" => heading.kind = json_text(value)?.unwrap_or_default(),
-            "metadata" => heading.names = json_names(value)?,
-            "items" => items = Some(value),
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok((heading, items))
-}
-
-fn json_names(metadata: &str) -> Result<Names<'_>, String> {
-    let mut names = Names::default();
-    each_member(metadata, |key, value| {
-        match key {
-            "name" => names.name = json_text(value)?,
-            "namespace" => names.namespace = json_text(value)?,
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok(names)
-}
-
-/// Visits the members of an object. Other values have none.
-fn each_member<'m>(text: &'m str, mut visit: impl FnMut(&str, &'m str) -> Result<(), String>) -> Result<(), String> {
-    let mut cursor = Cursor::new(text);
-    if cursor.expect_byte(b'{').is_none() {
-        return Ok(());
-    }
-    while let Some((key, value)) = cursor.next_member().ok_or("a key cannot be read")? {
-        visit(&key, value)?;
-    }
-    Ok(())
-}
-
-/// The text of a value; `None` for a value of another type.
-fn json_text(value: &str) -> Result<Option<Cow<'_, str>>, String> {
-    if !value.starts_with('"') {
-        return Ok(None);
-    }
-    unquoted(value).map(Some).ok_or_else(|| "a name cannot be read".to_owned())
-}
-
-fn json_object(
-    document: &str,
+/// Visits an object, or the items of a list.
+fn visit_objects(
+    source: Source<'_>,
     list: Option<&Heading<'_>>,
-    effort: &Effort,
-    visit: Visit<'_>,
     depth: usize,
+    visit: Visit<'_>,
 ) -> Result<ControlFlow<()>, String> {
-    effort.take(JSON_OBJECT_STEPS)?;
-    let (mut heading, items) = json_heading(document)?;
-    if let Some(list) = list {
-        heading.complete_from(list);
-    }
-    let Some(items) = items.filter(|items| items.starts_with('[') || depth == 0 && *items == "null") else {
-        return visit(FoundObject { heading, text: ObjectText::Json(document) });
-    };
-    check_depth(depth)?;
-    let mut items = Cursor::new(items);
-    if items.expect_byte(b'[').is_none() {
+    if !source.is_object() {
         return Ok(ControlFlow::Continue(()));
     }
-    // A hostile list has millions of items, so they are not collected.
-    while items.has_next(b']') == Some(true) {
-        let Some(item) = items.skip_value() else { break };
-        let list = Some(&heading).filter(|_| depth == 0);
-        if item.starts_with('{') && json_object(item, list, effort, visit, depth + 1)?.is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-    }
-    Ok(ControlFlow::Continue(()))
-}
-
-fn check_depth(depth: usize) -> Result<(), String> {
-    if depth < MAX_LIST_DEPTH {
-        return Ok(());
-    }
-    Err(format!("lists are nested deeper than {MAX_LIST_DEPTH} levels"))
-}
-
-fn yaml_object(document: &str, effort: &Effort, visit: Visit<'_>) -> Result<ControlFlow<()>, String> {
-    if let Some(heading) = heading_from_lines(document) {
-        return visit(FoundObject { heading, text: ObjectText::Yaml(document) });
-    }
-    let outlined = match outline(document, effort) {
-        Ok(outlined) => outlined,
-        Err(NoOutline::Aliased) => return parsed_object(yaml::parse(document, effort)?, None, visit, 0),
-        Err(NoOutline::Unreadable(why)) => return Err(why),
-    };
-    for OutlinedObject { heading, item } in outlined {
-        let text = match item {
-            None => ObjectText::Yaml(document),
-            Some(place) => ObjectText::YamlItem { document, place },
-        };
-        if visit(FoundObject { heading, text })?.is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-    }
-    Ok(ControlFlow::Continue(()))
-}
-
-/// Visits the objects of a document that had to be parsed.
-fn parsed_object(
-    mut value: Value,
-    list: Option<&Heading<'_>>,
-    visit: Visit<'_>,
-    depth: usize,
-) -> Result<ControlFlow<()>, String> {
-    let metadata = &value["metadata"];
-    let names = Names { name: name_of(&metadata["name"]), namespace: name_of(&metadata["namespace"]) };
-    let (api_version, kind) = (name_of(&value["apiVersion"]), name_of(&value["kind"]));
-    let mut heading = Heading { api_version: api_version.unwrap_or_default(), kind: kind.unwrap_or_default(), names };
+    let (mut heading, items) = source.heading()?;
     if let Some(list) = list {
         heading.complete_from(list);
     }
-    let items = match value.get_mut("items") {
-        Some(Value::Array(items)) => std::mem::take(items),
-        Some(Value::Null) if depth == 0 => Vec::new(),
-        _ => return visit(FoundObject { heading, text: ObjectText::Parsed(value) }),
+    let Some(items) = items.and_then(|items| items.items(depth == 0)) else {
+        return visit(FoundObject { heading, source });
     };
-    check_depth(depth)?;
-    for item in items.into_iter().filter(Value::is_object) {
-        let list = Some(&heading).filter(|_| depth == 0);
-        if parsed_object(item, list, visit, depth + 1)?.is_break() {
+    if depth == MAX_LIST_DEPTH {
+        return Err(format!("lists are nested deeper than {MAX_LIST_DEPTH} levels"));
+    }
+    let list = Some(&heading).filter(|_| depth == 0);
+    for item in items {
+        if visit_objects(item, list, depth + 1, visit)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
     Ok(ControlFlow::Continue(()))
-}
-
-fn name_of(value: &Value) -> Option<Cow<'static, str>> {
-    value.as_str().map(|name| Cow::Owned(name.to_owned()))
 }
 
 #[cfg(test)]

@@ -62,8 +62,8 @@ pub fn workloads(manifest: &str, namespace: &str, effort: &Effort) -> Result<Vec
             return Ok(ControlFlow::Continue(()));
         };
         effort.take(WORKLOAD_STEPS)?;
-        let name = heading.names.name.as_deref().unwrap_or_default().to_owned();
-        let workload = WorkloadRef { kind, namespace: heading.names.namespace_or(namespace).to_owned(), name };
+        let name = heading.name.as_deref().unwrap_or_default().to_owned();
+        let workload = WorkloadRef { kind, namespace: heading.namespace_or(namespace).to_owned(), name };
         if seen.insert(workload.clone()) {
             found.push(workload);
         }

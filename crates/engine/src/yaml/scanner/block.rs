@@ -1,7 +1,7 @@
 //! Block scalars: texts after `|` and `>`.
 
 use super::Scanner;
-use crate::yaml::Malformed;
+use crate::yaml::characters::Malformed;
 use crate::yaml::token::{Pieces, Token, TokenKind};
 
 /// The treatment of the line breaks at the end.
@@ -21,7 +21,6 @@ impl<'t> Scanner<'t> {
         self.characters.skip();
         let (chomping, increment) = self.block_header()?;
         self.end_of_line()?;
-        let mut end = self.characters.mark();
         // 0 while it is unknown.
         let mut indent = increment.map_or(0, |increment| self.indent.max(0).unsigned_abs() + increment);
         let (mut text, mut first_break) = (Pieces::default(), "");
@@ -45,7 +44,6 @@ impl<'t> Scanner<'t> {
             text.push(from..self.characters.mark().at, &self.characters);
             self.characters.cache(2);
             first_break = self.characters.skip_break();
-            end = self.characters.mark();
             more_breaks = self.block_breaks(&mut indent)?;
         }
         if chomping != Chomping::Strip {
@@ -55,7 +53,7 @@ impl<'t> Scanner<'t> {
             text.push_str(&more_breaks, &self.characters);
         }
         let text = text.into_text(&self.characters);
-        Ok(Token { kind: TokenKind::Scalar { text, is_plain: false }, start, end })
+        Ok(Token { kind: TokenKind::Scalar { text, is_plain: false }, start })
     }
 
     /// The indicators after `|`: the chomping, and how much deeper the text is than its surroundings.

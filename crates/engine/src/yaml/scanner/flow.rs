@@ -2,7 +2,7 @@
 
 use super::Scanner;
 use super::plain::Whitespace;
-use crate::yaml::Malformed;
+use crate::yaml::characters::Malformed;
 use crate::yaml::token::{Pieces, Token, TokenKind};
 
 impl<'t> Scanner<'t> {
@@ -27,8 +27,7 @@ impl<'t> Scanner<'t> {
             whitespace.append_to(&mut text, self);
         }
         self.characters.skip();
-        let end = self.characters.mark();
-        Ok(Token { kind: TokenKind::Scalar { text: text.into_text(&self.characters), is_plain: false }, start, end })
+        Ok(Token { kind: TokenKind::Scalar { text: text.into_text(&self.characters), is_plain: false }, start })
     }
 
     /// Reads up to the next blank, line break or quote. Returns whether it ends with an escaped line break, which

@@ -1,7 +1,7 @@
 //! Texts without quotes, and line breaks inside texts.
 
 use super::Scanner;
-use crate::yaml::Malformed;
+use crate::yaml::characters::Malformed;
 use crate::yaml::token::{Pieces, Token, TokenKind};
 
 /// White space inside a text. It counts only if more of the text follows.
@@ -43,7 +43,7 @@ impl Whitespace<'_> {
 impl<'t> Scanner<'t> {
     pub(super) fn plain_scalar(&mut self) -> Result<Token<'t>, Malformed> {
         let start = self.characters.mark();
-        let (mut text, mut whitespace, mut end) = (Pieces::default(), Whitespace::default(), start);
+        let (mut text, mut whitespace) = (Pieces::default(), Whitespace::default());
         loop {
             self.characters.cache(4);
             if self.characters.is_document_indicator() || self.characters.byte(0) == b'#' {
@@ -54,11 +54,10 @@ impl<'t> Scanner<'t> {
                 self.characters.skip();
                 self.characters.cache(2);
             }
-            let until = self.characters.mark();
-            if until.at > from {
+            let until = self.characters.mark().at;
+            if until > from {
                 whitespace.append_to(&mut text, self);
-                text.push(from..until.at, &self.characters);
-                end = until;
+                text.push(from..until, &self.characters);
             }
             if !(self.characters.is_blank(0) || self.characters.is_break(0)) {
                 break;
@@ -72,7 +71,7 @@ impl<'t> Scanner<'t> {
         if whitespace.has_break() {
             self.may_start_key = true;
         }
-        Ok(Token { kind: TokenKind::Scalar { text: text.into_text(&self.characters), is_plain: true }, start, end })
+        Ok(Token { kind: TokenKind::Scalar { text: text.into_text(&self.characters), is_plain: true }, start })
     }
 
     fn ends_plain_scalar(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Scanner;
-use crate::yaml::Malformed;
+use crate::yaml::characters::Malformed;
 use crate::yaml::token::{Token, TokenKind};
 
 /// The characters of a tag, apart from letters, digits, `_` and `-`.
@@ -38,7 +38,7 @@ impl<'t> Scanner<'t> {
         if !self.characters.is_blank_or_end(0) {
             return Err(self.malformed());
         }
-        Ok(Token { kind, start, end: self.characters.mark() })
+        Ok(Token { kind, start })
     }
 
     /// `!`, `!name!`, or the start of a tag.
@@ -123,9 +123,8 @@ impl<'t> Scanner<'t> {
             "TAG" => self.tag_directive()?,
             _ => return Err(self.malformed()),
         };
-        let end = self.characters.mark();
         self.end_of_line()?;
-        Ok(Token { kind, start, end })
+        Ok(Token { kind, start })
     }
 
     fn version(&mut self) -> Result<TokenKind<'t>, Malformed> {
