@@ -137,7 +137,7 @@ mod tests {
             assert!(message.contains(part), "{message}");
         }
         for error in
-            [Err(DecodeError::Missing), Ok(&b"{"[..]), Err(DecodeError::MissingParts(vec!["web-1".to_owned()]))]
+            [Err(DecodeError::Missing), Ok(&b"{"[..]), Err(DecodeError::MissingChunks(vec!["web-1".to_owned()]))]
         {
             assert_eq!(found(error).unwrap().0, FindingKind::UnreadableRecord);
         }

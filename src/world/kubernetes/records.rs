@@ -90,7 +90,7 @@ impl Cluster {
             return Ok(None);
         };
         match self.payload(*storage, namespace, &text).await? {
-            Err(DecodeError::MissingParts(names)) => Ok(Some(StoredBody::MissingChunks(names))),
+            Err(DecodeError::MissingChunks(names)) => Ok(Some(StoredBody::MissingChunks(names))),
             payload => {
                 drop(text);
                 self.inflated(namespace, object, payload, payer, Ok).await.map(|json| Some(StoredBody::Json(json)))

@@ -41,7 +41,7 @@ pub fn join(first: String, others: Vec<(String, Option<String>)>) -> Result<Payl
     if missing.is_empty() {
         Payload::join(chunks.iter().map(String::as_str))
     } else {
-        Err(DecodeError::MissingParts(missing))
+        Err(DecodeError::MissingChunks(missing))
     }
 }
 

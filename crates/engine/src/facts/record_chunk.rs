@@ -35,7 +35,7 @@ impl<'r> RecordChunk<'r> {
             return None;
         }
         // The labels and the name of what is stored count first: an update can hide it.
-        let mut indexes: Vec<_> = [old, new].into_iter().flatten().flat_map(Stored::indexes_of_part).collect();
+        let mut indexes: Vec<_> = [old, new].into_iter().flatten().flat_map(Stored::indexes_of_chunk).collect();
         indexes.dedup();
         let release = indexes.first()?.release.to_string();
         let change = match (request.operation, old, new) {

@@ -48,7 +48,7 @@ impl RecordName<'_> {
     pub fn body(self, body: Result<Vec<u8>, DecodeError>) -> Answer {
         match body {
             Ok(json) => Answer::Known(Knowledge::Body(StoredBody::Json(json))),
-            Err(DecodeError::MissingParts(names)) => Answer::Known(Knowledge::Body(StoredBody::MissingChunks(names))),
+            Err(DecodeError::MissingChunks(names)) => Answer::Known(Knowledge::Body(StoredBody::MissingChunks(names))),
             Err(error) => self.undecodable(&error),
         }
     }

@@ -164,7 +164,7 @@ impl<'a> Stored<'a> {
     /// OLM reads a chunk by the name in the list, regardless of its type and labels, and deletes chunks by their
     /// labels.
     #[must_use]
-    pub fn indexes_of_part(&self) -> Vec<RecordName> {
+    pub fn indexes_of_chunk(&self) -> Vec<RecordName> {
         let metadata = &self.metadata;
         let by_name = metadata.name.rsplit_once('-').filter(|(_, hash)| is_chunk_hash(hash)).map(|(index, _)| index);
         let labelled =
@@ -228,24 +228,24 @@ mod tests {
     #[test]
     fn a_part_of_a_record_is_found_by_its_name_or_by_its_labels() {
         const INDEX: &str = "sh.helm.release.v1.web.v2";
-        let parts = |kind: &str, name: &str, labels: Value| {
+        let chunks = |kind: &str, name: &str, labels: Value| {
             let object = object(kind, name, labels, json!({}));
-            let found = Stored::read(object.as_ref().into()).unwrap().indexes_of_part();
+            let found = Stored::read(object.as_ref().into()).unwrap().indexes_of_chunk();
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let label = |owner: &str, kind: &str| json!({"owner": owner, "type": kind, "key": INDEX});
         let (record, none): (_, [&str; 0]) = ([INDEX], []);
-        assert_eq!(parts("Opaque", &format!("{INDEX}-abcdefghijk16"), json!({})), record);
+        assert_eq!(chunks("Opaque", &format!("{INDEX}-abcdefghijk16"), json!({})), record);
         // Not a hash of OLM: too short, too long, another letter.
         for suffix in ["abcdefghijk1", "abcdefghijk161", "abcdefghijk10", "ABCDEFGHIJK16", ""] {
-            assert_eq!(parts("Opaque", &format!("{INDEX}-{suffix}"), json!({})), none, "{suffix}");
+            assert_eq!(chunks("Opaque", &format!("{INDEX}-{suffix}"), json!({})), none, "{suffix}");
         }
-        assert_eq!(parts(OLM_CHUNK_TYPE, "x", json!({"key": INDEX})), record);
-        assert_eq!(parts("Opaque", "x", label("operator-controller", "chunk")), record);
-        assert_eq!(parts("Opaque", "x", label("operator-controller", "index")), none);
-        assert_eq!(parts("Opaque", "x", label("helm", "chunk")), none);
-        assert_eq!(parts("Opaque", "x", json!({"key": INDEX})), none);
-        assert_eq!(parts(OLM_CHUNK_TYPE, &format!("{INDEX}-abcdefghijk16"), json!({"key": INDEX})), record);
+        assert_eq!(chunks(OLM_CHUNK_TYPE, "x", json!({"key": INDEX})), record);
+        assert_eq!(chunks("Opaque", "x", label("operator-controller", "chunk")), record);
+        assert_eq!(chunks("Opaque", "x", label("operator-controller", "index")), none);
+        assert_eq!(chunks("Opaque", "x", label("helm", "chunk")), none);
+        assert_eq!(chunks("Opaque", "x", json!({"key": INDEX})), none);
+        assert_eq!(chunks(OLM_CHUNK_TYPE, &format!("{INDEX}-abcdefghijk16"), json!({"key": INDEX})), record);
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub enum DecodeError {
     OverBudget(#[from] OverBudget),
     /// Some of the Secrets with further chunks do not exist.
     #[error("{}", missing(.0))]
-    MissingParts(Vec<String>),
+    MissingChunks(Vec<String>),
 }
 
 /// A payload without its base64 layers: gzip, or JSON.
@@ -153,10 +153,10 @@ pub fn extra_chunks(data: &RecordData<'_>) -> Result<Vec<String>, DecodeError> {
 }
 
 /// `its part web-1 is missing`.
-fn missing(parts: &[String]) -> String {
-    match parts {
-        [part] => format!("its part {part} is missing"),
-        parts => format!("its parts {} are missing", parts.join(", ")),
+fn missing(chunks: &[String]) -> String {
+    match chunks {
+        [chunk] => format!("its part {chunk} is missing"),
+        chunks => format!("its parts {} are missing", chunks.join(", ")),
     }
 }
 

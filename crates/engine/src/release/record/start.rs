@@ -20,13 +20,13 @@ const MAX_START_BYTES: u64 = 256 * 1024;
 #[must_use]
 pub fn chart_at_start(storage: Storage, data: &RecordData<'_>) -> Option<String> {
     let text = if storage == Storage::Index { &data.chunk } else { &data.release };
-    let mut part = STANDARD.decode(text.as_deref()?).ok()?;
+    let mut chunk = STANDARD.decode(text.as_deref()?).ok()?;
     if storage == Storage::Secret {
-        part = STANDARD.decode(part).ok()?;
+        chunk = STANDARD.decode(chunk).ok()?;
     }
     let mut json = Vec::new();
-    // The stream ends in the middle. The part before is complete.
-    let _ = GzDecoder::new(part.as_slice()).take(MAX_START_BYTES).read_to_end(&mut json);
+    // The stream ends in the middle. Everything before is complete.
+    let _ = GzDecoder::new(chunk.as_slice()).take(MAX_START_BYTES).read_to_end(&mut json);
     let start = json.utf8_chunks().next()?.valid();
     let chart: Option<ChartId<'_>> = first_at(start, &["chart", "metadata"]).ok()?;
     chart?.display()
@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    fn part(json: &str, bytes: usize) -> RecordData<'static> {
+    fn chunk(json: &str, bytes: usize) -> RecordData<'static> {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
         gzip.write_all(json.as_bytes()).unwrap();
         let compressed = gzip.finish().unwrap();
@@ -56,17 +56,17 @@ mod tests {
         let head =
             r#"{"name":"web","info":{"chart":{}},"chart":{"metadata":{"name":"shop","version":"2.0.0"},"templates":""#;
         let json = format!("{head}{}", "x".repeat(9_000));
-        assert_eq!(chart_at_start(Storage::Index, &part(&json, 5_000)).as_deref(), Some("shop-2.0.0"));
-        assert_eq!(chart_at_start(Storage::Index, &part(&json, 40)), None);
-        assert_eq!(chart_at_start(Storage::Index, &part(r#"{"chart":7}"#, 5_000)), None);
-        assert_eq!(chart_at_start(Storage::Index, &part(r#"{"chart":{"metadata":{"annotations":{}}}}"#, 5_000)), None);
-        assert_eq!(chart_at_start(Storage::Index, &part("[]", 5_000)), None);
+        assert_eq!(chart_at_start(Storage::Index, &chunk(&json, 5_000)).as_deref(), Some("shop-2.0.0"));
+        assert_eq!(chart_at_start(Storage::Index, &chunk(&json, 40)), None);
+        assert_eq!(chart_at_start(Storage::Index, &chunk(r#"{"chart":7}"#, 5_000)), None);
+        assert_eq!(chart_at_start(Storage::Index, &chunk(r#"{"chart":{"metadata":{"annotations":{}}}}"#, 5_000)), None);
+        assert_eq!(chart_at_start(Storage::Index, &chunk("[]", 5_000)), None);
         assert_eq!(
             chart_at_start(Storage::Index, &RecordData { chunk: Some("?".into()), ..RecordData::default() }),
             None
         );
         assert_eq!(chart_at_start(Storage::Index, &RecordData::default()), None);
-        let release = part(&json, 5_000).chunk;
+        let release = chunk(&json, 5_000).chunk;
         let data = RecordData { release, ..RecordData::default() };
         assert_eq!(chart_at_start(Storage::ConfigMap, &data).as_deref(), Some("shop-2.0.0"));
         let data = RecordData {

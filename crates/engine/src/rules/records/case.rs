@@ -68,7 +68,7 @@ impl<'a> RecordCase<'a> {
         let body = question::Body { storage: *storage, namespace: namespace.clone(), object: object.to_owned() };
         Ok(ask(self.evidence, body)?.map(|body| match body {
             StoredBody::Json(json) => Ok(json.as_slice()),
-            StoredBody::MissingChunks(names) => Err(DecodeError::MissingParts(names.clone())),
+            StoredBody::MissingChunks(names) => Err(DecodeError::MissingChunks(names.clone())),
         }))
     }
 
