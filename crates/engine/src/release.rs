@@ -1,6 +1,7 @@
 //! Helm's model of a release: names, revisions, statuses and transitions, records and their storage.
 
 pub(crate) mod history;
+mod hook;
 pub(crate) mod interrupted;
 pub mod manifest;
 pub(crate) mod name;

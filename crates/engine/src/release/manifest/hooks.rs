@@ -1,16 +1,11 @@
 //! The hooks of a record.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::ops::ControlFlow;
-
-use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 
 use super::documents::position;
 use super::objects::each_object;
 use crate::effort::Effort;
-use crate::json::{GoStruct, null_is_default};
+use crate::release::hook::each_hook;
 
 /// The steps to parse a byte of the list of hooks.
 const HOOK_STEPS: u64 = 4;
@@ -25,54 +20,6 @@ pub struct HookJob {
     pub name: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(remote = "Self", default)]
-struct Hook<'a> {
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    name: Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    kind: Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    manifest: Cow<'a, str>,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Hook<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::deserialize(GoStruct(deserializer))
-    }
-}
-
-/// The hooks that are Jobs, up to one more than the limit.
-#[derive(Default)]
-struct Jobs<'a>(Vec<Hook<'a>>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Jobs<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Self::default())
-    }
-}
-
-impl<'de: 'a, 'a> Visitor<'de> for Jobs<'a> {
-    type Value = Self;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("hooks")
-    }
-
-    fn visit_unit<E>(self) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut hooks: A) -> Result<Self, A::Error> {
-        while let Some(hook) = hooks.next_element::<Hook<'de>>()? {
-            if hook.kind == "Job" && !hook.name.is_empty() && self.0.len() <= MAX_JOBS {
-                self.0.push(hook);
-            }
-        }
-        Ok(self)
-    }
-}
-
 /// The Jobs among the hooks in the JSON of a record's `hooks`. `namespace` is the namespace of hooks without one. A Job
 /// with a generated name is left out, because its name is unknown.
 ///
@@ -81,7 +28,15 @@ impl<'de: 'a, 'a> Visitor<'de> for Jobs<'a> {
 /// contains the position of the problem, never the text there.
 pub fn hook_jobs(hooks: &str, namespace: &str, effort: &Effort) -> Result<Vec<HookJob>, String> {
     effort.take_text(hooks, HOOK_STEPS)?;
-    let Jobs(jobs) = serde_json::from_str(hooks).map_err(|error| position(&error))?;
+    let mut jobs = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_str(hooks);
+    let read = each_hook(&mut deserializer, |hook| {
+        if hook.kind == "Job" && !hook.name.is_empty() && jobs.len() <= MAX_JOBS {
+            jobs.push(hook);
+        }
+        Ok(())
+    });
+    read.and_then(|()| deserializer.end()).map_err(|error| position(&error))?;
     if jobs.len() > MAX_JOBS {
         return Err(format!("more than {MAX_JOBS} are Jobs"));
     }

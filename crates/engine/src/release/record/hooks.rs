@@ -4,18 +4,15 @@
 //! the result of its last run may change. `helm test --filter` writes a record with only the chosen hooks, and restores
 //! the other hooks at its end, so hooks may be missing for a while.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::de::{Deserializer, Error, SeqAccess, Visitor};
-use serde::{Deserialize, de};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::Record;
 use crate::effort::Effort;
-use crate::json::{GoStruct, null_is_default};
+use crate::release::hook::{Hook, each_hook};
 
 /// The steps to parse and hash a byte of the hooks.
 const HOOK_STEPS: u64 = 8;
@@ -43,34 +40,6 @@ struct LastRun {
     digest: [u8; 32],
 }
 
-#[derive(Deserialize)]
-#[serde(remote = "Self")]
-struct Hook<'b> {
-    #[serde(borrow, default, deserialize_with = "null_is_default")]
-    name: Cow<'b, str>,
-    #[serde(borrow, default, deserialize_with = "null_is_default")]
-    kind: Cow<'b, str>,
-    #[serde(borrow, default, deserialize_with = "null_is_default")]
-    path: Cow<'b, str>,
-    #[serde(borrow, default, deserialize_with = "null_is_default")]
-    manifest: Cow<'b, str>,
-    // These stay text: a list may have millions of items.
-    #[serde(borrow, default)]
-    events: Option<&'b RawValue>,
-    #[serde(default)]
-    weight: i64,
-    #[serde(borrow, default)]
-    delete_policies: Option<&'b RawValue>,
-    #[serde(borrow, default)]
-    last_run: Option<&'b RawValue>,
-}
-
-impl<'de: 'b, 'b> Deserialize<'de> for Hook<'b> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::deserialize(GoStruct(deserializer))
-    }
-}
-
 impl Hook<'_> {
     fn digest(&self) -> HookDigest {
         let mut digest = Sha256::new();
@@ -96,33 +65,18 @@ fn compact(list: Option<&RawValue>) -> Vec<u8> {
 
 impl<'de> Deserialize<'de> for Hooks {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct List;
-        impl<'de> Visitor<'de> for List {
-            type Value = Hooks;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("hooks")
+        let mut hooks = BTreeMap::new();
+        each_hook(deserializer, |hook| {
+            if hooks.len() == MAX_HOOKS {
+                return Err("too many hooks");
             }
-
-            fn visit_unit<E: de::Error>(self) -> Result<Hooks, E> {
-                Ok(Hooks(BTreeMap::new()))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Hooks, A::Error> {
-                let mut hooks = BTreeMap::new();
-                while let Some(hook) = list.next_element::<Hook<'de>>()? {
-                    if hooks.len() == MAX_HOOKS {
-                        return Err(A::Error::custom("too many hooks"));
-                    }
-                    let events = hook.events.map_or("", RawValue::get);
-                    let is_test = TEST_EVENTS.iter().any(|event| events.contains(event));
-                    let digest = Sha256::digest(hook.last_run.map_or("", RawValue::get)).into();
-                    hooks.insert(hook.digest(), LastRun { is_test, digest });
-                }
-                Ok(Hooks(hooks))
-            }
-        }
-        deserializer.deserialize_any(List)
+            let events = hook.events.map_or("", RawValue::get);
+            let is_test = TEST_EVENTS.iter().any(|event| events.contains(event));
+            let digest = Sha256::digest(hook.last_run.map_or("", RawValue::get)).into();
+            hooks.insert(hook.digest(), LastRun { is_test, digest });
+            Ok(())
+        })?;
+        Ok(Self(hooks))
     }
 }
 
