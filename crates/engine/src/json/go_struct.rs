@@ -6,8 +6,11 @@
 
 use std::fmt;
 
+use serde::de::value::CowStrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
+
+use super::text::Text;
 
 /// The longest key that is compared, in bytes. No longer key resembles a known one.
 const MAX_KEY_BYTES: usize = 64;
@@ -65,51 +68,15 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        self.members.next_key_seed(Key { fields: self.fields, read: seed })
+        let Some(Text(key)) = self.members.next_key()? else {
+            return Ok(None);
+        };
+        check(&key, self.fields)?;
+        seed.deserialize(CowStrDeserializer::new(key)).map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
         self.members.next_value_seed(seed)
-    }
-}
-
-/// A key during deserialization: `read` is its seed, deserializer or visitor.
-struct Key<R> {
-    fields: &'static [&'static str],
-    read: R,
-}
-
-impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<K> {
-    type Value = K::Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<K::Value, D::Error> {
-        self.read.deserialize(Key { fields: self.fields, read: deserializer })
-    }
-}
-
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Key<D> {
-    type Error = D::Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.read.deserialize_str(Key { fields: self.fields, read: visitor })
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct seq
-        tuple tuple_struct map struct enum identifier ignored_any
-    }
-}
-
-impl<'de, V: Visitor<'de>> Visitor<'de> for Key<V> {
-    type Value = V::Value;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.read.expecting(out)
-    }
-
-    fn visit_str<E: Error>(self, key: &str) -> Result<V::Value, E> {
-        check(key, self.fields)?;
-        self.read.visit_str(key)
     }
 }
 
