@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
+use super::item_key::{ItemKey, KeyShape};
 use super::schema::{ItemRule, Place};
-use super::semantics;
 
 /// The declared part of a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,17 +19,6 @@ pub enum Declared<'d> {
     Items(Vec<(ItemKey, Declared<'d>)>),
     /// The declaration of a part of a document. It becomes another variant only if a write differs there.
     Document(DocumentPart<'d>),
-}
-
-/// The identity of an item in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum ItemKey {
-    /// The values of some members, sorted by name.
-    Members(Vec<(String, Value)>),
-    /// The item itself, in a set.
-    Value(Value),
-    /// The index.
-    Index(usize),
 }
 
 impl<'d> Declared<'d> {
@@ -111,36 +100,6 @@ pub(super) enum View<'v> {
     Value(Option<&'v Value>, Place<'v>),
 }
 
-impl ItemKey {
-    /// Whether the key of an item is a name in the list at a place. Other keys, and the items of other sets, can be
-    /// secrets.
-    pub(super) fn is_name(&self, place: Place<'_>) -> bool {
-        match self {
-            Self::Members(members) => {
-                let names = place.list_keys().unwrap_or_default();
-                members.iter().all(|(name, _)| names.contains(&name.as_str()))
-            }
-            Self::Value(_) => place.is_finalizers(),
-            Self::Index(_) => false,
-        }
-    }
-
-    /// `web`, `80/TCP`; `None` for an index.
-    pub(super) fn display(&self) -> Option<String> {
-        match self {
-            Self::Index(_) => None,
-            Self::Value(value) => Some(unquoted(value)),
-            Self::Members(members) => {
-                Some(members.iter().map(|(_, value)| unquoted(value)).collect::<Vec<_>>().join("/"))
-            }
-        }
-    }
-}
-
-fn unquoted(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
 /// A part of a document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DocumentPart<'d> {
@@ -205,13 +164,7 @@ impl<'d> DocumentPart<'d> {
             Some(Declared::Items(items)) => items,
             _ => &[],
         };
-        let by_account = known.iter().find_map(|(key, _)| match key {
-            ItemKey::Members(members) => {
-                Some(KeyedBy::Members(members.iter().map(|(name, _)| name.as_str()).collect()))
-            }
-            ItemKey::Value(_) => Some(KeyedBy::Value),
-            ItemKey::Index(_) => None,
-        });
+        let by_account = known.iter().map(|(key, _)| KeyShape::of(key)).find(|shape| *shape != KeyShape::Index);
         let by = by_account.or_else(|| self.keyed_by_schema(items))?;
         let written: HashMap<_, _> = known.iter().map(|(key, written)| (key, written)).collect();
         let keyed = items.iter().map(|item| {
@@ -227,11 +180,11 @@ impl<'d> DocumentPart<'d> {
     }
 
     /// The keys of a list by its schema; `None` if the list is atomic or an item lacks the first key.
-    fn keyed_by_schema(&self, items: &[Value]) -> Option<KeyedBy<'static>> {
+    fn keyed_by_schema(&self, items: &[Value]) -> Option<KeyShape<'static>> {
         match self.place.list_keys()? {
-            [] => Some(KeyedBy::Value),
+            [] => Some(KeyShape::Value),
             keys => {
-                Some(KeyedBy::Members(keys.to_vec())).filter(|_| items.iter().all(|item| item.get(keys[0]).is_some()))
+                Some(KeyShape::Members(keys.to_vec())).filter(|_| items.iter().all(|item| item.get(keys[0]).is_some()))
             }
         }
     }
@@ -242,30 +195,5 @@ pub(super) fn declared_member<'d>(written: Option<&'d Declared<'d>>, name: &str)
     match written {
         Some(Declared::Fields(fields)) => fields.get(name),
         _ => None,
-    }
-}
-
-/// How the items of a list are identified.
-enum KeyedBy<'n> {
-    Members(Vec<&'n str>),
-    Value,
-}
-
-impl KeyedBy<'_> {
-    /// The key of an item; `None` if it has none.
-    fn key(&self, item: &Value) -> Option<ItemKey> {
-        match self {
-            Self::Value => Some(ItemKey::Value(item.clone())),
-            Self::Members(names) => {
-                let members = names.iter().filter_map(|name| {
-                    let value = item.get(name).filter(|value| !value.is_null()).cloned();
-                    let value = value.or_else(|| semantics::default_of(name).map(Value::from));
-                    value.map(|value| ((*name).to_owned(), value))
-                });
-                let mut members: Vec<_> = members.collect();
-                members.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-                (!members.is_empty()).then_some(ItemKey::Members(members))
-            }
-        }
     }
 }

@@ -74,9 +74,9 @@ pub fn delta_except<'a>(old: &'a str, new: &'a str, except: Exceptions<'_>) -> O
     between_except(Some(old), Some(new), except, &mut MAX_DIFFERENCES.clone())
 }
 
-/// Like [`delta`], for values that may be absent, with a limit on the number of differences.
-pub(super) fn between<'a>(old: Option<&'a str>, new: Option<&'a str>, budget: &mut usize) -> Option<Delta<'a>> {
-    between_except(old, new, Exceptions::default(), budget)
+/// Like [`delta`], for values that may be absent.
+pub(super) fn between<'a>(old: Option<&'a str>, new: Option<&'a str>) -> Option<Delta<'a>> {
+    between_except(old, new, Exceptions::default(), &mut MAX_DIFFERENCES.clone())
 }
 
 fn between_except<'a>(
@@ -111,7 +111,6 @@ struct Comparison<'a, 'b> {
     found: &'b [&'b str],
     budget: &'b mut usize,
     depth: usize,
-    /// The number of lists around the cursors. The text of their items is needed, so they are read to the end.
     /// The number of lists around the cursors. The text of their items is needed, so these lists are parsed to the end.
     lists: usize,
 }
@@ -323,6 +322,15 @@ fn below<'p>(paths: &[&'p [&'p str]], name: &str) -> Option<Vec<&'p [&'p str]>> 
 }
 
 impl<'a> Delta<'a> {
+    /// The old and the new text. Those of objects are not known.
+    pub(super) fn sides(&self) -> [Option<&'a str>; 2] {
+        match *self {
+            Self::Value { old, new } => [old, new],
+            Self::Items { old, new, .. } => [Some(old), Some(new)],
+            Self::Members(_) => [None, None],
+        }
+    }
+
     /// Every value that differs, with its path.
     #[must_use]
     pub fn changed_values(&self) -> Vec<ChangedValue<'a>> {

@@ -9,7 +9,8 @@ use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::declared::{Declared, ItemKey};
+use super::declared::Declared;
+use super::item_key::ItemKey;
 use crate::effort::Effort;
 use crate::json::RawObject;
 

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 
-use super::declared::{Declared, ItemKey};
+use super::declared::Declared;
+use super::item_key::{ItemKey, KeyShape};
 use super::semantics;
 use crate::effort::{Effort, OverBudget};
 use crate::json::cursor::{self, Member};
@@ -49,10 +50,10 @@ pub(super) fn matched<'i, 'a>(
             effort.take((before.len() + after.len()) as u64 * KEY_STEPS)?;
             shapes.insert(
                 shape.clone(),
-                KeyedItems { before: shape.index(before), after: shape.index(after), keys: HashMap::new() },
+                KeyedItems { before: by_key(&shape, before), after: by_key(&shape, after), keys: HashMap::new() },
             );
         }
-        let identity = KeyShape::identity(key);
+        let identity = identity(key);
         if let Some(items) = shapes.get_mut(&shape) {
             *items.keys.entry(identity.clone()).or_default() += 1;
         }
@@ -67,15 +68,7 @@ pub(super) fn matched<'i, 'a>(
 /// Whether a key is declared several times. Only their order distinguishes the items of such a key.
 pub(super) fn has_repeated_keys(keys: &[(ItemKey, Declared<'_>)]) -> bool {
     let mut seen = HashSet::with_capacity(keys.len());
-    !keys.iter().all(|(key, _)| seen.insert((KeyShape::of(key), KeyShape::identity(key))))
-}
-
-/// The members whose values identify an item of a list, or that its value or index does.
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum KeyShape<'k> {
-    Members(Vec<&'k str>),
-    Value,
-    Index,
+    !keys.iter().all(|(key, _)| seen.insert((KeyShape::of(key), identity(key))))
 }
 
 /// The items of a list by key.
@@ -112,45 +105,35 @@ fn pop<'i, 'a>(items: &mut ItemsByKey<'i, 'a>, identity: &[String]) -> Option<&'
     items.get_mut(identity)?.pop_front()
 }
 
-impl<'k> KeyShape<'k> {
-    fn of(key: &'k ItemKey) -> Self {
-        match key {
-            ItemKey::Members(members) => Self::Members(members.iter().map(|(name, _)| name.as_str()).collect()),
-            ItemKey::Value(_) => Self::Value,
-            ItemKey::Index(_) => Self::Index,
+fn identity(key: &ItemKey) -> Vec<String> {
+    match key {
+        ItemKey::Members(members) => members.iter().map(|(_, value)| semantics::identity(value)).collect(),
+        ItemKey::Value(value) => vec![semantics::identity(value)],
+        ItemKey::Index(index) => vec![index.to_string()],
+    }
+}
+
+fn by_key<'i, 'a>(shape: &KeyShape<'_>, items: &'i [ListItem<'a>]) -> ItemsByKey<'i, 'a> {
+    let mut by_key = ItemsByKey::new();
+    for item in items {
+        if let Some(key) = key_of(shape, item) {
+            by_key.entry(key).or_default().push_back(item);
         }
     }
+    by_key
+}
 
-    fn identity(key: &ItemKey) -> Vec<String> {
-        match key {
-            ItemKey::Members(members) => members.iter().map(|(_, value)| semantics::identity(value)).collect(),
-            ItemKey::Value(value) => vec![semantics::identity(value)],
-            ItemKey::Index(index) => vec![index.to_string()],
-        }
-    }
-
-    fn index<'i, 'a>(&self, items: &'i [ListItem<'a>]) -> ItemsByKey<'i, 'a> {
-        let mut by_key = ItemsByKey::new();
-        for item in items {
-            if let Some(key) = self.key_of(item) {
-                by_key.entry(key).or_default().push_back(item);
-            }
-        }
-        by_key
-    }
-
-    /// The key of an item; `None` if it lacks a member.
-    fn key_of(&self, item: &ListItem<'_>) -> Option<Vec<String>> {
-        match self {
-            Self::Index => Some(vec![item.index.to_string()]),
-            Self::Value => Some(vec![identity_of(item.value)?]),
-            Self::Members(names) => {
-                let values = names.iter().map(|name| match item.members.iter().find(|(key, _)| key == name) {
-                    Some((_, text)) => identity_of(text),
-                    None => semantics::default_of(name).map(str::to_owned),
-                });
-                values.collect()
-            }
+/// The key of an item; `None` if it lacks a member.
+fn key_of(shape: &KeyShape<'_>, item: &ListItem<'_>) -> Option<Vec<String>> {
+    match shape {
+        KeyShape::Index => Some(vec![item.index.to_string()]),
+        KeyShape::Value => Some(vec![identity_of(item.value)?]),
+        KeyShape::Members(names) => {
+            let values = names.iter().map(|name| match item.members.iter().find(|(key, _)| key == name) {
+                Some((_, text)) => identity_of(text),
+                None => semantics::default_of(name).map(str::to_owned),
+            });
+            values.collect()
         }
     }
 }

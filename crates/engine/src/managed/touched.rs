@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::declared::{Declared, ItemKey, View};
+use super::declared::{Declared, View};
 use super::delta::{Delta, DifferingItem, between};
+use super::item_key::ItemKey;
 use super::list_items::{ListItem, Pair, has_repeated_keys, matched};
 use super::schema::{BUILT_IN, ItemRule, Place};
 use super::semantics;
@@ -15,9 +16,6 @@ use crate::json::{FieldPath, Segment};
 
 /// The most fields that are listed. Nobody reads more.
 const MAX_TOUCHED_FIELDS: usize = 100;
-
-/// The most differences that are reported separately inside one list.
-const MAX_DIFFERENCES_PER_VALUE: usize = 1_000;
 
 /// The steps to decide whether a field is ignored.
 const IGNORE_STEPS: u64 = 400;
@@ -125,23 +123,14 @@ fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath,
             compare_items(&keys, ItemRule::Unordered, [&before, &after], differing, path, found);
         }
         // The order of all items matters, not only of those that differ.
-        (View::Items(keys, rule), Delta::Items { old, new, .. }) => {
-            let (before, after) = compared_items(&keys, Some(old), Some(new));
-            compare_items(&keys, rule, [&before, &after], &[], path, found);
-        }
-        (View::Items(keys, rule), Delta::Value { old, new }) => {
-            let start = found.paths.len();
-            let (before, after) = compared_items(&keys, *old, *new);
+        (View::Items(keys, rule), delta) => {
+            let (start, [old, new]) = (found.paths.len(), delta.sides());
+            let (before, after) = compared_items(&keys, old, new);
             compare_items(&keys, rule, [&before, &after], &[], path, found);
             found.report_removal_once(new.is_none(), start, path);
         }
-        (View::Value(value, place), Delta::Items { old, new, .. }) => {
-            if found.changes(path, value, [Some(*old), Some(*new)], place) {
-                found.push(path);
-            }
-        }
-        (View::Value(value, place), Delta::Value { old, new }) => {
-            if found.changes(path, value, [*old, *new], place) {
+        (View::Value(value, place), delta) => {
+            if found.changes(path, value, delta.sides(), place) {
                 found.push(path);
             }
         }
@@ -263,7 +252,7 @@ fn compare(
     path: &FieldPath,
     found: &mut TouchedFields<'_>,
 ) {
-    if let Some(delta) = between(old, new, &mut MAX_DIFFERENCES_PER_VALUE.clone()) {
+    if let Some(delta) = between(old, new) {
         collect_touched(declared, &delta, path, found);
     }
 }
