@@ -1,4 +1,6 @@
 //! Parses a review in one pass: serde parses the small members, and the objects are only delimited.
+//!
+//! A review without its objects is its head: the user, the operation and the names of the object.
 
 use std::borrow::Cow;
 
@@ -13,6 +15,10 @@ use crate::text::printable;
 /// The longest quote from the caller's text in an error, in bytes.
 const EXCERPT_BYTES: usize = 80;
 
+/// The most bytes of a body in which the head is searched. The API server writes the head before the objects: a few hundred
+/// bytes, and the groups of the user.
+const MAX_HEAD_BYTES: usize = 256 << 10;
+
 impl<'a> Review<'a> {
     /// Parses a review.
     ///
@@ -20,7 +26,7 @@ impl<'a> Review<'a> {
     /// The problem with the body. No body causes a panic.
     pub fn parse(body: &'a [u8]) -> Result<Self, BadReview> {
         let text = std::str::from_utf8(body).map_err(|error| BadReview::Malformed(error.to_string()))?;
-        let Envelope { heading, request } = Envelope::of(text).ok_or_else(|| malformed(text))?;
+        let Envelope { heading, request } = Envelope::complete(text).ok_or_else(|| malformed(text))?;
         let of_type = |name| Ok(heading.read::<Option<Text<'_>>>(name)?.map(|text| text.0).unwrap_or_default());
         check_kind(&of_type("apiVersion")?, &of_type("kind")?)?;
         let request = Request::of(&request.ok_or(BadReview::NoRequest)?)?;
@@ -29,6 +35,15 @@ impl<'a> Review<'a> {
         }
         Ok(Self { request })
     }
+}
+
+/// The request of a review without its objects. `None` if the head is not at the start of the body.
+#[must_use]
+pub fn head_of(body: &[u8]) -> Option<Request<'_>> {
+    // The limit may cut a character.
+    let start = body[..body.len().min(MAX_HEAD_BYTES)].utf8_chunks().next()?.valid();
+    let request = Request::of(&Envelope::head(start).request?).ok()?;
+    is_uid(&request.uid).then_some(Request { object: None, old_object: None, dry_run: None, ..request })
 }
 
 /// The members of a review that are parsed. A hostile review has any number of others.
@@ -47,6 +62,9 @@ const REQUEST_MEMBERS: [&str; 11] = [
     "dryRun",
 ];
 
+/// The members that every request has, apart from its objects.
+const HEAD: [&str; 5] = ["uid", "kind", "resource", "operation", "userInfo"];
+
 /// Some members of an object, as text.
 struct Members<'a> {
     /// The path of the object in the review, for errors.
@@ -54,6 +72,14 @@ struct Members<'a> {
     wanted: &'static [&'static str],
     found: Vec<Member<'a>>,
     twice: Option<Cow<'a, str>>,
+}
+
+/// How much of a review is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    All,
+    /// Up to the objects of the request.
+    Head,
 }
 
 /// The members of a review, apart from its request.
@@ -64,18 +90,38 @@ struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     /// `None` if the text is not one JSON object.
-    fn of(text: &'a str) -> Option<Self> {
-        let (mut heading, mut request) = (Members::new("", &HEADING), None);
-        let mut cursor = Cursor::new(text);
+    fn complete(text: &'a str) -> Option<Self> {
+        let (mut envelope, mut cursor) = (Self::empty(), Cursor::new(text));
+        envelope.collect(&mut cursor, Extent::All)?;
+        cursor.peek().is_none().then_some(envelope)
+    }
+
+    /// The members up to the objects of the request, or up to the end of a text that ends early.
+    fn head(text: &'a str) -> Self {
+        let mut envelope = Self::empty();
+        _ = envelope.collect(&mut Cursor::new(text), Extent::Head);
+        envelope
+    }
+
+    fn empty() -> Self {
+        Self { heading: Members::new("", &HEADING), request: None }
+    }
+
+    /// `None` if the text ends early, or is not an object.
+    fn collect(&mut self, cursor: &mut Cursor<'a>, extent: Extent) -> Option<()> {
         cursor.expect_byte(b'{')?;
         while let Some(name) = cursor.next_name()? {
-            if name == r#""request""# && request.is_none() && cursor.peek()? == b'{' {
-                request = Some(Members::of_request(&mut cursor)?);
-            } else {
-                heading.add(name, cursor.skip_value()?)?;
+            if name != r#""request""# || self.request.is_some() || cursor.peek()? != b'{' {
+                self.heading.add(name, cursor.skip_value()?)?;
+                continue;
+            }
+            let request = self.request.insert(Members::new("request.", &REQUEST_MEMBERS));
+            request.collect(cursor, extent)?;
+            if extent == Extent::Head {
+                break;
             }
         }
-        cursor.peek().is_none().then_some(Self { heading, request })
+        Some(())
     }
 }
 
@@ -103,13 +149,21 @@ impl<'a> Members<'a> {
         Self { path, wanted, found: Vec::with_capacity(wanted.len()), twice: None }
     }
 
-    fn of_request(cursor: &mut Cursor<'a>) -> Option<Self> {
-        let mut members = Self::new("request.", &REQUEST_MEMBERS);
+    /// `None` if the text ends early, or is not an object.
+    fn collect(&mut self, cursor: &mut Cursor<'a>, extent: Extent) -> Option<()> {
         cursor.expect_byte(b'{')?;
         while let Some(name) = cursor.next_name()? {
-            members.add(name, cursor.skip_value()?)?;
+            let is_object = [r#""object""#, r#""oldObject""#].contains(&name);
+            if extent == Extent::Head && is_object && self.have_head() {
+                break;
+            }
+            self.add(name, cursor.skip_value()?)?;
         }
-        Some(members)
+        Some(())
+    }
+
+    fn have_head(&self) -> bool {
+        HEAD.iter().all(|name| self.found.iter().any(|(found, _)| found == name))
     }
 
     /// Keeps a member if it is wanted. `None` if its name cannot be parsed.
@@ -218,9 +272,45 @@ mod tests {
     fn any_number_of_other_members_takes_no_memory() {
         let many = r#""x":0,"#.repeat(1 << 16);
         let body = review(&REQUEST.replacen('{', &format!("{{{many}"), 1));
-        let Envelope { heading, request } = Envelope::of(&body).unwrap();
+        let Envelope { heading, request } = Envelope::complete(&body).unwrap();
         let request = request.unwrap();
         assert_eq!((heading.found.len(), request.found.len()), (2, 6));
         assert_eq!((heading.found.capacity(), request.found.capacity()), (HEADING.len(), REQUEST_MEMBERS.len()));
+    }
+
+    /// In the order of the API server.
+    const REVIEW: &str = r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u1",
+        "kind":{"group":"apps","version":"v1","kind":"Deployment"},
+        "resource":{"group":"apps","version":"v1","resource":"deployments"},"subResource":"scale",
+        "requestKind":{"group":"apps","version":"v1","kind":"Deployment"},"name":"web","namespace":"shop",
+        "operation":"UPDATE","userInfo":{"username":"alice","groups":["team"],"extra":{"a":["b"]}},
+        "object":{"a":1},"oldObject":{"a":2},"dryRun":false,"options":null}}"#;
+
+    #[test]
+    fn the_head_is_the_review_without_its_objects() {
+        let head = head_of(REVIEW.as_bytes()).unwrap();
+        let mut review = Review::parse(REVIEW.as_bytes()).unwrap().request;
+        (review.object, review.old_object, review.dry_run) = (None, None, None);
+        assert_eq!(format!("{head:?}"), format!("{review:?}"));
+    }
+
+    #[test]
+    fn nothing_after_the_head_is_read() {
+        let head = REVIEW.split_once(r#""object""#).unwrap().0;
+        assert!(head_of(format!(r#"{head}"object": not even JSON"#).as_bytes()).is_some());
+        for end in 0..head.rfind('}').unwrap() {
+            assert!(head_of(&head.as_bytes()[..end]).is_none(), "{end}");
+        }
+    }
+
+    #[test]
+    fn a_head_after_small_objects_is_found() {
+        let late = |object: &str| {
+            let review = REVIEW.replacen(r#""uid":"u1","#, "", 1).replacen(r#"{"a":1}"#, object, 1);
+            review.replacen(r#""dryRun""#, r#""uid":"u1","dryRun""#, 1)
+        };
+        assert!(head_of(late("{}").as_bytes()).is_some());
+        let large = late(&format!("[{}]", " ".repeat(MAX_HEAD_BYTES)));
+        assert!(Review::parse(large.as_bytes()).is_ok() && head_of(large.as_bytes()).is_none());
     }
 }
