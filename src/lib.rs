@@ -10,7 +10,7 @@
 //! main.rs              the binary
 //! cli/                 one file per subcommand; the wiring of `serve` is two functions: standalone, in_cluster
 //! offline/             without a server: replay/ (recordings, audit logs), registration/ (what of them is sent),
-//!                      suite/ (policy tests), changes/ (of logs)
+//!                      suite/ (policy tests), changes/ (of logs), log/ (lines and audit events, for replay and changes)
 //! serve/               the server: https/ webhook.rs report/ pki/ leader/ reload.rs page/ traces/
 //! inspect/             looking at a cluster, for people and for the leader: arrival/ scan/ status/ wait/ changes/ unstick/ doctor/
 //!                      and diagnosis/, which they share

@@ -18,7 +18,7 @@ use super::release_argument;
 use super::runtime::block_on;
 use super::since::since;
 use crate::inspect::changes::{Change, Wanted, merged, of_cluster};
-use crate::offline::changes::{NotOpened, ReadChanges, STANDARD_INPUT, read_audit_logs, read_own_logs};
+use crate::offline::changes::{ReadChanges, STANDARD_INPUT, read_logs};
 
 /// List who changed which release, when, from what to what, and by which override
 ///
@@ -138,17 +138,8 @@ impl Arguments {
         anyhow::ensure!(inputs <= 1, "standard input (-) can be read once only");
         let size = files().filter_map(|file| Some(file.metadata().ok()?.len())).sum::<u64>();
         let mut bar = Progress::new("reading", size, Unit::Bytes, false);
-        let mut before = 0;
-        let mut all = read_audit_logs(&self.audit_log, wanted, |bytes| {
-            before = bytes;
-            bar.at(bytes);
-        })
-        .map_err(not_opened)?;
-        let of_log = read_own_logs(&self.log, wanted, |bytes| bar.at(before + bytes)).map_err(not_opened)?;
-        all.changes.extend(of_log.changes);
-        all.notes.extend(of_log.notes);
-        all.has_read |= of_log.has_read;
-        Ok(all)
+        let read = read_logs(&self.audit_log, &self.log, wanted, |bytes| bar.at(bytes));
+        read.map_err(|(path, error)| anyhow::Error::new(error).context(format!("failed to read {}", path.display())))
     }
 
     async fn of_cluster(&self, wanted: &Wanted) -> anyhow::Result<(Vec<Change>, Vec<String>)> {
@@ -157,10 +148,6 @@ impl Arguments {
         let (changes, gaps) = listed.map_err(anyhow::Error::msg)?;
         Ok((changes, gaps.into_iter().map(|gap| format!("not read: {}: {}", gap.what, gap.why)).collect()))
     }
-}
-
-fn not_opened((path, error): NotOpened) -> anyhow::Error {
-    anyhow::Error::new(error).context(format!("failed to read {}", path.display()))
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ mod line;
 mod registered;
 mod source;
 mod witness;
-mod zstd;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,13 +25,13 @@ use tokio::time::Instant;
 
 use crate::budget::Budget;
 use crate::judge::Judge;
+use crate::offline::log::AuditEvent;
 use crate::offline::registration::Registration;
 use crate::world::memory::Memory;
 use audit::AuditedChange;
 use line::RecordingLine;
 
 pub use gaps::{NothingJudged, ReplayGaps, UnknownKind};
-pub(super) use source::opened;
 pub use source::{Source, SourceError, SourceLine, SourceNotes};
 use witness::Witness;
 
@@ -176,29 +175,33 @@ impl Replay {
                 let replayed = self.request(number, review.request, at, false).await;
                 results.extend(replayed.map_err(|why| error(why.to_string()))?);
             }
-            RecordingLine::Event(event) => {
-                self.gaps.count_event(&event);
-                match event.change(&self.memory).map_err(error)? {
-                    AuditedChange::None => {}
-                    AuditedChange::NeverSent => self.count_never_sent(),
-                    AuditedChange::Refused(write) => {
-                        if self.may_be_sent(&write.head()) {
-                            self.gaps.count_refused(&event.verb);
-                        }
-                    }
-                    AuditedChange::WithoutObjects(write) => {
-                        let head = write.head();
-                        if self.may_be_sent(&head) {
-                            self.gaps.count_without_objects(&head.resource.resource);
-                        }
-                    }
-                    AuditedChange::Write(write) => {
-                        self.gaps.writes += 1;
-                        for request in write.requests() {
-                            let replayed = self.request(number, request, Some(write.at), write.unseen).await;
-                            results.extend(replayed.map_err(|why| error(why.to_string()))?);
-                        }
-                    }
+            RecordingLine::Event(event) => results = self.event(number, &event).await.map_err(error)?,
+        }
+        Ok(results)
+    }
+
+    /// Counts an event, and judges the write in it.
+    async fn event(&mut self, line: usize, event: &AuditEvent<'_>) -> Result<Vec<Replayed>, String> {
+        self.gaps.count_event(event);
+        let mut results = Vec::new();
+        match event.change(&self.memory)? {
+            AuditedChange::None => {}
+            AuditedChange::NeverSent => self.count_never_sent(),
+            AuditedChange::Refused(request) => {
+                if self.may_be_sent(&request) {
+                    self.gaps.count_refused(&event.verb);
+                }
+            }
+            AuditedChange::WithoutObjects(request) => {
+                if self.may_be_sent(&request) {
+                    self.gaps.count_without_objects(&request.resource.resource);
+                }
+            }
+            AuditedChange::Write(write) => {
+                self.gaps.writes += 1;
+                for request in write.requests() {
+                    let replayed = self.request(line, request, Some(write.at), write.unseen).await;
+                    results.extend(replayed.map_err(|why| why.to_string())?);
                 }
             }
         }

@@ -7,15 +7,17 @@ use std::sync::LazyLock;
 use interlock_engine::decision::TransitionKind;
 use interlock_engine::json::redacted;
 use interlock_engine::release::Status;
+use interlock_engine::review::Operation;
 use jiff::Timestamp;
 use memchr::memmem::{Finder, FinderRev};
 
-use super::audit_event::{Act, AuditEvent, Observation};
 use super::reader::LogReader;
+use super::record_write::RecordWrite;
 use super::tally::FileTally;
 use crate::inspect::changes::{
     Certainty, Change, ChangeSource, ChangedRelease, MAX_CHANGES, Newest, SharedGroups, Wanted,
 };
+use crate::offline::log::AuditEvent;
 
 /// The prefix of every record's name. Nearly all lines of a log concern other objects, and are not parsed.
 static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("sh.helm.release.v1."));
@@ -25,7 +27,7 @@ static TIME: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(r#""
 
 /// Collects the writes of records.
 pub(super) struct AuditReader<'w> {
-    observations: Newest<Observation>,
+    writes: Newest<RecordWrite>,
     wanted: &'w Wanted,
     groups: SharedGroups,
 }
@@ -40,18 +42,18 @@ struct Known {
 
 impl<'w> AuditReader<'w> {
     pub(super) fn new(wanted: &'w Wanted) -> Self {
-        let observations = Newest::new(MAX_CHANGES, |observation: &Observation| observation.time);
-        Self { observations, wanted, groups: SharedGroups::default() }
+        let writes = Newest::new(MAX_CHANGES, |write: &RecordWrite| write.time);
+        Self { writes, wanted, groups: SharedGroups::default() }
     }
 
     fn event(&mut self, event: &AuditEvent<'_>, tally: &mut FileTally) -> Result<(), String> {
         event.request_received_timestamp.into_iter().for_each(|time| tally.saw(time));
-        for mut observation in event.observations()? {
-            tally.without_objects += usize::from(observation.act != Act::Deleted && observation.status.is_none());
+        for mut write in event.record_writes()? {
+            tally.without_objects += usize::from(write.operation != Operation::Delete && write.status.is_none());
             // An earlier write shows the state before, so the wanted time does not matter here.
-            if self.wanted.concerns(&observation.release, observation.is_refused()) {
-                observation.groups = self.groups.shared(observation.groups);
-                self.observations.push(observation);
+            if self.wanted.concerns(&write.release, write.is_refused()) {
+                write.groups = self.groups.shared(write.groups);
+                self.writes.push(write);
             }
         }
         Ok(())
@@ -92,24 +94,24 @@ impl LogReader for AuditReader<'_> {
 
     /// The transitions, and the number of older writes that were not kept.
     fn into_changes(self) -> (Vec<Change>, usize) {
-        let (observations, forgotten) = self.observations.into_sorted();
+        let (writes, forgotten) = self.writes.into_sorted();
         let mut records: HashMap<ChangedRelease, Known> = HashMap::new();
-        let changes = observations.into_iter().filter_map(|observation| {
-            let known = records.get(&observation.release);
-            let change = change(&observation, known);
-            if observation.is_refused() {
+        let changes = writes.into_iter().filter_map(|write| {
+            let known = records.get(&write.release);
+            let change = change(&write, known);
+            if write.is_refused() {
                 return change;
             }
-            let Observation { release, act, status, time, chart, .. } = observation;
-            if act == Act::Deleted {
+            let RecordWrite { release, operation, status, time, chart, .. } = write;
+            if operation == Operation::Delete {
                 records.remove(&release);
                 return change;
             }
             let known = records.entry(release).or_insert(Known { status: None, since: None, chart: None });
-            if known.status != status || act == Act::Created {
-                known.since = (act == Act::Created || known.status.is_some()).then_some(time);
+            if known.status != status || operation == Operation::Create {
+                known.since = (operation == Operation::Create || known.status.is_some()).then_some(time);
             }
-            known.status = status.or(known.status.filter(|_| act == Act::Updated));
+            known.status = status.or(known.status.filter(|_| operation == Operation::Update));
             known.chart = chart.or(known.chart.take());
             change
         });
@@ -125,25 +127,25 @@ fn time(line: &[u8]) -> Option<Timestamp> {
 }
 
 /// The transition that a write makes from the known state of its record.
-fn change(seen: &Observation, known: Option<&Known>) -> Option<Change> {
+fn change(seen: &RecordWrite, known: Option<&Known>) -> Option<Change> {
     let before = known.and_then(|known| known.status);
-    let (from, to) = match seen.act {
+    let (from, to) = match seen.operation {
         // Two logs may have the same event.
-        Act::Created if !seen.is_refused() && before.is_some() && before == seen.status => return None,
-        Act::Created => (None, seen.status),
-        Act::Updated => (before, Some(seen.status?)),
-        Act::Deleted => (Some(before?), None),
+        Operation::Create if !seen.is_refused() && before.is_some() && before == seen.status => return None,
+        Operation::Create => (None, seen.status),
+        Operation::Update | Operation::Connect => (before, Some(seen.status?)),
+        Operation::Delete => (Some(before?), None),
     };
     // Without objects, a creation starts an unknown operation.
-    let operation = if seen.release.revision == 1 { TransitionKind::Install } else { TransitionKind::Upgrade };
-    let kind = match (seen.act, to) {
-        (Act::Created, None) => operation,
+    let start = if seen.release.revision == 1 { TransitionKind::Install } else { TransitionKind::Upgrade };
+    let kind = match (seen.operation, to) {
+        (Operation::Create, None) => start,
         _ => TransitionKind::of(from, to)?,
     };
-    let is_sure = match seen.act {
-        Act::Created => to.is_some(),
-        Act::Updated => from.is_some(),
-        Act::Deleted => true,
+    let is_sure = match seen.operation {
+        Operation::Create => to.is_some(),
+        Operation::Update | Operation::Connect => from.is_some(),
+        Operation::Delete => true,
     };
     let ends = from.is_some_and(Status::is_in_flight);
     let since = known.and_then(|known| known.since).filter(|_| ends);
@@ -301,7 +303,7 @@ mod tests {
     fn the_writes_of_other_releases_and_refusals_take_no_room() {
         let wanted = Wanted { namespace: Some("quiet".to_owned()), ..Wanted::default() };
         let mut reader = AuditReader::new(&wanted);
-        reader.observations = Newest::new(2, |observation: &Observation| observation.time);
+        reader.writes = Newest::new(2, |write: &RecordWrite| write.time);
         let mut own = event(0, "create", 1, "pending-install");
         for key in ["objectRef", "responseObject"] {
             own[key]["namespace"] = "quiet".into();

@@ -10,47 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::offline::log::{AuditEvent, ObjectReference};
 use crate::world::memory::Memory;
-
-/// The fields of an `audit.k8s.io/v1` Event that a review needs. Nested fields are parsed on demand, because most
-/// events are reads.
-pub(super) struct AuditEvent<'a> {
-    pub(super) level: Cow<'a, str>,
-    pub(super) audit_id: Cow<'a, str>,
-    pub(super) stage: Cow<'a, str>,
-    pub(super) verb: Cow<'a, str>,
-    pub(super) request_uri: Cow<'a, str>,
-    /// The impersonated user if there is one, otherwise the user.
-    pub(super) user: Option<&'a RawValue>,
-    pub(super) object_ref: Option<&'a RawValue>,
-    pub(super) response_status: Option<&'a RawValue>,
-    pub(super) request_object: Option<&'a RawValue>,
-    pub(super) response_object: Option<&'a RawValue>,
-    pub(super) received: &'a RawValue,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct AuditedObject<'a> {
-    #[serde(borrow)]
-    resource: Cow<'a, str>,
-    #[serde(borrow)]
-    subresource: Cow<'a, str>,
-    #[serde(borrow)]
-    namespace: Cow<'a, str>,
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(borrow)]
-    api_group: Cow<'a, str>,
-    #[serde(borrow)]
-    api_version: Cow<'a, str>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ResponseStatus {
-    code: u16,
-}
 
 /// The kind and name of an object.
 #[derive(Default, Deserialize)]
@@ -59,57 +20,14 @@ struct ObjectHeader<'a> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
-    metadata: AuditedObjectName<'a>,
+    metadata: ObjectName<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct AuditedObjectName<'a> {
+struct ObjectName<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ObjectList<'a> {
-    #[serde(borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    items: Vec<&'a RawValue>,
-}
-
-impl AuditedObject<'_> {
-    /// Whether a resource is written often and never sent to the webhook: heartbeats, events, access and token reviews, and
-    /// connections.
-    fn is_never_sent(&self) -> bool {
-        let unasked: &[&str] = match self.api_group.as_ref() {
-            "" => &["events", "nodes"],
-            "events.k8s.io" => &["events"],
-            "coordination.k8s.io" => &["leases"],
-            "authentication.k8s.io" => &["selfsubjectreviews", "tokenreviews"],
-            "authorization.k8s.io" => &[
-                "localsubjectaccessreviews",
-                "selfsubjectaccessreviews",
-                "selfsubjectrulesreviews",
-                "subjectaccessreviews",
-            ],
-            _ => &[],
-        };
-        let connections = ["attach", "exec", "portforward", "proxy"];
-        unasked.contains(&self.resource.as_ref())
-            || (self.api_group.is_empty() && connections.contains(&self.subresource.as_ref()))
-    }
-}
-
-/// The stage at which the result of a request is known.
-pub(super) const ENDED: &str = "ResponseComplete";
-
-/// The verbs of writes.
-const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
-
-/// Whether a verb is a write.
-pub(super) fn is_write(verb: &str) -> bool {
-    WRITES.contains(&verb)
 }
 
 /// The change that an event describes.
@@ -118,25 +36,18 @@ pub(super) enum AuditedChange<'a> {
     None,
     /// A write of a resource that is never sent to the webhook.
     NeverSent,
-    /// A write that the API server refused, for any reason.
-    Refused(Box<AuditedWrite<'a>>),
+    /// A write that the API server refused, for any reason. The request has no objects.
+    Refused(Box<Request<'a>>),
     /// A write whose objects the log does not contain.
-    WithoutObjects(Box<AuditedWrite<'a>>),
+    WithoutObjects(Box<Request<'a>>),
     /// A write: one review, or one review per object of a deletecollection.
     Write(Box<AuditedWrite<'a>>),
 }
 
 /// A write.
 pub(super) struct AuditedWrite<'a> {
-    reference: AuditedObject<'a>,
-    audit_id: &'a str,
-    dry_run: bool,
-    user: UserInfo<'a>,
-    operation: Operation,
-    kind: Cow<'a, str>,
-    /// `None` for a deletecollection.
-    name: Option<Cow<'a, str>>,
-    new: Option<&'a RawValue>,
+    /// The request without the old object.
+    request: Request<'a>,
     /// The old object, or all objects of a deletecollection.
     old: Vec<Cow<'a, RawValue>>,
     pub(super) at: Timestamp,
@@ -144,181 +55,149 @@ pub(super) struct AuditedWrite<'a> {
     pub(super) unseen: bool,
 }
 
-impl AuditEvent<'_> {
-    /// Parses the change in an event. `memory` has the object before the change.
-    pub(super) fn change(&self, memory: &Memory) -> Result<AuditedChange<'_>, String> {
-        let Some(reference) = self.object_ref.filter(|_| is_write(&self.verb)) else { return Ok(AuditedChange::None) };
-        if self.stage != ENDED {
+impl<'a> AuditEvent<'a> {
+    /// The change in the event. `memory` has the object before the change.
+    ///
+    /// # Errors
+    /// If an object of the event cannot be parsed.
+    pub(super) fn change(&self, memory: &Memory) -> Result<AuditedChange<'a>, String> {
+        let (Some(reference), Some(operation)) = (&self.object_ref, self.operation()) else {
+            return Ok(AuditedChange::None);
+        };
+        if !self.has_ended() {
             return Ok(AuditedChange::None);
         }
-        let status: ResponseStatus = self
-            .response_status
-            .map_or_else(|| Ok(ResponseStatus::default()), |it| parse_field(it, "responseStatus"))?;
-        let reference: AuditedObject<'_> = parse_field(reference, "objectRef")?;
-        if reference.is_never_sent() {
+        if is_never_sent(reference) {
             return Ok(AuditedChange::NeverSent);
         }
-        if status.code >= 400 {
-            return self.bare(reference).map(AuditedChange::Refused);
+        let request = self.request(reference.clone(), operation);
+        if self.is_refused() {
+            return Ok(AuditedChange::Refused(Box::new(request)));
         }
-        if self.verb == "deletecollection" {
-            return self.collection(reference);
-        }
-        self.write(reference, status.code, memory)
+        if self.is_of_collection() { self.collection(request) } else { self.write(request, memory) }
     }
 
-    fn write<'e>(
-        &'e self,
-        reference: AuditedObject<'e>,
-        code: u16,
-        memory: &Memory,
-    ) -> Result<AuditedChange<'e>, String> {
-        let sends_object = matches!(self.verb.as_ref(), "create" | "update");
+    /// The request without its objects.
+    fn request(&self, reference: ObjectReference<'a>, operation: Operation) -> Request<'a> {
+        let ObjectReference { resource, subresource, namespace, name, api_group: group, api_version: version } =
+            reference;
+        let nobody = UserInfo { username: Cow::Borrowed(""), groups: Vec::new() };
+        let kind = kind_of(&resource).to_owned().into();
+        Request {
+            uid: self.audit_id.clone(),
+            kind: Gvk { group: group.clone(), version: version.clone(), kind },
+            resource: Gvr { group, version, resource },
+            sub_resource: Some(subresource),
+            name: Some(name).filter(|name| !name.is_empty()),
+            namespace: Some(namespace),
+            operation,
+            user_info: self.account().cloned().unwrap_or(nobody),
+            object: None,
+            old_object: None,
+            dry_run: Some(self.is_dry_run()),
+        }
+    }
+
+    fn write(&self, mut request: Request<'a>, memory: &Memory) -> Result<AuditedChange<'a>, String> {
         let answered = self.response_object.map(header).transpose()?;
         let object = match answered.filter(|(_, head)| !head.kind.is_empty() && head.kind != "Status") {
             Some(answered) => Some(answered),
-            None => self.request_object.filter(|_| sends_object).map(header).transpose()?,
+            None => self.sent_object().map(header).transpose()?,
         };
         let (object, head) = object.map_or((None, ObjectHeader::default()), |(object, head)| (Some(object), head));
-        let kind = if head.kind.is_empty() { kind_of(&reference.resource).to_owned().into() } else { head.kind };
-        let name = if head.metadata.name.is_empty() { reference.name.clone() } else { head.metadata.name };
-        let known = known(&reference, &kind, &name, object, memory);
-
-        let operation = match self.verb.as_ref() {
-            "delete" => Operation::Delete,
-            "create" => Operation::Create,
-            // A PUT or an apply that creates an object counts as CREATE.
-            _ if code == 201 => Operation::Create,
-            _ => Operation::Update,
-        };
+        if !head.kind.is_empty() {
+            request.kind.kind = head.kind;
+        }
+        if !head.metadata.name.is_empty() {
+            request.name = Some(head.metadata.name);
+        }
+        let known = known(&request, object, memory);
+        let operation = request.operation;
         // An API server that truncates large events drops the objects and keeps the level. Deletions have no objects at any level.
         let may_lack_objects = operation == Operation::Delete && (known.is_some() || self.level == "RequestResponse");
         if object.is_none() && !may_lack_objects {
-            return self.bare(reference).map(AuditedChange::WithoutObjects);
+            return Ok(AuditedChange::WithoutObjects(Box::new(request)));
         }
-        let unseen = operation != Operation::Create && known.is_none() && reference.subresource.is_empty();
+        let unseen = operation != Operation::Create && known.is_none() && request.sub_resource().is_none();
         let before = known.map(Cow::Owned).or(object.map(Cow::Borrowed));
         let (new, old) = match operation {
             Operation::Delete => (None, before),
             Operation::Create => (object, None),
             Operation::Update | Operation::Connect => (object, before),
         };
-        let name = Some(name).filter(|name| !name.is_empty());
-        let old = old.into_iter().collect();
-        self.with(reference, operation, kind, name, new, old, unseen).map(AuditedChange::Write)
+        let request = Request { object: new.map(RawObject::from), ..request };
+        self.audited(request, old.into_iter().collect(), unseen)
     }
 
-    /// A write that lacks only its objects.
-    fn bare<'e>(&'e self, reference: AuditedObject<'e>) -> Result<Box<AuditedWrite<'e>>, String> {
-        let operation = match self.verb.as_ref() {
-            "create" => Operation::Create,
-            "delete" | "deletecollection" => Operation::Delete,
-            _ => Operation::Update,
+    fn collection(&self, request: Request<'a>) -> Result<AuditedChange<'a>, String> {
+        let Some(list) = self.deleted_objects()? else {
+            return Ok(AuditedChange::WithoutObjects(Box::new(request)));
         };
-        let kind = kind_of(&reference.resource).to_owned().into();
-        let name = Some(reference.name.clone()).filter(|name| !name.is_empty());
-        self.with(reference, operation, kind, name, None, Vec::new(), false)
-    }
-
-    fn collection<'e>(&'e self, reference: AuditedObject<'e>) -> Result<AuditedChange<'e>, String> {
-        let Some(response) = self.response_object else {
-            return self.bare(reference).map(AuditedChange::WithoutObjects);
-        };
-        let list: ObjectList<'_> = parse_field(response, "responseObject")?;
         let kind = list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned();
-        let old = list.items.into_iter().map(Cow::Borrowed).collect();
-        self.with(reference, Operation::Delete, kind.into(), None, None, old, false).map(AuditedChange::Write)
+        let request = Request { kind: Gvk { kind: kind.into(), ..request.kind }, ..request };
+        self.audited(request, list.items.into_iter().flatten().map(Cow::Borrowed).collect(), false)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one value, which differ in type")]
-    fn with<'e>(
-        &'e self,
-        reference: AuditedObject<'e>,
-        operation: Operation,
-        kind: Cow<'e, str>,
-        name: Option<Cow<'e, str>>,
-        new: Option<&'e RawValue>,
-        old: Vec<Cow<'e, RawValue>>,
+    fn audited(
+        &self,
+        request: Request<'a>,
+        old: Vec<Cow<'a, RawValue>>,
         unseen: bool,
-    ) -> Result<Box<AuditedWrite<'e>>, String> {
-        let nobody = UserInfo { username: Cow::Borrowed(""), groups: Vec::new() };
-        let user = self.user.map(|user| serde_json::from_str(user.get()));
-        Ok(Box::new(AuditedWrite {
-            reference,
-            audit_id: &self.audit_id,
-            dry_run: self.request_uri.contains("dryRun="),
-            user: user
-                .transpose()
-                .map_err(|error| format!("the audit event: user: {}", redacted(&error)))?
-                .unwrap_or(nobody),
-            operation,
-            kind,
-            name,
-            new,
-            old,
-            at: serde_json::from_str(self.received.get())
-                .map_err(|error| format!("the audit event: requestReceivedTimestamp: {}", redacted(&error)))?,
-            unseen,
-        }))
+    ) -> Result<AuditedChange<'a>, String> {
+        Ok(AuditedChange::Write(Box::new(AuditedWrite { request, old, at: self.received()?, unseen })))
     }
 }
 
 impl AuditedWrite<'_> {
     /// The requests that the webhook would have received.
     pub(super) fn requests(&self) -> impl Iterator<Item = Request<'_>> {
-        let one = (self.old.is_empty() && (self.name.is_some() || self.new.is_some())).then_some(None);
-        one.into_iter().chain(self.old.iter().map(Some)).map(|old| self.request(old.map(AsRef::as_ref)))
-    }
-
-    /// The request without its objects.
-    pub(super) fn head(&self) -> Request<'_> {
-        self.request(None).head()
-    }
-
-    fn request<'r>(&'r self, old: Option<&'r RawValue>) -> Request<'r> {
-        let AuditedObject { resource, subresource, namespace, api_group, api_version, .. } = &self.reference;
-        Request {
-            uid: Cow::Borrowed(self.audit_id),
-            kind: Gvk { group: borrowed(api_group), version: borrowed(api_version), kind: borrowed(&self.kind) },
-            resource: Gvr { group: borrowed(api_group), version: borrowed(api_version), resource: borrowed(resource) },
-            sub_resource: Some(borrowed(subresource)),
-            name: self.name.as_deref().map(borrowed),
-            namespace: Some(borrowed(namespace)),
-            operation: self.operation,
-            user_info: UserInfo {
-                username: borrowed(&self.user.username),
-                groups: self.user.groups.iter().map(|group| borrowed(group)).collect(),
-            },
-            object: self.new.map(RawObject::from),
-            old_object: old.map(RawObject::from),
-            dry_run: Some(self.dry_run),
-        }
+        let Request { name, object, .. } = &self.request;
+        let one = (self.old.is_empty() && (name.is_some() || object.is_some())).then_some(None);
+        one.into_iter().chain(self.old.iter().map(Some)).map(|old| {
+            let old_object = old.map(|old| RawObject::from(old.as_ref()));
+            Request { old_object, ..self.request.clone() }
+        })
     }
 }
 
-fn borrowed(text: &str) -> Cow<'_, str> {
-    Cow::Borrowed(text)
+/// Whether a resource is written often and never sent to the webhook: heartbeats, events, access and token reviews, and
+/// connections. The registration cannot tell these, because objects that it does not send are still needed as the state of the
+/// cluster.
+fn is_never_sent(reference: &ObjectReference<'_>) -> bool {
+    let resources: &[&str] = match reference.api_group.as_ref() {
+        "" => &["events", "nodes"],
+        "events.k8s.io" => &["events"],
+        "coordination.k8s.io" => &["leases"],
+        "authentication.k8s.io" => &["selfsubjectreviews", "tokenreviews"],
+        "authorization.k8s.io" => &[
+            "localsubjectaccessreviews",
+            "selfsubjectaccessreviews",
+            "selfsubjectrulesreviews",
+            "subjectaccessreviews",
+        ],
+        _ => &[],
+    };
+    let connections = ["attach", "exec", "portforward", "proxy"];
+    resources.contains(&reference.resource.as_ref())
+        || (reference.api_group.is_empty() && connections.contains(&reference.subresource.as_ref()))
 }
 
 fn header(object: &RawValue) -> Result<(&RawValue, ObjectHeader<'_>), String> {
-    Ok((object, parse_field(object, "the object")?))
+    let header = serde_json::from_str(object.get())
+        .map_err(|error| format!("the audit event: the object: {}", redacted(&error)))?;
+    Ok((object, header))
 }
 
 /// The object before the write, if memory has it.
-fn known(
-    reference: &AuditedObject<'_>,
-    kind: &str,
-    name: &str,
-    object: Option<&RawValue>,
-    memory: &Memory,
-) -> Option<Box<RawValue>> {
-    let namespace = if kind == "Namespace" { "" } else { reference.namespace.as_ref() };
-    let stored = |kind: &str| memory.get(&ObjectKey::new(&reference.api_group, kind, namespace, name));
-    if reference.subresource != "scale" {
+fn known(request: &Request<'_>, object: Option<&RawValue>, memory: &Memory) -> Option<Box<RawValue>> {
+    let (kind, name) = (request.kind.kind.as_ref(), request.name.as_deref().unwrap_or_default());
+    let namespace = if kind == "Namespace" { "" } else { request.namespace() };
+    let stored = |kind: &str| memory.get(&ObjectKey::new(&request.resource.group, kind, namespace, name));
+    if request.sub_resource() != Some("scale") {
         return RawValue::from_string(stored(kind)?).ok();
     }
     // A Scale is a view of another object, and the log contains only the new Scale.
-    let scaled: Value = serde_json::from_str(&stored(kind_of(&reference.resource))?).ok()?;
+    let scaled: Value = serde_json::from_str(&stored(kind_of(&request.resource.resource))?).ok()?;
     let mut scale: Value = serde_json::from_str(object?.get()).ok()?;
     scale["spec"]["replicas"] = scaled.pointer("/spec/replicas")?.clone();
     serde_json::value::to_raw_value(&scale).ok()
@@ -336,12 +215,6 @@ fn kind_of(resource: &str) -> &str {
         "replicasets" => "ReplicaSet",
         other => other,
     }
-}
-
-/// Parses a field of an audit event.
-pub(super) fn parse_field<'a, T: Deserialize<'a> + Default>(value: &'a RawValue, key: &str) -> Result<T, String> {
-    let read: Result<Option<T>, _> = serde_json::from_str(value.get());
-    read.map(Option::unwrap_or_default).map_err(|error| format!("the audit event: {key}: {}", redacted(&error)))
 }
 
 #[cfg(test)]

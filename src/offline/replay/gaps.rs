@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::audit::{AuditEvent, ENDED, is_write};
+use crate::offline::log::AuditEvent;
 use crate::offline::registration::{Doubt, NotSent};
 
 /// The maximum number of named resources in the message.
@@ -63,10 +63,10 @@ pub struct NothingJudged {
 impl ReplayGaps {
     pub(super) fn count_event(&mut self, event: &AuditEvent<'_>) {
         self.events += 1;
-        if is_write(&event.verb) {
+        if event.operation().is_some() {
             // A long request has several intermediate stages.
             self.begun += usize::from(event.stage == "RequestReceived");
-            self.ended += usize::from(event.stage == ENDED);
+            self.ended += usize::from(event.has_ended());
         }
     }
 

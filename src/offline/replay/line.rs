@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use interlock_engine::json::redacted;
+use interlock_engine::object::Metadata;
 use interlock_engine::review::Request;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::audit::{AuditEvent, parse_field};
+use crate::offline::log::AuditEvent;
 
 /// One line of a recording.
 pub(super) enum RecordingLine<'a> {
@@ -20,18 +21,13 @@ pub(super) enum RecordingLine<'a> {
     Remove(&'a RawValue),
     /// An AdmissionReview, bare or as `{"review": ..., "t": seconds}`.
     Review { review: &'a str, at: Option<Timestamp> },
-    /// An event of an API server's audit log.
+    /// An event of an audit log. It has the time of its reception.
     Event(Box<AuditEvent<'a>>),
 }
 
-/// The keys of all formats, so that each line is parsed only once: audit logs have many lines.
+/// The keys of a line in a recording, apart from those of an AdmissionReview.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct LineKeys<'a> {
-    #[serde(borrow)]
-    kind: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    api_version: Option<Cow<'a, str>>,
+struct RecordingKeys<'a> {
     #[serde(borrow)]
     review: Option<&'a RawValue>,
     t: Option<f64>,
@@ -41,58 +37,32 @@ struct LineKeys<'a> {
     remove: Option<&'a RawValue>,
     #[serde(borrow)]
     mark: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    level: Option<&'a RawValue>,
-    #[serde(borrow, rename = "auditID")]
-    audit_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    stage: Option<&'a RawValue>,
-    #[serde(borrow, rename = "requestURI")]
-    request_uri: Option<&'a RawValue>,
-    #[serde(borrow)]
-    verb: Option<&'a RawValue>,
-    #[serde(borrow)]
-    user: Option<&'a RawValue>,
-    #[serde(borrow)]
-    impersonated_user: Option<&'a RawValue>,
-    #[serde(borrow)]
-    object_ref: Option<&'a RawValue>,
-    #[serde(borrow)]
-    response_status: Option<&'a RawValue>,
-    #[serde(borrow)]
-    request_object: Option<&'a RawValue>,
-    #[serde(borrow)]
-    response_object: Option<&'a RawValue>,
-    #[serde(borrow)]
-    request_received_timestamp: Option<&'a RawValue>,
 }
 
 impl<'a> RecordingLine<'a> {
-    /// Detects the format of a line.
+    /// Detects the format of a line. Audit logs have many lines, so their format comes first.
     pub(super) fn read(text: &'a str) -> Result<Self, String> {
-        let keys: LineKeys<'a> =
-            serde_json::from_str(text).map_err(|error| format!("it is not a JSON object: {}", redacted(&error)))?;
-        match (keys.kind.as_deref(), keys.api_version.as_deref()) {
-            (Some("AdmissionReview"), _) => return Ok(Self::Review { review: text, at: None }),
-            (Some("Event"), Some("audit.k8s.io/v1")) => return keys.event().map(|event| Self::Event(Box::new(event))),
-            // The items of a list have no kind of their own.
-            (None, None) if keys.audit_id.is_some() && keys.stage.is_some() => {
-                return keys.event().map(|event| Self::Event(Box::new(event)));
-            }
-            (Some(kind), _) if kind.ends_with("List") => {
-                return Err(format!(
-                    "it is a {kind}, and each line is one object: write its items with `jq -c '.items[] | {{object: .}}'`"
-                ));
-            }
-            _ => {}
+        let event: AuditEvent<'a> = parsed(text)?;
+        if event.kind == "AdmissionReview" {
+            return Ok(Self::Review { review: text, at: None });
         }
-        match keys {
-            LineKeys { review: Some(review), t, .. } => {
+        if event.kind.ends_with("List") {
+            return Err(format!(
+                "it is a {}, and each line is one object: write its items with `jq -c '.items[] | {{object: .}}'`",
+                event.kind
+            ));
+        }
+        if event.is_of_audit() {
+            event.received()?;
+            return Ok(Self::Event(Box::new(event)));
+        }
+        match parsed(text)? {
+            RecordingKeys { review: Some(review), t, .. } => {
                 Ok(Self::Review { review: review.get(), at: t.map(timestamp).transpose()? })
             }
-            LineKeys { object: Some(object), .. } => Ok(Self::Object(object)),
-            LineKeys { remove: Some(object), .. } => Ok(Self::Remove(object)),
-            LineKeys { mark: Some(_), .. } => Ok(Self::Mark),
+            RecordingKeys { object: Some(object), .. } => Ok(Self::Object(object)),
+            RecordingKeys { remove: Some(object), .. } => Ok(Self::Remove(object)),
+            RecordingKeys { mark: Some(_), .. } => Ok(Self::Mark),
             _ => {
                 Err("it is neither an AdmissionReview, nor an audit event, nor an object with one of the keys review, \
                       object, remove, mark"
@@ -102,48 +72,21 @@ impl<'a> RecordingLine<'a> {
     }
 }
 
-impl<'a> LineKeys<'a> {
-    fn event(self) -> Result<AuditEvent<'a>, String> {
-        Ok(AuditEvent {
-            level: text(self.level, "level")?,
-            audit_id: text(self.audit_id, "auditID")?,
-            stage: text(self.stage, "stage")?,
-            verb: text(self.verb, "verb")?,
-            request_uri: text(self.request_uri, "requestURI")?,
-            received: self.request_received_timestamp.ok_or("the audit event has no requestReceivedTimestamp")?,
-            user: self.impersonated_user.or(self.user),
-            object_ref: self.object_ref,
-            response_status: self.response_status,
-            request_object: self.request_object,
-            response_object: self.response_object,
-        })
-    }
+fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is not a JSON object of a known kind: {}", redacted(&error)))
 }
 
-/// A string of an audit event; empty if missing.
-fn text<'a>(value: Option<&'a RawValue>, key: &str) -> Result<Cow<'a, str>, String> {
-    value.map_or(Ok(Cow::Borrowed("")), |value| parse_field(value, key))
+/// The time of a line in a recording, if it has one.
+pub(super) fn recorded_time(text: &str) -> Option<Timestamp> {
+    let RecordingKeys { t, .. } = parsed(text).ok()?;
+    timestamp(t?).ok()
 }
 
 /// A time in the format of recordings.
-pub(super) fn timestamp(seconds: f64) -> Result<Timestamp, String> {
+fn timestamp(seconds: f64) -> Result<Timestamp, String> {
     let duration = jiff::SignedDuration::try_from_secs_f64(seconds);
     let timestamp = duration.and_then(|duration| Timestamp::UNIX_EPOCH.checked_add(duration));
     timestamp.map_err(|error| format!("t: {error}"))
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ObjectTimes {
-    metadata: MetadataTimes,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct MetadataTimes {
-    creation_timestamp: Option<Timestamp>,
-    deletion_timestamp: Option<Timestamp>,
-    managed_fields: Vec<ManagedFieldsTime>,
 }
 
 #[derive(Deserialize)]
@@ -155,11 +98,12 @@ struct ManagedFieldsTime {
 /// The newest timestamp in the objects of a request. It is the clock of a recording without times.
 pub(super) fn newest_timestamp(request: &Request<'_>) -> Option<Timestamp> {
     let objects = [request.object, request.old_object].into_iter().flatten();
-    let dated = objects.filter_map(|object| serde_json::from_str::<ObjectTimes>(object.get()).ok());
-    let dates = dated.flat_map(|dated| {
-        let MetadataTimes { creation_timestamp, deletion_timestamp, managed_fields } = dated.metadata;
-        let writes = managed_fields.into_iter().filter_map(|write| write.time);
-        writes.chain(creation_timestamp).chain(deletion_timestamp)
-    });
-    dates.max()
+    objects.filter_map(|object| Metadata::of(object).ok()).filter_map(newest_time).max()
+}
+
+fn newest_time(metadata: Metadata<'_>) -> Option<Timestamp> {
+    let fields = metadata.managed_fields.and_then(|fields| serde_json::from_str(fields.get()).ok());
+    let writes: Vec<ManagedFieldsTime> = fields.unwrap_or_default();
+    let writes = writes.into_iter().filter_map(|write| write.time);
+    writes.chain(metadata.creation_timestamp).chain(metadata.deletion_timestamp).max()
 }

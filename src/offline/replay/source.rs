@@ -17,8 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fmt, io};
 
-pub(in crate::offline) use log::opened;
-
 use log::Log;
 use moment::Moment;
 use seen::SeenEvents;
