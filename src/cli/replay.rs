@@ -23,7 +23,7 @@ use super::progress::{Progress, Unit};
 use super::runtime::block_on;
 use super::since::since;
 use crate::offline::registration::Registration;
-use crate::offline::replay::{Replay, ReplayGaps, Replayed, Source, SourceLine, SourceNotes};
+use crate::offline::replay::{Replay, ReplayGaps, Replayed, Source, SourceNotes};
 use crate::world::policy_directory;
 use results::Results;
 
@@ -120,7 +120,7 @@ async fn judge(
     loop {
         progress.at(source.read());
         let Some(line) = source.line()? else { break };
-        let judged = replayed(&mut here, &line).await?;
+        let judged = here.source_line(&line).await?;
         match &mut there {
             None => {
                 for replayed in judged.iter().filter(|it| is_wanted(it)) {
@@ -128,7 +128,7 @@ async fn judge(
                 }
             }
             Some(there) => {
-                let other = replayed(there, &line).await?;
+                let other = there.source_line(&line).await?;
                 for (here, there) in judged.iter().zip(&other).filter(|(here, _)| is_wanted(here)) {
                     results.compare(here, there, out)?;
                 }
@@ -174,13 +174,4 @@ fn report(gaps: &ReplayGaps, notes: &str) -> anyhow::Result<()> {
         Some(nothing) => Err(anyhow::anyhow!(nothing.why)),
         None => Ok(()),
     }
-}
-
-async fn replayed(replay: &mut Replay, line: &SourceLine<'_>) -> anyhow::Result<Vec<Replayed>> {
-    let replayed = replay.line(line.number, line.text).await;
-    let replayed = replayed.map_err(|error| match line.hint() {
-        Some(hint) => anyhow::anyhow!("{error}. {hint}"),
-        None => anyhow::anyhow!("{error}"),
-    });
-    replayed.with_context(|| line.file.display().to_string())
 }

@@ -4,6 +4,7 @@ mod audit;
 mod gaps;
 mod line;
 mod registered;
+mod review_result;
 mod source;
 mod witness;
 
@@ -32,6 +33,7 @@ use audit::AuditedChange;
 use line::RecordingLine;
 
 pub use gaps::{NothingJudged, ReplayGaps, UnknownKind};
+pub(crate) use review_result::ReviewResult;
 pub use source::{Source, SourceError, SourceLine, SourceNotes};
 use witness::Witness;
 
@@ -178,6 +180,17 @@ impl Replay {
             RecordingLine::Event(event) => results = self.event(number, &event).await.map_err(error)?,
         }
         Ok(results)
+    }
+
+    /// Replays one line of a source.
+    ///
+    /// # Errors
+    /// As for [`Self::line`], with the file and the probable reason.
+    pub async fn source_line(&mut self, line: &SourceLine<'_>) -> Result<Vec<Replayed>, SourceError> {
+        self.line(line.number, line.text).await.map_err(|ReplayError { line: number, why }| {
+            let hint = line.hint().map(|hint| format!(". {hint}")).unwrap_or_default();
+            SourceError::Line { path: line.file.to_owned(), line: number, why: format!("{why}{hint}") }
+        })
     }
 
     /// Counts an event, and judges the write in it.

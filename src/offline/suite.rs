@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 
 use super::replay::{Replay, Source, SourceError};
 use crate::regular_file;
-use expectation::Expectation;
 pub(crate) use expectation::StepFailure;
 use interlock_engine::policy_files::{PolicyError, impossible_kind};
 
@@ -103,9 +102,7 @@ impl Suite {
         if let Some(recording) = &file.given.recording {
             let mut source = Source::new(vec![directory.join(recording)])?;
             while let Some(line) = source.line()? {
-                let replayed = given.line(line.number, line.text).await;
-                let hint = line.hint().map(|hint| format!(". {hint}")).unwrap_or_default();
-                replayed.map_err(|error| invalid(format!("{}: {error}{hint}", line.file.display())))?;
+                given.source_line(&line).await.map_err(|error| invalid(error.to_string()))?;
             }
         }
         let end = if file.given.recording.is_some() { given.now() } else { DEFAULT_NOW };
@@ -158,10 +155,7 @@ impl Suite {
             let replayed = world.line(index + 1, &line).await.map_err(|error| invalid(error.why))?;
             let is_last = index + 1 == case.when.len();
             let then = step.then.as_ref().or(case.then.as_ref().filter(|_| is_last));
-            let expectation = then.map_or(Expectation::Admitted, Expectation::Is);
-            for replayed in &replayed {
-                failures.extend(expectation.failure(index + 1, replayed));
-            }
+            failures.extend(replayed.iter().filter_map(|replayed| expectation::failure(then, index + 1, replayed)));
         }
         Ok(failures)
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::tally::{TallyRow, count, lines, release};
 use crate::cli::table;
-use crate::offline::replay::{Replayed, ReplayedViolation};
+use crate::offline::replay::{Replayed, ReplayedViolation, ReviewResult};
 
 /// The reviews with different verdicts, grouped and counted.
 #[derive(Default)]
@@ -83,18 +83,16 @@ impl PolicyComparison {
 
 /// The verdict and its rules, for example `denied: manual-edit`.
 fn verdict(replayed: &Replayed) -> String {
-    let said = match replayed {
-        Replayed { allowed: false, .. } => "denied",
-        Replayed { warnings, .. } if !warnings.is_empty() => "warned",
-        Replayed { violations, .. } if !violations.is_empty() => "audited",
-        _ => return "allowed".to_owned(),
-    };
+    let result = ReviewResult::of(replayed);
+    if result == ReviewResult::Allowed {
+        return result.as_str().to_owned();
+    }
     let rules: Vec<_> = replayed
         .violations
         .iter()
         .map(|it| if it.undecided { format!("{} (undecided)", it.rule) } else { it.rule.to_owned() })
         .collect();
-    format!("{said}: {}", rules.join(", "))
+    format!("{}: {}", result.as_str(), rules.join(", "))
 }
 
 impl fmt::Display for PolicyComparison {

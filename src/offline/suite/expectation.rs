@@ -1,12 +1,12 @@
 //! The expected result of a step.
 
 use interlock_engine::rule::RuleId;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::offline::replay::{Replayed, ReplayedViolation};
+use crate::offline::replay::{Replayed, ReplayedViolation, ReviewResult};
 
 /// A step with an unexpected result.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct StepFailure {
     /// From 1.
     pub step: usize,
@@ -28,20 +28,6 @@ pub(super) struct ThenFile {
     message: Option<String>,
 }
 
-/// The result of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum ReviewResult {
-    /// No rule is broken.
-    Allowed,
-    /// A rule in mode audit is broken; the user does not see it.
-    Audited,
-    /// The request is admitted with a warning.
-    Warned,
-    /// The request is refused.
-    Denied,
-}
-
 /// The modes in which a rule is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -51,27 +37,18 @@ enum ModeName {
     Audit,
 }
 
-/// The expectation of one step.
-pub(super) enum Expectation<'s> {
-    /// The request is admitted, so that the next step can follow.
-    Admitted,
-    /// The `then` of the suite.
-    Is(&'s ThenFile),
-}
-
-impl Expectation<'_> {
-    /// The failure, if a result differs from the expectation.
-    pub(super) fn failure(&self, step: usize, replayed: &Replayed) -> Option<StepFailure> {
-        let (met, expected) = match self {
-            Self::Admitted => (replayed.allowed, "admitted".to_owned()),
-            Self::Is(then) => (then.is_met(replayed), then.description()),
-        };
-        if met {
-            return None;
-        }
-        let messages = replayed.violations.iter().map(|violation| violation.message.clone()).collect();
-        Some(StepFailure { step, expected, got: description(replayed), messages })
+/// The failure of a step, if its result differs from the expectation. Without an expectation, the request must be admitted, so that
+/// the next step can follow.
+pub(super) fn failure(then: Option<&ThenFile>, step: usize, replayed: &Replayed) -> Option<StepFailure> {
+    let (is_met, expected) = match then {
+        None => (replayed.allowed, "admitted".to_owned()),
+        Some(then) => (then.is_met(replayed), then.description()),
+    };
+    if is_met {
+        return None;
     }
+    let messages = replayed.violations.iter().map(|violation| violation.message.clone()).collect();
+    Some(StepFailure { step, expected, got: description(replayed), messages })
 }
 
 impl ThenFile {
@@ -112,26 +89,6 @@ impl ThenFile {
             description += &format!(", with the message {message:?}");
         }
         description
-    }
-}
-
-impl ReviewResult {
-    fn of(replayed: &Replayed) -> Self {
-        match replayed {
-            Replayed { allowed: false, .. } => Self::Denied,
-            Replayed { warnings, .. } if !warnings.is_empty() => Self::Warned,
-            Replayed { violations, .. } if !violations.is_empty() => Self::Audited,
-            _ => Self::Allowed,
-        }
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Allowed => "allowed",
-            Self::Audited => "audited",
-            Self::Warned => "warned",
-            Self::Denied => "denied",
-        }
     }
 }
 
