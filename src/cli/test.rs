@@ -16,7 +16,7 @@ use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use super::progress::{Progress, Unit};
 use super::runtime::block_on;
-use crate::offline::suite::{CaseResult, SUITE_SUFFIX, Suite, SuiteError};
+use crate::offline::suite::{CaseResult, SUITE_SUFFIX, StepFailure, Suite, SuiteError};
 use suite_run::{SuiteRun, chain};
 
 /// The suffix of files that look like suites but are not.
@@ -51,15 +51,7 @@ struct CaseOutput<'r> {
     line: u64,
     case: &'r str,
     ok: bool,
-    failures: Vec<FailureOutput<'r>>,
-}
-
-#[derive(Serialize)]
-struct FailureOutput<'r> {
-    step: usize,
-    expected: &'r str,
-    got: &'r str,
-    messages: &'r [String],
+    failures: &'r [StepFailure],
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
@@ -152,18 +144,12 @@ async fn run_file(
 
 impl<'r> CaseOutput<'r> {
     fn of(file: &Path, case: &'r CaseResult) -> Self {
-        let failures = case.failures.iter().map(|failure| FailureOutput {
-            step: failure.step,
-            expected: &failure.expected,
-            got: &failure.got,
-            messages: &failure.messages,
-        });
         Self {
             file: file.display().to_string(),
             line: case.line,
             case: &case.name,
             ok: case.failures.is_empty(),
-            failures: failures.collect(),
+            failures: &case.failures,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use interlock_engine::object::{ObjectKey, group_of};
 use interlock_engine::policy_files::{impossible_group, impossible_kind, impossible_user};
 use jiff::Timestamp;
+use kube::core::{ApiResource, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -171,35 +172,15 @@ fn admission_review(request: Value) -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
 }
 
-/// A JSON merge patch, RFC 7396.
-fn merged(target: Value, patch: &Value) -> Value {
-    let Value::Object(patch) = patch else { return patch.clone() };
-    let mut target = match target {
-        Value::Object(target) => target,
-        _ => serde_json::Map::new(),
-    };
-    for (key, value) in patch {
-        if value.is_null() {
-            target.remove(key);
-        } else {
-            let before = target.remove(key).unwrap_or_default();
-            target.insert(key.clone(), merged(before, value));
-        }
-    }
-    Value::Object(target)
+/// The object after a JSON merge patch (RFC 7396).
+fn merged(mut target: Value, patch: &Value) -> Value {
+    json_patch::merge(&mut target, patch);
+    target
 }
 
 /// The plural of a kind, as most APIs name their resources.
 fn plural(kind: &str) -> String {
-    let kind = kind.to_lowercase();
-    if let Some(stem) = kind.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
-        return format!("{stem}ies");
-    }
-    match kind.as_str() {
-        "endpoints" => kind,
-        _ if kind.ends_with(['s', 'x']) || kind.ends_with("ch") => format!("{kind}es"),
-        _ => format!("{kind}s"),
-    }
+    ApiResource::from_gvk(&GroupVersionKind::gvk("", "", kind)).plural
 }
 
 #[cfg(test)]
@@ -217,12 +198,5 @@ mod tests {
         ] {
             assert_eq!(plural(kind), resource);
         }
-    }
-
-    #[test]
-    fn a_merge_patch_sets_replaces_and_removes() {
-        let target = json!({"spec": {"a": 1, "b": {"c": 2}, "list": [1, 2]}, "kept": true});
-        let patch = json!({"spec": {"a": null, "b": {"d": 3}, "list": [4]}});
-        assert_eq!(merged(target, &patch), json!({"spec": {"b": {"c": 2, "d": 3}, "list": [4]}, "kept": true}));
     }
 }
