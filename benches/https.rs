@@ -52,14 +52,14 @@ type Reviewers = Vec<(&'static str, Arc<dyn Reviewer>)>;
 /// A webhook in front of a cluster, and the floor.
 fn in_a_cluster() -> Result<Reviewers> {
     let memory = Arc::new(Memory::new(1 << 20));
-    let interlock = Webhook::new(judge(&memory)?, Reporter::new(Arc::new(ReportMetrics::new())));
+    let interlock = Webhook::new(judge(&memory)?, Reporter::new(Arc::new(ReportMetrics::default())));
     Ok(vec![("always allows", Arc::new(AlwaysAllows)), ("interlock", Arc::new(interlock))])
 }
 
 /// A webhook that remembers what it admits, and the floor.
 fn without_a_cluster() -> Result<Reviewers> {
     let memory = Arc::new(Memory::new(64 << 20));
-    let interlock = Webhook::standalone(judge(&memory)?, Reporter::new(Arc::new(ReportMetrics::new())), memory);
+    let interlock = Webhook::standalone(judge(&memory)?, Reporter::new(Arc::new(ReportMetrics::default())), memory);
     Ok(vec![("always allows", Arc::new(AlwaysAllows)), ("standalone", Arc::new(interlock))])
 }
 
@@ -89,7 +89,7 @@ fn main() -> Result<()> {
 }
 
 fn compare(runtime: &tokio::runtime::Runtime, traffic: &str, body: &Bytes, reviewers: Reviewers) -> Result<()> {
-    let metrics = Arc::new(HttpsMetrics::new());
+    let metrics = Arc::new(HttpsMetrics::default());
     let mut rounds: Vec<Vec<Round>> = reviewers.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
         for (index, (_, reviewer)) in reviewers.iter().enumerate() {

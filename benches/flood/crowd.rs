@@ -64,14 +64,14 @@ impl Server {
         let setup = Setup {
             certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path)?),
             clients: None,
-            metrics: Arc::new(HttpsMetrics::new()),
+            metrics: Arc::new(HttpsMetrics::default()),
             registry: Arc::default(),
             page: None,
             readiness: Readiness::new(),
             peers,
             limits: Limits::default(),
         };
-        let webhook = Webhook::new(judge_of(objects), Reporter::new(Arc::new(ReportMetrics::new())));
+        let webhook = Webhook::new(judge_of(objects), Reporter::new(Arc::new(ReportMetrics::default())));
         let bound = Bound::bind("127.0.0.1:0".parse()?, "127.0.0.1:0".parse()?).await?;
         let (address, tls) = (bound.admission_address(), super::served::trusting(&made.ca_pem)?);
         let (signals, received) = Signals::manual();

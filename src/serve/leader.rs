@@ -117,19 +117,19 @@ impl Candidate {
     async fn serve(&self, leads: &mut watch::Receiver<bool>) {
         while leads.wait_for(|leads| *leads).await.is_ok() {
             tracing::info!(identity = %self.identity, "leading");
-            self.metrics.set_leader(true);
+            self.metrics.leader.set(1);
             tokio::select! {
                 lost = leads.wait_for(|leads| !leads) => {
                     tracing::info!(identity = %self.identity, "no longer leading");
-                    self.metrics.set_leader(false);
+                    self.metrics.leader.set(0);
                     if lost.is_err() {
                         return;
                     }
                 }
                 () = self.work() => {}
             }
-            self.metrics.clear_findings();
-            self.metrics.clear_proofs();
+            self.metrics.scan_findings.clear();
+            self.metrics.registration_proven.clear();
             if let Some(reports) = &self.reports {
                 reports.stopped();
             }

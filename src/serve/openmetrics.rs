@@ -1,7 +1,7 @@
-//! The export of metrics: their prefix, the names of label values, and the text format.
+//! The export of metrics: how a module declares its metrics, and the text format.
 //!
-//! Label values come only from closed enums. If a label contained a name or a message, anyone who can send a request could fill the memory
-//! of this process and of the monitoring system.
+//! Label values are `&'static str` or come from closed enums. If a label contained a name or a message, anyone who can send a request
+//! could fill the memory of this process and of the monitoring system.
 
 use std::fmt;
 
@@ -13,6 +13,9 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 
 /// The prefix of all metrics except those of the process, which have the names that all Prometheus clients use.
 pub const PREFIX: &str = "interlock";
+
+/// A label whose values are the names of an engine type.
+pub(crate) type Label = (&'static str, &'static str);
 
 /// A registry as OpenMetrics text.
 ///
@@ -32,32 +35,68 @@ pub(crate) fn rendered(register: impl FnOnce(&mut Registry)) -> String {
     render(&registry).unwrap()
 }
 
-/// Label values of enums with an `as_str`.
-macro_rules! as_str {
-    ($($name:ty),+) => {
-        $(impl prometheus_client::encoding::EncodeLabelValue for $name {
-            fn encode(
-                &self,
-                encoder: &mut prometheus_client::encoding::LabelValueEncoder<'_>,
-            ) -> Result<(), std::fmt::Error> {
-                self.as_str().encode(encoder)
+/// Declares the metrics of a module: `/// help` and `name: type`, with `= value` unless the default is meant, and `, unit` if there is one.
+macro_rules! metrics {
+    ($(#[$about:meta])* pub struct $metrics:ident {
+        $($(#[doc = $help:literal])+ $name:ident: $kind:ty $(= $value:expr)? $(, $unit:ident)?;)+
+    }) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        pub struct $metrics {
+            $($(#[doc = $help])+ pub $name: $kind,)+
+        }
+
+        impl Default for $metrics {
+            fn default() -> Self {
+                Self { $($name: $crate::serve::openmetrics::metrics!(@value $($value)?)),+ }
             }
-        })+
+        }
+
+        impl $metrics {
+            /// Adds the metrics to a registry.
+            pub fn register(&self, registry: &mut prometheus_client::registry::Registry) {
+                $($crate::serve::openmetrics::metrics!(
+                    @register registry, stringify!($name), concat!($($help),+).trim_start(), self.$name.clone() $(, $unit)?
+                );)+
+            }
+        }
+    };
+    (@value) => { Default::default() };
+    (@value $value:expr) => { $value };
+    (@register $registry:ident, $name:expr, $help:expr, $metric:expr) => { $registry.register($name, $help, $metric) };
+    (@register $registry:ident, $name:expr, $help:expr, $metric:expr, $unit:ident) => {
+        $registry.register_with_unit($name, $help, prometheus_client::registry::Unit::$unit, $metric)
     };
 }
 
-/// Label values of other enums, one for each variant.
-macro_rules! named {
-    ($name:ty { $($variant:ident => $value:literal),+ $(,)? }) => {
-        impl prometheus_client::encoding::EncodeLabelValue for $name {
-            fn encode(
-                &self,
-                encoder: &mut prometheus_client::encoding::LabelValueEncoder<'_>,
-            ) -> Result<(), std::fmt::Error> {
-                match self { $(Self::$variant => $value),+ }.encode(encoder)
+/// Declares a label and its values, or names the label of an enum with an `as_str`.
+macro_rules! label {
+    ($(#[$about:meta])* pub enum $values:ident: $name:literal {
+        $($(#[$doc:meta])+ $variant:ident => $value:literal,)+
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $values {
+            $($(#[$doc])+ $variant,)+
+        }
+
+        impl $values {
+            pub(crate) fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $value,)+
+                }
+            }
+        }
+
+        $crate::serve::openmetrics::label!($values: $name);
+    };
+    ($values:ident: $name:literal) => {
+        impl prometheus_client::encoding::EncodeLabelSet for $values {
+            fn encode(&self, encoder: &mut prometheus_client::encoding::LabelSetEncoder<'_>) -> std::fmt::Result {
+                [($name, self.as_str())].encode(encoder)
             }
         }
     };
 }
 
-pub(super) use {as_str, named};
+pub(super) use {label, metrics};

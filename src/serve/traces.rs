@@ -12,7 +12,6 @@ use http::HeaderMap;
 use interlock_engine::decision::Decision;
 use tracing::Span;
 
-use super::https::Endpoint;
 #[cfg(feature = "otel")]
 use sending::TARGET;
 
@@ -45,17 +44,13 @@ impl Sending {
 #[cfg(feature = "otel")]
 const MAX_VALUE_BYTES: usize = 253;
 
-/// The span of a request. Ends when its last clone is dropped.
+/// The span of a request to an endpoint. Ends when its last clone is dropped.
 #[cfg(feature = "otel")]
 #[must_use]
-pub(crate) fn review(endpoint: Endpoint, headers: &HeaderMap) -> Span {
+pub(crate) fn review(endpoint: &'static str, headers: &HeaderMap) -> Span {
     use tracing::field::Empty;
-    let name = match endpoint {
-        Endpoint::Validate => "validate",
-        Endpoint::Mutate => "mutate",
-    };
     let span = tracing::info_span!(
-        target: TARGET, "review", otel.name = name, otel.kind = "server", uid = Empty, operation = Empty, resource = Empty,
+        target: TARGET, "review", otel.name = endpoint, otel.kind = "server", uid = Empty, operation = Empty, resource = Empty,
         namespace = Empty, name = Empty, user = Empty, release = Empty, verdict = Empty, rules = Empty, overridden = Empty,
         ticket = Empty, dry_run = Empty,
     );
@@ -94,7 +89,7 @@ pub(crate) fn decided(decision: &Decision) {
 /// No span.
 #[cfg(not(feature = "otel"))]
 #[must_use]
-pub(crate) fn review(_: Endpoint, _: &HeaderMap) -> Span {
+pub(crate) fn review(_: &'static str, _: &HeaderMap) -> Span {
     Span::none()
 }
 

@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn reporter() -> Reporter {
-        Reporter::new(Arc::new(ReportMetrics::new()))
+        Reporter::new(Arc::new(ReportMetrics::default()))
     }
 
     /// A review of a request whose object cannot be parsed.

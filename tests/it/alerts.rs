@@ -43,15 +43,15 @@ const OF_THE_API_SERVER: [&str; 3] = [
 /// All metrics of a process in which every event has happened.
 static TOLD: LazyLock<String> = LazyLock::new(|| {
     use Rejection::{BodyTooSlow, NoAnswer, NoMemory, TooLarge};
-    let metrics = HttpsMetrics::new();
+    let metrics = HttpsMetrics::default();
     metrics.review(Endpoint::Validate).end(ReviewEnd::Answered);
     for rejection in [TooLarge, NoMemory, BodyTooSlow, NoAnswer] {
-        metrics.rejected(rejection);
+        metrics.http_refusals.get_or_create(&rejection).inc();
     }
     metrics.cut(Cut::Full);
-    metrics.accept_failed(Port::Admission);
-    metrics.handshake_failed(HandshakeFailure::NotTls);
-    metrics.connections(Port::Admission).inc();
+    metrics.accept_errors.get_or_create(&Port::Admission).inc();
+    metrics.tls_handshake_failures.get_or_create(&HandshakeFailure::NotTls).inc();
+    metrics.connections.get_or_create(&Port::Admission).inc();
     let policies = PolicyMetrics::default();
     policies.set_loaded(Timestamp::UNIX_EPOCH);
     policies.count_reload(ReloadResult::Bad, 1);
@@ -61,7 +61,7 @@ static TOLD: LazyLock<String> = LazyLock::new(|| {
     certificates.set_expiry(CertificateRole::Leaf, Some(Timestamp::UNIX_EPOCH));
     certificates.count_step(CertificateStep::Healed);
     certificates.count_trouble(CertificateTrouble::Read);
-    let reports = ReportMetrics::new();
+    let reports = ReportMetrics::default();
     reports.waiting(Sink::Events, 1);
     reports.wrote(Sink::Reports, Write::Failed);
     for (kind, overridden) in

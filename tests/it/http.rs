@@ -28,7 +28,7 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        let metrics = Arc::new(HttpsMetrics::new());
+        let metrics = Arc::new(HttpsMetrics::default());
         let router =
             admission::router(Arc::new(Stub::default()), &Limits::default(), Arc::clone(&metrics), Arc::default());
         Self { router, metrics }
@@ -173,16 +173,16 @@ async fn a_stand_in_that_panics_too_is_answered() {
 
 #[tokio::test]
 async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
-    let (stub, metrics) = (Arc::new(Stub::default()), Arc::new(HttpsMetrics::new()));
+    let (stub, metrics) = (Arc::new(Stub::default()), Arc::new(HttpsMetrics::default()));
     let router = admission::router(Arc::clone(&stub) as _, &Limits::default(), Arc::clone(&metrics), Arc::default());
     let waiting = tokio::spawn(async move {
         send(&router, request(Method::POST, "/validate", Some("application/json"), review("1", Some("wait")))).await
     });
     stub.entered.notified().await;
-    assert!(metrics.body_bytes().get() > 0);
+    assert!(metrics.bodies_in_flight.get() > 0);
     waiting.abort();
     assert!(waiting.await.is_err_and(|error| error.is_cancelled()));
-    while metrics.body_bytes().get() > 0 {
+    while metrics.bodies_in_flight.get() > 0 {
         tokio::task::yield_now().await;
     }
     let text = rendered(|registry| metrics.register(registry));
@@ -192,7 +192,7 @@ async fn a_review_whose_caller_has_gone_is_ended_and_its_memory_given_back() {
 
 #[tokio::test]
 async fn what_follows_from_an_answer_follows_once_it_is_delivered() {
-    let (stub, metrics) = (Arc::new(Stub::default()), Arc::new(HttpsMetrics::new()));
+    let (stub, metrics) = (Arc::new(Stub::default()), Arc::new(HttpsMetrics::default()));
     let desk = Desk {
         router: admission::router(Arc::clone(&stub) as _, &Limits::default(), metrics.clone(), Arc::default()),
         metrics,

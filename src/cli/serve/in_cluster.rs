@@ -121,7 +121,8 @@ async fn count_overrides(
     metrics: Arc<ReportMetrics>,
 ) {
     loop {
-        metrics.overrides_in_force(world.overrides_in_force(&policies.load(), clock.now()));
+        let count = world.overrides_in_force(&policies.load(), clock.now());
+        metrics.overrides_in_force.set(i64::try_from(count).unwrap_or(i64::MAX));
         sleep(OVERRIDE_COUNT_INTERVAL).await;
     }
 }

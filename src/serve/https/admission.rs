@@ -50,7 +50,7 @@ pub fn router(
     metrics: Arc<HttpsMetrics>,
     peers: Arc<KnownPeers>,
 ) -> Router {
-    let bodies = BodyBudget::new(limits.bytes_in_flight, metrics.body_bytes().clone());
+    let bodies = BodyBudget::new(limits.bytes_in_flight, metrics.bodies_in_flight.clone());
     let handler = Handler { reviewer, bodies, body_timeout: limits.body, metrics, peers };
     Router::new()
         .route("/validate", post(validate))
@@ -95,7 +95,7 @@ impl Handler {
     async fn review(self, endpoint: Endpoint, request: Request) -> Response {
         let metrics = Arc::clone(&self.metrics);
         let mut clock = metrics.review(endpoint);
-        let span = traces::review(endpoint, request.headers());
+        let span = traces::review(endpoint.as_str(), request.headers());
         let peer = self.peer_of(&request);
         let answered = match self.receive(request, peer).await {
             Ok(received) => self.run(endpoint, received, &span).await,
@@ -120,7 +120,7 @@ impl Handler {
     fn peer_of(&self, request: &Request) -> Peer {
         let peer = request.extensions().get::<Caller>().map_or(Peer::Known, |caller| self.peers.peer_of(*caller));
         if peer == Peer::Stranger {
-            self.metrics.came_from_stranger();
+            self.metrics.reviews_of_strangers.inc();
         }
         peer
     }
@@ -136,7 +136,7 @@ impl Handler {
         if head.is_empty() {
             return Err(why);
         }
-        self.metrics.rejected(why);
+        self.metrics.http_refusals.get_or_create(&why).inc();
         let stand_in = AssertUnwindSafe(|| self.reviewer.undecided(endpoint, &head, peer, Unjudged::Busy));
         catch_unwind(stand_in).map(|answer| (answer, ReviewEnd::Rejected)).map_err(|_| why)
     }
@@ -194,7 +194,7 @@ impl Handler {
         let (why, end) = match answered {
             Ok(Some(answer)) => return Ok((answer, ReviewEnd::Answered)),
             Ok(None) => {
-                self.metrics.panicked(endpoint);
+                self.metrics.panics.get_or_create(&endpoint).inc();
                 let kind = "a review panicked";
                 if let Some(suppressed) = OF_CLIENTS.admit(kind) {
                     tracing::error!(?endpoint, suppressed, "{kind}");
@@ -208,7 +208,7 @@ impl Handler {
     }
 
     fn reject(&self, rejection: Rejection) -> Response {
-        self.metrics.rejected(rejection);
+        self.metrics.http_refusals.get_or_create(&rejection).inc();
         tracing::debug!(?rejection, "rejected a request without a review");
         rejection.into_response()
     }

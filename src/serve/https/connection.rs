@@ -136,7 +136,7 @@ mod tests {
             .route("/short", get(|| async { "short answer" }))
             .route("/long", get(|| async { "long answer ".repeat(10_000) }));
         let (sender, phase) = watch::channel(ShutdownPhase::Serving);
-        let (limits, metrics) = (Limits::default(), Arc::new(HttpsMetrics::new()));
+        let (limits, metrics) = (Limits::default(), Arc::new(HttpsMetrics::default()));
         let context = ConnectionContext { router, limits: limits.clone(), metrics: Arc::clone(&metrics), phase };
         let (client, stream) = duplex(4096);
         let address = std::net::SocketAddr::from(([10, 0, 0, 7], 40_000));

@@ -1,10 +1,13 @@
 //! The two endpoints of the webhook.
 
-/// The endpoint that was called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Endpoint {
-    /// `POST /validate`
-    Validate,
-    /// `POST /mutate`
-    Mutate,
+use crate::serve::openmetrics::label;
+
+label! {
+    /// The endpoint that was called.
+    pub enum Endpoint: "endpoint" {
+        /// `POST /validate`
+        Validate => "validate",
+        /// `POST /mutate`
+        Mutate => "mutate",
+    }
 }

@@ -83,7 +83,7 @@ impl Listener {
                     }
                     Err(error) if is_of_one_connection(&error) => {}
                     Err(error) => {
-                        metrics.accept_failed(port);
+                        metrics.accept_errors.get_or_create(&port).inc();
                         tracing::error!(%error, "failed to accept a connection");
                         sleep(pause).await;
                     }
@@ -141,7 +141,7 @@ async fn connect(
             tracing::warn!(?port, suppressed, "{kind}; closed a connection without a whole request for a new one");
         }
     }
-    let open = context.metrics.connections(port);
+    let open = context.metrics.connections.get_or_create_owned(&port);
     open.inc();
     let _open = OnDrop(|| {
         open.dec();
@@ -165,7 +165,7 @@ async fn connect(
                     let caller = Caller { address: peer, is_certified };
                     connection::serve(stream, caller, slot.activity(), context).await;
                 }
-                Err(failure) => context.metrics.handshake_failed(failure),
+                Err(failure) => _ = context.metrics.tls_handshake_failures.get_or_create(&failure).inc(),
             }
         }
     }

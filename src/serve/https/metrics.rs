@@ -2,16 +2,14 @@
 
 use std::time::Instant;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
 
 use super::endpoint::Endpoint;
 use super::rejection::Rejection;
-use crate::serve::openmetrics;
+use crate::serve::openmetrics::{label, metrics};
 
 /// Bounds of the review histogram, in seconds. An ordinary review takes tens of microseconds, and the largest possible record a few
 /// milliseconds, so a third of the buckets end at 1 ms or below. The API server allows timeouts of at most 30 s.
@@ -20,163 +18,107 @@ const REVIEW_BUCKETS: [f64; 18] = [
     3.0, 10.0, 30.0,
 ];
 
-/// Metrics of both ports.
-#[derive(Debug)]
-pub struct HttpsMetrics {
-    reviews: Family<ReviewLabels, Histogram, fn() -> Histogram>,
-    of_strangers: Counter,
-    rejections: Family<RejectionLabels, Counter>,
-    panics: Family<EndpointLabels, Counter>,
-    connections: Family<PortLabels, Gauge>,
-    cuts: Family<CutLabels, Counter>,
-    accept_errors: Family<PortLabels, Counter>,
-    handshake_failures: Family<HandshakeLabels, Counter>,
-    body_bytes: Gauge,
+metrics! {
+    /// Metrics of both ports.
+    pub struct HttpsMetrics {
+        /// Time from the head of a request to its answer, reading the body included
+        review_duration: Family<(Endpoint, ReviewEnd), Histogram> =
+            Family::new_with_constructor(|| Histogram::new(REVIEW_BUCKETS)), Seconds;
+        /// Requests of peers that are not known to carry the calls of the API server
+        reviews_of_strangers: Counter;
+        /// Requests rejected without a review
+        http_refusals: Family<Rejection, Counter>;
+        /// Reviews that panicked and were answered nevertheless
+        panics: Family<Endpoint, Counter> = from_zero();
+        /// Open connections
+        connections: Family<Port, Gauge>;
+        /// Connections that the server closed early
+        connections_cut: Family<Cut, Counter>;
+        /// Failures to accept a connection
+        accept_errors: Family<Port, Counter>;
+        /// TLS handshakes that failed
+        tls_handshake_failures: Family<HandshakeFailure, Counter>;
+        /// Request bodies held in memory
+        bodies_in_flight: Gauge, Bytes;
+    }
 }
 
-/// How the handling of a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ReviewEnd {
-    /// The reviewer answered.
-    Answered,
-    /// The reviewer panicked, and its stand-in answered.
-    Panicked,
-    /// The reviewer did not finish in time, and its stand-in answered.
-    Late,
-    /// The request was rejected before the reviewer saw it.
-    Rejected,
-    /// The client disconnected first. The decision, if any, is not reported.
-    Unanswered,
+label! {
+    /// How the handling of a request ended.
+    pub enum ReviewEnd: "end" {
+        /// The reviewer answered.
+        Answered => "answered",
+        /// The reviewer panicked, and its stand-in answered.
+        Panicked => "panicked",
+        /// The reviewer did not finish in time, and its stand-in answered.
+        Late => "late",
+        /// The request was rejected before the reviewer saw it.
+        Rejected => "refused",
+        /// The client disconnected first. The decision, if any, is not reported.
+        Unanswered => "unanswered",
+    }
 }
 
-/// Which of the two ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Port {
-    /// HTTPS, for the API server.
-    Admission,
-    /// Plain HTTP, for probes and metrics.
-    Admin,
+label! {
+    /// Which of the two ports.
+    pub enum Port: "port" {
+        /// HTTPS, for the API server.
+        Admission => "admission",
+        /// Plain HTTP, for probes and metrics.
+        Admin => "admin",
+    }
 }
 
-/// Why the server closed a connection early. Idle timeouts and clean shutdowns are not counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cut {
-    /// Every slot had a request that waits for its answer.
-    Full,
-    /// The connection had no complete request, and a new connection needed its slot.
-    Evicted,
-    /// The head of a request did not arrive in time.
-    Header,
-    /// The client did not read its answer.
-    Write,
-    /// The shutdown ran out of time, or was aborted.
-    Shutdown,
+label! {
+    /// Why the server closed a connection early. Idle timeouts and clean shutdowns are not counted.
+    pub enum Cut: "reason" {
+        /// Every slot had a request that waits for its answer.
+        Full => "full",
+        /// The connection had no complete request, and a new connection needed its slot.
+        Evicted => "evicted",
+        /// The head of a request did not arrive in time.
+        Header => "header",
+        /// The client did not read its answer.
+        Write => "write",
+        /// The shutdown ran out of time, or was aborted.
+        Shutdown => "shutdown",
+    }
 }
 
-/// Why a TLS handshake failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HandshakeFailure {
-    /// The handshake did not finish in time.
-    Timeout,
-    /// The client uses another protocol, for example plain HTTP.
-    NotTls,
-    /// The two sides share no version, suite or protocol, or the client did not accept the certificate.
-    Protocol,
-    /// The connection broke.
-    Broken,
+label! {
+    /// Why a TLS handshake failed.
+    pub enum HandshakeFailure: "reason" {
+        /// The handshake did not finish in time.
+        Timeout => "timeout",
+        /// The client uses another protocol, for example plain HTTP.
+        NotTls => "not_tls",
+        /// The two sides share no version, suite or protocol, or the client did not accept the certificate.
+        Protocol => "protocol",
+        /// The connection broke.
+        Broken => "broken",
+    }
 }
 
 impl HttpsMetrics {
-    /// Metrics that are all zero.
-    #[must_use]
-    pub fn new() -> Self {
-        let metrics = Self {
-            reviews: Family::new_with_constructor(|| Histogram::new(REVIEW_BUCKETS)),
-            of_strangers: Counter::default(),
-            rejections: Family::default(),
-            panics: Family::default(),
-            connections: Family::default(),
-            cuts: Family::default(),
-            accept_errors: Family::default(),
-            handshake_failures: Family::default(),
-            body_bytes: Gauge::default(),
-        };
-        // An alert on the first panic needs a series that was zero before.
-        for endpoint in [Endpoint::Validate, Endpoint::Mutate] {
-            metrics.panics.get_or_create(&EndpointLabels { endpoint }).inc_by(0);
-        }
-        metrics
-    }
-
-    /// Adds the metrics to a registry.
-    pub fn register(&self, registry: &mut Registry) {
-        let help = "Time from the head of a request to its answer, reading the body included";
-        registry.register_with_unit("review_duration", help, Unit::Seconds, self.reviews.clone());
-        let help = "Requests of peers that are not known to carry the calls of the API server";
-        registry.register("reviews_of_strangers", help, self.of_strangers.clone());
-        registry.register("http_refusals", "Requests rejected without a review", self.rejections.clone());
-        registry.register("panics", "Reviews that panicked and were answered nevertheless", self.panics.clone());
-        registry.register("connections", "Open connections", self.connections.clone());
-        registry.register("connections_cut", "Connections that the server closed early", self.cuts.clone());
-        registry.register("accept_errors", "Failures to accept a connection", self.accept_errors.clone());
-        registry.register("tls_handshake_failures", "TLS handshakes that failed", self.handshake_failures.clone());
-        let help = "Request bodies held in memory";
-        registry.register_with_unit("bodies_in_flight", help, Unit::Bytes, self.body_bytes.clone());
-    }
-
     /// Starts the clock of one request. The guard records the request once, even if the handler is cancelled.
     #[must_use]
     pub fn review(&self, endpoint: Endpoint) -> ReviewClock<'_> {
         ReviewClock { metrics: self, endpoint, end: ReviewEnd::Unanswered, started: Instant::now() }
     }
 
-    /// Counts a request of a peer that is not known to carry API server calls.
-    pub fn came_from_stranger(&self) {
-        self.of_strangers.inc();
-    }
-
-    /// Counts a request that was rejected without a review.
-    pub fn rejected(&self, reason: Rejection) {
-        self.rejections.get_or_create(&RejectionLabels { reason }).inc();
-    }
-
-    /// Counts a review that panicked.
-    pub fn panicked(&self, endpoint: Endpoint) {
-        self.panics.get_or_create(&EndpointLabels { endpoint }).inc();
-    }
-
     /// Counts a connection that the server closed early.
     pub fn cut(&self, reason: Cut) {
-        self.cuts.get_or_create(&CutLabels { reason }).inc();
-    }
-
-    /// Counts a failed accept.
-    pub fn accept_failed(&self, port: Port) {
-        self.accept_errors.get_or_create(&PortLabels { port }).inc();
-    }
-
-    /// Counts a handshake that failed.
-    pub fn handshake_failed(&self, reason: HandshakeFailure) {
-        self.handshake_failures.get_or_create(&HandshakeLabels { reason }).inc();
-    }
-
-    /// The number of open connections of a port.
-    #[must_use]
-    pub fn connections(&self, port: Port) -> Gauge {
-        self.connections.get_or_create(&PortLabels { port }).clone()
-    }
-
-    /// The bytes of request bodies held in memory.
-    #[must_use]
-    pub fn body_bytes(&self) -> &Gauge {
-        &self.body_bytes
+        self.connections_cut.get_or_create(&reason).inc();
     }
 }
 
-impl Default for HttpsMetrics {
-    fn default() -> Self {
-        Self::new()
+/// An alert on the first panic needs a series that was zero before.
+fn from_zero() -> Family<Endpoint, Counter> {
+    let panics = Family::default();
+    for endpoint in [Endpoint::Validate, Endpoint::Mutate] {
+        drop(panics.get_or_create(&endpoint));
     }
+    panics
 }
 
 /// Records one request in the histogram when it is dropped.
@@ -197,83 +139,19 @@ impl ReviewClock<'_> {
 
 impl Drop for ReviewClock<'_> {
     fn drop(&mut self) {
-        let labels = ReviewLabels { endpoint: self.endpoint, end: self.end };
-        self.metrics.reviews.get_or_create(&labels).observe(self.started.elapsed().as_secs_f64());
+        let took = self.started.elapsed().as_secs_f64();
+        self.metrics.review_duration.get_or_create(&(self.endpoint, self.end)).observe(took);
     }
 }
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReviewLabels {
-    endpoint: Endpoint,
-    end: ReviewEnd,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RejectionLabels {
-    reason: Rejection,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EndpointLabels {
-    endpoint: Endpoint,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PortLabels {
-    port: Port,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CutLabels {
-    reason: Cut,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct HandshakeLabels {
-    reason: HandshakeFailure,
-}
-
-openmetrics::named!(Endpoint { Validate => "validate", Mutate => "mutate" });
-openmetrics::named!(ReviewEnd {
-    Answered => "answered",
-    Panicked => "panicked",
-    Late => "late",
-    Rejected => "refused",
-    Unanswered => "unanswered",
-});
-openmetrics::named!(Port { Admission => "admission", Admin => "admin" });
-openmetrics::named!(Cut {
-    Full => "full",
-    Evicted => "evicted",
-    Header => "header",
-    Write => "write",
-    Shutdown => "shutdown",
-});
-openmetrics::named!(HandshakeFailure {
-    Timeout => "timeout",
-    NotTls => "not_tls",
-    Protocol => "protocol",
-    Broken => "broken",
-});
-openmetrics::named!(Rejection {
-    NotJson => "not_json",
-    BadTimeout => "bad_timeout",
-    TooLarge => "too_large",
-    BodyTooSlow => "body_too_slow",
-    BodyBroken => "body_broken",
-    NoMemory => "no_memory",
-    NoAnswer => "no_answer",
-    UnknownPath => "unknown_path",
-    WrongMethod => "wrong_method",
-});
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::openmetrics;
 
     #[test]
     fn a_review_is_recorded_however_its_handler_ends() {
-        let metrics = HttpsMetrics::new();
+        let metrics = HttpsMetrics::default();
         metrics.review(Endpoint::Validate).end(ReviewEnd::Answered);
         drop(metrics.review(Endpoint::Mutate));
 

@@ -4,28 +4,31 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 
-/// Why a request gets a sentence instead of a review. The API server treats every rejection as a failed call and applies the failure
-/// policy of the webhook configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rejection {
-    /// The content type is not `application/json`.
-    NotJson,
-    /// `?timeout=` is not a positive duration.
-    BadTimeout,
-    /// The body is longer than [`BODY_BYTES`](super::limits::BODY_BYTES).
-    TooLarge,
-    /// The body did not arrive in time.
-    BodyTooSlow,
-    /// The connection broke before the end of the body.
-    BodyBroken,
-    /// Other bodies use the memory. The API server retries within its timeout only if the answer has a `Retry-After`.
-    NoMemory,
-    /// The review has no answer, and its stand-in panicked.
-    NoAnswer,
-    /// The path is neither `/validate` nor `/mutate`.
-    UnknownPath,
-    /// The method is not POST.
-    WrongMethod,
+use crate::serve::openmetrics::label;
+
+label! {
+    /// Why a request gets a sentence instead of a review. The API server treats every rejection as a failed call and applies the failure
+    /// policy of the webhook configuration.
+    pub enum Rejection: "reason" {
+        /// The content type is not `application/json`.
+        NotJson => "not_json",
+        /// `?timeout=` is not a positive duration.
+        BadTimeout => "bad_timeout",
+        /// The body is longer than [`BODY_BYTES`](super::limits::BODY_BYTES).
+        TooLarge => "too_large",
+        /// The body did not arrive in time.
+        BodyTooSlow => "body_too_slow",
+        /// The connection broke before the end of the body.
+        BodyBroken => "body_broken",
+        /// Other bodies use the memory. The API server retries within its timeout only if the answer has a `Retry-After`.
+        NoMemory => "no_memory",
+        /// The review has no answer, and its stand-in panicked.
+        NoAnswer => "no_answer",
+        /// The path is neither `/validate` nor `/mutate`.
+        UnknownPath => "unknown_path",
+        /// The method is not POST.
+        WrongMethod => "wrong_method",
+    }
 }
 
 impl Rejection {

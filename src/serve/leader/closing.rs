@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use super::metrics::LeaderMetrics;
 use crate::inspect::arrival::{Half, Obstacle, Passage, Registration, probe};
+use crate::serve::openmetrics::Label;
 use crate::world::kubernetes::api_error::reason;
 use event::EventWriter;
 use rollout::Rollout;
@@ -112,7 +113,7 @@ impl Closing<'_> {
             Ok(Some(registration)) => registration,
             Ok(None) => {
                 *state = ProofState::default();
-                self.metrics.clear_proof(half);
+                self.metrics.registration_proven.remove(&label(half));
                 return;
             }
             Err(error) => {
@@ -137,7 +138,7 @@ impl Closing<'_> {
         };
         let arrived = passage == Passage::Arrived;
         state.probed = Some((Instant::now(), arrived));
-        self.metrics.set_proof(half, arrived);
+        self.metrics.registration_proven.get_or_create(&label(half)).set(arrived.into());
         if let Some(problem) = passage.problem() {
             // No entry waits, and the probe was never sent: the API server restarts, or lacks the definition.
             if waiting.is_empty() && !passage.shows_the_way() {
@@ -238,6 +239,11 @@ impl Closing<'_> {
             tracing::debug!(configuration = half.kind(), %error, "managedFields are as they were; trying again");
         }
     }
+}
+
+/// The label of the metric.
+fn label(half: Half) -> [Label; 1] {
+    [("configuration", half.as_str())]
 }
 
 /// A configuration, if it exists.

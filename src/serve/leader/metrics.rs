@@ -1,84 +1,39 @@
 //! Metrics of the leader: whether this replica leads, the findings of its last scan, and the results of its probes.
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 
-use crate::inspect::arrival::Half;
 use crate::inspect::scan::{FindingKind, ScanReport};
-use crate::serve::openmetrics;
+use crate::serve::openmetrics::{Label, label, metrics};
 
-/// Metrics of the leader.
-#[derive(Debug, Default)]
-pub struct LeaderMetrics {
-    leader: Gauge,
-    /// Empty while another replica scans.
-    findings: Family<CheckLabels, Gauge>,
-    /// Empty while another replica leads.
-    proofs: Family<ConfigurationLabels, Gauge>,
+metrics! {
+    /// Metrics of the leader. Another replica has no findings and no proofs, because the same finding must not be counted twice.
+    pub struct LeaderMetrics {
+        /// Whether this replica is the leader
+        leader: Gauge;
+        /// Findings of the last scan of all releases, or of the scan before where the last one was incomplete and found less; from
+        /// the leader only
+        scan_findings: Family<FindingKind, Gauge>;
+        /// Whether the last probe of a webhook configuration arrived: a review that the API server sends through it; from the
+        /// leader only
+        registration_proven: Family<[Label; 1], Gauge>;
+    }
 }
 
+label!(FindingKind: "check");
+
 impl LeaderMetrics {
-    /// Adds the metrics to a registry.
-    pub fn register(&self, registry: &mut Registry) {
-        registry.register("leader", "Whether this replica is the leader", self.leader.clone());
-        let help = "Findings of the last scan of all releases, or of the scan before where the last one was incomplete and \
-                    found less; from the leader only";
-        registry.register("scan_findings", help, self.findings.clone());
-        let help = "Whether the last probe of a webhook configuration arrived: a review that the API server sends through it; \
-                    from the leader only";
-        registry.register("registration_proven", help, self.proofs.clone());
-    }
-
-    /// Sets whether the last probe of a webhook configuration arrived.
-    pub(super) fn set_proof(&self, configuration: Half, arrived: bool) {
-        self.proofs.get_or_create(&ConfigurationLabels { configuration }).set(arrived.into());
-    }
-
-    /// Removes the result of a configuration that does not exist.
-    pub(super) fn clear_proof(&self, configuration: Half) {
-        self.proofs.remove(&ConfigurationLabels { configuration });
-    }
-
-    /// Removes the results, because another replica sends probes from now on.
-    pub(super) fn clear_proofs(&self) {
-        self.proofs.clear();
-    }
-
-    /// Sets whether this replica leads.
-    pub fn set_leader(&self, leads: bool) {
-        self.leader.set(leads.into());
-    }
-
     /// Sets the findings of a scan of all releases, zeros included. An incomplete scan lowers no number, because findings that it missed
     /// may still exist.
     pub fn set_findings(&self, report: &ScanReport) {
         for check in FindingKind::ALL {
             let found = report.findings.iter().filter(|finding| finding.kind == check).count();
             let found = i64::try_from(found).unwrap_or(i64::MAX);
-            let gauge = self.findings.get_or_create(&CheckLabels { check });
+            let gauge = self.scan_findings.get_or_create(&check);
             gauge.set(if report.is_whole() { found } else { found.max(gauge.get()) });
         }
     }
-
-    /// Removes the findings. Another replica scans from now on, and the same finding must not be counted twice.
-    pub fn clear_findings(&self) {
-        self.findings.clear();
-    }
 }
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CheckLabels {
-    check: FindingKind,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ConfigurationLabels {
-    configuration: Half,
-}
-
-openmetrics::as_str!(FindingKind, Half);
 
 #[cfg(test)]
 mod tests {
@@ -86,6 +41,7 @@ mod tests {
 
     use super::*;
     use crate::inspect::scan::Finding;
+    use crate::serve::openmetrics;
 
     /// A report with this many failed releases and stuck operations.
     fn report(failed: usize, stuck: usize, is_whole: bool) -> ScanReport {

@@ -98,7 +98,7 @@ fn serve(keeper: Arc<Gatekeeper>, ready: &Sender<(String, String)>) {
         let setup = Setup {
             certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path).unwrap()),
             clients: None,
-            metrics: Arc::new(HttpsMetrics::new()),
+            metrics: Arc::new(HttpsMetrics::default()),
             registry: Arc::default(),
             page: None,
             readiness: Readiness::new(),

@@ -42,10 +42,10 @@ impl Desk {
     }
 
     fn with(webhook: impl FnOnce(Reporter) -> Webhook) -> Self {
-        let metrics = Arc::new(ReportMetrics::new());
+        let metrics = Arc::new(ReportMetrics::default());
         let webhook = webhook(Reporter::new(metrics.clone()));
         let router =
-            admission::router(Arc::new(webhook), &Limits::default(), Arc::new(HttpsMetrics::new()), Arc::default());
+            admission::router(Arc::new(webhook), &Limits::default(), Arc::new(HttpsMetrics::default()), Arc::default());
         Self { router, metrics }
     }
 

@@ -122,7 +122,7 @@ impl Server {
         let setup = Setup {
             certificates: Certificates::new(key),
             clients,
-            metrics: Arc::new(HttpsMetrics::new()),
+            metrics: Arc::new(HttpsMetrics::default()),
             registry: Arc::default(),
             page: None,
             readiness: Readiness::new(),

@@ -129,7 +129,7 @@ fn serve(certificates: &Path, made_at: Timestamp, ready: &Sender<Server>) {
         let setup = Setup {
             clients: None,
             certificates: Certificates::new(tls::load(&made.certificate_path, &made.key_path).unwrap()),
-            metrics: Arc::new(HttpsMetrics::new()),
+            metrics: Arc::new(HttpsMetrics::default()),
             registry: Arc::default(),
             page: None,
             readiness: Readiness::new(),
