@@ -22,7 +22,8 @@ use release_interlock::judge::Judge;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    self, Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Peer, Reviewer, Setup, Signals, Unjudged,
+    self, Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Peer, ReviewFailure, Reviewer, Setup,
+    Signals,
 };
 use release_interlock::serve::pki::{dev, tls};
 use release_interlock::serve::report::Reporter;
@@ -223,7 +224,7 @@ impl Reviewer for AlwaysAllows {
         Box::pin(std::future::ready(reply.into()))
     }
 
-    fn undecided(&self, _: Endpoint, _: &Bytes, _: Peer, _: Unjudged) -> Answer {
+    fn undecided(&self, _: Endpoint, _: &Bytes, _: Peer, _: ReviewFailure) -> Answer {
         HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }.into()
     }
 }

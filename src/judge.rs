@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use interlock_engine::decide::{Step, Unjudged, decide, unjudged};
+use interlock_engine::decide::{ReviewFailure, Step, decide, unjudged};
 use interlock_engine::decision::{Decision, Transition};
 use interlock_engine::effort::Effort;
 use interlock_engine::evidence::{Answer, Evidence, Query};
@@ -65,10 +65,13 @@ struct Inflated {
     took: Duration,
 }
 
-/// Why the rules made no judgement.
-enum NotJudged {
-    Bad(BadReview),
-    Unjudged(Unjudged),
+/// Why a review has no judgement.
+#[derive(Debug)]
+pub enum NotJudged {
+    /// The body is not a review, or an object of the request cannot be parsed.
+    Malformed(BadReview),
+    /// The rules reached no decision.
+    Failed(ReviewFailure),
 }
 
 /// The result of a review.
@@ -114,18 +117,15 @@ impl Judge {
     /// Parses the body of a review.
     ///
     /// # Errors
-    /// If the body got no turn. Only a large body waits for one.
-    pub async fn parse<'b>(
-        &self,
-        body: &'b [u8],
-        call: impl Into<Call>,
-    ) -> Result<Result<Review<'b>, BadReview>, Unjudged> {
+    /// [`NotJudged`]. Only a large body waits for a turn, and can get none.
+    pub async fn parse<'b>(&self, body: &'b [u8], call: impl Into<Call>) -> Result<Review<'b>, NotJudged> {
         if body.len() <= ORDINARY_BYTES {
-            return Ok(Review::parse(body));
+            return Ok(Review::parse(body)?);
         }
         let head = head_of(body);
         let user = head.as_ref().map(|head| head.user_info.username.as_ref()).unwrap_or_default();
-        Steps::new(&self.shared, user, call.into(), body.len()).run(|| Review::parse(body)).await
+        let parsed = Steps::new(&self.shared, user, call.into(), body.len()).run(|| Review::parse(body)).await?;
+        Ok(parsed?)
     }
 
     /// Judges a request at a moment, answering by a deadline.
@@ -138,40 +138,13 @@ impl Judge {
         now: Timestamp,
         call: impl Into<Call>,
     ) -> Result<Judgement, BadReview> {
-        match self.judge(request, now, call.into()).await {
-            Ok(judgement) => Ok(judgement),
-            Err(NotJudged::Bad(why)) => Err(why),
-            Err(NotJudged::Unjudged(why)) => Ok(self.undecided(&request.head(), why)),
-        }
-    }
-
-    /// Why a review has no reply at its deadline. A step that outlives the deadline still runs, and an expensive review holds or
-    /// awaits memory.
-    #[must_use]
-    pub fn out_of_time(&self, head: &Request<'_>, body_bytes: usize, peer: Peer) -> Unjudged {
-        let is_at_work = self.shared.is_busy_with(Flow::of(peer, &head.user_info.username));
-        if is_at_work || body_bytes > ORDINARY_BYTES { Unjudged::Busy } else { Unjudged::Late }
-    }
-
-    /// The policy's judgement of a request that could not be judged, from its head alone.
-    #[must_use]
-    pub fn undecided(&self, head: &Request<'_>, why: Unjudged) -> Judgement {
-        // A head has no objects that could be malformed.
-        let objects = RequestObjects::read(head).unwrap_or_default();
-        let bodies = RecordBodies::default();
-        let effort = Effort::of_review();
-        let policies = self.policies_in_force();
-        let facts = self.facts(head, &objects, &bodies, &effort, policies.accounts());
-        let outcome = unjudged(head, &facts, policies.of(head.namespace()), why);
-        let decision = Decision::of(head, &facts, &outcome, Duration::ZERO);
-        // An Event needs an object that is known for sure.
-        Judgement { outcome, decision: Decision { object: None, ..decision } }
-    }
-
-    async fn judge(&self, request: &Request<'_>, now: Timestamp, call: Call) -> Result<Judgement, NotJudged> {
         let started = Instant::now();
-        let mut steps = Steps::of(&self.shared, request, call);
-        let (objects, payloads) = steps.read(request).await??;
+        let mut steps = Steps::of(&self.shared, request, call.into());
+        let (objects, payloads) = match steps.read(request).await {
+            Ok(read) => read,
+            Err(NotJudged::Malformed(why)) => return Err(why),
+            Err(NotJudged::Failed(why)) => return Ok(self.undecided(&request.head(), why)),
+        };
         let policies = self.policies_in_force();
         let contents = Contents { objects, unread: payloads.unread(), payloads, inflated: OnceLock::new() };
         let case = Case {
@@ -185,7 +158,30 @@ impl Judge {
             started,
             now,
         };
-        Ok(case.judge().await)
+        Ok(case.decide_with_world().await.unwrap_or_else(|why| case.undecided(why)))
+    }
+
+    /// Why a review has no reply at its deadline. A step that outlives the deadline still runs, and an expensive review holds or
+    /// awaits memory.
+    #[must_use]
+    pub fn out_of_time(&self, head: &Request<'_>, body_bytes: usize, peer: Peer) -> ReviewFailure {
+        let is_at_work = self.shared.is_busy_with(Flow::of(peer, &head.user_info.username));
+        if is_at_work || body_bytes > ORDINARY_BYTES { ReviewFailure::Busy } else { ReviewFailure::Late }
+    }
+
+    /// The policy's judgement of a request that could not be judged, from its head alone.
+    #[must_use]
+    pub fn undecided(&self, head: &Request<'_>, why: ReviewFailure) -> Judgement {
+        // A head has no objects that could be malformed.
+        let objects = RequestObjects::read(head).unwrap_or_default();
+        let bodies = RecordBodies::default();
+        let effort = Effort::of_review();
+        let policies = self.policies_in_force();
+        let facts = self.facts(head, &objects, &bodies, &effort, policies.accounts());
+        let outcome = unjudged(head, &facts, policies.of(head.namespace()), why);
+        let decision = Decision::of(head, &facts, &outcome, Duration::ZERO);
+        // An Event needs an object that is known for sure.
+        Judgement { outcome, decision: Decision { object: None, ..decision } }
     }
 
     /// The stamps that a request must get.
@@ -199,10 +195,11 @@ impl Judge {
         call: impl Into<Call>,
     ) -> Result<Option<Patch>, BadReview> {
         let mut steps = Steps::of(&self.shared, request, call.into());
-        let Ok(read) = steps.read(request).await else {
-            return Ok(None);
+        let (objects, payloads) = match steps.read(request).await {
+            Ok(read) => read,
+            Err(NotJudged::Malformed(why)) => return Err(why),
+            Err(NotJudged::Failed(_)) => return Ok(None),
         };
-        let (objects, payloads) = read?;
         let policies = self.policies_in_force();
         let stamp_with = |bodies: &RecordBodies| {
             let facts = self.facts(request, &objects, bodies, &steps.effort, policies.accounts());
@@ -233,15 +230,8 @@ impl Judge {
 }
 
 impl<'c> Case<'c> {
-    async fn judge(&self) -> Judgement {
-        match self.decide_with_world().await {
-            Ok(judgement) => judgement,
-            Err(why) => self.unjudged(why),
-        }
-    }
-
     /// Runs the rules, answering their queries, until they reach a decision.
-    async fn decide_with_world(&self) -> Result<Judgement, Unjudged> {
+    async fn decide_with_world(&self) -> Result<Judgement, ReviewFailure> {
         let Contents { objects, payloads, .. } = self.contents;
         self.steps.take_memory(self.request, objects, payloads).await?;
         let mut evidence = Evidence::default();
@@ -256,7 +246,7 @@ impl<'c> Case<'c> {
                     self.steps.note(&answer);
                     evidence.add(query, answer);
                 }
-                None if self.steps.without_answer() == Unjudged::Busy => return Err(Unjudged::Busy),
+                None if self.steps.without_answer() == ReviewFailure::Busy => return Err(ReviewFailure::Busy),
                 None => {
                     in_time = false;
                     evidence.add(query, Answer::Unavailable("the API server did not answer in time".into()));
@@ -291,7 +281,7 @@ impl<'c> Case<'c> {
     }
 
     /// The policy's judgement of a request for which the rules reached no decision.
-    fn unjudged(&self, why: Unjudged) -> Judgement {
+    fn undecided(&self, why: ReviewFailure) -> Judgement {
         // The facts say more than the head, and the objects are not read again.
         let facts = self.facts_with(&self.contents.unread);
         let outcome = unjudged(self.request, facts, self.policy, why);
@@ -329,13 +319,13 @@ impl Inflated {
 
 impl From<BadReview> for NotJudged {
     fn from(why: BadReview) -> Self {
-        Self::Bad(why)
+        Self::Malformed(why)
     }
 }
 
-impl From<Unjudged> for NotJudged {
-    fn from(why: Unjudged) -> Self {
-        Self::Unjudged(why)
+impl From<ReviewFailure> for NotJudged {
+    fn from(why: ReviewFailure) -> Self {
+        Self::Failed(why)
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The limit of lines that clients of the two ports and writers of objects cause.
-pub(crate) static OF_CLIENTS: LogLimit = LogLimit::new();
+pub(crate) static CLIENT_LOG_LIMIT: LogLimit = LogLimit::new();
 
 /// The kinds of lines that were logged recently.
 ///

@@ -2,11 +2,12 @@
 //!
 //! Input: a scene, whose last line is the review.
 
-use interlock_engine::decide::Unjudged;
+use interlock_engine::decide::ReviewFailure;
 use interlock_engine::effort::Effort;
 use interlock_engine::outcome::Outcome;
 use interlock_engine::reply::{allow_with_patch, answer};
 use interlock_engine::review::{Review, head_of};
+use release_interlock::judge::NotJudged;
 use serde_json::Value;
 
 use super::Input;
@@ -20,9 +21,10 @@ pub fn run(input: &[u8]) -> Input {
     let _whatever = (Review::parse(input).is_ok(), head_of(input).is_some());
     let Some(scene) = Scene::read(input) else { return Input::Foreign };
     let (judge, body) = (scene.judge(), scene.review.as_bytes());
-    let request = match wait(judge.parse(body, no_deadline())).expect("nobody else waits for a core") {
+    let request = match wait(judge.parse(body, no_deadline())) {
         Ok(review) => review.request,
-        Err(bad) => {
+        Err(NotJudged::Failed(why)) => panic!("nobody else waits for a core: {why:?}"),
+        Err(NotJudged::Malformed(bad)) => {
             is_printable(&bad.to_string());
             return if serde_json::from_str::<Value>(scene.review).is_ok() { Input::Own } else { Input::Foreign };
         }
@@ -46,7 +48,7 @@ pub fn run(input: &[u8]) -> Input {
             assert!(patch.is_err(), "an object is stamped that cannot be judged");
         }
     }
-    for why in [Unjudged::Late, Unjudged::Busy] {
+    for why in [ReviewFailure::Late, ReviewFailure::Busy] {
         is_answerable(&request.uid, &judge.undecided(&request.head(), why).outcome);
     }
     Input::Own

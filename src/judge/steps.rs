@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use interlock_engine::decide::Unjudged;
+use interlock_engine::decide::ReviewFailure;
 use interlock_engine::effort::Effort;
 use interlock_engine::evidence::Answer;
 use interlock_engine::facts::{Payloads, RequestObjects, record_name};
@@ -14,6 +14,7 @@ use interlock_engine::json::RawObject;
 use interlock_engine::review::{BadReview, Operation, Request};
 use tokio::time::{Instant, timeout_at};
 
+use super::NotJudged;
 use crate::budget::{Budget, Busy, Flow, Holdings, Peer, Price};
 use crate::world::Payer;
 
@@ -93,20 +94,15 @@ impl<'r> Steps<'r> {
     }
 
     /// Reads the objects of a request, which reveals the size of a record's body.
-    pub(super) async fn read(
-        &mut self,
-        request: &'r Request<'r>,
-    ) -> Result<Result<(RequestObjects<'r>, Payloads), BadReview>, Unjudged> {
-        let read = self.run(|| read_objects(request)).await?;
-        if let Ok((_, payloads)) = &read {
-            let is_large = payloads.inflated_size() > ORDINARY_BODY_BYTES;
-            let is_yaml = is_read_as_yaml(request, payloads);
-            self.runs_inline &= !is_large && !is_yaml;
-            self.price += payloads.inflated_size() as u64 * if is_yaml { YAML_STEPS } else { BODY_STEPS };
-        }
+    pub(super) async fn read(&mut self, request: &'r Request<'r>) -> Result<(RequestObjects<'r>, Payloads), NotJudged> {
+        let (objects, payloads) = self.run(|| read_objects(request)).await??;
+        let is_large = payloads.inflated_size() > ORDINARY_BODY_BYTES;
+        let is_yaml = is_read_as_yaml(request, &payloads);
+        self.runs_inline &= !is_large && !is_yaml;
+        self.price += payloads.inflated_size() as u64 * if is_yaml { YAML_STEPS } else { BODY_STEPS };
         self.is_small &= Price::of_steps(self.price).is_small();
         self.is_tried_again = record_name(request).is_some() && request.operation != Operation::Update;
-        Ok(read)
+        Ok((objects, payloads))
     }
 
     /// Waits for the memory of a large review: for the bodies of records, or for an object whose fields are compared with a
@@ -116,7 +112,7 @@ impl<'r> Steps<'r> {
         request: &Request<'_>,
         objects: &RequestObjects<'_>,
         payloads: &Payloads,
-    ) -> Result<(), Unjudged> {
+    ) -> Result<(), ReviewFailure> {
         let trees = |bytes| self.effort.most_trees_of(bytes);
         let bytes = match (payloads.memory(), &objects.managed) {
             (0, Some(_)) if !self.runs_inline => bytes_of(request) * COMPARED_FACTOR + trees(usize::MAX),
@@ -124,37 +120,31 @@ impl<'r> Steps<'r> {
             (bodies, _) if is_read_as_yaml(request, payloads) => bodies + trees(payloads.inflated_size()),
             (bodies, _) => bodies,
         };
-        match Box::pin(timeout_at(self.deadline, self.shared.grant(self.flow, bytes))).await {
-            Ok(grant) => {
-                self.holdings.keep(grant);
-                Ok(())
-            }
-            Err(_) => Err(self.without_turn()),
-        }
+        let granted = Box::pin(timeout_at(self.deadline, self.shared.grant(self.flow, bytes))).await;
+        self.holdings.keep(granted.map_err(|_| self.without_turn())?);
+        Ok(())
     }
 
     /// The reason for no judgement if a step got no turn or no memory.
-    fn without_turn(&self) -> Unjudged {
-        if self.is_small && !self.is_tried_again { Unjudged::Late } else { Unjudged::Busy }
+    fn without_turn(&self) -> ReviewFailure {
+        if self.is_small && !self.is_tried_again { ReviewFailure::Late } else { ReviewFailure::Busy }
     }
 
     /// The reason for no judgement if the world did not answer in time. Reading an answer of the API server takes turns too.
-    pub(super) fn without_answer(&self) -> Unjudged {
-        if self.is_small && !self.holdings.is_waiting() { Unjudged::Late } else { Unjudged::Busy }
+    pub(super) fn without_answer(&self) -> ReviewFailure {
+        if self.is_small && !self.holdings.is_waiting() { ReviewFailure::Late } else { ReviewFailure::Busy }
     }
 
     /// Runs one step.
-    pub(super) async fn run<T>(&self, step: impl FnOnce() -> T) -> Result<T, Unjudged> {
+    pub(super) async fn run<T>(&self, step: impl FnOnce() -> T) -> Result<T, ReviewFailure> {
         let answer_steps = self.answer_steps.load(Ordering::Relaxed);
         if self.runs_inline && Price::of_steps(answer_steps).is_short() {
             return Ok(step());
         }
         let price = Price::of_steps(self.price.saturating_add(answer_steps));
         // Boxed, so that the futures of small reviews stay small.
-        match Box::pin(timeout_at(self.deadline, self.shared.work(self.flow, price, step))).await {
-            Ok(done) => done.map_err(|Busy| self.without_turn()),
-            Err(_) => Err(self.without_turn()),
-        }
+        let done = Box::pin(timeout_at(self.deadline, self.shared.work(self.flow, price, step))).await;
+        done.unwrap_or(Err(Busy)).map_err(|Busy| self.without_turn())
     }
 
     /// Adds the steps of an answer that the next step reads.

@@ -54,11 +54,14 @@ fn review(operation: &str, kind: &Value, old: &Value, new: &Value) -> String {
 }
 
 /// Why the rules are undecided about a review, if they are. No core is free, and so many steps may wait for one.
-async fn undecided(body: &str, waiting: usize) -> Result<Option<ViolationKind>, Unjudged> {
+async fn undecided(body: &str, waiting: usize) -> Result<Option<ViolationKind>, ReviewFailure> {
     let budget = Arc::new(Budget::without_cores(1 << 20, waiting));
     let judge = Judge::new(Policy::shipped().unwrap(), Arc::new(Memory::new(0)), budget);
     let deadline = Instant::now() + Duration::from_secs(3);
-    let review = judge.parse(body.as_bytes(), deadline).await?.unwrap();
+    let review = match judge.parse(body.as_bytes(), deadline).await {
+        Err(NotJudged::Failed(why)) => return Err(why),
+        parsed => parsed.unwrap(),
+    };
     let judgement = judge.validate(&review.request, Timestamp::UNIX_EPOCH, deadline).await.unwrap();
     let kind =
         judgement.decision.findings.iter().map(|finding| finding.kind).find(|kind| *kind != ViolationKind::Refused);
@@ -98,7 +101,7 @@ async fn without_a_turn_only_a_small_update_is_undecided() {
         }
     }
     for waiting in [0, 100] {
-        assert_eq!(undecided(&edit(ORDINARY_BYTES), waiting).await, Err(Unjudged::Busy));
+        assert_eq!(undecided(&edit(ORDINARY_BYTES), waiting).await, Err(ReviewFailure::Busy));
     }
 }
 
@@ -118,7 +121,7 @@ async fn a_silent_api_server_leaves_only_small_reviews_undecided() {
     {
         let judge = Judge::new(Policy::shipped().unwrap(), Arc::new(Silent), Arc::new(Budget::new(256 << 20)));
         let deadline = Instant::now() + Duration::from_secs(3);
-        let review = judge.parse(review.as_bytes(), deadline).await.unwrap().unwrap();
+        let review = judge.parse(review.as_bytes(), deadline).await.unwrap();
         let judgement = judge.validate(&review.request, Timestamp::UNIX_EPOCH, deadline).await.unwrap();
         assert_eq!(judgement.decision.findings.first().map(|finding| finding.kind), kind);
     }
@@ -131,14 +134,14 @@ async fn a_large_answer_takes_a_turn_even_in_a_small_review() {
     let steps = Steps::new(&budget, "alice", call, 1);
     assert_eq!(steps.run(|| ()).await, Ok(()));
     steps.note(&Answer::Known(Knowledge::Object("x".repeat(200 << 10))));
-    assert_eq!(steps.run(|| ()).await, Err(Unjudged::Late));
+    assert_eq!(steps.run(|| ()).await, Err(ReviewFailure::Late));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_user_whose_step_does_not_end_is_refused() {
     let text = record("UPDATE", SMALL_BODY);
     let review = Review::parse(text.as_bytes()).unwrap();
-    for (user, why) in [("alice", Unjudged::Busy), ("bob", Unjudged::Late)] {
+    for (user, why) in [("alice", ReviewFailure::Busy), ("bob", ReviewFailure::Late)] {
         let budget = Arc::new(Budget::without_cores(1 << 20, 100));
         let judge = Judge::new(Policy::shipped().unwrap(), Arc::new(Memory::new(0)), Arc::clone(&budget));
         let mut step = Box::pin(budget.work(Flow::of(Peer::Known, user), Price::of_steps(0), || ()));
@@ -147,7 +150,7 @@ async fn a_user_whose_step_does_not_end_is_refused() {
             assert!(step.as_mut().now_or_never().is_none());
         }
         assert_eq!(judge.out_of_time(&review.request.head(), 1, Peer::Known), why, "{user}");
-        assert_eq!(judge.out_of_time(&review.request.head(), ORDINARY_BYTES + 1, Peer::Known), Unjudged::Busy);
+        assert_eq!(judge.out_of_time(&review.request.head(), ORDINARY_BYTES + 1, Peer::Known), ReviewFailure::Busy);
         drop(step);
         let _held = budget.grant(Flow::of(Peer::Known, user), 1).await;
         assert_eq!(judge.out_of_time(&review.request.head(), 1, Peer::Known), why, "{user}");

@@ -42,7 +42,7 @@ pub use endpoint::Endpoint;
 pub use limits::Limits;
 pub use peers::KnownPeers;
 pub use rejection::Rejection;
-pub use reviewer::{Answer, BoxFuture, HttpReply, Peer, Reviewer, Unjudged};
+pub use reviewer::{Answer, BoxFuture, HttpReply, Peer, ReviewFailure, Reviewer};
 pub use shutdown::{Signals, Stopped};
 
 use metrics::{HttpsMetrics, Port};

@@ -6,14 +6,14 @@ use bytes::Bytes;
 use http::StatusCode;
 use interlock_engine::memory::AdmittedWrite;
 use interlock_engine::reply;
-use interlock_engine::review::{BadReview, head_of};
+use interlock_engine::review::{Review, head_of};
 use tokio::time::Instant;
 
-use super::https::{Answer, BoxFuture, Endpoint, HttpReply, Reviewer, Unjudged};
+use super::https::{Answer, BoxFuture, Endpoint, HttpReply, ReviewFailure, Reviewer};
 use super::report::Reporter;
 use crate::budget::Peer;
-use crate::judge::{Call, Judge, Judgement};
-use crate::log_limit::OF_CLIENTS;
+use crate::judge::{Call, Judge, Judgement, NotJudged};
+use crate::log_limit::CLIENT_LOG_LIMIT;
 use crate::world::kubernetes::clock::ServerClock;
 use crate::world::memory::Memory;
 
@@ -47,22 +47,18 @@ impl Webhook {
         Self { clock, ..self }
     }
 
-    async fn validate(&self, body: &Bytes, call: Call) -> Result<Answer, BadReview> {
-        let review = match self.judge.parse(body, call).await {
-            Ok(review) => review?,
-            Err(why) => return Ok(self.undecided(Endpoint::Validate, body, call.peer, why)),
-        };
-        let judgement = self.judge.validate(&review.request, self.clock.now(), call).await?;
-        Ok(self.answer_with(&review.request.uid, judgement, || AdmittedWrite::of(&review.request, body)))
-    }
-
-    async fn mutate(&self, body: &Bytes, call: Call) -> Result<Answer, BadReview> {
-        let review = match self.judge.parse(body, call).await {
-            Ok(review) => review?,
-            Err(why) => return Ok(self.undecided(Endpoint::Mutate, body, call.peer, why)),
-        };
-        let patch = self.judge.mutate(&review.request, self.clock.now(), call).await?;
-        Ok(decided(reply::allow_with_patch(&review.request.uid, patch.as_ref())))
+    async fn review(&self, endpoint: Endpoint, body: &Bytes, call: Call) -> Result<Answer, NotJudged> {
+        let Review { request, .. } = self.judge.parse(body, call).await?;
+        match endpoint {
+            Endpoint::Validate => {
+                let judgement = self.judge.validate(&request, self.clock.now(), call).await?;
+                Ok(self.answer_with(&request.uid, judgement, || AdmittedWrite::of(&request, body)))
+            }
+            Endpoint::Mutate => {
+                let patch = self.judge.mutate(&request, self.clock.now(), call).await?;
+                Ok(decided(reply::allow_with_patch(&request.uid, patch.as_ref())))
+            }
+        }
     }
 
     /// The answer of a judgement. When the answer is sent, the decision is reported, and the write is applied to the memory if there is one.
@@ -83,27 +79,26 @@ impl Webhook {
 
 impl Reviewer for Webhook {
     fn answer(&self, endpoint: Endpoint, body: Bytes, peer: Peer, deadline: Instant) -> BoxFuture<'_, Answer> {
-        let call = Call { deadline, peer };
         Box::pin(async move {
-            let answered = match endpoint {
-                Endpoint::Validate => self.validate(&body, call).await,
-                Endpoint::Mutate => self.mutate(&body, call).await,
-            };
-            answered.unwrap_or_else(|error| {
-                let kind = "a body is not a review";
-                if let Some(suppressed) = OF_CLIENTS.admit(kind) {
-                    tracing::warn!(?endpoint, %error, suppressed, "{kind}");
+            match self.review(endpoint, &body, Call { deadline, peer }).await {
+                Ok(answer) => answer,
+                Err(NotJudged::Failed(why)) => self.undecided(endpoint, &body, peer, why),
+                Err(NotJudged::Malformed(error)) => {
+                    let kind = "a body is not a review";
+                    if let Some(suppressed) = CLIENT_LOG_LIMIT.admit(kind) {
+                        tracing::warn!(?endpoint, %error, suppressed, "{kind}");
+                    }
+                    HttpReply { status: StatusCode::BAD_REQUEST, body: reply::bad_request(&error) }.into()
                 }
-                HttpReply { status: StatusCode::BAD_REQUEST, body: reply::bad_request(&error) }.into()
-            })
+            }
         })
     }
 
-    fn undecided(&self, endpoint: Endpoint, body: &Bytes, peer: Peer, why: Unjudged) -> Answer {
+    fn undecided(&self, endpoint: Endpoint, body: &Bytes, peer: Peer, why: ReviewFailure) -> Answer {
         let Some(head) = head_of(body) else {
             // The API server accepts no reply without the uid, so the failure policy decides.
             let kind = "the head of a review cannot be read";
-            if let Some(suppressed) = OF_CLIENTS.admit(kind) {
+            if let Some(suppressed) = CLIENT_LOG_LIMIT.admit(kind) {
                 tracing::warn!(?endpoint, suppressed, "{kind}");
             }
             return HttpReply { status: StatusCode::BAD_REQUEST, body: HEADLESS.into() }.into();
@@ -111,12 +106,12 @@ impl Reviewer for Webhook {
         match endpoint {
             Endpoint::Mutate => decided(reply::allow_with_patch(&head.uid, None)),
             Endpoint::Validate => {
-                let is_late = why == Unjudged::Late;
+                let is_late = why == ReviewFailure::Late;
                 let reason = if is_late { self.judge.out_of_time(&head, body.len(), peer) } else { why };
                 let judgement = self.judge.undecided(&head, reason);
                 // A body that caused a panic is not parsed again.
                 self.answer_with(&head.uid, judgement, || {
-                    (why != Unjudged::Failed).then(|| AdmittedWrite::unparsed(body.clone()))
+                    (why != ReviewFailure::Failed).then(|| AdmittedWrite::unparsed(body.clone()))
                 })
             }
         }
@@ -169,7 +164,7 @@ mod tests {
     }
 
     /// Whether a request that was not judged is allowed, and the message to the user.
-    fn undecided(operation: &str, group: &str, kind: &str, user: &str, why: Unjudged) -> (bool, String) {
+    fn undecided(operation: &str, group: &str, kind: &str, user: &str, why: ReviewFailure) -> (bool, String) {
         let body = unreadable(operation, group, kind, user);
         let Answer { reply, .. } = webhook(reporter()).undecided(Endpoint::Validate, &body, Peer::Known, why);
         assert_eq!(reply.status, StatusCode::OK);
@@ -197,7 +192,7 @@ mod tests {
             // No rule is about this object.
             ("CREATE", ("apps", "Deployment"), true, false),
         ] {
-            let got = undecided(operation, group, kind, "alice", Unjudged::Late);
+            let got = undecided(operation, group, kind, "alice", ReviewFailure::Late);
             assert_eq!((got.0, !got.1.is_empty()), (allowed, warned), "{operation} {kind}: {}", got.1);
         }
     }
@@ -205,16 +200,19 @@ mod tests {
     #[test]
     fn unjudged_answers_name_the_reason_and_allow_clean_up() {
         for (why, reason) in [
-            (Unjudged::Late, "the review did not finish in time"),
-            (Unjudged::Busy, "Interlock had no time for it beside other reviews"),
-            (Unjudged::Failed, "internal error"),
+            (ReviewFailure::Late, "the review did not finish in time"),
+            (ReviewFailure::Busy, "Interlock had no time for it beside other reviews"),
+            (ReviewFailure::Failed, "internal error"),
         ] {
             let (_, message) = undecided("CREATE", "", "Secret", "alice", why);
             assert!(message.contains(reason) && message.contains("[concurrent-operation]"), "{message}");
         }
         let collector = "system:serviceaccount:kube-system:namespace-controller";
         let commit = sveltos::CONFIGURATION_GROUP;
-        assert_eq!(undecided("CREATE", sveltos::LIB_GROUP, commit, collector, Unjudged::Busy), (true, String::new()));
+        assert_eq!(
+            undecided("CREATE", sveltos::LIB_GROUP, commit, collector, ReviewFailure::Busy),
+            (true, String::new())
+        );
     }
     #[test]
     fn a_refusal_is_kept_with_its_time_by_the_clock_of_the_reviews() {
@@ -223,7 +221,7 @@ mod tests {
             .with_clock(Arc::new(ServerClock::ahead_by(3_600)));
         let before = Timestamp::now();
         let body = unreadable("CREATE", "", "Secret", "alice");
-        webhook.undecided(Endpoint::Validate, &body, Peer::Known, Unjudged::Late).delivered.unwrap()();
+        webhook.undecided(Endpoint::Validate, &body, Peer::Known, ReviewFailure::Late).delivered.unwrap()();
         let ahead = refusals.newest()[0].at.duration_since(before).as_secs();
         assert!((3_600..3_660).contains(&ahead), "{ahead} s ahead");
     }

@@ -4,7 +4,7 @@ mod unjudged;
 
 use jiff::Timestamp;
 
-pub use unjudged::{Unjudged, unjudged};
+pub use unjudged::{ReviewFailure, unjudged};
 
 use super::effort::Effort;
 use super::evidence::{Evidence, Query};

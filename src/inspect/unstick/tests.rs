@@ -22,7 +22,7 @@ enum Deletion {
     #[default]
     Done,
     /// The webhook does not answer.
-    Unjudged,
+    ReviewFailure,
     /// The record is deleted, and the answer is lost.
     Unanswered,
     /// The API server does not answer, now and later.
@@ -74,7 +74,7 @@ impl Fake {
             (&Method::GET, V2) if matches!(self.deletion, Deletion::Lost) => failure(504, "Timeout", "timed out"),
             (&Method::GET, _) => secrets.get(&name).map_or_else(absent, |secret| (200, secret.clone())),
             (&Method::DELETE, V2) => match self.deletion {
-                Deletion::Unjudged => failure(
+                Deletion::ReviewFailure => failure(
                     500,
                     "InternalError",
                     "failed calling webhook \"create-delete.records.interlock.dev\": connection refused",
@@ -173,7 +173,7 @@ async fn all_copies_of_a_record_are_deleted_when_it_is_restored() {
 
 #[tokio::test]
 async fn while_the_webhook_is_down_nothing_changes() {
-    let (fake, policies) = (stuck(Deletion::Unjudged), policy_directory::load_or_shipped(None).unwrap());
+    let (fake, policies) = (stuck(Deletion::ReviewFailure), policy_directory::load_or_shipped(None).unwrap());
     let view = view(&fake, &policies).await;
     let error = fake.pending().unstick(&view, false).await.unwrap_err();
     let text = error.to_string();

@@ -11,7 +11,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{MethodRouter, post};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::header::CONTENT_TYPE;
@@ -26,9 +26,9 @@ use super::limits::Limits;
 use super::metrics::{HttpsMetrics, ReviewEnd};
 use super::peers::{Caller, KnownPeers};
 use super::rejection::{Rejection, sentence};
-use super::reviewer::{Answer, HttpReply, Peer, Reviewer, Unjudged};
+use super::reviewer::{Answer, HttpReply, Peer, ReviewFailure, Reviewer};
 use super::slots::Activity;
-use crate::log_limit::OF_CLIENTS;
+use crate::log_limit::CLIENT_LOG_LIMIT;
 use crate::serve::traces;
 
 /// The timeout of a request without `?timeout=`: the default of the API server.
@@ -53,8 +53,8 @@ pub fn router(
     let bodies = BodyBudget::new(limits.bytes_in_flight, metrics.bodies_in_flight.clone());
     let handler = Handler { reviewer, bodies, body_timeout: limits.body, metrics, peers };
     Router::new()
-        .route("/validate", post(validate))
-        .route("/mutate", post(mutate))
+        .route("/validate", review(Endpoint::Validate))
+        .route("/mutate", review(Endpoint::Mutate))
         .method_not_allowed_fallback(
             |State(handler): State<Handler>| async move { handler.reject(Rejection::WrongMethod) },
         )
@@ -62,12 +62,8 @@ pub fn router(
         .with_state(handler)
 }
 
-async fn validate(State(handler): State<Handler>, request: Request) -> Response {
-    handler.review(Endpoint::Validate, request).await
-}
-
-async fn mutate(State(handler): State<Handler>, request: Request) -> Response {
-    handler.review(Endpoint::Mutate, request).await
+fn review(endpoint: Endpoint) -> MethodRouter<Handler> {
+    post(move |State(handler): State<Handler>, request| handler.review(endpoint, request))
 }
 
 #[derive(Clone)]
@@ -137,7 +133,7 @@ impl Handler {
             return Err(why);
         }
         self.metrics.http_refusals.get_or_create(&why).inc();
-        let stand_in = AssertUnwindSafe(|| self.reviewer.undecided(endpoint, &head, peer, Unjudged::Busy));
+        let stand_in = AssertUnwindSafe(|| self.reviewer.undecided(endpoint, &head, peer, ReviewFailure::Busy));
         catch_unwind(stand_in).map(|answer| (answer, ReviewEnd::Rejected)).map_err(|_| why)
     }
 
@@ -196,12 +192,12 @@ impl Handler {
             Ok(None) => {
                 self.metrics.panics.get_or_create(&endpoint).inc();
                 let kind = "a review panicked";
-                if let Some(suppressed) = OF_CLIENTS.admit(kind) {
+                if let Some(suppressed) = CLIENT_LOG_LIMIT.admit(kind) {
                     tracing::error!(?endpoint, suppressed, "{kind}");
                 }
-                (Unjudged::Failed, ReviewEnd::Panicked)
+                (ReviewFailure::Failed, ReviewEnd::Panicked)
             }
-            Err(_) => (Unjudged::Late, ReviewEnd::Late),
+            Err(_) => (ReviewFailure::Late, ReviewEnd::Late),
         };
         let stand_in = AssertUnwindSafe(|| self.reviewer.undecided(endpoint, &body_copy, peer, why));
         catch_unwind(stand_in).map(|answer| (answer, end)).map_err(|_| Rejection::NoAnswer)

@@ -60,11 +60,13 @@ impl BodyBudget {
     /// [`Rejection::TooLarge`] above [`BODY_BYTES`], [`Rejection::BodyTooSlow`] when `until` passes,
     /// [`Rejection::BodyBroken`] when it ends early, [`Rejection::NoMemory`] when other bodies hold the bytes.
     pub(super) async fn read(&self, mut body: Body, peer: Peer, until: Instant) -> Result<(Bytes, HeldBytes), NotRead> {
-        let read = self.collect(&mut body, peer, until).await;
-        if read.as_ref().is_err_and(|not| matches!(not.why, Rejection::TooLarge | Rejection::NoMemory)) {
-            discard(body, until).await;
+        match self.collect(&mut body, peer, until).await {
+            Err(unread) if matches!(unread.why, Rejection::TooLarge | Rejection::NoMemory) => {
+                discard(body, until).await;
+                Err(unread)
+            }
+            read => read,
         }
-        read
     }
 
     async fn collect(&self, body: &mut Body, peer: Peer, until: Instant) -> Result<(Bytes, HeldBytes), NotRead> {

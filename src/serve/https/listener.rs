@@ -21,7 +21,7 @@ use super::metrics::{Cut, HandshakeFailure, HttpsMetrics, Port};
 use super::peers::Caller;
 use super::shutdown::{Arrivals, ShutdownPhase, reached};
 use super::slots::{Slot, Slots};
-use crate::log_limit::OF_CLIENTS;
+use crate::log_limit::CLIENT_LOG_LIMIT;
 use crate::serve::pki::tls::{self, Certificates};
 
 /// The first byte of every TLS handshake (RFC 8446, 5.1: content type handshake).
@@ -137,7 +137,7 @@ async fn connect(
 ) {
     if slot.evicted_another {
         let kind = "every slot is taken";
-        if let Some(suppressed) = OF_CLIENTS.admit(kind) {
+        if let Some(suppressed) = CLIENT_LOG_LIMIT.admit(kind) {
             tracing::warn!(?port, suppressed, "{kind}; closed a connection without a whole request for a new one");
         }
     }

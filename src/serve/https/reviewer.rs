@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::endpoint::Endpoint;
 pub use crate::budget::Peer;
-pub use interlock_engine::decide::Unjudged;
+pub use interlock_engine::decide::ReviewFailure;
 
 /// A boxed future, as a trait object needs it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -54,5 +54,5 @@ pub trait Reviewer: Send + Sync + 'static {
 
     /// Answers at once for a review without an answer. Must not repeat the work that failed, and must not read much of the body,
     /// because it runs on a network thread.
-    fn undecided(&self, endpoint: Endpoint, body: &Bytes, peer: Peer, why: Unjudged) -> Answer;
+    fn undecided(&self, endpoint: Endpoint, body: &Bytes, peer: Peer, why: ReviewFailure) -> Answer;
 }

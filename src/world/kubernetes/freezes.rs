@@ -19,7 +19,7 @@ use super::intake::{IntakeClient, Projected};
 use super::own_objects::OwnKind;
 use super::reach::Reach;
 use super::watch::Feed;
-use crate::log_limit::OF_CLIENTS;
+use crate::log_limit::CLIENT_LOG_LIMIT;
 use crate::readiness::Gate;
 
 const FREEZES: CustomKind =
@@ -120,7 +120,7 @@ impl Feed<Projected> for FreezesByName {
         if let Err(why) = kept {
             self.remove(namespace, name);
             let kind = "a Freeze stops nothing";
-            if let Some(suppressed) = OF_CLIENTS.admit(kind) {
+            if let Some(suppressed) = CLIENT_LOG_LIMIT.admit(kind) {
                 tracing::warn!(%namespace, %name, %why, suppressed, "{kind}");
             }
         }

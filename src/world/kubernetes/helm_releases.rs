@@ -18,7 +18,7 @@ use super::namespaced_name::NamespacedName;
 use super::reach::Reach;
 use super::reader::Unavailable;
 use super::watch::Feed;
-use crate::log_limit::OF_CLIENTS;
+use crate::log_limit::CLIENT_LOG_LIMIT;
 use crate::readiness::Gate;
 
 /// The memory for the HelmReleases of one namespace, in bytes: some fifteen thousand ordinary HelmReleases. The limit keeps one
@@ -230,7 +230,7 @@ impl Feed<Projected> for Drivers {
         let is_news = before.is_none_or(|before| before.driver.is_ok());
         if let Some(why) = driver.as_ref().err().filter(|_| is_news) {
             let kind = "a HelmRelease cannot be read";
-            if let Some(suppressed) = OF_CLIENTS.admit(kind) {
+            if let Some(suppressed) = CLIENT_LOG_LIMIT.admit(kind) {
                 let NamespacedName { namespace, name } = &name;
                 tracing::warn!(%namespace, %name, %why, suppressed, "{kind}");
             }

@@ -9,7 +9,7 @@ use kube::Client;
 use kube::api::{Api, ListParams};
 
 use super::watch::Feed;
-use crate::log_limit::OF_CLIENTS;
+use crate::log_limit::CLIENT_LOG_LIMIT;
 
 /// The maximum size of a Namespace's labels, in bytes. All labels are in memory, and one Namespace may have a megabyte of them.
 const MAX_LABEL_BYTES: usize = 16 << 10;
@@ -63,7 +63,7 @@ fn labels_of(metadata: &ObjectMeta) -> Option<(&str, Labels)> {
     if labels.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() <= MAX_LABEL_BYTES {
         return Some((name, labels));
     }
-    if let Some(suppressed) = OF_CLIENTS.admit("labels of a Namespace") {
+    if let Some(suppressed) = CLIENT_LOG_LIMIT.admit("labels of a Namespace") {
         tracing::warn!(
             name,
             suppressed,

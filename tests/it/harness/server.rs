@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    self, Answer, Bound, BoxFuture, Certificates, Clients, Endpoint, HttpReply, Limits, Peer, Reviewer, Setup, Signals,
-    Stopped, Unjudged,
+    self, Answer, Bound, BoxFuture, Certificates, Clients, Endpoint, HttpReply, Limits, Peer, ReviewFailure, Reviewer,
+    Setup, Signals, Stopped,
 };
 use release_interlock::serve::pki::{dev, tls};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ impl Reviewer for Stub {
         })
     }
 
-    fn undecided(&self, _: Endpoint, body: &Bytes, _: Peer, why: Unjudged) -> Answer {
+    fn undecided(&self, _: Endpoint, body: &Bytes, _: Peer, why: ReviewFailure) -> Answer {
         let review: Value = serde_json::from_slice(body).unwrap();
         assert!(review["test"] != "panic twice", "as the test asks");
         reply(&review, false, &format!("{why:?}")).into()

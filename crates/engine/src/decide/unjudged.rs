@@ -14,7 +14,7 @@ use crate::violation::{Violation, ViolationKind};
 
 /// Why a request was not judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unjudged {
+pub enum ReviewFailure {
     /// The review did not finish before its deadline.
     Late,
     /// No memory, core or time is free for a large or expensive review. Or a small review that opens rules got no turn.
@@ -23,7 +23,7 @@ pub enum Unjudged {
     Failed,
 }
 
-impl Unjudged {
+impl ReviewFailure {
     /// The reason and the next step, for the user.
     fn reason(self) -> (&'static str, &'static str) {
         match self {
@@ -45,7 +45,7 @@ impl Unjudged {
 /// The outcome of a request that was not judged. Every rule that may concern it is undecided. An override is refused,
 /// because it opens rules. A Freeze is refused too. The facts may be those of the head alone, without objects.
 #[must_use]
-pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: Unjudged) -> Outcome {
+pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: ReviewFailure) -> Outcome {
     let (reason, way_out) = why.reason();
     let sentence = format!("Could not check this request: {reason}.");
     if facts.actor.kind == ActorKind::ControlPlane {
@@ -171,7 +171,7 @@ mod tests {
         let objects = RequestObjects::read(&head).unwrap();
         let bodies = RecordBodies::default();
         let effort = Effort::of_review();
-        let outcome = unjudged(&head, &Facts::of(&head, &objects, &bodies, &effort), &policy, Unjudged::Late);
+        let outcome = unjudged(&head, &Facts::of(&head, &objects, &bodies, &effort), &policy, ReviewFailure::Late);
         outcome.violations.iter().map(|judged| judged.violation.rule.as_str()).collect()
     }
 
@@ -226,7 +226,7 @@ mod tests {
         let objects = RequestObjects::read(&review.request).unwrap();
         let (bodies, effort) = (RecordBodies::default(), Effort::of_review());
         let facts = Facts::of(&review.request, &objects, &bodies, &effort);
-        unjudged(&review.request, &facts, &policy, Unjudged::Late).allowed
+        unjudged(&review.request, &facts, &policy, ReviewFailure::Late).allowed
     }
 
     #[test]

@@ -11,7 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use release_interlock::readiness::Readiness;
 use release_interlock::serve::https::metrics::HttpsMetrics;
 use release_interlock::serve::https::{
-    Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Peer, Reviewer, Setup, Signals, Unjudged, run,
+    Answer, Bound, BoxFuture, Certificates, Endpoint, HttpReply, Limits, Peer, ReviewFailure, Reviewer, Setup, Signals,
+    run,
 };
 use release_interlock::serve::pki::{dev, tls};
 use tokio::time::Instant;
@@ -106,7 +107,7 @@ impl Reviewer for Failing {
         Box::pin(async { HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }.into() })
     }
 
-    fn undecided(&self, _: Endpoint, _: &Bytes, _: Peer, _: Unjudged) -> Answer {
+    fn undecided(&self, _: Endpoint, _: &Bytes, _: Peer, _: ReviewFailure) -> Answer {
         HttpReply { status: StatusCode::INTERNAL_SERVER_ERROR, body: Vec::new() }.into()
     }
 }
