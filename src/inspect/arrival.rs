@@ -59,9 +59,8 @@ impl Half {
         }
     }
 
-    /// The path of the configuration.
-    #[must_use]
-    pub(crate) fn path(self) -> String {
-        format!("/apis/admissionregistration.k8s.io/v1/{}/{CONFIGURATION}", self.resource())
+    /// The path of all configurations of this kind.
+    fn path(self) -> String {
+        format!("/apis/admissionregistration.k8s.io/v1/{}", self.resource())
     }
 }

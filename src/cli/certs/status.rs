@@ -51,7 +51,7 @@ struct CaSummary {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WebhookTrust {
-    configuration: &'static str,
+    configuration: String,
     name: String,
     trusts: Vec<CaSummary>,
     trusts_current: bool,

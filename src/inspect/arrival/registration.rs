@@ -1,8 +1,12 @@
 //! A webhook configuration: where its reviews go, and which entries wait for a proof.
 
+use kube::api::{Patch, PatchParams};
+use kube::core::Request;
+use kube::core::params::GetParams;
+use kube::{Client, Error};
 use serde_json::{Map, Value, json};
 
-use super::Half;
+use super::{CONFIGURATION, Half};
 
 /// The annotation of a configuration with the names of entries, separated by commas, that fail open until a review has arrived
 /// through the configuration. Installers set the annotation. The leader removes a name when it closes the entry.
@@ -35,6 +39,39 @@ impl Registration {
         Self { half, object }
     }
 
+    /// Reads a configuration. `None` if it does not exist.
+    pub(crate) async fn read(client: &Client, half: Half) -> Result<Option<Self>, Error> {
+        let request = Request::new(half.path()).get(CONFIGURATION, &GetParams::default());
+        match client.request(request.map_err(Error::BuildRequest)?).await {
+            Ok(object) => Ok(Some(Self::new(half, object))),
+            Err(Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes the configuration.
+    pub(crate) async fn patch(
+        &self,
+        client: &Client,
+        params: &PatchParams,
+        patch: &Patch<Value>,
+    ) -> Result<Self, Error> {
+        let request = Request::new(self.half.path()).patch(CONFIGURATION, params, patch);
+        let object = client.request(request.map_err(Error::BuildRequest)?).await?;
+        Ok(Self::new(self.half, object))
+    }
+
+    #[must_use]
+    pub(crate) fn half(&self) -> Half {
+        self.half
+    }
+
+    /// Gives up a field manager's ownership, if it has any.
+    pub(crate) async fn disown(&self, client: &Client, manager: &str) -> Result<(), Error> {
+        let Some(patch) = self.disowning(manager) else { return Ok(()) };
+        self.patch(client, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+    }
+
     #[must_use]
     pub(crate) fn resource_version(&self) -> &str {
         self.object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
@@ -46,7 +83,7 @@ impl Registration {
         self.object["metadata"]["generation"].as_u64().unwrap_or_default()
     }
 
-    fn entries(&self) -> impl Iterator<Item = &Value> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Value> {
         self.object["webhooks"].as_array().into_iter().flatten()
     }
 
@@ -118,7 +155,7 @@ impl Registration {
     /// server would keep the manager's part of an entry that an installer no longer applies, and reject the configuration because
     /// of this remnant.
     #[must_use]
-    pub(crate) fn disowning(&self, manager: &str) -> Option<Value> {
+    fn disowning(&self, manager: &str) -> Option<Value> {
         let managers = self.object["metadata"]["managedFields"].as_array()?;
         let others: Vec<_> = managers.iter().filter(|entry| entry["manager"] != manager).cloned().collect();
         // The API server ignores an empty list.

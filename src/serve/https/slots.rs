@@ -143,35 +143,22 @@ impl Activity {
 
     /// Bytes arrived. If the connection was waiting, they begin a head.
     pub(super) fn bytes_arrived(&self) {
-        let mut state = self.lock();
-        if state.phase == ConnectionPhase::Waiting {
-            state.enter(ConnectionPhase::Head);
-        }
+        self.enter(ConnectionPhase::Head, |phase| phase == ConnectionPhase::Waiting);
     }
 
     /// A head is complete.
     pub(super) fn head_arrived(&self) {
-        let mut state = self.lock();
-        if state.phase != ConnectionPhase::Evicted {
-            state.enter(ConnectionPhase::Body);
-        }
+        self.enter(ConnectionPhase::Body, |phase| phase != ConnectionPhase::Evicted);
     }
 
     /// A body is complete.
     pub(super) fn body_arrived(&self) {
-        let mut state = self.lock();
-        if state.phase == ConnectionPhase::Body {
-            state.enter(ConnectionPhase::Request);
-        }
+        self.enter(ConnectionPhase::Request, |phase| phase == ConnectionPhase::Body);
     }
 
     /// The answer is being sent.
     pub(super) fn answered(&self) {
-        let mut state = self.lock();
-        if state.phase != ConnectionPhase::Evicted {
-            state.enter(ConnectionPhase::Waiting);
-            state.was_answered = true;
-        }
+        self.enter(ConnectionPhase::Waiting, |phase| phase != ConnectionPhase::Evicted);
     }
 
     /// Resolves when the connection is evicted.
@@ -182,17 +169,26 @@ impl Activity {
     /// Whether a request was answered before, and the start of the phase. `None` while a complete request waits for its answer.
     fn evictable_since(&self) -> Option<(bool, Instant)> {
         let state = self.lock();
-        state.is_evictable().then_some((state.was_answered, state.since))
+        state.phase.is_evictable().then_some((state.was_answered, state.since))
     }
 
     fn evict(&self) -> bool {
-        let mut state = self.lock();
-        let evicts = state.is_evictable();
+        let evicts = self.enter(ConnectionPhase::Evicted, ConnectionPhase::is_evictable);
         if evicts {
-            state.enter(ConnectionPhase::Evicted);
             self.evicted.notify_one();
         }
         evicts
+    }
+
+    /// Enters a phase, if the present one allows it. A connection that waits again was answered.
+    fn enter(&self, phase: ConnectionPhase, is_allowed: impl FnOnce(ConnectionPhase) -> bool) -> bool {
+        let mut state = self.lock();
+        let enters = is_allowed(state.phase);
+        if enters {
+            let was_answered = state.was_answered || phase == ConnectionPhase::Waiting;
+            *state = ActivityState { phase, since: Instant::now(), was_answered };
+        }
+        enters
     }
 
     fn lock(&self) -> MutexGuard<'_, ActivityState> {
@@ -200,14 +196,9 @@ impl Activity {
     }
 }
 
-impl ActivityState {
-    fn is_evictable(&self) -> bool {
-        matches!(self.phase, ConnectionPhase::Waiting | ConnectionPhase::Head | ConnectionPhase::Body)
-    }
-
-    fn enter(&mut self, phase: ConnectionPhase) {
-        self.phase = phase;
-        self.since = Instant::now();
+impl ConnectionPhase {
+    fn is_evictable(self) -> bool {
+        matches!(self, Self::Waiting | Self::Head | Self::Body)
     }
 }
 

@@ -10,10 +10,8 @@ mod rollout;
 
 use std::time::Duration;
 
-use http::Request;
-use kube::Client;
-use kube::Error;
-use serde_json::Value;
+use kube::api::{Patch, PatchParams};
+use kube::{Client, Error};
 use tokio::time::{Instant, sleep};
 
 use super::metrics::LeaderMetrics;
@@ -109,7 +107,7 @@ impl Closing<'_> {
     }
 
     async fn check(&self, half: Half, state: &mut ProofState, replaced: &mut Instant, events: &EventWriter<'_>) {
-        let registration = match read(self.client, half).await {
+        let registration = match Registration::read(self.client, half).await {
             Ok(Some(registration)) => registration,
             Ok(None) => {
                 *state = ProofState::default();
@@ -170,18 +168,16 @@ impl Closing<'_> {
     async fn close(&self, half: Half, state: &mut ProofState, registration: &Registration, events: &EventWriter<'_>) {
         let closed = registration.provable();
         if !closed.is_empty() {
-            match patch(self.client, half, &registration.closing()).await {
+            let patch = Patch::Merge(registration.closing());
+            match registration.patch(self.client, &closing_params(), &patch).await {
                 Ok(changed) => {
                     let entries = closed.join(", ");
                     let kind = half.kind();
                     tracing::info!(configuration = kind, %entries, "a review arrived: these entries fail closed now");
                     events
-                        .proved(
-                            half,
-                            &format!(
-                                "A review arrived through {kind} interlock. These entries fail closed now: {entries}"
-                            ),
-                        )
+                        .proved(&format!(
+                            "A review arrived through {kind} interlock. These entries fail closed now: {entries}"
+                        ))
                         .await;
                     self.give_up_fields(half, &changed).await;
                 }
@@ -226,16 +222,12 @@ impl Closing<'_> {
         }
         tracing::warn!(configuration, %open, %why, "no review arrives through this configuration, so what fails open stays open");
         if !open.is_empty() {
-            events
-                .not_proved(half, &format!("{configuration} interlock is not proved, so {open} fail open: {why}"))
-                .await;
+            events.not_proved(&format!("{configuration} interlock is not proved, so {open} fail open: {why}")).await;
         }
     }
 
     async fn give_up_fields(&self, half: Half, registration: &Registration) {
-        if let Some(left) = registration.disowning(FIELD_MANAGER)
-            && let Err(error) = write(self.client, half, &left, "").await
-        {
+        if let Err(error) = registration.disown(self.client, FIELD_MANAGER).await {
             tracing::debug!(configuration = half.kind(), %error, "managedFields are as they were; trying again");
         }
     }
@@ -246,25 +238,8 @@ fn label(half: Half) -> [Label; 1] {
     [("configuration", half.as_str())]
 }
 
-/// A configuration, if it exists.
-async fn read(client: &Client, half: Half) -> Result<Option<Registration>, Error> {
-    let request = Request::get(half.path()).body(Vec::new()).map_err(Error::HttpError)?;
-    match client.request::<Value>(request).await {
-        Ok(object) => Ok(Some(Registration::new(half, object))),
-        Err(Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-async fn patch(client: &Client, half: Half, patch: &Value) -> Result<Registration, Error> {
-    let parameters = format!("?fieldManager={FIELD_MANAGER}");
-    write(client, half, patch, &parameters).await.map(|object| Registration::new(half, object))
-}
-
-async fn write(client: &Client, half: Half, patch: &Value, parameters: &str) -> Result<Value, Error> {
-    let request = Request::patch(half.path() + parameters).header("content-type", "application/merge-patch+json");
-    let request = request.body(patch.to_string().into_bytes()).map_err(Error::HttpError)?;
-    client.request::<Value>(request).await
+fn closing_params() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 #[cfg(test)]

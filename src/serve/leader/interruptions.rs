@@ -13,6 +13,7 @@ use tokio::time::sleep;
 
 use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::kubernetes::{DeletedPendingRecord, DeletedPendingRecords};
+use crate::world::metadata_only::{MetadataOnly, resource_of};
 use crate::world::{World, ask};
 
 /// The attempts to write one note. Other clients write the record too, and each write changes its resourceVersion.
@@ -83,19 +84,13 @@ async fn annotate(client: &Client, deleted: &DeletedPendingRecord, heir: &Entry,
     let patch = json!({
         "metadata": {"resourceVersion": heir.resource_version, "uid": heir.uid, "annotations": {INTERRUPTED: note}},
     });
-    let (params, patch) =
-        (PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() }, Patch::Merge(&patch));
-    let client = client.clone();
-    match deleted.storage.kind() {
-        "ConfigMap" => {
-            let records: Api<ConfigMap> = Api::namespaced(client, &deleted.namespace);
-            records.patch_metadata(&heir.name, &params, &patch).await.map(|_| ())
-        }
-        _ => {
-            let records: Api<Secret> = Api::namespaced(client, &deleted.namespace);
-            records.patch_metadata(&heir.name, &params, &patch).await.map(|_| ())
-        }
-    }
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+    let resource = match deleted.storage.kind() {
+        "ConfigMap" => resource_of::<ConfigMap>(),
+        _ => resource_of::<Secret>(),
+    };
+    let records: Api<MetadataOnly> = Api::namespaced_with(client.clone(), &deleted.namespace, &resource);
+    records.patch_metadata(&heir.name, &params, &Patch::Merge(&patch)).await.map(drop)
 }
 
 #[cfg(test)]

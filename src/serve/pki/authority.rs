@@ -16,6 +16,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::bundle::Ca;
 use super::tls;
 
 /// How much earlier than now a certificate becomes valid, for clocks that are behind.
@@ -27,9 +28,8 @@ const SERIAL_BYTES: usize = 16;
 /// A CA with its key.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    certificate_pem: String,
+    pub(super) ca: Ca,
     key_pem: String,
-    pub(super) not_after: Timestamp,
 }
 
 /// A certificate and its key, both as PEM.
@@ -44,7 +44,7 @@ pub(crate) struct Pair {
 
 impl std::fmt::Debug for Authority {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Authority").field("not_after", &self.not_after).finish_non_exhaustive()
+        formatter.debug_struct("Authority").field("not_after", &self.ca.not_after).finish_non_exhaustive()
     }
 }
 
@@ -91,14 +91,9 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.use_authority_key_identifier_extension = true;
-        let certificate_pem = params.self_signed(&key)?.pem();
+        let ca = Ca::of(params.self_signed(&key)?.der()).ok_or(AuthorityError::NotACa)?;
         let key_pem = key.serialize_pem();
-        Ok(Self {
-            not_after: truncated_to_seconds(now + lifetime),
-            issuer: Issuer::new(params, key),
-            certificate_pem,
-            key_pem,
-        })
+        Ok(Self { issuer: Issuer::new(params, key), ca, key_pem })
     }
 
     /// Parses a CA and its key, and checks that they are valid and belong together.
@@ -106,15 +101,14 @@ impl Authority {
     /// # Errors
     /// Every [`AuthorityError`] except those of signing.
     pub(crate) fn from_pem(certificate_pem: &str, key_pem: &str, now: Timestamp) -> Result<Self, AuthorityError> {
-        let not_after = check_ca(certificate_pem, now)?;
-        let der = CertificateDer::from_pem_slice(certificate_pem.as_bytes()).map_err(|_| AuthorityError::NotACa)?;
+        let (der, ca) = valid_ca(certificate_pem, now)?;
         let key = KeyPair::from_pem(key_pem).map_err(|_| AuthorityError::WrongKey)?;
         let (_, parsed) = X509Certificate::from_der(&der).map_err(|_| AuthorityError::NotACa)?;
         if *parsed.public_key().subject_public_key.data != *key.public_key_raw() {
             return Err(AuthorityError::WrongKey);
         }
         let issuer = Issuer::from_ca_cert_der(&der, key).map_err(|_| AuthorityError::NotACa)?;
-        Ok(Self { issuer, certificate_pem: certificate_pem.to_owned(), key_pem: key_pem.to_owned(), not_after })
+        Ok(Self { issuer, ca, key_pem: key_pem.to_owned() })
     }
 
     /// Signs a server certificate with a new key for `names` (DNS names and addresses). The certificate does not outlive the CA.
@@ -132,7 +126,7 @@ impl Authority {
         let common_name = names.first().map_or("interlock", String::as_str);
         let distinguished_name = named(common_name);
         let mut params = CertificateParams::new(names)?;
-        let not_after = truncated_to_seconds((now + lifetime).min(self.not_after));
+        let not_after = truncated_to_seconds((now + lifetime).min(self.ca.not_after));
         date(&mut params, now, not_after);
         params.distinguished_name = distinguished_name;
         params.serial_number = Some(SerialNumber::from_slice(&random_serial()?));
@@ -148,7 +142,7 @@ impl Authority {
     /// The CA certificate, in the form of a `caBundle`.
     #[must_use]
     pub(crate) fn certificate_pem(&self) -> &str {
-        &self.certificate_pem
+        &self.ca.pem
     }
 
     /// The CA's private key.
@@ -158,27 +152,18 @@ impl Authority {
     }
 }
 
-/// Checks a CA certificate without its key, and returns its expiry.
+/// A CA certificate that is valid at `now`, without its key.
 ///
 /// # Errors
 /// [`AuthorityError::NotACa`] and [`AuthorityError::OutOfDate`].
-pub(crate) fn check_ca(certificate_pem: &str, now: Timestamp) -> Result<Timestamp, AuthorityError> {
+pub(super) fn valid_ca(certificate_pem: &str, now: Timestamp) -> Result<(CertificateDer<'static>, Ca), AuthorityError> {
     let der = CertificateDer::from_pem_slice(certificate_pem.as_bytes()).map_err(|_| AuthorityError::NotACa)?;
-    let (_, parsed) = X509Certificate::from_der(&der).map_err(|_| AuthorityError::NotACa)?;
-    if !parsed.is_ca() {
-        return Err(AuthorityError::NotACa);
-    }
-    let (not_before, not_after) = validity(&parsed).ok_or(AuthorityError::NotACa)?;
+    let ca = Ca::of(&der).ok_or(AuthorityError::NotACa)?;
+    let (not_before, not_after) = validity(&der).ok_or(AuthorityError::NotACa)?;
     if now < not_before || now > not_after {
         return Err(AuthorityError::OutOfDate { not_before, not_after });
     }
-    Ok(not_after)
-}
-
-/// The validity of a CA certificate. `None` for any other certificate.
-pub(super) fn ca_validity(der: &CertificateDer<'_>) -> Option<(Timestamp, Timestamp)> {
-    let (_, parsed) = X509Certificate::from_der(der).ok()?;
-    if parsed.is_ca() { validity(&parsed) } else { None }
+    Ok((der, ca))
 }
 
 /// A certificate as PEM.
@@ -196,13 +181,9 @@ pub(super) fn pem(der: &CertificateDer<'_>) -> String {
     pem + "-----END CERTIFICATE-----\n"
 }
 
-/// The last moment at which a certificate is valid. `None` if the certificate cannot be parsed.
-pub(super) fn not_after(der: &CertificateDer<'_>) -> Option<Timestamp> {
+/// The first and the last moment at which a certificate is valid. `None` if the certificate cannot be parsed.
+pub(super) fn validity(der: &CertificateDer<'_>) -> Option<(Timestamp, Timestamp)> {
     let (_, parsed) = X509Certificate::from_der(der).ok()?;
-    validity(&parsed).map(|(_, not_after)| not_after)
-}
-
-fn validity(parsed: &X509Certificate<'_>) -> Option<(Timestamp, Timestamp)> {
     let validity = parsed.validity();
     Some((timestamp(validity.not_before)?, timestamp(validity.not_after)?))
 }
@@ -265,11 +246,11 @@ mod tests {
         let (_, ca) = X509Certificate::from_der(&ca_der).unwrap();
         let (_, leaf) = X509Certificate::from_der(&leaf_der).unwrap();
 
-        let (not_before, not_after) = validity(&leaf).unwrap();
+        let (not_before, not_after) = validity(&leaf_der).unwrap();
         assert_eq!(not_before.to_string(), "2026-11-20T11:00:00Z");
         assert_eq!(not_after.to_string(), "2026-11-27T12:00:00Z");
         assert_eq!(pair.not_after, not_after);
-        assert_eq!(validity(&ca).unwrap().1, authority.not_after);
+        assert_eq!(validity(&ca_der).unwrap().1, authority.ca.not_after);
         assert!(ca.is_ca() && !leaf.is_ca());
         assert_eq!(leaf.issuer(), ca.subject());
         assert_ne!(leaf.raw_serial(), ca.raw_serial());
@@ -302,9 +283,9 @@ mod tests {
     fn a_stored_authority_signs_like_the_original() {
         let made = Authority::generate("test CA", now(), YEAR).unwrap();
         let read = Authority::from_pem(made.certificate_pem(), made.key_pem(), now()).unwrap();
-        assert_eq!(read.not_after, made.not_after);
+        assert_eq!(read.ca, made.ca);
         let pair = read.issue(&["localhost"], now(), YEAR + WEEK).unwrap();
-        assert_eq!(pair.not_after, made.not_after, "a leaf does not outlive its CA");
+        assert_eq!(pair.not_after, made.ca.not_after, "a leaf does not outlive its CA");
         let (ca_der, leaf_der) = (der(made.certificate_pem()), der(&pair.certificate_pem));
         assert_eq!(
             X509Certificate::from_der(&leaf_der).unwrap().1.issuer(),

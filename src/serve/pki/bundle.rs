@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::authority;
 
@@ -27,14 +28,10 @@ pub(crate) struct Ca {
 pub(crate) struct CaBundle(BTreeMap<Fingerprint, Ca>);
 
 impl Ca {
-    /// Parses the first certificate of a PEM. Does not check its dates. `None` if there is no certificate, or it is not a CA.
-    #[must_use]
-    pub(crate) fn read(pem: &str) -> Option<Self> {
-        Self::of(&CertificateDer::from_pem_slice(pem.as_bytes()).ok()?)
-    }
-
-    fn of(der: &CertificateDer<'_>) -> Option<Self> {
-        let (_, not_after) = authority::ca_validity(der)?;
+    /// `None` if the certificate is not that of a CA. Does not check its dates.
+    pub(super) fn of(der: &CertificateDer<'_>) -> Option<Self> {
+        let (_, parsed) = X509Certificate::from_der(der).ok()?;
+        let (_, not_after) = authority::validity(der).filter(|_| parsed.is_ca())?;
         Some(Self { id: Sha256::digest(der).into(), pem: authority::pem(der), not_after })
     }
 
@@ -139,10 +136,10 @@ mod tests {
         assert_eq!(bundle.len(), 2, "the leaf, the copy and the junk are left out");
         assert_eq!(CaBundle::read(bundle.pem().as_bytes()), bundle);
         for authority in [&one, &two] {
-            assert!(bundle.has(&Ca::read(authority.certificate_pem()).unwrap()));
+            assert!(bundle.has(&authority.ca));
         }
         assert!(CaBundle::read(b"\xff\xfe-----BEGIN CERTIFICATE-----").0.is_empty());
-        assert_eq!(Ca::read(&leaf.certificate_pem), None);
+        assert_eq!(CaBundle::read(leaf.certificate_pem.as_bytes()).len(), 0);
     }
 
     #[test]
@@ -150,7 +147,7 @@ mod tests {
         let (short, long) = (authority(1), authority(9));
         let bundle = CaBundle::read(format!("{}{}", short.certificate_pem(), long.certificate_pem()).as_bytes());
         let left = bundle.clone().unexpired(now() + SignedDuration::from_hours(25));
-        assert_eq!(left.iter().map(|ca| ca.not_after).collect::<Vec<_>>(), [long.not_after]);
+        assert_eq!(left.iter().map(|ca| ca.not_after).collect::<Vec<_>>(), [long.ca.not_after]);
         assert!(bundle.has_all(&left) && !left.has_all(&bundle));
     }
 }

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
 
 use super::authority::{Authority, AuthorityError};
-use super::bundle::{Ca, CaBundle};
+use super::bundle::CaBundle;
 use super::rotation::CaSet;
 
 /// The name of the Secret, in Interlock's own namespace.
@@ -58,12 +58,9 @@ pub(crate) enum CaSecretError {
 
 impl CaSecret {
     /// The content for a first authority.
-    ///
-    /// # Errors
-    /// [`CaSecretError::Authority`] if the certificate cannot be parsed.
-    pub(crate) fn fresh(current: Arc<Authority>, live: &[CaBundle], now: Timestamp) -> Result<Self, CaSecretError> {
-        let cas = CaSet::fresh(CURRENT.certificate(&current)?, live, now);
-        Ok(Self { cas, current, next: None })
+    #[must_use]
+    pub(crate) fn fresh(current: Arc<Authority>, live: &[CaBundle], now: Timestamp) -> Self {
+        Self { cas: CaSet::fresh(current.ca.clone(), live, now), current, next: None }
     }
 
     /// Parses a Secret.
@@ -77,8 +74,7 @@ impl CaSecret {
         let next = NEXT.read(data, now)?;
         // The current and the next CA are trusted, even if the bundle was edited.
         let mut bundle = data.get(BUNDLE).map(|pem| CaBundle::read(&pem.0)).unwrap_or_default();
-        let current_ca = CURRENT.certificate(&current)?;
-        let next_ca = next.as_ref().map(|next| NEXT.certificate(next)).transpose()?;
+        let (current_ca, next_ca) = (current.ca.clone(), next.as_ref().map(|next| next.ca.clone()));
         bundle.add(&current_ca);
         next_ca.iter().for_each(|next| bundle.add(next));
         let annotation = |key: &str| secret.metadata.annotations.as_ref()?.get(key);
@@ -88,12 +84,9 @@ impl CaSecret {
     }
 
     /// The content with a next authority.
-    ///
-    /// # Errors
-    /// As [`Self::fresh`].
-    pub(crate) fn begun(&self, next: Arc<Authority>) -> Result<Self, CaSecretError> {
-        let cas = self.cas.begun(NEXT.certificate(&next)?);
-        Ok(Self { cas, current: Arc::clone(&self.current), next: Some(next) })
+    #[must_use]
+    pub(crate) fn begun(&self, next: Arc<Authority>) -> Self {
+        Self { cas: self.cas.begun(next.ca.clone()), next: Some(next), ..self.clone() }
     }
 
     /// The content with the next authority as the current one.
@@ -165,12 +158,6 @@ impl CaKeys {
             (None, Some(_)) => Err(CaSecretError::Missing(self.certificate)),
         }
     }
-
-    /// The certificate of an authority.
-    fn certificate(&self, authority: &Authority) -> Result<Ca, CaSecretError> {
-        let wrong = CaSecretError::Authority { file: self.certificate, why: AuthorityError::NotACa };
-        Ca::read(authority.certificate_pem()).ok_or(wrong)
-    }
 }
 
 #[cfg(test)]
@@ -190,7 +177,7 @@ mod tests {
     }
 
     fn stored() -> (CaSecret, Secret) {
-        let content = CaSecret::fresh(authority(), &[], now()).unwrap();
+        let content = CaSecret::fresh(authority(), &[], now());
         let secret = content.written(CaSecret::object());
         (content, secret)
     }
@@ -199,7 +186,7 @@ mod tests {
     fn the_secret_round_trips_in_every_phase() {
         let (fresh, mut secret) = stored();
         secret.metadata.resource_version = Some("7".to_owned());
-        let begun = fresh.begun(authority()).unwrap();
+        let begun = fresh.begun(authority());
         let promoted = begun.promoted(now() + DAY / 2);
         let retired = promoted.retired(CaBundle::from_iter([promoted.cas.current.clone()]));
         for content in [fresh, begun, promoted, retired] {
@@ -219,7 +206,7 @@ mod tests {
         secret.metadata.annotations.as_mut().unwrap().insert(ROTATE_ANNOTATION.to_owned(), now().to_string());
         let asked = CaSecret::parse(&secret, now()).unwrap();
         assert!(asked.cas.asked);
-        let begun = asked.begun(authority()).unwrap().written(secret);
+        let begun = asked.begun(authority()).written(secret);
         assert!(!begun.metadata.annotations.unwrap().contains_key(ROTATE_ANNOTATION));
     }
 
@@ -227,7 +214,7 @@ mod tests {
     fn the_invalid_part_of_the_secret_is_named() {
         let why = |key: &str, value: Option<&[u8]>| {
             let (content, _) = stored();
-            let mut secret = content.begun(authority()).unwrap().written(CaSecret::object());
+            let mut secret = content.begun(authority()).written(CaSecret::object());
             let data = secret.data.as_mut().unwrap();
             match value {
                 Some(value) => data.insert(key.to_owned(), ByteString(value.to_vec())),

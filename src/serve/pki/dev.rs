@@ -142,11 +142,11 @@ pub fn ensure(dir: &Path, now: Timestamp) -> Result<DevCertificates, DevError> {
         }
         (None, Some(_)) => Err(files.incomplete(&files.ca, &files.ca_key)),
         (Some(ca_pem), ca_key) => {
-            let ca_not_after = authority::check_ca(&ca_pem, now).map_err(|source| files.broken(&files.ca, source))?;
+            let (_, ca) = authority::valid_ca(&ca_pem, now).map_err(|source| files.broken(&files.ca, source))?;
             if let (Some(certificate_pem), Some(key_pem)) = leaf
                 && let Some(not_after) = good_until(&ca_pem, &certificate_pem, &key_pem, now)
                 // A new leaf could not be valid for longer than the CA.
-                && (not_after - RENEW_BEFORE > now || not_after >= ca_not_after)
+                && (not_after - RENEW_BEFORE > now || not_after >= ca.not_after)
             {
                 return Ok(files.certificates(ca_pem, certificate_pem, key_pem, not_after, Created::Nothing));
             }
@@ -305,7 +305,7 @@ fn good_until(ca_pem: &str, certificate_pem: &str, key_pem: &str, now: Timestamp
         let name = ServerName::try_from(name).ok()?;
         verifier.verify_server_cert(leaf, &[], &name, &[], at).ok()?;
     }
-    authority::not_after(leaf)
+    authority::validity(leaf).map(|(_, not_after)| not_after)
 }
 
 #[cfg(test)]

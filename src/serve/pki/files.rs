@@ -72,7 +72,8 @@ impl CertificateFiles {
         let key = readable(&self.content.key, &self.key_path)?;
         let (certificate_path, key_path) = (self.certificate_path.as_path(), self.key_path.as_path());
         let parsed = tls::parse(tls::Pem { certificate_path, certificate: &certificate, key_path, key: &key })?;
-        let not_after = parsed.end_entity_cert().ok().and_then(authority::not_after);
+        let not_after =
+            parsed.end_entity_cert().ok().and_then(|leaf| authority::validity(leaf)).map(|(_, not_after)| not_after);
         self.certificates.replace(parsed);
         self.metrics.set_expiry(CertificateRole::Leaf, not_after);
         self.metrics.count_step(CertificateStep::Loaded);

@@ -2,18 +2,16 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::future::try_join_all;
 use jiff::Timestamp;
-use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use kube::api::{Api, ObjectMeta, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
 use super::bundle::CaBundle;
+use crate::inspect::arrival::{Half, Registration};
 
-/// The name of both configurations.
-pub(crate) const CONFIGURATION: &str = "interlock";
+pub(crate) use crate::inspect::arrival::CONFIGURATION;
 
 /// The field manager of writes to the caBundles. It is removed from `managedFields` at once.
 pub(crate) const FIELD_MANAGER: &str = "interlock-certificates";
@@ -21,22 +19,9 @@ pub(crate) const FIELD_MANAGER: &str = "interlock-certificates";
 /// The validating or the mutating configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct WebhookConfiguration {
-    kind: ConfigurationKind,
-    resource_version: String,
-    managers: Vec<ManagedFieldsEntry>,
-    entries: Vec<WebhookEntry>,
-}
-
-#[derive(Debug, Clone)]
-struct WebhookEntry {
-    name: String,
-    bundle: CaBundle,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ConfigurationKind {
-    Validating,
-    Mutating,
+    registration: Registration,
+    /// The name and the caBundle of each entry.
+    entries: Vec<(String, CaBundle)>,
 }
 
 /// A change of a configuration.
@@ -53,60 +38,39 @@ pub(crate) enum ConfigurationChange {
 /// # Errors
 /// When the API server does not answer, or denies the read.
 pub(crate) async fn read(client: &Client) -> Result<Vec<WebhookConfiguration>, Error> {
-    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
-    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-    let (validating, mutating) =
-        futures_util::future::try_join(validating.get_opt(CONFIGURATION), mutating.get_opt(CONFIGURATION)).await?;
-    let validating = validating.map(|found| {
-        let entries = found.webhooks.into_iter().flatten().map(|it| (it.name, it.client_config.ca_bundle));
-        WebhookConfiguration::new(ConfigurationKind::Validating, found.metadata, entries)
-    });
-    let mutating = mutating.map(|found| {
-        let entries = found.webhooks.into_iter().flatten().map(|it| (it.name, it.client_config.ca_bundle));
-        WebhookConfiguration::new(ConfigurationKind::Mutating, found.metadata, entries)
-    });
-    Ok(validating.into_iter().chain(mutating).collect())
+    let found = try_join_all(Half::ALL.map(|half| Registration::read(client, half))).await?;
+    Ok(found.into_iter().flatten().map(WebhookConfiguration::of).collect())
 }
 
 /// The caBundle of every entry.
 #[must_use]
 pub(crate) fn bundles(configurations: &[WebhookConfiguration]) -> Vec<CaBundle> {
-    configurations.iter().flat_map(|found| &found.entries).map(|entry| entry.bundle.clone()).collect()
+    configurations.iter().flat_map(|found| &found.entries).map(|(_, bundle)| bundle.clone()).collect()
 }
 
 impl WebhookConfiguration {
-    fn new(
-        kind: ConfigurationKind,
-        metadata: ObjectMeta,
-        entries: impl Iterator<Item = (String, Option<ByteString>)>,
-    ) -> Self {
-        let entries = entries.map(|(name, bundle)| WebhookEntry {
-            name,
-            bundle: bundle.map(|text| CaBundle::read(&text.0)).unwrap_or_default(),
+    fn of(registration: Registration) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let entries = registration.entries().map(|entry| {
+            let bundle = STANDARD.decode(text(&entry["clientConfig"]["caBundle"])).unwrap_or_default();
+            (text(&entry["name"]), CaBundle::read(&bundle))
         });
-        Self {
-            kind,
-            resource_version: metadata.resource_version.unwrap_or_default(),
-            managers: metadata.managed_fields.unwrap_or_default(),
-            entries: entries.collect(),
-        }
+        Self { entries: entries.collect(), registration }
     }
 
     /// The kind, as kubectl spells it.
     #[must_use]
-    pub(crate) fn kind(&self) -> &'static str {
-        match self.kind {
-            ConfigurationKind::Validating => "validatingwebhookconfiguration",
-            ConfigurationKind::Mutating => "mutatingwebhookconfiguration",
-        }
+    pub(crate) fn kind(&self) -> String {
+        self.registration.half().kind().to_ascii_lowercase()
     }
 
     /// The name and the caBundle of each entry.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &CaBundle)> {
-        self.entries.iter().map(|entry| (entry.name.as_str(), &entry.bundle))
+        self.entries.iter().map(|(name, bundle)| (name.as_str(), bundle))
     }
 
-    /// Changes the configuration, unless the change has no effect.
+    /// Changes the configuration, unless the change has no effect. Applies all entries, because an apply removes entries that it omits.
+    /// The apply is only for the version that was read, so that an entry which was removed in the meantime is not created again.
     ///
     /// # Errors
     /// A conflict if the configuration has changed since it was read, or any other error of a write.
@@ -116,56 +80,29 @@ impl WebhookConfiguration {
         change: &ConfigurationChange,
         now: Timestamp,
     ) -> Result<(), Error> {
-        if self.entries.iter().all(|entry| change.is_done(&entry.bundle)) {
+        if self.entries.iter().all(|(_, bundle)| change.is_done(bundle)) {
             return Ok(());
         }
-        let changed = self.entries.iter().map(|entry| {
-            let bundle = change.changed(&entry.bundle, now);
-            json!({"name": entry.name, "clientConfig": {"caBundle": STANDARD.encode(bundle.pem())}})
+        let webhooks = self.entries.iter().map(|(name, bundle)| {
+            let bundle = change.changed(bundle, now);
+            json!({"name": name, "clientConfig": {"caBundle": STANDARD.encode(bundle.pem())}})
         });
-        self.apply(client, changed.collect()).await
-    }
-
-    /// Applies all entries, because an apply removes entries that it omits. The apply is only for the version that was read, so that an
-    /// entry which was removed in the meantime is not created again.
-    async fn apply(&self, client: &Client, webhooks: Vec<Value>) -> Result<(), Error> {
         let patch = json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": self.kind.name(),
-            "metadata": {"name": CONFIGURATION, "resourceVersion": self.resource_version},
-            "webhooks": webhooks,
+            "kind": self.registration.half().kind(),
+            "metadata": {"name": CONFIGURATION, "resourceVersion": self.registration.resource_version()},
+            "webhooks": webhooks.collect::<Vec<_>>(),
         });
-        self.patch(client, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(patch)).await
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        self.registration.patch(client, &params, &Patch::Apply(patch)).await.map(drop)
     }
 
-    /// Gives up the ownership of the applied fields. Otherwise, when an installer stops applying an entry, the API server would keep our
-    /// part of the entry and reject the configuration because of this remnant.
+    /// Gives up the ownership of the applied fields, see [`Registration::disown`].
     ///
     /// # Errors
     /// As [`Self::change`].
     pub(crate) async fn disown(&self, client: &Client) -> Result<(), Error> {
-        let others = self.managers.iter().filter(|entry| entry.manager.as_deref() != Some(FIELD_MANAGER));
-        let others: Vec<_> = others.collect();
-        // The API server ignores an empty list.
-        if others.len() == self.managers.len() || others.is_empty() {
-            return Ok(());
-        }
-        let patch = json!({"metadata": {"resourceVersion": self.resource_version, "managedFields": others}});
-        self.patch(client, &PatchParams::default(), &Patch::Merge(patch)).await
-    }
-
-    async fn patch(&self, client: &Client, params: &PatchParams, patch: &Patch<Value>) -> Result<(), Error> {
-        let client = client.clone();
-        match self.kind {
-            ConfigurationKind::Validating => {
-                let api: Api<ValidatingWebhookConfiguration> = Api::all(client);
-                api.patch(CONFIGURATION, params, patch).await.map(drop)
-            }
-            ConfigurationKind::Mutating => {
-                let api: Api<MutatingWebhookConfiguration> = Api::all(client);
-                api.patch(CONFIGURATION, params, patch).await.map(drop)
-            }
-        }
+        self.registration.disown(client, FIELD_MANAGER).await
     }
 }
 
@@ -181,15 +118,6 @@ impl ConfigurationChange {
         match self {
             Self::Add(required) => bundle.clone().unexpired(now).with(required),
             Self::Set(wanted) => wanted.clone(),
-        }
-    }
-}
-
-impl ConfigurationKind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Validating => "ValidatingWebhookConfiguration",
-            Self::Mutating => "MutatingWebhookConfiguration",
         }
     }
 }

@@ -66,8 +66,6 @@ enum ManageError {
     Write { what: &'static str, source: Error },
     #[error("failed to create a certificate")]
     Sign(#[from] AuthorityError),
-    #[error("failed to create a CA")]
-    Ca(#[from] CaSecretError),
     #[error("failed to serve a certificate")]
     Serve(#[from] CertificateError),
 }
@@ -142,7 +140,7 @@ impl Managed {
         self.metrics.count_trouble(match failure {
             ManageError::Read { .. } => CertificateTrouble::Read,
             ManageError::Write { .. } => CertificateTrouble::Write,
-            ManageError::Sign(_) | ManageError::Ca(_) | ManageError::Serve(_) => CertificateTrouble::Sign,
+            ManageError::Sign(_) | ManageError::Serve(_) => CertificateTrouble::Sign,
         });
     }
 

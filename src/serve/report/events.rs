@@ -2,6 +2,9 @@
 //!
 //! Every replica writes its own Events after its replies, from a bounded queue. The leader reads the Events of all replicas for its
 //! [reports](super::openreports) on releases.
+//!
+//! kube's `Recorder` writes neither the labels nor the annotations, and makes one series of all users and causes. So these Events have a
+//! writer of their own.
 
 pub(crate) mod annotation;
 mod body;
@@ -30,6 +33,7 @@ use crate::world::kubernetes::Cluster;
 use crate::world::{NewestRecord, ask};
 pub(crate) use annotation::CONTROLLER;
 pub(super) use body::CLUSTER_SCOPED_NAMESPACE;
+pub(crate) use body::{MAX_NOTE_BYTES, instance};
 use interlock_engine::decision::{Decision, ObjectReference};
 use interlock_engine::evidence::question;
 use interlock_engine::json::first_at;
@@ -73,7 +77,7 @@ pub(crate) fn start(
     let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
     let (leaving, left) = watch::channel(false);
     let queue = EventQueue { sender, metrics: Arc::clone(&metrics) };
-    let series = SeriesTable::new(Instant::now());
+    let series = SeriesTable::new();
     let writer = WriterTask {
         client,
         instance,

@@ -4,8 +4,8 @@
 //! Only the writers of Events and reports read Namespaces; reviews do not. A Namespace is read again after half a minute, so a changed label
 //! appears with this delay.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -13,6 +13,7 @@ use interlock_engine::policy::Policies;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
 use kube::{Client, Error};
+use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
 use crate::log_limit::LogLimit;
@@ -30,7 +31,7 @@ type Labels = BTreeMap<String, String>;
 pub struct NamespaceLabels {
     client: Client,
     policies: Arc<ArcSwap<Policies>>,
-    known: Mutex<HashMap<String, KnownLabels>>,
+    known: Cache<String, KnownLabels>,
     log_limit: LogLimit,
 }
 
@@ -46,7 +47,7 @@ impl NamespaceLabels {
     /// Labels by the policies in force. The client must not be used for urgent requests.
     #[must_use]
     pub fn new(client: Client, policies: Arc<ArcSwap<Policies>>) -> Self {
-        Self { client, policies, known: Mutex::default(), log_limit: LogLimit::new() }
+        Self { client, policies, known: Cache::new(MAX_NAMESPACES), log_limit: LogLimit::new() }
     }
 
     /// The labels of a namespace. None for an empty name. If the Namespace cannot be read, returns the labels of the last read, or none: an
@@ -56,14 +57,14 @@ impl NamespaceLabels {
         if keys.is_empty() || namespace.is_empty() {
             return Labels::new();
         }
-        let known = self.known().get(namespace).filter(|known| known.keys == keys).cloned();
+        let known = self.known.get(namespace).filter(|known| known.keys == keys);
         if let Some(known) = known.as_ref().filter(|known| known.read.elapsed() < FRESH) {
             return known.labels.clone();
         }
         match self.read(namespace, &keys).await {
             Ok(labels) => {
                 let read = KnownLabels { read: Instant::now(), keys, labels: labels.clone() };
-                self.remember(namespace, read);
+                self.known.insert(namespace.to_owned(), read);
                 labels
             }
             Err(error) => {
@@ -82,25 +83,12 @@ impl NamespaceLabels {
         let found = api.get_metadata_opt(namespace).await?.and_then(|found| found.metadata.labels).unwrap_or_default();
         Ok(found.into_iter().filter(|(key, _)| keys.contains(key)).collect())
     }
-
-    fn remember(&self, namespace: &str, read: KnownLabels) {
-        let mut known = self.known();
-        if known.len() >= MAX_NAMESPACES && !known.contains_key(namespace) {
-            let oldest = known.iter().min_by_key(|(_, known)| known.read).map(|(namespace, _)| namespace.clone());
-            oldest.map(|oldest| known.remove(&oldest));
-        }
-        known.insert(namespace.to_owned(), read);
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<String, KnownLabels>> {
-        // No code panics while the lock is held.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::Mutex;
 
     use interlock_engine::policy::Policy;
     use serde_json::{Value, json};
@@ -177,6 +165,6 @@ mod tests {
         for index in 0..MAX_NAMESPACES + 5 {
             labels.of(&format!("shop-{index}")).await;
         }
-        assert_eq!(labels.known().len(), MAX_NAMESPACES);
+        assert!(labels.known.len() <= MAX_NAMESPACES);
     }
 }

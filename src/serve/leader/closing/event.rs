@@ -1,85 +1,61 @@
 //! Events on the Deployment about the proof, for `kubectl describe deployment interlock`.
 
-use std::hash::{BuildHasher, RandomState};
-
 use http::Request;
 use interlock_engine::text::printable;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::events::v1::Event;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Client;
-use kube::api::{Api, PostParams};
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use serde_json::Value;
 
-use crate::inspect::arrival::Half;
-use crate::serve::ownership::FIELD_MANAGER;
-use crate::serve::report::events::CONTROLLER;
-
-/// The longest note that the API server accepts, in bytes.
-const MAX_NOTE_BYTES: usize = 1024;
-
-/// The longest name of a reporting instance, in bytes.
-const MAX_INSTANCE_BYTES: usize = 128;
+use crate::serve::report::events::{CONTROLLER, MAX_NOTE_BYTES, instance};
 
 /// The Deployment of the replicas.
 const DEPLOYMENT: &str = "interlock";
 
-/// Writes Events about the registration.
+/// Writes Events about the registration. They lack the label of Interlock's Events about releases, which the leader reads for its reports.
 pub(super) struct EventWriter<'l> {
     client: &'l Client,
     namespace: &'l str,
-    identity: &'l str,
-    names: RandomState,
+    reporter: Reporter,
 }
 
 impl<'l> EventWriter<'l> {
-    pub(super) fn new(client: &'l Client, namespace: &'l str, identity: &'l str) -> Self {
-        Self { client, namespace, identity, names: RandomState::new() }
+    pub(super) fn new(client: &'l Client, namespace: &'l str, identity: &str) -> Self {
+        let reporter = Reporter { controller: CONTROLLER.to_owned(), instance: Some(instance(identity)) };
+        Self { client, namespace, reporter }
     }
 
-    pub(super) async fn proved(&self, half: Half, note: &str) {
-        self.write(half, "Normal", "RegistrationProved", note).await;
+    pub(super) async fn proved(&self, note: &str) {
+        self.write(EventType::Normal, "RegistrationProved", note).await;
     }
 
-    pub(super) async fn not_proved(&self, half: Half, note: &str) {
-        self.write(half, "Warning", "RegistrationNotProved", note).await;
+    pub(super) async fn not_proved(&self, note: &str) {
+        self.write(EventType::Warning, "RegistrationNotProved", note).await;
     }
 
-    async fn write(&self, half: Half, kind: &str, why: &str, note: &str) {
-        let event = self.event(half, kind, why, note, self.uid().await, Timestamp::now());
-        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let events: Api<Event> = Api::namespaced(self.client.clone(), self.namespace);
-        if let Err(error) = events.create(&params, &event).await {
+    async fn write(&self, type_: EventType, reason: &str, note: &str) {
+        // A recorder keeps the note of the first Event of a series, and each of these notes is different.
+        let recorder = Recorder::new(self.client.clone(), self.reporter.clone());
+        let event = Event {
+            type_,
+            reason: reason.to_owned(),
+            note: Some(printable(note, MAX_NOTE_BYTES).into_owned()),
+            action: "Probed".to_owned(),
+            secondary: None,
+        };
+        if let Err(error) = recorder.publish(&event, &self.deployment().await).await {
             tracing::debug!(%error, "an Event about the registration cannot be written");
         }
     }
 
-    fn event(&self, half: Half, kind: &str, why: &str, note: &str, uid: Option<String>, now: Timestamp) -> Event {
-        // Without the label of Interlock's Events about releases: the leader reads labelled Events for its reports.
-        let name = format!("registration-{}.{:016x}", half.as_str(), self.names.hash_one((why, now)));
-        let metadata =
-            ObjectMeta { name: Some(name), namespace: Some(self.namespace.to_owned()), ..ObjectMeta::default() };
-        let regarding = ObjectReference {
+    async fn deployment(&self) -> ObjectReference {
+        ObjectReference {
             api_version: Some("apps/v1".to_owned()),
             kind: Some("Deployment".to_owned()),
             namespace: Some(self.namespace.to_owned()),
             name: Some(DEPLOYMENT.to_owned()),
-            uid,
+            uid: self.uid().await,
             ..ObjectReference::default()
-        };
-        let by = self.identity;
-        Event {
-            metadata,
-            action: Some("Probed".to_owned()),
-            reason: Some(why.to_owned()),
-            type_: Some(kind.to_owned()),
-            note: Some(printable(note, MAX_NOTE_BYTES).into_owned()),
-            event_time: Some(MicroTime(now)),
-            regarding: Some(regarding),
-            reporting_controller: Some(CONTROLLER.to_owned()),
-            reporting_instance: Some(by[..by.floor_char_boundary(MAX_INSTANCE_BYTES)].to_owned()),
-            ..Event::default()
         }
     }
 
@@ -93,17 +69,25 @@ impl<'l> EventWriter<'l> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
     use crate::world::kubernetes::fake;
 
     #[tokio::test]
     async fn an_event_fits_the_limits_of_the_api_server() {
-        let client = fake::client(|_, _| (404, Value::Null));
-        let writer = EventWriter::new(&client, "guard", "interlock-0");
-        let long = "ä".repeat(2_000);
-        let event =
-            writer.event(Half::Validating, "Warning", "RegistrationNotProved", &long, None, Timestamp::UNIX_EPOCH);
-        assert!(event.note.unwrap().len() <= MAX_NOTE_BYTES);
-        assert_eq!(event.metadata.namespace, event.regarding.unwrap().namespace);
+        let written = Arc::new(Mutex::new(Value::Null));
+        let seen = Arc::clone(&written);
+        let client = fake::client_with_warnings(move |_, body| {
+            *seen.lock().unwrap() = body.clone();
+            (201, String::new(), body.clone())
+        });
+        EventWriter::new(&client, "guard", "interlock-0").not_proved(&"ä".repeat(2_000)).await;
+        let event = written.lock().unwrap().clone();
+        assert!(event["note"].as_str().is_some_and(|note| note.len() <= MAX_NOTE_BYTES), "{event}");
+        assert_eq!(
+            (&event["metadata"]["namespace"], &event["regarding"]["namespace"]),
+            (&"guard".into(), &"guard".into())
+        );
     }
 }

@@ -106,7 +106,7 @@ impl Managed {
         let Observation { configurations, secret, now, .. } = observation;
         Ok(match step {
             RotationStep::Begin => {
-                let begun = known.begun(Arc::new(self.authority(now)?))?;
+                let begun = known.begun(Arc::new(self.authority(now)?));
                 self.write(secret, &begun).await?;
                 let next = begun.cas.next.as_ref().map(|next| next.short()).unwrap_or_default();
                 tracing::info!(current = %begun.cas.current.short(), %next, "a rotation of the CA has begun");
@@ -141,7 +141,7 @@ impl Managed {
         replica: &ReplicaState,
         mut live: Vec<CaBundle>,
         now: Timestamp,
-    ) -> Result<CaSecret, ManageError> {
+    ) -> Result<CaSecret, AuthorityError> {
         let known = replica.known.as_ref().filter(|known| known.cas.current.not_after > now);
         let authority = match known {
             Some(known) => Arc::clone(&known.current),
@@ -149,7 +149,7 @@ impl Managed {
         };
         live.extend(replica.leaf.as_ref().map(|leaf| CaBundle::from_iter([leaf.issuer.clone()])));
         // The time of the write: the retirement of older CAs counts from it.
-        Ok(CaSecret::fresh(authority, &live, Timestamp::now())?)
+        Ok(CaSecret::fresh(authority, &live, Timestamp::now()))
     }
 
     fn authority(&self, now: Timestamp) -> Result<Authority, AuthorityError> {

@@ -25,7 +25,7 @@ use crate::serve::ownership::own_and;
 use crate::world::NewestRecord;
 
 /// The longest note that the API server accepts, in bytes.
-const MAX_NOTE_BYTES: usize = 1024;
+pub(crate) const MAX_NOTE_BYTES: usize = 1024;
 
 /// The longest name of a reporting instance, in bytes.
 const MAX_INSTANCE_BYTES: usize = 128;
@@ -60,10 +60,15 @@ pub(super) fn event(
         regarding: Some(regarding),
         related,
         reporting_controller: Some(CONTROLLER.to_owned()),
-        reporting_instance: Some(by[..by.floor_char_boundary(MAX_INSTANCE_BYTES)].to_owned()),
+        reporting_instance: Some(instance(by)),
         series: (live.count > 1).then(|| series(live)),
         ..Event::default()
     }
+}
+
+/// The name of a replica, as far as the API server accepts it.
+pub(crate) fn instance(name: &str) -> String {
+    name[..name.floor_char_boundary(MAX_INSTANCE_BYTES)].to_owned()
 }
 
 /// How often the finding was made.
@@ -203,7 +208,7 @@ mod tests {
     }
 
     fn written(key: &SeriesKey, record: Option<&NewestRecord>, message: &str, times: i32) -> Event {
-        let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
+        let (mut series, now) = (SeriesTable::new(), Instant::now());
         for second in 1..=times {
             let at = Timestamp::from_second(second.into()).unwrap();
             series.observe(key.clone(), message.to_owned(), at, now);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use interlock_engine::decision::ObjectReference;
 use jiff::Timestamp;
 
-use super::limit::{Rate, TokenBucket, TokenBuckets};
+use super::limit::{Rate, RateLimit};
 use super::series_key::SeriesKey;
 
 /// A series ends this long after its last finding, as in the Event recorders of Kubernetes.
@@ -25,8 +25,8 @@ const TOTAL_RATE: Rate = Rate { burst: 100, each: Duration::from_millis(100) };
 #[derive(Debug)]
 pub(super) struct SeriesTable {
     live: HashMap<SeriesKey, OpenSeries>,
-    of_objects: TokenBuckets<Option<ObjectReference>>,
-    of_all: TokenBucket,
+    of_objects: RateLimit<Option<ObjectReference>>,
+    of_all: RateLimit<()>,
 }
 
 #[derive(Debug, Clone)]
@@ -47,9 +47,9 @@ pub(super) struct OpenSeries {
 }
 
 impl SeriesTable {
-    pub(super) fn new(now: Instant) -> Self {
-        let of_objects = TokenBuckets::new(OBJECT_RATE, MAX_SERIES);
-        Self { live: HashMap::new(), of_objects, of_all: TokenBucket::full(TOTAL_RATE, now) }
+    pub(super) fn new() -> Self {
+        let of_objects = RateLimit::new(OBJECT_RATE, MAX_SERIES);
+        Self { live: HashMap::new(), of_objects, of_all: RateLimit::new(TOTAL_RATE, 1) }
     }
 
     /// Adds a finding. Returns how many unwritten findings were dropped to make room.
@@ -69,7 +69,7 @@ impl SeriesTable {
         let mut due: Vec<_> = self.live.iter().filter(|(_, live)| live.written < live.count).collect();
         due.sort_by_key(|(_, live)| live.first);
         let allowed =
-            due.into_iter().filter(|(key, _)| self.of_objects.take(&key.object, now) && self.of_all.take(now));
+            due.into_iter().filter(|(key, _)| self.of_objects.take(&key.object, now) && self.of_all.take(&(), now));
         allowed.map(|(key, live)| (key.clone(), live.clone())).collect()
     }
 
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn repetitions_are_counted_on_the_same_event() {
-        let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
+        let (mut series, now) = (SeriesTable::new(), Instant::now());
         assert_eq!(step(&mut series, "alice", 1, now), [(1, None)]);
         assert_eq!(step(&mut series, "alice", 2, now), [(2, Some("event".into()))]);
         assert_eq!(step(&mut series, "bob", 3, now), [(1, None)]);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn findings_above_the_rate_are_written_later_with_full_counts() {
-        let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
+        let (mut series, now) = (SeriesTable::new(), Instant::now());
         let shown: usize = (0..30).map(|at| step(&mut series, "alice", at, now).len()).sum();
         assert_eq!((shown, series.unwritten()), (20, 10));
         series.observe(key("alice", "api"), String::new(), second(31), now);
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_rejected_event_counts_all_its_findings_as_lost() {
-        let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
+        let (mut series, now) = (SeriesTable::new(), Instant::now());
         step(&mut series, "alice", 1, now);
         for at in 2..5 {
             series.observe(key("alice", "web"), String::new(), second(at), now);
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn after_a_vanished_event_a_new_one_counts_the_rest() {
-        let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
+        let (mut series, now) = (SeriesTable::new(), Instant::now());
         step(&mut series, "alice", 1, now);
         step(&mut series, "alice", 2, now);
         series.observe(key("alice", "web"), String::new(), second(3), now);
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_table_is_bounded_and_counts_dropped_findings() {
-        let (mut series, now) = (SeriesTable::new(Instant::now()), Instant::now());
+        let (mut series, now) = (SeriesTable::new(), Instant::now());
         let mut forgotten = 0;
         for index in 0..MAX_SERIES + 10 {
             forgotten += series.observe(key("alice", &format!("web-{index}")), String::new(), second(1), now);
