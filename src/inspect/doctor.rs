@@ -2,6 +2,7 @@
 //!
 //! [`examine`] fetches everything once. Each check is a small pure function of the snapshot.
 
+mod arrival;
 mod certificates;
 mod clients;
 mod definitions;

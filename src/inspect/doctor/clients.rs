@@ -4,10 +4,10 @@
 use interlock_engine::severity::Severity::High;
 use serde_json::Value;
 
+use super::arrival::Arrival;
 use super::diagnosis::Diagnosis;
 use super::fetch::Fetched;
 use super::network::admits_everybody;
-use super::probe::Arrival;
 use super::settings::setting;
 use super::snapshot::Snapshot;
 

@@ -21,6 +21,7 @@ use kube::{Client, Error};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::arrival::Arrival;
 use super::clients;
 use super::diagnosis::Diagnosis;
 use super::fetch::READ_TIMEOUT;
@@ -59,19 +60,6 @@ pub(super) enum DryRuns {
         /// The response for a record whose label contradicts its body. No client writes such a record.
         bad: DryRunResponse,
     },
-}
-
-/// Whether the API server's calls arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrival<'a> {
-    /// Interlock left a sign in a response.
-    Answered,
-    /// The writes were admitted without a sign. Entries that fail open hide the reason.
-    Silent,
-    /// The API server's message about a call that failed.
-    Failed(&'a str),
-    /// The reason.
-    Unknown(&'a str),
 }
 
 impl DryRuns {

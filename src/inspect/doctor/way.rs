@@ -4,9 +4,10 @@
 use interlock_engine::severity::Severity::{High, Low, Medium};
 use kube::Client;
 
+use super::arrival::Arrival;
 use super::clients;
 use super::diagnosis::Diagnosis;
-use super::probe::{Arrival, fix_for_failed_call};
+use super::probe::fix_for_failed_call;
 use super::registration::listed;
 use super::snapshot::Snapshot;
 use crate::inspect::arrival::{CONFIGURATION, Half, Obstacle, Passage, Registration, probe};
