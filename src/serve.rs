@@ -1,5 +1,6 @@
 //! The server: HTTPS, certificates, policy reload, reports, and the work of the leader.
 
+pub(crate) mod background;
 pub(crate) mod callers;
 pub mod https;
 pub mod leader;

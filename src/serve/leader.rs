@@ -8,7 +8,6 @@ mod past_objects;
 mod scan_findings;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use interlock_engine::policy::Policies;
@@ -16,9 +15,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use kube::api::Api;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
+use super::background::BackgroundTask;
 use super::pki::managed::Rotator;
 use super::report::openreports::Reports;
 use crate::inspect::scan;
@@ -34,9 +32,6 @@ pub const LEASE: &str = "interlock-leader";
 
 /// The annotation of the Lease with the digest of the leader's policies in force.
 const POLICIES: &str = "interlock.dev/policies";
-
-/// How long shutdown waits until the Lease is released. After a release, the next leader need not wait for the expiry.
-const RESIGN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The digest of the policies in force, as reported by the leader of an installation.
 ///
@@ -77,22 +72,13 @@ pub struct Candidate {
     pub metrics: Arc<LeaderMetrics>,
 }
 
-/// A running candidacy. Ends on drop. [`Self::resign`] also releases the Lease.
-#[must_use]
-pub struct Candidacy {
-    task: JoinHandle<()>,
-    leaving: watch::Sender<bool>,
-}
-
 impl Candidate {
-    /// Runs as long as the process, and leads while this replica holds the Lease.
-    pub fn stand(self) -> Candidacy {
-        let (leaving, mut left) = watch::channel(false);
-        let task = tokio::spawn(async move {
-            let leave = async move { _ = left.wait_for(|left| *left).await };
-            self.run(leave).await;
-        });
-        Candidacy { task, leaving }
+    /// Runs as long as the process, and leads while this replica holds the Lease. At the end the Lease is released, so that the next leader
+    /// need not wait for its expiry.
+    pub fn stand(self) -> BackgroundTask {
+        BackgroundTask::start(|mut left| async move {
+            self.run(async move { _ = left.wait_for(|left| *left).await }).await;
+        })
     }
 
     async fn run(&self, leave: impl Future<Output = ()>) {
@@ -175,19 +161,5 @@ impl Candidate {
             }
         })
         .await;
-    }
-}
-
-impl Candidacy {
-    /// Ends the candidacy, and releases the Lease if the API server answers in time.
-    pub async fn resign(mut self) {
-        _ = self.leaving.send(true);
-        _ = timeout(RESIGN_TIMEOUT, &mut self.task).await;
-    }
-}
-
-impl Drop for Candidacy {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }

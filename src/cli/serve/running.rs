@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use super::certificates::ServingCertificates;
 use super::shared::Shared;
+use crate::serve::background::BackgroundTask;
 use crate::serve::https::{self, Bound, KnownPeers, Limits, Setup, Signals, Stopped};
-use crate::serve::leader::Candidacy;
 use crate::serve::page::OverviewPage;
-use crate::serve::report::events::EventWriter;
 use crate::serve::webhook::Webhook;
 use crate::world::kubernetes::Watches;
 
@@ -26,8 +25,8 @@ pub(super) struct Running {
 pub(super) struct Background {
     /// End on drop.
     pub(super) watches: Watches,
-    pub(super) candidacy: Candidacy,
-    pub(super) events: EventWriter,
+    pub(super) candidacy: BackgroundTask,
+    pub(super) events: BackgroundTask,
 }
 
 impl Running {
@@ -52,7 +51,7 @@ impl Running {
         let setup = Setup { certificates, clients, metrics, registry, page, readiness, peers, limits };
         let stopped = https::run(bound, Arc::new(webhook), setup, signals).await;
         if let Some(Background { watches, candidacy, events }) = background {
-            tokio::join!(candidacy.resign(), events.finish());
+            tokio::join!(candidacy.finish(), events.finish());
             drop(watches);
         }
         stopped

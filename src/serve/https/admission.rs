@@ -1,6 +1,5 @@
 //! The admission router: bytes in, bytes out, within a deadline.
 
-use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument, Span};
 
@@ -183,8 +182,10 @@ impl Handler {
         let answered = match poll_fn(|context| Poll::Ready(review.as_mut().poll(context))).await {
             Poll::Ready(answered) => Ok(answered.ok()),
             Poll::Pending => {
-                let mut task = AbortOnDrop(tokio::spawn(review));
-                timeout_at(until, &mut task.0).await.map(|ended| ended.ok().and_then(Result::ok))
+                // The set aborts the review if its answer is too late or its caller disconnects. The review ends when it next waits.
+                let mut task = JoinSet::new();
+                task.spawn(review);
+                timeout_at(until, task.join_next()).await.map(|ended| ended?.ok()?.ok())
             }
         };
         let (why, end) = match answered {
@@ -218,15 +219,6 @@ impl IntoResponse for HttpReply {
         } else {
             sentence(self.status, self.body)
         }
-    }
-}
-
-/// Aborts a review if its answer is too late or its caller disconnects. The review ends when it next waits.
-struct AbortOnDrop(JoinHandle<Result<Answer, Box<dyn Any + Send>>>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

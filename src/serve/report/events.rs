@@ -22,12 +22,12 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, Error};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::metrics::{ReportMetrics, Sink, Write};
 use super::namespace_labels::NamespaceLabels;
 use crate::log_limit::LogLimit;
+use crate::serve::background::BackgroundTask;
 use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::kubernetes::Cluster;
 use crate::world::{NewestRecord, ask};
@@ -49,9 +49,6 @@ const QUEUE_LENGTH: usize = 1_024;
 /// The pause before Events that could not be written are tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long shutdown waits for the last Events.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// The queue of the writer.
 #[derive(Debug, Clone)]
 pub struct EventQueue {
@@ -59,26 +56,18 @@ pub struct EventQueue {
     metrics: Arc<ReportMetrics>,
 }
 
-/// The task that writes Events. Ends on drop. [`Self::finish`] first writes the queued Events.
-#[must_use]
-pub(crate) struct EventWriter {
-    task: JoinHandle<()>,
-    leaving: watch::Sender<bool>,
-}
-
-/// Starts to write Events as `instance`. The client must not be used for other requests, so that slow writes do not delay them.
+/// Starts to write Events as `instance`. The end of the task first writes the queued Events. The client must not be used for other requests, so that slow writes do not delay them.
 pub(crate) fn start(
     client: Client,
     instance: String,
     world: Arc<Cluster>,
     metrics: Arc<ReportMetrics>,
     labels: Arc<NamespaceLabels>,
-) -> (EventQueue, EventWriter) {
+) -> (EventQueue, BackgroundTask) {
     let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
-    let (leaving, left) = watch::channel(false);
     let queue = EventQueue { sender, metrics: Arc::clone(&metrics) };
     let series = SeriesTable::new();
-    let writer = WriterTask {
+    let writer = EventWriter {
         client,
         instance,
         world,
@@ -88,7 +77,7 @@ pub(crate) fn start(
         names: RandomState::new(),
         log_limit: LogLimit::new(),
     };
-    (queue, EventWriter { task: tokio::spawn(writer.run(receiver, left)), leaving })
+    (queue, BackgroundTask::start(|left| writer.run(receiver, left)))
 }
 
 impl EventQueue {
@@ -102,21 +91,7 @@ impl EventQueue {
     }
 }
 
-impl EventWriter {
-    /// Writes the queued Events, if the API server answers in time.
-    pub(crate) async fn finish(mut self) {
-        _ = self.leaving.send(true);
-        _ = timeout(FINISH_TIMEOUT, &mut self.task).await;
-    }
-}
-
-impl Drop for EventWriter {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-struct WriterTask {
+struct EventWriter {
     client: Client,
     instance: String,
     world: Arc<Cluster>,
@@ -128,7 +103,7 @@ struct WriterTask {
     log_limit: LogLimit,
 }
 
-impl WriterTask {
+impl EventWriter {
     async fn run(mut self, mut receiver: mpsc::Receiver<Decision>, mut left: watch::Receiver<bool>) {
         let mut ticks = interval(RETRY_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
