@@ -5,8 +5,6 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -16,7 +14,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::bundle::Ca;
+use super::bundle::{Ca, validity};
 use super::tls;
 
 /// How much earlier than now a certificate becomes valid, for clocks that are behind.
@@ -164,32 +162,6 @@ pub(super) fn valid_ca(certificate_pem: &str, now: Timestamp) -> Result<(Certifi
         return Err(AuthorityError::OutOfDate { not_before, not_after });
     }
     Ok((der, ca))
-}
-
-/// A certificate as PEM.
-pub(super) fn pem(der: &CertificateDer<'_>) -> String {
-    const LINE: usize = 64;
-    let text = STANDARD.encode(der);
-    let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
-    let mut rest = text.as_str();
-    while !rest.is_empty() {
-        let (line, after) = rest.split_at(rest.len().min(LINE));
-        pem += line;
-        pem.push('\n');
-        rest = after;
-    }
-    pem + "-----END CERTIFICATE-----\n"
-}
-
-/// The first and the last moment at which a certificate is valid. `None` if the certificate cannot be parsed.
-pub(super) fn validity(der: &CertificateDer<'_>) -> Option<(Timestamp, Timestamp)> {
-    let (_, parsed) = X509Certificate::from_der(der).ok()?;
-    let validity = parsed.validity();
-    Some((timestamp(validity.not_before)?, timestamp(validity.not_after)?))
-}
-
-fn timestamp(time: x509_parser::time::ASN1Time) -> Option<Timestamp> {
-    Timestamp::from_second(time.timestamp()).ok()
 }
 
 fn date(params: &mut CertificateParams, now: Timestamp, not_after: Timestamp) {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
-
-use super::authority;
 
 /// The SHA-256 of a certificate's DER.
 pub(crate) type Fingerprint = [u8; 32];
@@ -31,8 +31,8 @@ impl Ca {
     /// `None` if the certificate is not that of a CA. Does not check its dates.
     pub(super) fn of(der: &CertificateDer<'_>) -> Option<Self> {
         let (_, parsed) = X509Certificate::from_der(der).ok()?;
-        let (_, not_after) = authority::validity(der).filter(|_| parsed.is_ca())?;
-        Some(Self { id: Sha256::digest(der).into(), pem: authority::pem(der), not_after })
+        let (_, not_after) = validity(der).filter(|_| parsed.is_ca())?;
+        Some(Self { id: Sha256::digest(der).into(), pem: pem(der), not_after })
     }
 
     /// The first bytes of the fingerprint in hex: enough to distinguish CAs.
@@ -104,6 +104,32 @@ impl FromIterator<Ca> for CaBundle {
     fn from_iter<I: IntoIterator<Item = Ca>>(cas: I) -> Self {
         Self(cas.into_iter().map(|ca| (ca.id, ca)).collect())
     }
+}
+
+/// A certificate as PEM.
+fn pem(der: &CertificateDer<'_>) -> String {
+    const LINE: usize = 64;
+    let text = STANDARD.encode(der);
+    let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(rest.len().min(LINE));
+        pem += line;
+        pem.push('\n');
+        rest = after;
+    }
+    pem + "-----END CERTIFICATE-----\n"
+}
+
+/// The first and the last moment at which a certificate is valid. `None` if the certificate cannot be parsed.
+pub(super) fn validity(der: &CertificateDer<'_>) -> Option<(Timestamp, Timestamp)> {
+    let (_, parsed) = X509Certificate::from_der(der).ok()?;
+    let validity = parsed.validity();
+    Some((timestamp(validity.not_before)?, timestamp(validity.not_after)?))
+}
+
+fn timestamp(time: x509_parser::time::ASN1Time) -> Option<Timestamp> {
+    Timestamp::from_second(time.timestamp()).ok()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::authority::{self, Authority, AuthorityError};
+use super::bundle;
 use super::tls;
 use crate::regular_file;
 
@@ -305,7 +306,7 @@ fn good_until(ca_pem: &str, certificate_pem: &str, key_pem: &str, now: Timestamp
         let name = ServerName::try_from(name).ok()?;
         verifier.verify_server_cert(leaf, &[], &name, &[], at).ok()?;
     }
-    authority::validity(leaf).map(|(_, not_after)| not_after)
+    bundle::validity(leaf).map(|(_, not_after)| not_after)
 }
 
 #[cfg(test)]

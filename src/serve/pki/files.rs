@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::authority;
+use super::bundle;
 use super::metrics::{CertificateMetrics, CertificateRole, CertificateStep, CertificateTrouble};
 use super::tls::{self, CertificateError, Certificates};
 use crate::file_watch::{self, parent_directory};
@@ -18,12 +18,8 @@ pub struct CertificateFiles {
     metrics: Arc<CertificateMetrics>,
 }
 
-/// Both files, read at the same time.
-#[derive(PartialEq)]
-struct CertificateContent {
-    certificate: Result<Vec<u8>, Unread>,
-    key: Result<Vec<u8>, Unread>,
-}
+/// The certificate chain and the key, read at the same time.
+type CertificateContent = [Result<Vec<u8>, Unread>; 2];
 
 impl CertificateFiles {
     /// Reads both files and serves the certificate.
@@ -68,12 +64,13 @@ impl CertificateFiles {
 
     /// Serves the content that was read.
     fn take(&mut self) -> Result<(), CertificateError> {
-        let certificate = readable(&self.content.certificate, &self.certificate_path)?;
-        let key = readable(&self.content.key, &self.key_path)?;
         let (certificate_path, key_path) = (self.certificate_path.as_path(), self.key_path.as_path());
-        let parsed = tls::parse(tls::Pem { certificate_path, certificate: &certificate, key_path, key: &key })?;
+        let [certificate, key] = &self.content;
+        let certificate = readable(certificate, certificate_path)?;
+        let key = readable(key, key_path)?;
+        let parsed = tls::parse(tls::Pem { certificate_path, certificate, key_path, key })?;
         let not_after =
-            parsed.end_entity_cert().ok().and_then(|leaf| authority::validity(leaf)).map(|(_, not_after)| not_after);
+            parsed.end_entity_cert().ok().and_then(|leaf| bundle::validity(leaf)).map(|(_, not_after)| not_after);
         self.certificates.replace(parsed);
         self.metrics.set_expiry(CertificateRole::Leaf, not_after);
         self.metrics.count_step(CertificateStep::Loaded);
@@ -81,14 +78,12 @@ impl CertificateFiles {
     }
 }
 
-fn readable(content: &Result<Vec<u8>, Unread>, path: &Path) -> Result<Vec<u8>, CertificateError> {
-    content.clone().map_err(|unread| CertificateError::Unreadable { path: path.to_owned(), source: unread.into() })
+fn readable<'c>(content: &'c Result<Vec<u8>, Unread>, path: &Path) -> Result<&'c [u8], CertificateError> {
+    content
+        .as_deref()
+        .map_err(|unread| CertificateError::Unreadable { path: path.to_owned(), source: unread.clone().into() })
 }
 
 fn read(certificate: &Path, key: &Path) -> CertificateContent {
-    CertificateContent { certificate: read_file(certificate), key: read_file(key) }
-}
-
-fn read_file(path: &Path) -> Result<Vec<u8>, Unread> {
-    tls::read_pem(path).map_err(Unread::from)
+    [certificate, key].map(|path| tls::read_pem(path).map_err(Unread::from))
 }
