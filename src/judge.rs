@@ -275,7 +275,7 @@ impl<'c> Case<'c> {
     /// The world's answer; `None` after the deadline.
     async fn ask(&self, query: &Query) -> Option<Answer> {
         let deadline = self.steps.deadline;
-        let answer = timeout_at(deadline, self.judge.world.answer_for(query, self.steps.payer())).await.ok();
+        let answer = timeout_at(deadline, self.judge.world.answer_for(query, self.steps.budget())).await.ok();
         // The timer never fires for a world that is always ready.
         answer.filter(|_| Instant::now() < deadline)
     }

@@ -77,7 +77,7 @@ pub type AnswerFuture<'w> = Pin<Box<dyn Future<Output = Answer> + Send + 'w>>;
 
 /// The flow that a query is charged to, and its limits.
 #[derive(Debug, Clone, Copy)]
-pub struct Payer<'p> {
+pub struct QueryBudget<'p> {
     /// The flow of the review.
     pub flow: Flow<'p>,
     /// The remaining steps of the review.
@@ -101,7 +101,7 @@ pub(crate) async fn ask<Q: Question>(world: &(impl World + ?Sized), question: Q)
 /// Answers the queries of rules.
 pub trait World: Send + Sync {
     /// Answers one query of a review. Never fails: an unknown answer is [`Answer::Unavailable`] with the reason.
-    fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w>;
+    fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w>;
 
     /// The labels of Namespaces, as far as they are known without a read. The value stays the same until a label changes; `None` if
     /// this world keeps no labels.
@@ -113,7 +113,7 @@ pub trait World: Send + Sync {
     fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
         Box::pin(async move {
             let (effort, holdings) = (Effort::of_review(), Holdings::default());
-            self.answer_for(query, Payer { flow: Flow::own(), effort: &effort, holdings: &holdings }).await
+            self.answer_for(query, QueryBudget { flow: Flow::own(), effort: &effort, holdings: &holdings }).await
         })
     }
 }

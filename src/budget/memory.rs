@@ -31,7 +31,7 @@ struct Ledger {
     free: usize,
     /// The bytes that each flow holds. Flows without any are absent.
     held: HashMap<u64, usize>,
-    of_strangers: usize,
+    held_by_strangers: usize,
     strangers_share: StrangersShare,
     /// In the order of their arrival.
     waiting: Vec<Waiting>,
@@ -64,7 +64,7 @@ impl Memory {
         let ledger = Ledger {
             free: total,
             held: HashMap::new(),
-            of_strangers: 0,
+            held_by_strangers: 0,
             strangers_share: StrangersShare::default(),
             waiting: Vec::new(),
         };
@@ -126,7 +126,8 @@ impl Memory {
         let reserve = if claim.bytes <= SMALL_BYTES { 0 } else { self.total / RESERVED };
         claim.bytes <= ledger.free.saturating_sub(reserve)
             && claim.is_within(ledger.held_by(claim.flow), self.share())
-            && (!claim.is_of_strangers || claim.is_within(ledger.of_strangers, ledger.strangers_share.of(self.total)))
+            && (!claim.is_of_strangers
+                || claim.is_within(ledger.held_by_strangers, ledger.strangers_share.of(self.total)))
     }
 
     /// Whether a flow holds memory, or waits for some.
@@ -168,14 +169,14 @@ impl Ledger {
         self.free = self.free.saturating_sub(claim.bytes);
         *self.held.entry(claim.flow).or_default() += claim.bytes;
         if claim.is_of_strangers {
-            self.of_strangers += claim.bytes;
+            self.held_by_strangers += claim.bytes;
         }
     }
 
     fn give_back(&mut self, claim: Claim) {
         self.free += claim.bytes;
         if claim.is_of_strangers {
-            self.of_strangers -= claim.bytes;
+            self.held_by_strangers -= claim.bytes;
         }
         if let Some(held) = self.held.get_mut(&claim.flow) {
             *held -= claim.bytes;

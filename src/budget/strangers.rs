@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The share of strangers while the API server calls: one part in four.
-const OF_STRANGERS: usize = 4;
+const SHARE_DIVISOR: usize = 4;
 
 /// How long after a call the API server still counts as calling.
 const CALLS_FOR: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ impl StrangersShare {
     /// Their part of a total.
     pub(crate) fn of(&self, total: usize) -> usize {
         let calls = self.called.is_some_and(|called| called.elapsed() < CALLS_FOR);
-        if calls { total / OF_STRANGERS } else { total }
+        if calls { total / SHARE_DIVISOR } else { total }
     }
 }
 

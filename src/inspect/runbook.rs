@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::budget::{Flow, Holdings};
-use crate::world::{Payer, World, ask};
+use crate::world::{QueryBudget, World, ask};
 
 /// The newest record of a release, which is pending, as read at one moment. Checks, copy and deletion apply to this version only.
 pub(crate) struct PendingRecord {
@@ -77,7 +77,7 @@ impl PendingRecord {
             match inspect(&facts, policy, &evidence, now) {
                 Ok(checks) => return Ok(checks),
                 Err(query) => {
-                    let own = Payer { flow: Flow::own(), effort: &effort, holdings: &holdings };
+                    let own = QueryBudget { flow: Flow::own(), effort: &effort, holdings: &holdings };
                     let answer = world.answer_for(&query, own).await;
                     evidence.add(query, answer);
                 }

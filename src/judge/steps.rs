@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::NotJudged;
 use crate::budget::{Budget, Busy, Flow, Holdings, Peer, Price};
-use crate::world::Payer;
+use crate::world::QueryBudget;
 
 /// The largest text that is judged inline, in bytes: one object, or two together. Ordinary objects have a few KiB.
 pub(super) const ORDINARY_BYTES: usize = 64 << 10;
@@ -153,8 +153,8 @@ impl<'r> Steps<'r> {
     }
 
     /// The flow, effort and memory that answers are charged to.
-    pub(super) fn payer(&self) -> Payer<'_> {
-        Payer { flow: self.flow, effort: &self.effort, holdings: &self.holdings }
+    pub(super) fn budget(&self) -> QueryBudget<'_> {
+        QueryBudget { flow: self.flow, effort: &self.effort, holdings: &self.holdings }
     }
 }
 

@@ -10,7 +10,7 @@ use super::steps::{BODY_STEPS, ORDINARY_BODY_BYTES};
 use super::*;
 use crate::budget::Price;
 use crate::world::memory::Memory;
-use crate::world::{AnswerFuture, Payer};
+use crate::world::{AnswerFuture, QueryBudget};
 
 /// An edit of a Deployment of the release web, with an annotation of so many bytes.
 fn edit(bytes: usize) -> String {
@@ -109,7 +109,7 @@ async fn without_a_turn_only_a_small_update_is_undecided() {
 struct Silent;
 
 impl World for Silent {
-    fn answer_for<'w>(&'w self, _: &'w Query, _: Payer<'w>) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, _: &'w Query, _: QueryBudget<'w>) -> AnswerFuture<'w> {
         Box::pin(std::future::pending())
     }
 }

@@ -17,7 +17,7 @@ use crate::inspect::arrival::{Half, nonce, probe_with};
 use crate::world::kubernetes::api_error::reason;
 
 /// The EndpointSlice with which the API servers publish their addresses, in the namespace `default`.
-const OF_API_SERVERS: &str = "kubernetes";
+const ENDPOINT_SLICE: &str = "kubernetes";
 
 /// How often the addresses are read, and how often a probe is sent while strangers call.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -56,7 +56,7 @@ async fn send_probe(client: &Client, namespace: &str, peers: &KnownPeers) -> Opt
 /// The addresses of the API servers. Empty if they do not publish them.
 async fn endpoints(client: &Client) -> Result<Vec<IpAddr>, Error> {
     let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), "default");
-    let slice = slices.get_opt(OF_API_SERVERS).await?;
+    let slice = slices.get_opt(ENDPOINT_SLICE).await?;
     let addresses = slice.into_iter().flat_map(|slice| slice.endpoints).flat_map(|endpoint| endpoint.addresses);
     Ok(addresses.filter_map(|address| address.parse().ok()).collect())
 }

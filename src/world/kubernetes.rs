@@ -61,7 +61,7 @@ use super::manifests::{ManifestCache, ManifestError};
 use super::metadata_only::resource_of;
 use super::turns::Turns;
 use super::workload::{self, WorkloadObject};
-use super::{AnswerFuture, InFlight, Known, NewestRecord, Payer, World};
+use super::{AnswerFuture, InFlight, Known, NewestRecord, QueryBudget, World};
 use crate::budget::Budget;
 use crate::readiness::{Gate, Readiness};
 use api_error::{is_not_found, reason};
@@ -187,20 +187,20 @@ impl Cluster {
         named.filter(|it| after.is_none_or(|after| it > after)).take(limit).collect()
     }
 
-    async fn look_up(&self, query: &Query, payer: Payer<'_>) -> Result<Answer, Unavailable> {
+    async fn look_up(&self, query: &Query, budget: QueryBudget<'_>) -> Result<Answer, Unavailable> {
         Ok(match query {
             Query::History(it) => it.answered(self.history(it).await?),
-            Query::Body(it) => it.found(self.body(it, payer).await?),
+            Query::Body(it) => it.found(self.body(it, budget).await?),
             Query::Release(it) => it.answered(self.release(it).await?),
             Query::Extension(it) => it.answered(self.extension(it).await?),
-            Query::Document(it) => match self.document(it, payer).await {
+            Query::Document(it) => match self.document(it, budget).await {
                 Ok(document) => it.answered(document),
                 Err(ManifestError::Absent) => Answer::Absent,
                 Err(ManifestError::Unavailable(why)) => Answer::Unavailable(why),
             },
             Query::Parent(it) => it.found(self.parent(it).await?),
-            Query::HelmReleases(it) => it.answered(self.helm_releases(it.search(), payer).await?),
-            Query::HelmReleasesIn(it) => it.answered(self.helm_releases_in(&it.namespace, payer).await?),
+            Query::HelmReleases(it) => it.answered(self.helm_releases(it.search(), budget).await?),
+            Query::HelmReleasesIn(it) => it.answered(self.helm_releases_in(&it.namespace, budget).await?),
             Query::Overrides(it) => it.answered(self.overrides(it).await?),
             Query::Freezes(it) => it.answered(self.caches.freezes()),
             Query::FreezesIn(it) => {
@@ -212,9 +212,9 @@ impl Cluster {
                 it.answered(side_by_side(CONCURRENT_READS, reads).await?)
             }
             Query::Leases(it) => it.found(self.leases(&it.namespace).await?),
-            Query::Object(it) => it.found(self.object(&it.0, payer).await?),
+            Query::Object(it) => it.found(self.object(&it.0, budget).await?),
             Query::Bundles(it) => {
-                let reads = it.0.iter().map(|reference| self.bundle(reference, payer));
+                let reads = it.0.iter().map(|reference| self.bundle(reference, budget));
                 let read = side_by_side(CONCURRENT_BUNDLE_READS, reads).await?;
                 it.answered(read.into_iter().map(Option::transpose).collect())
             }
@@ -261,11 +261,11 @@ impl Cluster {
     }
 
     /// The JSON text of an object. The review pays the effort for parsing it.
-    async fn object(&self, key: &ObjectKey, payer: Payer<'_>) -> Result<Option<String>, Unavailable> {
+    async fn object(&self, key: &ObjectKey, budget: QueryBudget<'_>) -> Result<Option<String>, Unavailable> {
         let text = self.api.object(key).await?;
         if let Some(text) = &text {
             let ObjectKey { kind, namespace, name, .. } = key;
-            let read = payer.effort.take_text(text, READ_STEPS);
+            let read = budget.effort.take_text(text, READ_STEPS);
             read.map_err(|over| format!("{kind} {namespace}/{name} cannot be read: {over}"))?;
         }
         Ok(text)
@@ -274,13 +274,13 @@ impl Cluster {
     async fn bundle(
         &self,
         reference: &BundleRef,
-        payer: Payer<'_>,
+        budget: QueryBudget<'_>,
     ) -> Result<Option<Result<Bundle, String>>, Unavailable> {
         if valid_name(&reference.namespace).is_err() || valid_name(&reference.name).is_err() {
             // No object can have such a name.
             return Ok(None);
         }
-        let text = self.object(&ObjectKey::of_bundle(reference), payer).await?;
+        let text = self.object(&ObjectKey::of_bundle(reference), budget).await?;
         Ok(text.map(|text| read::bundle(reference, &text)))
     }
 
@@ -370,22 +370,22 @@ impl Cluster {
         &self,
         namespace: &str,
         name: &str,
-        payer: Payer<'_>,
+        budget: QueryBudget<'_>,
     ) -> Result<Option<Result<Driver, UnreadHelmRelease>>, Unavailable> {
         let key = ObjectKey::new(HELM_RELEASES.0, HELM_RELEASES.1, namespace, name);
-        let text = self.object(&key, payer).await?;
+        let text = self.object(&key, budget).await?;
         let read = text.map(|text| Projected::read(&text).and_then(|object| helm_releases::full_driver(&object)));
         Ok(read.map(|read| read.map_err(|why| UnreadHelmRelease::new(namespace, name, why))))
     }
 
     /// The HelmReleases that may drive a release. A copy names the candidates, and the API server confirms them.
-    async fn helm_releases(&self, search: CandidateSearch<'_>, payer: Payer<'_>) -> Result<Candidates, Unavailable> {
+    async fn helm_releases(&self, search: CandidateSearch<'_>, budget: QueryBudget<'_>) -> Result<Candidates, Unavailable> {
         let named = self.caches.helm_releases().candidates(search).ok_or(HELM_RELEASES_UNKNOWN)?;
         let named = match named {
             Ok(named) => named,
             Err(over_limit) => return Ok(Err(over_limit)),
         };
-        let reads = named.iter().map(|(namespace, name)| self.helm_release(namespace, name, payer));
+        let reads = named.iter().map(|(namespace, name)| self.helm_release(namespace, name, budget));
         let read = side_by_side(CONCURRENT_READS, reads).await?;
         let mut found = Vec::new();
         for (read, (namespace, _)) in read.into_iter().zip(&named) {
@@ -423,14 +423,14 @@ impl Cluster {
 
     /// The HelmReleases in a namespace. Their values can be large, so the copy serves those that have not changed, and only others
     /// are read.
-    async fn helm_releases_in(&self, namespace: &str, payer: Payer<'_>) -> Result<Vec<Driver>, Unavailable> {
+    async fn helm_releases_in(&self, namespace: &str, budget: QueryBudget<'_>) -> Result<Vec<Driver>, Unavailable> {
         let listed = self.api.list_custom(HELM_RELEASES.0, HELM_RELEASES.1, namespace).await?;
         let seen = self.caches.helm_releases().seen(&listed).ok_or(HELM_RELEASES_UNKNOWN)?;
         let SeenHelmReleases { mut drivers, unseen } = seen;
         if unseen.len() > MOST_CANDIDATES {
             return Err(format!("{} HelmReleases of namespace {namespace} changed in the last moment", unseen.len()));
         }
-        let reads = unseen.iter().map(|name| self.helm_release(namespace, name, payer));
+        let reads = unseen.iter().map(|name| self.helm_release(namespace, name, budget));
         for read in side_by_side(CONCURRENT_READS, reads).await?.into_iter().flatten() {
             drivers.push(read.map_err(|unread| unread.to_string())?);
         }
@@ -487,8 +487,8 @@ impl World for Cluster {
         Some(self.caches.namespace_labels())
     }
 
-    fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
-        Box::pin(async move { self.look_up(query, payer).await.unwrap_or_else(Answer::Unavailable) })
+    fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {
+        Box::pin(async move { self.look_up(query, budget).await.unwrap_or_else(Answer::Unavailable) })
     }
 }
 

@@ -12,7 +12,7 @@ use interlock_engine::release::ReleaseRef;
 use interlock_engine::release_override::Override;
 
 use super::turns::Turns;
-use super::{AnswerFuture, InFlight, Known, Payer, World};
+use super::{AnswerFuture, InFlight, Known, QueryBudget, World};
 use crate::budget::{Budget, block_in_place_if_possible};
 
 /// The maximum size of writes that are applied inline, in bytes. They take less than a millisecond.
@@ -62,7 +62,7 @@ impl Memory {
         Self { objects: self.objects.branch(), turns: self.turns.clone() }
     }
 
-    async fn look_up(&self, query: &Query, payer: Payer<'_>) -> Answer {
+    async fn look_up(&self, query: &Query, budget: QueryBudget<'_>) -> Answer {
         self.settle();
         let record = match self.objects.look_up(query) {
             Found::Answer(answer) => return answer,
@@ -70,12 +70,12 @@ impl Memory {
         };
         let name = record.name;
         let Some(document) = record.document else {
-            let body = self.turns.inflated(payer, record.payload, Ok).await;
+            let body = self.turns.inflated(budget, record.payload, Ok).await;
             return body.map_or_else(Answer::Unavailable, |body| name.body(body));
         };
-        let read = self.turns.inflated(payer, record.payload, |body| manifest(&body, payer.effort));
+        let read = self.turns.inflated(budget, record.payload, |body| manifest(&body, budget.effort));
         match read.await {
-            Ok(Ok(manifest)) => name.document(Ok(self.turns.found(payer, &manifest, document).await)),
+            Ok(Ok(manifest)) => name.document(Ok(self.turns.found(budget, &manifest, document).await)),
             Ok(Err(error)) => name.document(Err(error)),
             Err(why) => Answer::Unavailable(why),
         }
@@ -96,8 +96,8 @@ impl World for Memory {
         Some(Arc::new(self.objects.namespace_labels()))
     }
 
-    fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
-        Box::pin(self.look_up(query, payer))
+    fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {
+        Box::pin(self.look_up(query, budget))
     }
 }
 

@@ -6,7 +6,7 @@ use interlock_engine::evidence::{Answer, Query, Question};
 use interlock_engine::release::History;
 use release_interlock::budget::Budget;
 use release_interlock::world::kubernetes::Cluster;
-use release_interlock::world::{AnswerFuture, Payer, World};
+use release_interlock::world::{AnswerFuture, QueryBudget, World};
 
 use crate::harness::desk::Desk;
 use crate::harness::fixtures::{body, creation, gzip, review, secret};
@@ -14,7 +14,7 @@ use crate::harness::fixtures::{body, creation, gzip, review, secret};
 struct Silent;
 
 impl World for Silent {
-    fn answer_for<'w>(&'w self, _: &'w Query, _: Payer<'w>) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, _: &'w Query, _: QueryBudget<'w>) -> AnswerFuture<'w> {
         Box::pin(std::future::pending())
     }
 }
@@ -22,7 +22,7 @@ impl World for Silent {
 struct Refusing;
 
 impl World for Refusing {
-    fn answer_for<'w>(&'w self, _: &'w Query, _: Payer<'w>) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, _: &'w Query, _: QueryBudget<'w>) -> AnswerFuture<'w> {
         Box::pin(std::future::ready(Answer::Unavailable("the API server answered 403: no".to_owned())))
     }
 }
@@ -31,7 +31,7 @@ impl World for Refusing {
 struct HalfBlind;
 
 impl World for HalfBlind {
-    fn answer_for<'w>(&'w self, query: &'w Query, _: Payer<'w>) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, query: &'w Query, _: QueryBudget<'w>) -> AnswerFuture<'w> {
         let answer = match query {
             Query::History(it) => it.answered(History::default()),
             _ => Answer::Unavailable("the API server answered 403: no".to_owned()),

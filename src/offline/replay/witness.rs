@@ -8,7 +8,7 @@ use interlock_engine::policy::NamespaceLabels;
 
 use super::gaps::UnknownKind;
 use crate::world::memory::Memory;
-use crate::world::{AnswerFuture, Payer, World};
+use crate::world::{AnswerFuture, QueryBudget, World};
 
 /// A world in memory that notes the kinds that rules query.
 #[derive(Debug)]
@@ -67,8 +67,8 @@ impl World for Witness {
         self.memory.namespace_labels()
     }
 
-    fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {
         self.note(query);
-        self.memory.answer_for(query, payer)
+        self.memory.answer_for(query, budget)
     }
 }

@@ -12,14 +12,14 @@ use tokio::time::advance;
 use tower_service::Service;
 
 use super::*;
-use crate::world::{AnswerFuture, InFlight, Payer, World};
+use crate::world::{AnswerFuture, InFlight, QueryBudget, World};
 
 /// An empty world that counts its queries.
 #[derive(Default)]
 struct Counted(AtomicUsize);
 
 impl World for Counted {
-    fn answer_for<'w>(&'w self, _: &'w Query, _: Payer<'w>) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, _: &'w Query, _: QueryBudget<'w>) -> AnswerFuture<'w> {
         unreachable!("nothing is in flight")
     }
 }

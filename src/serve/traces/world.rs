@@ -7,7 +7,7 @@ use interlock_engine::policy::NamespaceLabels;
 use tracing::Instrument;
 
 use super::sending::TARGET;
-use crate::world::{AnswerFuture, Payer, World};
+use crate::world::{AnswerFuture, QueryBudget, World};
 
 /// Opens a span for each query, below the span of the review.
 pub(crate) struct TracedWorld(Arc<dyn World>);
@@ -25,8 +25,8 @@ impl World for TracedWorld {
         self.0.namespace_labels()
     }
 
-    fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {
         let span = tracing::info_span!(target: TARGET, "question", otel.name = query.kind(), otel.kind = "client");
-        Box::pin(self.0.answer_for(query, payer).instrument(span))
+        Box::pin(self.0.answer_for(query, budget).instrument(span))
     }
 }

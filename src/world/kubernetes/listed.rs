@@ -5,7 +5,7 @@ use interlock_engine::evidence::{Answer, Query, Question};
 use interlock_engine::owners::Driver;
 
 use super::Cluster;
-use crate::world::{AnswerFuture, Payer, World};
+use crate::world::{AnswerFuture, QueryBudget, World};
 
 /// A cluster without watches, and its HelmReleases.
 pub(crate) struct Listed {
@@ -15,9 +15,9 @@ pub(crate) struct Listed {
 }
 
 impl World for Listed {
-    fn answer_for<'w>(&'w self, query: &'w Query, payer: Payer<'w>) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {
         let Query::HelmReleases(question) = query else {
-            return self.cluster.answer_for(query, payer);
+            return self.cluster.answer_for(query, budget);
         };
         let answer = match &self.drivers {
             Ok(drivers) => question.answered(read::candidates(question.search(), drivers)),

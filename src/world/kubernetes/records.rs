@@ -19,7 +19,7 @@ use super::Cluster;
 use super::api_error::{is_not_found, reason};
 use super::reader::{Unavailable, valid_name};
 use crate::budget::Flow;
-use crate::world::Payer;
+use crate::world::QueryBudget;
 use crate::world::manifests::ManifestError;
 use crate::world::metadata_only::resource_of;
 
@@ -41,18 +41,18 @@ impl Cluster {
     pub(super) async fn document(
         &self,
         question::Document { record, object }: &question::Document,
-        payer: Payer<'_>,
+        budget: QueryBudget<'_>,
     ) -> Result<ReadDocument, ManifestError> {
         let state = ObjectVersion::new(&record.uid, &record.resource_version);
         if let Some(found) = state.as_ref().and_then(|state| self.documents.get(state, object)) {
             return Ok(Ok(found));
         }
-        let load = self.load_manifest(record.storage, &record.namespace, &record.name, state.as_ref(), payer);
+        let load = self.load_manifest(record.storage, &record.namespace, &record.name, state.as_ref(), budget);
         let manifest = match &state {
             Some(state) => self.manifests.get_or_load(state, load).await?,
             None => load.await?,
         };
-        let found = self.turns.found(payer, &manifest, object).await.map_err(ManifestError::Unavailable)?;
+        let found = self.turns.found(budget, &manifest, object).await.map_err(ManifestError::Unavailable)?;
         let Ok(found) = found else { return Ok(found) };
         if let Some(state) = state {
             self.documents.insert(state, object, found.clone());
@@ -66,7 +66,7 @@ impl Cluster {
         namespace: &str,
         object: &str,
         state: Option<&ObjectVersion>,
-        payer: Payer<'_>,
+        budget: QueryBudget<'_>,
     ) -> Result<Arc<str>, ManifestError> {
         let text = self
             .text(storage, namespace, object)
@@ -76,15 +76,16 @@ impl Cluster {
         if state.is_some_and(|state| !state.matches(&text)) {
             return Err(ManifestError::Unavailable(answers::changed(namespace, object)));
         }
-        let manifest =
-            self.decoded(storage, namespace, object, text, payer, |body| answers::manifest(&body, payer.effort)).await;
+        let manifest = self
+            .decoded(storage, namespace, object, text, budget, |body| answers::manifest(&body, budget.effort))
+            .await;
         manifest.map_err(ManifestError::Unavailable)
     }
 
     pub(super) async fn body(
         &self,
         question::Body { storage, namespace, object }: &question::Body,
-        payer: Payer<'_>,
+        budget: QueryBudget<'_>,
     ) -> Result<Option<StoredBody>, Unavailable> {
         let Some(text) = self.text(*storage, namespace, object).await? else {
             return Ok(None);
@@ -93,7 +94,7 @@ impl Cluster {
             Err(DecodeError::MissingChunks(names)) => Ok(Some(StoredBody::MissingChunks(names))),
             payload => {
                 drop(text);
-                self.inflated(namespace, object, payload, payer, Ok).await.map(|json| Some(StoredBody::Json(json)))
+                self.inflated(namespace, object, payload, budget, Ok).await.map(|json| Some(StoredBody::Json(json)))
             }
         }
     }
@@ -105,12 +106,12 @@ impl Cluster {
         namespace: &str,
         object: &str,
         text: String,
-        payer: Payer<'_>,
+        budget: QueryBudget<'_>,
         read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
     ) -> Result<T, Unavailable> {
         let payload = self.payload(storage, namespace, &text).await?;
         drop(text);
-        self.inflated(namespace, object, payload, payer, read).await
+        self.inflated(namespace, object, payload, budget, read).await
     }
 
     async fn inflated<T>(
@@ -118,11 +119,11 @@ impl Cluster {
         namespace: &str,
         object: &str,
         payload: Result<Payload, DecodeError>,
-        payer: Payer<'_>,
+        budget: QueryBudget<'_>,
         read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
     ) -> Result<T, Unavailable> {
         let undecodable = |error: DecodeError| payload::undecodable(namespace, object, &error);
-        self.turns.inflated(payer, payload.map_err(undecodable)?, read).await?.map_err(undecodable)
+        self.turns.inflated(budget, payload.map_err(undecodable)?, read).await?.map_err(undecodable)
     }
 
     /// The current object of a record together with its body, so that labels and body are from the same moment. `None` if the

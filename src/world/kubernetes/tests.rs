@@ -310,8 +310,8 @@ async fn a_review_with_all_memory_of_its_flow_does_not_block_itself() {
     for already in [1 << 20, 0] {
         let holdings = Holdings::default();
         holdings.keep(budget.grant(Flow::of(Peer::Known, "alice"), already).await);
-        let payer = Payer { flow: Flow::of(Peer::Known, "alice"), effort: &effort, holdings: &holdings };
-        assert!(matches!(cluster.answer_for(&document("", "", "a"), payer).await, Answer::Known(_)));
+        let charged = QueryBudget { flow: Flow::of(Peer::Known, "alice"), effort: &effort, holdings: &holdings };
+        assert!(matches!(cluster.answer_for(&document("", "", "a"), charged).await, Answer::Known(_)));
         // An answer stays in memory as long as the review.
         assert!(holdings.bytes() > 0, "{already}");
         drop(holdings);

@@ -36,7 +36,7 @@ pub(super) struct Ledger {
 #[derive(Debug, Default)]
 struct Table {
     held: usize,
-    of_strangers: usize,
+    held_by_strangers: usize,
     strangers_share: StrangersShare,
     arriving: HashMap<u64, Arriving>,
     next: u64,
@@ -165,7 +165,7 @@ impl Drop for Entry {
         table.arriving.remove(&self.number);
         table.held -= self.bytes;
         if self.peer == Peer::Stranger {
-            table.of_strangers -= self.bytes;
+            table.held_by_strangers -= self.bytes;
         }
         drop(table);
         self.ledger.held.dec_by(gauge(self.bytes));
@@ -185,7 +185,7 @@ impl DropSignal {
 
 impl Table {
     fn fits(&self, limit: usize, entry: &Entry, bytes: usize, now: Instant) -> bool {
-        if entry.peer == Peer::Stranger && self.of_strangers + bytes > self.strangers_share.of(limit) {
+        if entry.peer == Peer::Stranger && self.held_by_strangers + bytes > self.strangers_share.of(limit) {
             return false;
         }
         if entry.announced <= SMALL_BYTES {
@@ -206,7 +206,7 @@ impl Table {
     fn take(&mut self, number: u64, peer: Peer, bytes: usize, now: Instant) {
         self.held += bytes;
         if peer == Peer::Stranger {
-            self.of_strangers += bytes;
+            self.held_by_strangers += bytes;
         }
         if let Some(arriving) = self.arriving.get_mut(&number) {
             arriving.bytes += bytes;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::world::kubernetes::fake;
-use crate::world::{AnswerFuture, Payer};
+use crate::world::{AnswerFuture, QueryBudget};
 
 /// Answers patches with these codes in turn, and then with success. Keeps the patches.
 #[derive(Clone, Default)]
@@ -35,7 +35,7 @@ impl Server {
 struct Records(Mutex<Vec<History>>);
 
 impl World for Records {
-    fn answer_for<'w>(&'w self, _: &'w Query, _: Payer<'w>) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, _: &'w Query, _: QueryBudget<'w>) -> AnswerFuture<'w> {
         let mut histories = self.0.lock().unwrap();
         let now = if histories.len() > 1 { histories.remove(0) } else { histories[0].clone() };
         let answer: Ready<Answer> = ready(Answer::Known(Knowledge::History(now)));

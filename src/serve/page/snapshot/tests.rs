@@ -10,7 +10,7 @@ use interlock_engine::rule::RuleId;
 use jiff::SignedDuration;
 
 use super::*;
-use crate::world::{AnswerFuture, Payer, World};
+use crate::world::{AnswerFuture, QueryBudget, World};
 use Status::{Deployed, PendingUpgrade, Superseded};
 
 const NOW: &str = "2026-11-21T10:00:00Z";
@@ -26,7 +26,7 @@ struct Copies {
 }
 
 impl World for Copies {
-    fn answer_for<'w>(&'w self, query: &'w Query, _: Payer<'w>) -> AnswerFuture<'w> {
+    fn answer_for<'w>(&'w self, query: &'w Query, _: QueryBudget<'w>) -> AnswerFuture<'w> {
         let Query::History(question) = query else {
             return Box::pin(std::future::ready(Answer::Unavailable("it is not asked here".to_owned())));
         };

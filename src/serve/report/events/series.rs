@@ -25,8 +25,8 @@ const TOTAL_RATE: Rate = Rate { burst: 100, each: Duration::from_millis(100) };
 #[derive(Debug)]
 pub(super) struct SeriesTable {
     live: HashMap<SeriesKey, OpenSeries>,
-    of_objects: RateLimit<Option<ObjectReference>>,
-    of_all: RateLimit<()>,
+    object_limit: RateLimit<Option<ObjectReference>>,
+    total_limit: RateLimit<()>,
 }
 
 #[derive(Debug, Clone)]
@@ -48,8 +48,8 @@ pub(super) struct OpenSeries {
 
 impl SeriesTable {
     pub(super) fn new() -> Self {
-        let of_objects = RateLimit::new(OBJECT_RATE, MAX_SERIES);
-        Self { live: HashMap::new(), of_objects, of_all: RateLimit::new(TOTAL_RATE, 1) }
+        let object_limit = RateLimit::new(OBJECT_RATE, MAX_SERIES);
+        Self { live: HashMap::new(), object_limit, total_limit: RateLimit::new(TOTAL_RATE, 1) }
     }
 
     /// Adds a finding. Returns how many unwritten findings were dropped to make room.
@@ -68,8 +68,9 @@ impl SeriesTable {
     pub(super) fn due(&mut self, now: Instant) -> Vec<(SeriesKey, OpenSeries)> {
         let mut due: Vec<_> = self.live.iter().filter(|(_, live)| live.written < live.count).collect();
         due.sort_by_key(|(_, live)| live.first);
-        let allowed =
-            due.into_iter().filter(|(key, _)| self.of_objects.take(&key.object, now) && self.of_all.take(&(), now));
+        let allowed = due
+            .into_iter()
+            .filter(|(key, _)| self.object_limit.take(&key.object, now) && self.total_limit.take(&(), now));
         allowed.map(|(key, live)| (key.clone(), live.clone())).collect()
     }
 
@@ -100,7 +101,7 @@ impl SeriesTable {
     /// Ends series without recent findings.
     pub(super) fn end_idle(&mut self, now: Instant) {
         self.live.retain(|_, live| live.written < live.count || now.saturating_duration_since(live.seen) < IDLE_AFTER);
-        self.of_objects.forget_full(now);
+        self.object_limit.forget_full(now);
     }
 
     /// How many findings are not written yet.
