@@ -4,8 +4,11 @@
 //! could fill the memory of this process and of the monitoring system.
 
 use std::fmt;
+use std::hash::Hash;
 
 use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 /// The content type of [`render`].
@@ -33,6 +36,15 @@ pub(crate) fn rendered(register: impl FnOnce(&mut Registry)) -> String {
     let mut registry = Registry::with_prefix(PREFIX);
     register(&mut registry);
     render(&registry).unwrap()
+}
+
+/// Counters that exist from the start: an alert on the first failure needs a series that was zero before.
+pub(super) fn from_zero<L: Clone + Hash + Eq>(labels: impl IntoIterator<Item = L>) -> Family<L, Counter> {
+    let counters = Family::default();
+    for labels in labels {
+        drop(counters.get_or_create(&labels));
+    }
+    counters
 }
 
 /// Declares the metrics of a module: `/// help` and `name: type`, with `= value` unless the default is meant, and `, unit` if there is one.

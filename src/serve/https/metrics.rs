@@ -9,7 +9,7 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use super::endpoint::Endpoint;
 use super::rejection::Rejection;
-use crate::serve::openmetrics::{label, metrics};
+use crate::serve::openmetrics::{from_zero, label, metrics};
 
 /// Bounds of the review histogram, in seconds. An ordinary review takes tens of microseconds, and the largest possible record a few
 /// milliseconds, so a third of the buckets end at 1 ms or below. The API server allows timeouts of at most 30 s.
@@ -29,7 +29,7 @@ metrics! {
         /// Requests rejected without a review
         http_refusals: Family<Rejection, Counter>;
         /// Reviews that panicked and were answered nevertheless
-        panics: Family<Endpoint, Counter> = from_zero();
+        panics: Family<Endpoint, Counter> = from_zero([Endpoint::Validate, Endpoint::Mutate]);
         /// Open connections
         connections: Family<Port, Gauge>;
         /// Connections that the server closed early
@@ -110,15 +110,6 @@ impl HttpsMetrics {
     pub fn cut(&self, reason: Cut) {
         self.connections_cut.get_or_create(&reason).inc();
     }
-}
-
-/// An alert on the first panic needs a series that was zero before.
-fn from_zero() -> Family<Endpoint, Counter> {
-    let panics = Family::default();
-    for endpoint in [Endpoint::Validate, Endpoint::Mutate] {
-        drop(panics.get_or_create(&endpoint));
-    }
-    panics
 }
 
 /// Records one request in the histogram when it is dropped.

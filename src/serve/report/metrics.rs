@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::serve::openmetrics::{Label, label, metrics};
+use crate::serve::openmetrics::{Label, from_zero, label, metrics};
 
 /// Bounds of the decode histogram, in seconds. An ordinary record takes a fraction of a millisecond, the largest possible record some
 /// tens of milliseconds.
@@ -42,9 +42,10 @@ metrics! {
         /// Findings, or reports of releases, that wait to be written to a sink
         report_queue: Family<Sink, Gauge>;
         /// Findings that a sink will never receive
-        report_drops: Family<Sink, Counter> = drops_from_zero();
+        report_drops: Family<Sink, Counter> = from_zero([Sink::Events, Sink::Reports]);
         /// Writes of a sink to the API server
-        report_writes: Family<(Sink, Write), Counter> = failed_writes_from_zero();
+        report_writes: Family<(Sink, Write), Counter> =
+            from_zero([(Sink::Events, Write::Failed), (Sink::Reports, Write::Failed)]);
     }
 }
 
@@ -119,24 +120,6 @@ impl ReportMetrics {
     pub fn wrote(&self, sink: Sink, write: Write) {
         self.report_writes.get_or_create(&(sink, write)).inc();
     }
-}
-
-/// An alert on the first failure needs a series that was zero before.
-fn drops_from_zero() -> Family<Sink, Counter> {
-    let drops = Family::default();
-    for sink in [Sink::Events, Sink::Reports] {
-        drop(drops.get_or_create(&sink));
-    }
-    drops
-}
-
-/// As [`drops_from_zero`].
-fn failed_writes_from_zero() -> Family<(Sink, Write), Counter> {
-    let writes = Family::default();
-    for sink in [Sink::Events, Sink::Reports] {
-        drop(writes.get_or_create(&(sink, Write::Failed)));
-    }
-    writes
 }
 
 #[cfg(test)]
