@@ -22,7 +22,10 @@ RUN case "$TARGETARCH" in \
  && { command -v "$cpu-linux-gnu-gcc" \
       || { apt-get update && apt-get install -y --no-install-recommends "$package" "libc6-dev-$TARGETARCH-cross"; }; }
 COPY . .
+# The context has no repository, so `interlock version` gets the commit from here.
+ARG REVISION
 RUN case "$TARGETARCH" in amd64) cpu=x86_64 ;; arm64) cpu=aarch64 ;; esac \
+ && export INTERLOCK_COMMIT="$REVISION" \
  && export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=x86_64-linux-gnu-gcc \
            CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
  && install -D -m 555 "$(scripts/program "$cpu-unknown-linux-gnu")" /out/interlock

@@ -35,7 +35,7 @@ pub(super) struct Arguments {
 #[serde(rename_all = "camelCase")]
 struct Versions {
     version: &'static str,
-    /// The commit of the build. Only in release builds from a clone.
+    /// The commit of the build. `None` if the source was no clone.
     commit: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<OfCluster>,
@@ -52,8 +52,9 @@ struct OfCluster {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let mut versions =
-        Versions { version: env!("CARGO_PKG_VERSION"), commit: option_env!("INTERLOCK_COMMIT"), cluster: None };
+    // `build.rs` sets the variable. A builder without a clone may set it, and an empty value is none.
+    let commit = option_env!("INTERLOCK_COMMIT").filter(|commit| !commit.is_empty());
+    let mut versions = Versions { version: env!("CARGO_PKG_VERSION"), commit, cluster: None };
     if arguments.client {
         arguments.output.print(&versions, || text_of(&versions))?;
         return Ok(ExitStatus::Success);

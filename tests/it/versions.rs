@@ -4,7 +4,7 @@ use std::fs;
 
 use release_interlock::supported::{NEWEST_TESTED_MINOR, OLDEST_MINOR};
 
-use crate::harness::binary::repository;
+use crate::harness::binary::{interlock, repository};
 use crate::programs::assets::versions::{DEFAULT_KUBERNETES, HELM, KUBERNETES, Versions};
 
 fn text(file: &str) -> String {
@@ -75,5 +75,18 @@ fn the_chart_and_the_documents_name_the_supported_versions() {
         for said in [&kubernetes, &helm3, &helm4] {
             assert!(text.contains(said), "{page} does not say {said:?}");
         }
+    }
+}
+
+/// The build script sets the variable for the program and for this test.
+#[test]
+fn the_program_names_the_commit_of_the_clone_that_it_was_built_from() {
+    let commit = option_env!("INTERLOCK_COMMIT").filter(|commit| !commit.is_empty());
+    let output = interlock(&["version", "--client", "-o", "json"]);
+    let versions: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(versions["commit"].as_str(), commit, "{versions}");
+    if repository(".git").exists() && std::process::Command::new("git").arg("--version").output().is_ok() {
+        let commit = commit.unwrap();
+        assert!(commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()), "{commit}");
     }
 }
