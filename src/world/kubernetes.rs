@@ -289,11 +289,8 @@ impl Cluster {
         &self,
         question::History { storage, namespace, release }: &question::History,
     ) -> Result<History, Unavailable> {
-        let selector = ListParams::default().labels(&storage.selector(valid_name(release)?));
-        let metadata = match storage {
-            Storage::Secret | Storage::Index => self.api.list::<Secret>(namespace, &selector).await?,
-            Storage::ConfigMap => self.api.list::<ConfigMap>(namespace, &selector).await?,
-        };
+        let selector = storage.selector(valid_name(release)?);
+        let metadata = self.api.records(storage.kind(), namespace, &selector).await?;
         Ok(History::new(metadata.iter().filter_map(entry).collect()))
     }
 
@@ -404,9 +401,8 @@ impl Cluster {
     /// that are stamped for the namespace come from the copies: every user can write such a record in some namespace, and must not
     /// be able to multiply the reads.
     async fn releases_in(&self, namespace: &str) -> Result<Vec<(String, Located)>, Unavailable> {
-        let selector = ListParams::default().labels(RECORD_SELECTOR);
-        let secrets = self.api.list::<Secret>(namespace, &selector).await?;
-        let config_maps = self.api.list::<ConfigMap>(namespace, &selector).await?;
+        let secrets = self.api.records(Storage::Secret.kind(), namespace, RECORD_SELECTOR).await?;
+        let config_maps = self.api.records(Storage::ConfigMap.kind(), namespace, RECORD_SELECTOR).await?;
         let secrets = secrets.iter().filter_map(|metadata| read::record(Storage::Secret.kind(), metadata));
         let records = secrets.chain(config_maps.iter().filter_map(|it| read::record(Storage::ConfigMap.kind(), it)));
         let mut entries: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -440,11 +436,7 @@ impl Cluster {
     /// The records of a name in objects of one kind and namespace, by storage: one LIST, metadata only.
     async fn record_sets(&self, kind: &str, namespace: &str, release: &str) -> Result<Vec<RecordSet>, Unavailable> {
         let selector = format!("{},name={}", read::RECORD_SELECTOR, valid_name(release)?);
-        let selector = ListParams::default().labels(&selector);
-        let metadata = match kind {
-            "ConfigMap" => self.api.list::<ConfigMap>(namespace, &selector).await?,
-            _ => self.api.list::<Secret>(namespace, &selector).await?,
-        };
+        let metadata = self.api.records(kind, namespace, &selector).await?;
         let records = metadata.iter().filter_map(|metadata| read::record(kind, metadata));
         Ok(RecordSet::gather(records.map(|(storage, _, entry)| (storage, namespace.to_owned(), entry))))
     }

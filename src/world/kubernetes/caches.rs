@@ -10,10 +10,12 @@ use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::{ReleaseRef, Storage};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ReplicationController, Secret};
-use kube::{Api, Resource};
+use kube::Resource;
+use kube::api::{Api, ApiResource};
 use tokio::task::JoinSet;
 
 use super::DeletedPendingRecords;
+use super::custom::{CustomFeed, CustomObjects};
 use super::freezes::Freezes;
 use super::helm_releases::HelmReleases;
 use super::index::Index;
@@ -37,21 +39,27 @@ const PROFILE_SELECTOR: &str = PROFILE_LABEL;
 pub(super) struct Caches {
     secrets: Arc<Mirror<Index>>,
     config_maps: Arc<Mirror<Index>>,
-    deployments: ScalableMirrors,
-    stateful_sets: ScalableMirrors,
-    replica_sets: ScalableMirrors,
-    replication_controllers: ScalableMirrors,
-    helm_releases: HelmReleases,
-    release_overrides: ReleaseOverrides,
-    freezes: Freezes,
+    scalable: [ScalableMirrors; 4],
+    helm_releases: Arc<HelmReleases>,
+    release_overrides: Arc<ReleaseOverrides>,
+    freezes: Arc<Freezes>,
     namespaces: Arc<Mirror<NamespacesByName>>,
 }
 
 /// The scalable objects of one kind. A selector cannot express "or", so there are two watches.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ScalableMirrors {
+    resource: ApiResource,
     of_releases: Arc<Mirror<ScalableMarks>>,
     of_profiles: Arc<Mirror<ScalableMarks>>,
+    /// The names of both gates.
+    gates: [&'static str; 2],
+}
+
+impl ScalableMirrors {
+    fn of<K: Resource<DynamicType = ()>>(gates: [&'static str; 2]) -> Self {
+        Self { resource: resource_of::<K>(), of_releases: Arc::default(), of_profiles: Arc::default(), gates }
+    }
 }
 
 /// The tasks that keep the copies. They end when this value is dropped.
@@ -68,14 +76,19 @@ impl Caches {
         Self {
             secrets: index("Secret"),
             config_maps: index("ConfigMap"),
-            deployments: ScalableMirrors::default(),
-            stateful_sets: ScalableMirrors::default(),
-            replica_sets: ScalableMirrors::default(),
-            replication_controllers: ScalableMirrors::default(),
-            helm_releases: HelmReleases::new(),
-            release_overrides: ReleaseOverrides::new(),
-            freezes: Freezes::new(),
-            namespaces: Arc::new(Mirror::new(NamespacesByName::default())),
+            scalable: [
+                ScalableMirrors::of::<Deployment>(["the Deployments of releases", "the Deployments of profiles"]),
+                ScalableMirrors::of::<StatefulSet>(["the StatefulSets of releases", "the StatefulSets of profiles"]),
+                ScalableMirrors::of::<ReplicaSet>(["the ReplicaSets of releases", "the ReplicaSets of profiles"]),
+                ScalableMirrors::of::<ReplicationController>([
+                    "the ReplicationControllers of releases",
+                    "the ReplicationControllers of profiles",
+                ]),
+            ],
+            helm_releases: Arc::default(),
+            release_overrides: Arc::default(),
+            freezes: Arc::default(),
+            namespaces: Arc::default(),
         }
     }
 
@@ -85,19 +98,16 @@ impl Caches {
     /// The client needs a longer read timeout than for reviews: on a quiet watch the API server sends a bookmark once a minute.
     pub(super) fn watch(&self, client: &IntakeClient, reach: &Reach, readiness: &Readiness, labels: Gate) -> Watches {
         let mut tasks = WatchTasks { client, reach, readiness, running: JoinSet::new() };
-        tasks.start::<Secret, _>(read::RECORD_SELECTOR, &self.secrets, "the records in Secrets");
-        tasks.start::<ConfigMap, _>(read::RECORD_SELECTOR, &self.config_maps, "the records in ConfigMaps");
-        let gates = ["the Deployments of releases", "the Deployments of profiles"];
-        tasks.start_scaled::<Deployment>(&self.deployments, gates);
-        let gates = ["the StatefulSets of releases", "the StatefulSets of profiles"];
-        tasks.start_scaled::<StatefulSet>(&self.stateful_sets, gates);
-        let gates = ["the ReplicaSets of releases", "the ReplicaSets of profiles"];
-        tasks.start_scaled::<ReplicaSet>(&self.replica_sets, gates);
-        let gates = ["the ReplicationControllers of releases", "the ReplicationControllers of profiles"];
-        tasks.start_scaled::<ReplicationController>(&self.replication_controllers, gates);
-        self.helm_releases.follow(client, reach, readiness.gate("the HelmReleases"), &mut tasks.running);
-        self.release_overrides.follow(client, reach, readiness.gate("the ReleaseOverrides"), &mut tasks.running);
-        self.freezes.follow(client, reach, readiness.gate("the Freezes"), &mut tasks.running);
+        let selector = read::RECORD_SELECTOR;
+        tasks.start(&resource_of::<Secret>(), selector, &self.secrets, "the records in Secrets");
+        tasks.start(&resource_of::<ConfigMap>(), selector, &self.config_maps, "the records in ConfigMaps");
+        for ScalableMirrors { resource, of_releases, of_profiles, gates } in &self.scalable {
+            tasks.start(resource, HELM_SELECTOR, of_releases, gates[0]);
+            tasks.start(resource, PROFILE_SELECTOR, of_profiles, gates[1]);
+        }
+        tasks.start_custom(&self.helm_releases, "the HelmReleases");
+        tasks.start_custom(&self.release_overrides, "the ReleaseOverrides");
+        tasks.start_custom(&self.freezes, "the Freezes");
         tasks.start_namespaces(&self.namespaces, labels);
         Watches { _tasks: tasks.running }
     }
@@ -169,24 +179,13 @@ impl Caches {
 
     /// The marks of a scaled object; `Some(None)` if the object has none.
     pub(super) fn marks(&self, object: &ScaledRef) -> Option<Option<Marks>> {
-        let scaled = match (object.group.as_str(), object.resource.as_str()) {
-            ("apps", "deployments") => &self.deployments,
-            ("apps", "statefulsets") => &self.stateful_sets,
-            ("apps", "replicasets") => &self.replica_sets,
-            ("", "replicationcontrollers") => &self.replication_controllers,
-            _ => return None,
-        };
+        let mut kinds = self.scalable.iter();
+        let scaled = kinds.find(|it| it.resource.group == object.group && it.resource.plural == object.resource)?;
         let read = |scalable: &ScalableMarks| scalable.marks(&object.namespace, &object.name);
         let (of_release, in_sync) = scaled.of_releases.read(read);
         let (of_profile, also_in_sync) = scaled.of_profiles.read(read);
         // Both copies have all marks of an object.
         (in_sync && also_in_sync).then_some(of_release.or(of_profile))
-    }
-}
-
-impl Default for Mirror<ScalableMarks> {
-    fn default() -> Self {
-        Self::new(ScalableMarks::default())
     }
 }
 
@@ -198,14 +197,22 @@ struct WatchTasks<'t> {
 }
 
 impl WatchTasks<'_> {
-    fn start<K, T>(&mut self, labels: &'static str, mirror: &Arc<Mirror<T>>, gate: &'static str)
-    where
-        K: Resource<DynamicType = ()>,
-        T: Feed,
-    {
-        let resource = resource_of::<K>();
-        let apis = self.reach.apis_with(self.client.kube(), &resource);
-        self.running.spawn(follow(resource.plural, apis, labels, Arc::clone(mirror), self.readiness.gate(gate)));
+    fn start<T: Feed>(
+        &mut self,
+        resource: &ApiResource,
+        labels: &'static str,
+        mirror: &Arc<Mirror<T>>,
+        gate: &'static str,
+    ) {
+        let (apis, gate) = (self.reach.apis_with(self.client.kube(), resource), self.readiness.gate(gate));
+        self.running.spawn(follow(resource.plural.clone(), apis, labels, Arc::clone(mirror), gate));
+    }
+
+    /// Follows the objects of a custom kind, and its definition.
+    fn start_custom<T: CustomFeed>(&mut self, objects: &Arc<CustomObjects<T>>, gate: &'static str) {
+        let (client, reach, gate) = (self.client.clone(), self.reach.clone(), self.readiness.gate(gate));
+        self.running.spawn(Arc::clone(objects).follow_definition(client.clone()));
+        self.running.spawn(Arc::clone(objects).follow(client, reach, gate));
     }
 
     /// Namespaces are not namespaced, so all of them are watched.
@@ -213,14 +220,6 @@ impl WatchTasks<'_> {
         let resource = resource_of::<Namespace>();
         let apis = vec![Api::all_with(self.client.kube().clone(), &resource)];
         self.running.spawn(follow(resource.plural, apis, "", Arc::clone(mirror), gate));
-    }
-
-    fn start_scaled<K>(&mut self, scaled: &ScalableMirrors, [of_releases, of_profiles]: [&'static str; 2])
-    where
-        K: Resource<DynamicType = ()>,
-    {
-        self.start::<K, _>(HELM_SELECTOR, &scaled.of_releases, of_releases);
-        self.start::<K, _>(PROFILE_SELECTOR, &scaled.of_profiles, of_profiles);
     }
 }
 

@@ -30,20 +30,19 @@ pub(super) struct CustomKind {
     pub(super) definition: &'static str,
 }
 
+/// A collection of the objects of one custom kind.
+pub(super) trait CustomFeed: Feed<Projected> + Default {
+    const KIND: CustomKind;
+}
+
 /// The objects of a custom kind. They are unknown until they are followed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CustomObjects<T> {
-    kind: CustomKind,
     pub(super) definition: Sender<Definition>,
     pub(super) objects: Mirror<T>,
 }
 
-impl<T: Default> CustomObjects<T> {
-    /// Objects of a cluster that is not watched yet.
-    pub(super) fn new(kind: CustomKind) -> Self {
-        Self { kind, definition: Sender::new(Definition::Unknown), objects: Mirror::new(T::default()) }
-    }
-
+impl<T: CustomFeed> CustomObjects<T> {
     /// Reads the copy; `None` if it is not in sync. Without the definition, there are no objects.
     pub(super) fn read<R: Default>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
         match *self.definition.borrow() {
@@ -66,16 +65,13 @@ impl<T: Default> CustomObjects<T> {
 
     /// Follows the definition, forever.
     pub(super) async fn follow_definition(self: Arc<Self>, client: IntakeClient) {
-        definition::follow(client, self.kind.definition, &self.definition).await;
+        definition::follow(client, T::KIND.definition, &self.definition).await;
     }
 
     /// Follows the objects while their definition is installed, forever. `gate` opens when the definition turns out not to be
     /// installed, or after the first list, or after a failed list: a failure of another system must not keep Interlock from
     /// starting.
-    pub(super) async fn follow(self: Arc<Self>, client: IntakeClient, reach: Reach, gate: Gate)
-    where
-        T: Feed<Projected>,
-    {
+    pub(super) async fn follow(self: Arc<Self>, client: IntakeClient, reach: Reach, gate: Gate) {
         let mut definition = self.definition.subscribe();
         loop {
             let now = definition.borrow_and_update().clone();
@@ -106,10 +102,8 @@ impl<T: Default> CustomObjects<T> {
         reach: &Reach,
         gate: &Gate,
         mut definition: Receiver<Definition>,
-    ) where
-        T: Feed<Projected>,
-    {
-        let CustomKind { group, kind, .. } = self.kind;
+    ) {
+        let CustomKind { group, kind, .. } = T::KIND;
         let mut attempts = Attempts::default();
         let (mut reported, mut in_a_row) = (false, 0);
         loop {

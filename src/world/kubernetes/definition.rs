@@ -14,9 +14,10 @@ use super::intake::IntakeClient;
 use super::watch::Attempts;
 use crate::world::metadata_only::{MetadataOnly, resource_of};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Definition {
     /// Not known.
+    #[default]
     Unknown,
     /// Not installed, so there are no objects of the kind.
     Absent,

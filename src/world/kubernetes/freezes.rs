@@ -11,42 +11,25 @@ use interlock_engine::release_override::GROUP;
 use kube::Client;
 use kube::api::ListParams;
 use serde_json::value::RawValue;
-use tokio::task::JoinSet;
 
 use super::api_error::is_not_found;
-use super::custom::{CustomKind, CustomObjects};
-use super::intake::{IntakeClient, Projected};
+use super::custom::{CustomFeed, CustomKind, CustomObjects};
+use super::intake::Projected;
+use super::namespaced_name::NamespacedName;
 use super::own_objects::OwnKind;
-use super::reach::Reach;
 use super::watch::Feed;
 use crate::log_limit::CLIENT_LOG_LIMIT;
-use crate::readiness::Gate;
-
-const FREEZES: CustomKind =
-    CustomKind { group: GROUP, kind: freeze_resource::KIND, definition: freeze_resource::DEFINITION };
 
 /// Freezes, for reads of single objects.
 pub(crate) const OWN_KIND: OwnKind = OwnKind { kind: freeze_resource::KIND, plural: freeze_resource::PLURAL };
 
-/// The Freezes of a cluster. None are known until they are followed.
-#[derive(Debug)]
-pub(super) struct Freezes(Arc<CustomObjects<FreezesByName>>);
+/// The Freezes of a cluster.
+pub(super) type Freezes = CustomObjects<FreezesByName>;
 
 impl Freezes {
-    /// Freezes of a cluster that is not watched yet.
-    pub(super) fn new() -> Self {
-        Self(Arc::new(CustomObjects::new(FREEZES)))
-    }
-
     /// The Freezes as last known: a Freeze stays in force while the API server cannot be reached.
     pub(super) fn all(&self) -> Arc<[Freeze]> {
-        self.0.last_known(FreezesByName::all)
-    }
-
-    /// Follows the Freezes and their definition, forever.
-    pub(super) fn follow(&self, client: &IntakeClient, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
-        tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
-        tasks.spawn(Arc::clone(&self.0).follow(client.clone(), reach.clone(), gate));
+        self.last_known(FreezesByName::all)
     }
 }
 
@@ -74,33 +57,31 @@ pub(crate) fn read(object: &Projected) -> Result<Freeze, String> {
 /// Every usable Freeze, by namespace and name. The order is the same in every replica.
 #[derive(Debug, Default)]
 pub(super) struct FreezesByName {
-    by_namespace: BTreeMap<Box<str>, BTreeMap<Box<str>, Freeze>>,
+    by_name: BTreeMap<NamespacedName, Freeze>,
     /// All Freezes, computed on demand after a change.
     all: OnceLock<Arc<[Freeze]>>,
 }
 
 impl FreezesByName {
     fn all(&self) -> Arc<[Freeze]> {
-        Arc::clone(self.all.get_or_init(|| self.by_namespace.values().flat_map(BTreeMap::values).cloned().collect()))
+        Arc::clone(self.all.get_or_init(|| self.by_name.values().cloned().collect()))
     }
 
     /// Adds a Freeze, unless its namespace has too many: admission refuses the creation of more.
-    fn keep(&mut self, namespace: &str, name: &str, freeze: Freeze) -> Result<(), String> {
-        let of_namespace = self.by_namespace.entry(namespace.into()).or_default();
-        if of_namespace.len() >= MAX_OF_NAMESPACE && !of_namespace.contains_key(name) {
+    fn keep(&mut self, name: &NamespacedName, freeze: Freeze) -> Result<(), String> {
+        let first = NamespacedName::new(&name.namespace, "");
+        let of_namespace = self.by_name.range(first..).take_while(|(it, _)| it.namespace == name.namespace);
+        if of_namespace.count() >= MAX_OF_NAMESPACE && !self.by_name.contains_key(name) {
             return Err(format!("its namespace has {MAX_OF_NAMESPACE} others"));
         }
-        of_namespace.insert(name.into(), freeze);
+        self.by_name.insert(name.clone(), freeze);
         Ok(())
     }
+}
 
-    fn remove(&mut self, namespace: &str, name: &str) {
-        let Some(of_namespace) = self.by_namespace.get_mut(namespace) else { return };
-        of_namespace.remove(name);
-        if of_namespace.is_empty() {
-            self.by_namespace.remove(namespace);
-        }
-    }
+impl CustomFeed for FreezesByName {
+    const KIND: CustomKind =
+        CustomKind { group: GROUP, kind: freeze_resource::KIND, definition: freeze_resource::DEFINITION };
 }
 
 impl Feed<Projected> for FreezesByName {
@@ -110,15 +91,16 @@ impl Feed<Projected> for FreezesByName {
 
     fn apply(&mut self, object: &Projected) {
         self.all = OnceLock::new();
-        let (namespace, name) = place_of(object);
+        let name = NamespacedName::of(object.metadata());
         // A Freeze that is being deleted has ended.
         if object.metadata().deletion_timestamp.is_some() {
-            self.remove(namespace, name);
+            self.by_name.remove(&name);
             return;
         }
-        let kept = read(object).and_then(|freeze| self.keep(namespace, name, freeze));
+        let kept = read(object).and_then(|freeze| self.keep(&name, freeze));
         if let Err(why) = kept {
-            self.remove(namespace, name);
+            self.by_name.remove(&name);
+            let NamespacedName { namespace, name } = name;
             let kind = "a Freeze stops nothing";
             if let Some(suppressed) = CLIENT_LOG_LIMIT.admit(kind) {
                 tracing::warn!(%namespace, %name, %why, suppressed, "{kind}");
@@ -128,14 +110,8 @@ impl Feed<Projected> for FreezesByName {
 
     fn delete(&mut self, object: &Projected) {
         self.all = OnceLock::new();
-        let (namespace, name) = place_of(object);
-        self.remove(namespace, name);
+        self.by_name.remove(&NamespacedName::of(object.metadata()));
     }
-}
-
-fn place_of(object: &Projected) -> (&str, &str) {
-    let metadata = object.metadata();
-    (metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -182,7 +158,7 @@ mod tests {
         let mut wrong = stored("shop", "two");
         wrong["spec"]["to"] = "2026-11-20".into();
         freezes.apply(&serde_json::from_value(wrong).unwrap());
-        assert!(names(&freezes).is_empty() && freezes.by_namespace.is_empty());
+        assert!(names(&freezes).is_empty() && freezes.by_name.is_empty());
     }
 
     #[test]
@@ -200,16 +176,16 @@ mod tests {
 
     #[test]
     fn the_last_known_freezes_hold_until_the_definition_is_gone() {
-        let known = Freezes::new();
-        known.0.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
+        let known = Freezes::default();
+        known.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
         let mut freezes = FreezesByName::default();
         freezes.apply(&object("shop", "one"));
-        known.0.objects.replace(freezes);
-        drop(crate::world::kubernetes::watch::SyncGuard(&known.0.objects));
-        assert_eq!((known.all().len(), known.0.read(|_| ())), (1, None), "out of sync");
-        known.0.definition.send_replace(Definition::Unknown);
+        known.objects.replace(freezes);
+        drop(crate::world::kubernetes::watch::SyncGuard(&known.objects));
+        assert_eq!((known.all().len(), known.read(|_| ())), (1, None), "out of sync");
+        known.definition.send_replace(Definition::Unknown);
         assert_eq!(known.all().len(), 1);
-        known.0.definition.send_replace(Definition::Absent);
+        known.definition.send_replace(Definition::Absent);
         assert_eq!(known.all().len(), 0);
     }
 }

@@ -1,7 +1,6 @@
 //! A copy of Flux's HelmReleases.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use interlock_engine::evidence::Candidates;
 use interlock_engine::managed::Origin;
@@ -10,16 +9,13 @@ use interlock_engine::owners::{
     self, CandidateSearch, DriftSpec, Driver, HELM_RELEASE_DEFINITION, HelmRelease, HelmReleaseSpec, HelmReleaseStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use tokio::task::JoinSet;
 
-use super::custom::{CustomKind, CustomObjects};
-use super::intake::{IntakeClient, Projected, Unread};
+use super::custom::{CustomFeed, CustomKind, CustomObjects};
+use super::intake::{Projected, Unread};
 use super::namespaced_name::NamespacedName;
-use super::reach::Reach;
 use super::reader::Unavailable;
 use super::watch::Feed;
 use crate::log_limit::CLIENT_LOG_LIMIT;
-use crate::readiness::Gate;
 
 /// The memory for the HelmReleases of one namespace, in bytes: some fifteen thousand ordinary HelmReleases. The limit keeps one
 /// namespace from using the memory of others.
@@ -28,31 +24,22 @@ const MAX_NAMESPACE_BYTES: usize = 8 << 20;
 /// The memory of a HelmRelease in addition to its text, in bytes.
 const HELM_RELEASE_BYTES: usize = 400;
 
-const HELM_RELEASES: CustomKind =
-    CustomKind { group: owners::HELM_RELEASES.0, kind: owners::HELM_RELEASES.1, definition: HELM_RELEASE_DEFINITION };
-
-/// The HelmReleases of a cluster. They are unknown until they are followed.
-#[derive(Debug)]
-pub(super) struct HelmReleases(Arc<CustomObjects<Drivers>>);
+/// The HelmReleases of a cluster.
+pub(super) type HelmReleases = CustomObjects<Drivers>;
 
 impl HelmReleases {
-    /// HelmReleases of a cluster that is not watched yet.
-    pub(super) fn new() -> Self {
-        Self(Arc::new(CustomObjects::new(HELM_RELEASES)))
-    }
-
     /// The HelmReleases, by namespace and name, that may drive a release; `None` if the copy is not in sync. Without the
     /// definition, there are none.
     ///
     /// # Errors
     /// Why the HelmReleases in the namespace of the records are too many or too large.
     pub(super) fn candidates(&self, search: CandidateSearch<'_>) -> Option<Result<Vec<(String, String)>, String>> {
-        self.0.read(|drivers| Some(drivers.candidates(search))).map(|found| found.unwrap_or(Ok(Vec::new())))
+        self.read(|drivers| Some(drivers.candidates(search))).map(|found| found.unwrap_or(Ok(Vec::new())))
     }
 
     /// The namespace in which Flux reports the release of an object for its HelmRelease; `None` if the copy is not in sync.
     pub(super) fn records_of(&self, origin: &Origin, release: &str, target_namespace: &str) -> Option<Option<String>> {
-        self.0.read(|drivers| {
+        self.read(|drivers| {
             let known = drivers.by_name.get(&NamespacedName::new(&origin.namespace, &origin.name))?;
             let driver = known.driver.as_ref().ok()?;
             driver.records_of(release, target_namespace).map(str::to_owned)
@@ -61,18 +48,12 @@ impl HelmReleases {
 
     /// The HelmReleases that the copy has in the listed version, and the names of the others; `None` if the copy is not in sync.
     pub(super) fn seen(&self, listed: &[ObjectMeta]) -> Option<SeenHelmReleases> {
-        self.0.read(|drivers| drivers.seen(listed))
+        self.read(|drivers| drivers.seen(listed))
     }
 
     /// All readable HelmReleases; `None` if the copy is not in sync.
     pub(super) fn all(&self) -> Option<Vec<Driver>> {
-        self.0.read(|drivers| drivers.readable().cloned().collect())
-    }
-
-    /// Follows the HelmReleases and their definition, forever.
-    pub(super) fn follow(&self, client: &IntakeClient, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
-        tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
-        tasks.spawn(Arc::clone(&self.0).follow(client.clone(), reach.clone(), gate));
+        self.read(|drivers| drivers.readable().cloned().collect())
     }
 }
 
@@ -142,7 +123,7 @@ pub(super) fn full_driver(object: &Projected) -> Result<Driver, Unread> {
 
 /// Every HelmRelease.
 #[derive(Debug, Default)]
-struct Drivers {
+pub(super) struct Drivers {
     by_name: HashMap<NamespacedName, KnownHelmRelease>,
     bytes_of_namespaces: HashMap<Box<str>, usize>,
 }
@@ -213,6 +194,14 @@ impl Drivers {
     }
 }
 
+impl CustomFeed for Drivers {
+    const KIND: CustomKind = CustomKind {
+        group: owners::HELM_RELEASES.0,
+        kind: owners::HELM_RELEASES.1,
+        definition: HELM_RELEASE_DEFINITION,
+    };
+}
+
 impl Feed<Projected> for Drivers {
     fn fresh(&self) -> Self {
         Self::default()
@@ -273,16 +262,16 @@ mod tests {
 
     #[test]
     fn helm_releases_are_unknown_until_they_are_listed() {
-        let helm_releases = HelmReleases::new();
+        let helm_releases = HelmReleases::default();
         let origin = Origin { namespace: "shop".to_owned(), name: "web".to_owned() };
         assert_eq!((known(&helm_releases, "web"), helm_releases.records_of(&origin, "web", "shop")), (None, None));
-        helm_releases.0.definition.send_replace(Definition::Absent);
+        helm_releases.definition.send_replace(Definition::Absent);
         assert_eq!(
             (known(&helm_releases, "web"), helm_releases.records_of(&origin, "web", "shop")),
             (Some(0), Some(None))
         );
         assert_eq!(helm_releases.all().map(|all| all.len()), Some(0));
-        helm_releases.0.definition.send_replace(installed());
+        helm_releases.definition.send_replace(installed());
         assert_eq!((known(&helm_releases, "web"), helm_releases.all().map(|all| all.len())), (None, None));
 
         let mut drivers = Drivers::default();
@@ -290,13 +279,13 @@ mod tests {
         installed_there["status"] = json!({"storageNamespace": "records", "history": [
             {"name": "web", "namespace": "shop", "status": "deployed"}]});
         drivers.apply(&serde_json::from_value(installed_there).unwrap());
-        helm_releases.0.objects.replace(drivers);
+        helm_releases.objects.replace(drivers);
         assert_eq!(known(&helm_releases, "web"), Some(0));
         assert_eq!(helm_releases.all().unwrap().iter().map(|it| &*it.name).collect::<Vec<_>>(), ["web"]);
         assert_eq!(helm_releases.records_of(&origin, "web", "shop"), Some(Some("records".to_owned())));
         assert_eq!(helm_releases.records_of(&origin, "other", "shop"), Some(None));
         // The copy from before the definition was deleted is not used.
-        helm_releases.0.objects.clear(Drivers::default());
+        helm_releases.objects.clear(Drivers::default());
         assert_eq!(known(&helm_releases, "web"), None);
     }
 

@@ -3,7 +3,7 @@
 use kube::api::ObjectMeta;
 
 /// Namespace and name of an object of one kind.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct NamespacedName {
     pub(super) namespace: Box<str>,
     pub(super) name: Box<str>,

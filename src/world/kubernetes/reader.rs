@@ -7,6 +7,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use http::Request;
 use interlock_engine::evidence::ScaledRef;
 use interlock_engine::object::{MAX_NAME_LENGTH, ObjectKey, is_dns_subdomain};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ApiResource, DynamicObject, GetParams, GroupVersionKind, ListParams};
 use kube::core::DynamicResourceScope;
@@ -73,14 +74,16 @@ impl ApiReader {
         api.get_opt(valid_name(name)?).await.map_err(|error| reason(&error))
     }
 
-    /// The metadata of objects of a built-in kind.
-    pub(super) async fn list<K>(&self, namespace: &str, selector: &ListParams) -> Result<Vec<ObjectMeta>, Unavailable>
-    where
-        K: Resource<DynamicType = ()>,
-    {
-        let (namespace, kind) = (self.in_reach(namespace)?, resource_of::<K>());
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client().clone(), namespace, &kind);
-        let list = api.list_metadata(selector).await.map_err(|error| reason(&error))?;
+    /// The metadata of the selected records in objects of a kind, `Secret` or `ConfigMap`: one LIST.
+    pub(super) async fn records(
+        &self,
+        kind: &str,
+        namespace: &str,
+        labels: &str,
+    ) -> Result<Vec<ObjectMeta>, Unavailable> {
+        let kind = if kind == "ConfigMap" { resource_of::<ConfigMap>() } else { resource_of::<Secret>() };
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client().clone(), self.in_reach(namespace)?, &kind);
+        let list = api.list_metadata(&ListParams::default().labels(labels)).await.map_err(|error| reason(&error))?;
         Ok(list.items.into_iter().map(|item| item.metadata).collect())
     }
 

@@ -76,10 +76,10 @@ impl Cluster {
         if state.is_some_and(|state| !state.matches(&text)) {
             return Err(ManifestError::Unavailable(answers::changed(namespace, object)));
         }
-        let manifest = self
-            .decoded(storage, namespace, object, text, budget, |body| answers::manifest(&body, budget.effort))
-            .await;
-        manifest.map_err(ManifestError::Unavailable)
+        let payload = self.payload(storage, namespace, &text).await.map_err(ManifestError::Unavailable)?;
+        drop(text);
+        let read = |body: Vec<u8>| answers::manifest(&body, budget.effort);
+        self.inflated(namespace, object, payload, budget, read).await.map_err(ManifestError::Unavailable)
     }
 
     pub(super) async fn body(
@@ -99,21 +99,7 @@ impl Cluster {
         }
     }
 
-    /// The body of a record in the JSON text of its object, inflated in granted memory and then parsed by `read`.
-    async fn decoded<T>(
-        &self,
-        storage: Storage,
-        namespace: &str,
-        object: &str,
-        text: String,
-        budget: QueryBudget<'_>,
-        read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
-    ) -> Result<T, Unavailable> {
-        let payload = self.payload(storage, namespace, &text).await?;
-        drop(text);
-        self.inflated(namespace, object, payload, budget, read).await
-    }
-
+    /// A payload, inflated in granted memory and then parsed by `read`.
     async fn inflated<T>(
         &self,
         namespace: &str,

@@ -1,41 +1,25 @@
 //! ReleaseOverrides: a copy of all overrides, and live reads for one release.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use interlock_engine::answers::read::override_of;
 use interlock_engine::release_override::{self, Override, OverrideSpec};
 use kube::Client;
 use kube::api::ListParams;
-use tokio::task::JoinSet;
 
-use super::custom::{CustomKind, CustomObjects};
-use super::intake::{IntakeClient, Projected};
+use super::custom::{CustomFeed, CustomKind, CustomObjects};
+use super::intake::Projected;
 use super::namespaced_name::NamespacedName;
 use super::own_objects::OwnKind;
-use super::reach::Reach;
 use super::watch::Feed;
-use crate::readiness::Gate;
 
-const RELEASE_OVERRIDES: CustomKind = CustomKind {
-    group: release_override::GROUP,
-    kind: release_override::KIND,
-    definition: release_override::DEFINITION,
-};
-
-/// The overrides of a cluster. They are unknown until they are followed.
-#[derive(Debug)]
-pub(super) struct ReleaseOverrides(Arc<CustomObjects<OverridesByName>>);
+/// The overrides of a cluster.
+pub(super) type ReleaseOverrides = CustomObjects<OverridesByName>;
 
 impl ReleaseOverrides {
-    /// Overrides of a cluster that is not watched yet.
-    pub(super) fn new() -> Self {
-        Self(Arc::new(CustomObjects::new(RELEASE_OVERRIDES)))
-    }
-
     /// The known overrides of a release in a namespace.
     pub(super) fn of(&self, namespace: &str, release: &str) -> Vec<Override> {
-        let found = self.0.read(|overrides| {
+        let found = self.read(|overrides| {
             let found = overrides.all().filter(|it| it.namespace == namespace && it.spec.release == release);
             found.cloned().collect()
         });
@@ -44,7 +28,7 @@ impl ReleaseOverrides {
 
     /// The matching overrides, as in [`Known::overrides_that`](crate::world::Known::overrides_that).
     pub(super) fn that(&self, matches: &dyn Fn(&Override) -> bool, limit: usize) -> Option<(Vec<Override>, usize)> {
-        self.0.read(|overrides| {
+        self.read(|overrides| {
             let mut matching: Vec<_> = overrides.all().filter(|it| matches(it)).collect();
             matching.sort_unstable_by_key(|it| (it.spec.expires_at, &*it.namespace, &*it.name));
             (matching.iter().take(limit).map(|it| (*it).clone()).collect(), matching.len())
@@ -53,7 +37,7 @@ impl ReleaseOverrides {
 
     /// The number of known overrides that match.
     pub(super) fn count(&self, matches: impl Fn(&Override) -> bool) -> usize {
-        self.0.read(|overrides| overrides.all().filter(|it| matches(it)).count()).unwrap_or_default()
+        self.read(|overrides| overrides.all().filter(|it| matches(it)).count()).unwrap_or_default()
     }
 
     /// The known overrides that match and are not being deleted: at most `limit`, ordered by namespace and name, starting behind
@@ -65,7 +49,7 @@ impl ReleaseOverrides {
         matches: impl Fn(&Override) -> bool,
     ) -> Vec<(String, String)> {
         let after = after.map(|(namespace, name)| (&**namespace, &**name));
-        let found = self.0.read(|overrides| {
+        let found = self.read(|overrides| {
             let mut found: Vec<_> = overrides
                 .0
                 .values()
@@ -77,12 +61,6 @@ impl ReleaseOverrides {
             found.into_iter().take(limit).map(|(namespace, name)| (namespace.to_owned(), name.to_owned())).collect()
         });
         found.unwrap_or_default()
-    }
-
-    /// Follows the overrides and their definition, forever.
-    pub(super) fn follow(&self, client: &IntakeClient, reach: &Reach, gate: Gate, tasks: &mut JoinSet<()>) {
-        tasks.spawn(Arc::clone(&self.0).follow_definition(client.clone()));
-        tasks.spawn(Arc::clone(&self.0).follow(client.clone(), reach.clone(), gate));
     }
 }
 
@@ -119,6 +97,14 @@ impl OverridesByName {
     fn all(&self) -> impl Iterator<Item = &Override> {
         self.0.values().map(|known| &known.read)
     }
+}
+
+impl CustomFeed for OverridesByName {
+    const KIND: CustomKind = CustomKind {
+        group: release_override::GROUP,
+        kind: release_override::KIND,
+        definition: release_override::DEFINITION,
+    };
 }
 
 impl Feed<Projected> for OverridesByName {
@@ -166,15 +152,15 @@ mod tests {
 
     #[test]
     fn overrides_are_found_by_release_while_the_copy_is_in_sync() {
-        let known = ReleaseOverrides::new();
+        let known = ReleaseOverrides::default();
         assert!(known.of("shop", "web").is_empty());
         assert_eq!(known.that(&|_| true, 9), None);
-        known.0.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
+        known.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
         let mut overrides = OverridesByName::default();
         overrides.apply(&object("one", "web", "manual-edit"));
         overrides.apply(&object("two", "other", "manual-edit"));
         overrides.apply(&object("three", "web", "a-rule-of-later"));
-        known.0.objects.replace(overrides);
+        known.objects.replace(overrides);
         let found = known.of("shop", "web");
         assert_eq!(found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["one"]);
         assert_eq!(found[0].created_by.as_deref(), Some("alice"));
@@ -184,14 +170,14 @@ mod tests {
         let (first, total) = that(1);
         assert_eq!((&*first[0].name, first.len(), total, that(9).0.len()), ("one", 1, 2, 2));
         assert_eq!(known.that(&|it| it.spec.release == "none", 9), Some((vec![], 0)));
-        known.0.objects.clear(OverridesByName::default());
+        known.objects.clear(OverridesByName::default());
         assert!(known.of("shop", "web").is_empty());
     }
 
     #[test]
     fn overrides_to_delete_come_in_turn() {
-        let known = ReleaseOverrides::new();
-        known.0.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
+        let known = ReleaseOverrides::default();
+        known.definition.send_replace(Definition::Installed { uid: "a".to_owned() });
         let mut overrides = OverridesByName::default();
         for name in ["d", "b", "a", "c"] {
             overrides.apply(&object(name, "web", "manual-edit"));
@@ -200,7 +186,7 @@ mod tests {
         going["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z".into();
         overrides.apply(&serde_json::from_value(going).unwrap());
         overrides.apply(&object("bb", "other", "manual-edit"));
-        known.0.objects.replace(overrides);
+        known.objects.replace(overrides);
         let shop = |name: &str| ("shop".to_owned(), name.to_owned());
         let next = |after: Option<&str>| known.to_delete(after.map(shop).as_ref(), 2, |it| it.spec.release == "web");
         assert_eq!(next(None), [shop("a"), shop("b")]);

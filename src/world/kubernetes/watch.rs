@@ -43,6 +43,12 @@ struct MirrorState<T> {
     in_sync: bool,
 }
 
+impl<T: Default> Default for Mirror<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
 impl<T> Mirror<T> {
     /// An empty copy, not in sync.
     pub(super) fn new(copy: T) -> Self {
