@@ -6,7 +6,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Table, Width};
 use interlock_engine::text;
 
-/// The least and the largest width of a table, in characters. A terminal may report a width of zero.
+/// The least and the largest width of a table, in characters.
 const WIDTHS: (u16, u16) = (40, 100);
 
 /// The space between two columns.
@@ -23,12 +23,17 @@ pub(super) fn table(heading: &[&str]) -> Table {
     let heading = heading.iter().map(|name| name.to_uppercase());
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(heading);
     table.column_iter_mut().for_each(|column| _ = column.set_padding((0, GAP)));
-    let (least, most) = WIDTHS;
-    table.set_width(table.width().map_or(most, |width| width.clamp(least, most)));
+    table.set_width(width(table.width()));
     if !colours() {
         table.force_no_tty();
     }
     table
+}
+
+/// The width of a table. A terminal that does not know its width reports zero.
+fn width(terminal: Option<u16>) -> u16 {
+    let (least, most) = WIDTHS;
+    terminal.filter(|width| *width > 0).map_or(most, |width| width.clamp(least, most))
 }
 
 /// Makes a column wide enough for each of these words, so that none is broken on a narrow terminal.
@@ -52,4 +57,48 @@ pub(super) fn printable(text: &str) -> String {
 /// Whether to print colours to standard output.
 pub(super) fn colours() -> bool {
     stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table of findings on a terminal of this width.
+    fn shown(terminal: u16) -> String {
+        let mut table = table(&["severity", "release", "check", "problem and fix"]);
+        table.set_width(width(Some(terminal)));
+        fit_words(&mut table, 0, ["medium"].into_iter());
+        fit_words(&mut table, 1, ["shop/web"].into_iter());
+        table.add_row(["medium", "shop/web", "pending", "a sentence that goes on and on, because it has many words"]);
+        table.to_string()
+    }
+
+    #[test]
+    fn a_terminal_without_a_width_has_the_largest_one() {
+        for (terminal, wanted) in [(None, 100), (Some(0), 100), (Some(1), 40), (Some(40), 40), (Some(300), 100)] {
+            assert_eq!(width(terminal), wanted, "{terminal:?}");
+        }
+        assert_eq!(shown(0), shown(100));
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_every_column_and_every_word() {
+        let text = shown(40);
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+        // The heading and the row share no line, so each column reads downwards.
+        let column = |from: usize, to: usize| {
+            let pieces = text.lines().map(|line| line.chars().skip(from).take(to - from).collect::<String>());
+            pieces.flat_map(|piece| piece.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect::<String>()
+        };
+        let first = text.lines().next().unwrap();
+        let starts: Vec<_> =
+            (0..first.len()).filter(|at| first[..*at].ends_with(' ') && !first[*at..].starts_with(' ')).collect();
+        assert_eq!(starts.len(), 3, "{text}");
+        assert_eq!(column(0, starts[0]), "SEVERITYmedium");
+        assert_eq!(column(starts[0], starts[1]), "RELEASEshop/web");
+        assert_eq!(column(starts[1], starts[2]), "CHECKpending");
+        let last = column(starts[2], 40);
+        assert_eq!(last, "PROBLEMANDFIXasentencethatgoesonandon,becauseithasmanywords", "{text}");
+        assert!(text.contains("medium") && text.contains("shop/web"), "{text}");
+    }
 }

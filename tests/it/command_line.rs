@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
-use crate::harness::binary::interlock;
+use crate::harness::binary::{interlock, interlock_in};
 
 fn text(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
@@ -169,5 +169,20 @@ fn a_port_in_use_is_an_error_that_names_the_port_and_the_way_out() {
         );
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && error.contains(&said), "{error}");
+    }
+}
+
+/// A width in the environment is not that of a terminal, so what a program reads does not depend on it.
+#[test]
+fn a_table_for_a_program_does_not_depend_on_the_width_in_the_environment() {
+    let listed = |columns: Option<&str>| {
+        let mut command = interlock_in("");
+        command.arg("explain").env_remove("COLUMNS");
+        text(&command.envs(columns.map(|columns| ("COLUMNS", columns))).output().unwrap())
+    };
+    let without = listed(None);
+    assert!(without.contains("manual-edit") && without.contains("pending-recovery"), "{without}");
+    for columns in ["0", "40"] {
+        assert_eq!(listed(Some(columns)), without, "COLUMNS={columns}");
     }
 }
