@@ -14,7 +14,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use super::cluster::{self, ClusterArguments, server_time};
 use super::duration::some_time;
 use super::exit_status::ExitStatus;
-use super::output::{self, Output};
+use super::output::{self, ObjectOutput};
 use super::own_kinds::OwnKind;
 use super::release_argument::ReleaseArgument;
 use super::runtime::block_on;
@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     dry_run: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
-    output: Output,
+    output: ObjectOutput,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
@@ -67,7 +67,8 @@ async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let parameters = PostParams { dry_run: arguments.dry_run, ..PostParams::default() };
     let created = api.create(&parameters, &requested).await;
     let created = created.map_err(|error| OVERRIDES.failure("create the override", error))?;
-    arguments.output.print(&created, || text_of(&created, now, arguments.dry_run))?;
+    let text = || text_of(&created, now, arguments.dry_run);
+    arguments.output.print(std::slice::from_ref(&created), &created, text)?;
     if let Some(why) = created.annotations().get(VOID) {
         output::complain(&format!(
             "interlock: the policy refuses nothing, and the override opens nothing: {}",

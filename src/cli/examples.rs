@@ -51,7 +51,7 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
         &[
             "interlock freeze shop --until 18:00 --reason 'INC-7: the database is being restored'",
             "interlock freeze shop billing --for 2h --release 'api-*' --reason INC-7",
-            "interlock freeze --end shop",
+            "interlock freeze --end shop -o name",
         ],
     ),
     ("version", &["interlock version", "interlock version --client"]),

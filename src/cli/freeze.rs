@@ -12,7 +12,7 @@ use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams, Precondit
 use super::cluster::{ClusterArguments, server_time};
 use super::duration::some_time;
 use super::exit_status::ExitStatus;
-use super::output::{self, Output};
+use super::output::{self, ObjectOutput};
 use super::own_kinds::OwnKind;
 use super::runtime::block_on;
 use super::table::printable;
@@ -56,7 +56,7 @@ pub(super) struct Arguments {
     dry_run: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
-    output: Output,
+    output: ObjectOutput,
 }
 
 /// A namespace, or one Freeze in it.
@@ -81,7 +81,8 @@ impl Arguments {
         }
         let client = self.cluster.client().await?;
         let (done, failed) = if self.end { self.end_all(&client).await } else { self.create_all(&client).await? };
-        self.output.print(&done, || if self.end { self.text_of_ended(&done) } else { self.text_of_created(&done) })?;
+        let text = || if self.end { self.text_of_ended(&done) } else { self.text_of_created(&done) };
+        self.output.print(&done, &done, text)?;
         for error in &failed {
             output::complain(&format!("interlock: {error:#}"));
         }

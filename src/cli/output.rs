@@ -9,6 +9,7 @@ use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
 use clap::ValueEnum;
 use interlock_engine::text::{is_printable, printable, shown_as};
+use kube::{Resource, ResourceExt};
 use serde::Serialize;
 
 /// The longest line of a text for people, in bytes. A coloured table on the widest terminal is far below this limit.
@@ -44,6 +45,41 @@ impl Output {
         }
         Ok(())
     }
+}
+
+/// The output format of a command that creates or deletes objects of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ObjectOutput {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+    /// For programs and people.
+    Yaml,
+    /// KIND.GROUP/NAME, one line per object, as kubectl prints it.
+    Name,
+}
+
+impl ObjectOutput {
+    /// Prints the objects: the value for programs, the text for people, or the names.
+    pub(super) fn print<K: Resource<DynamicType = ()>>(
+        self,
+        objects: &[K],
+        value: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        match self {
+            Self::Table => Output::Table.print(value, text),
+            Self::Json => Output::Json.print(value, text),
+            Self::Yaml => Output::Yaml.print(value, text),
+            Self::Name => Ok(print(&objects.iter().map(|object| named(object) + "\n").collect::<String>())?),
+        }
+    }
+}
+
+/// For example `freeze.interlock.dev/stop-x7k2p`.
+fn named<K: Resource<DynamicType = ()>>(object: &K) -> String {
+    format!("{}.{}/{}", K::kind(&()).to_lowercase(), K::group(&()), object.name_any())
 }
 
 /// Prints a text for people to standard output.
@@ -143,6 +179,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::world::kubernetes::freeze_definition::{Freeze, FreezeSpec};
 
     proptest! {
         #[test]
@@ -166,6 +203,12 @@ mod tests {
                 prop_assert_eq!(&serde_json::from_str::<Value>(&text).unwrap(), &object);
             }
         }
+    }
+
+    #[test]
+    fn a_name_has_kind_and_group_as_in_kubectl() {
+        let spec: FreezeSpec = serde_json::from_value(json!({"reason": "INC-7", "timeZone": "UTC"})).unwrap();
+        assert_eq!(named(&Freeze::new("stop-x7k2p", spec)), "freeze.interlock.dev/stop-x7k2p");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `interlock scan`: finds problems with the releases of a cluster.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -70,6 +71,8 @@ enum Format {
     Yaml,
     /// A self-contained page for a browser.
     Html,
+    /// NAMESPACE/NAME, one line per release or other object with a finding.
+    Name,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -124,13 +127,17 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         Format::Json => output::pretty_json(&report)? + "\n",
         Format::Yaml => output::yaml(&report)?,
         Format::Html => page::page(&report),
+        Format::Name => {
+            report.not_looked_at.iter().for_each(|gap| output::complain(&format!("interlock: {}", not_scanned(gap))));
+            names(&report.findings)
+        }
     };
     match &arguments.output_file {
         Some(file) => {
             fs::write(file, text).with_context(|| format!("failed to write {}", file.display()))?;
             output::print(&format!("{}: {}\n", file.display(), counts(&report)))?;
         }
-        None if matches!(arguments.output, Format::Table) => output::print(&text)?,
+        None if matches!(arguments.output, Format::Table | Format::Name) => output::print(&text)?,
         // These formats are already escaped.
         None => stdout().write_all(text.as_bytes())?,
     }
@@ -154,25 +161,37 @@ fn text_of(report: &ScanReport) -> String {
         let mut table = table::table(&["severity", "release", "check", "problem and fix"]);
         for finding in &report.findings {
             let Finding { kind, message, way_out, .. } = finding;
-            let release = format!("{}/{}", finding.namespace(), finding.name());
             let what = format!("{}\n{}", printable(message), printable(way_out));
             table.add_row([
                 severity(finding.severity()),
-                printable(&release).into(),
+                printable(&place(finding)).into(),
                 kind.as_str().into(),
                 what.into(),
             ]);
         }
         text = format!("{table}\n");
     }
-    for Gap { what, times, why } in &report.not_looked_at {
-        let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
-        text.push_str(&format!("not scanned: {what}{times}: {}\n", printable(why)));
-    }
+    text.extend(report.not_looked_at.iter().map(|gap| not_scanned(gap) + "\n"));
     let ScanReport { releases, records, calls, took_seconds, policy, .. } = report;
     text.push_str(&format!("{releases} releases, {records} records: {}", counts(report)));
     text.push_str(&format!(" ({calls} API server calls, {took_seconds:.1} s), by {}\n", printable(policy)));
     text
+}
+
+fn not_scanned(Gap { what, times, why }: &Gap) -> String {
+    let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
+    format!("not scanned: {what}{times}: {}", printable(why))
+}
+
+/// The releases and objects with findings, each once, in the order of the report: the worst first.
+fn names(findings: &[Finding]) -> String {
+    let mut listed = HashSet::new();
+    findings.iter().map(place).filter(|name| listed.insert(name.clone())).map(|name| name + "\n").collect()
+}
+
+/// `shop/web`.
+fn place(finding: &Finding) -> String {
+    format!("{}/{}", finding.namespace(), finding.name())
 }
 
 /// `2 high, 1 info`.
@@ -210,5 +229,28 @@ impl From<FailOn> for Severity {
             FailOn::Medium => Self::Medium,
             FailOn::High => Self::High,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use interlock_engine::object::ObjectKey;
+    use interlock_engine::release::ReleaseRef;
+
+    use super::*;
+    use crate::inspect::scan::FindingKind;
+
+    #[test]
+    fn names_are_listed_once_and_the_worst_first() {
+        let finding = |release: Option<&str>, object: &str| Finding {
+            kind: FindingKind::StuckOperation,
+            release: release.map(|name| ReleaseRef::new("shop", name)),
+            object: Some(ObjectKey::new("", "Secret", "shop", object)),
+            message: String::new(),
+            way_out: String::new(),
+        };
+        let findings =
+            [finding(Some("web"), "a"), finding(None, "lost"), finding(Some("api"), "b"), finding(Some("web"), "c")];
+        assert_eq!(names(&findings), "shop/web\nshop/lost\nshop/api\n");
     }
 }
