@@ -19,6 +19,7 @@ mod freeze;
 mod freezes;
 mod helm;
 mod man;
+mod named_values;
 mod output;
 mod own_kinds;
 mod plugin;
@@ -51,6 +52,7 @@ use interlock_engine::policy_files::PolicyError;
 
 use exit_status::ExitStatus;
 use output::complain;
+use runtime::block_on;
 
 /// Enforces safe release transitions: a Kubernetes admission webhook for Helm, Flux, Sveltos and OLM.
 #[derive(Debug, Parser)]
@@ -100,22 +102,22 @@ pub fn main() -> ExitCode {
     };
     let result = match command {
         Command::Serve(arguments) => serve::run(&arguments),
-        Command::Review(arguments) => review::run(&arguments),
+        Command::Review(arguments) => block_on(review::run(&arguments)),
         Command::Replay(arguments) => replay::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Explain(arguments) => block_on(explain::run(&arguments)),
         Command::Policy(arguments) => policy::run(&arguments),
         Command::Scan(arguments) => scan::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Changes(arguments) => changes::run(&arguments),
-        Command::Unstick(arguments) => unstick::run(&arguments),
-        Command::Wait(arguments) => wait::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Unstick(arguments) => block_on(unstick::run(&arguments)),
+        Command::Wait(arguments) => block_on(wait::run(&arguments)),
+        Command::Doctor(arguments) => block_on(doctor::run(&arguments)),
         Command::Test(arguments) => test::run(&arguments),
-        Command::Certs(arguments) => certs::run(&arguments),
-        Command::Registration(arguments) => registration::run(&arguments),
-        Command::Override(arguments) => break_glass::run(&arguments),
-        Command::Version(arguments) => version::run(&arguments),
-        Command::Freeze(arguments) => freeze::run(&arguments),
+        Command::Certs(arguments) => block_on(certs::run(&arguments)),
+        Command::Registration(arguments) => block_on(registration::run(&arguments)),
+        Command::Override(arguments) => block_on(break_glass::run(&arguments)),
+        Command::Version(arguments) => block_on(version::run(&arguments)),
+        Command::Freeze(arguments) => block_on(freeze::run(&arguments)),
         Command::Completions(arguments) => {
             completions::run(&arguments, plugin::Invocation::ByItself.command(Cli::command()))
         }

@@ -11,13 +11,12 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
 
-use super::cluster::{self, ClusterArguments, server_time};
+use super::cluster::{ClusterArguments, server_time};
 use super::duration::some_time;
 use super::exit_status::ExitStatus;
 use super::output::{self, ObjectOutput};
 use super::own_kinds::OwnKind;
 use super::release_argument::ReleaseArgument;
-use super::runtime::block_on;
 use super::table::printable;
 use crate::world::kubernetes::override_definition::{ReleaseOverride, ReleaseOverrideSpec};
 
@@ -53,14 +52,9 @@ pub(super) struct Arguments {
     output: ObjectOutput,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    block_on(create(arguments))
-}
-
-async fn create(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let config = arguments.cluster.infer().await?;
-    let release = arguments.release.within(&config.default_namespace)?;
-    let client = cluster::client(config)?;
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let client = arguments.cluster.client().await?;
+    let release = arguments.release.within(client.default_namespace())?;
     let now = server_time(&client).await?;
     let requested = arguments.requested(&release, now)?;
     let api: Api<ReleaseOverride> = Api::namespaced(client, &release.namespace);

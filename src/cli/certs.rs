@@ -12,7 +12,6 @@ use jiff::Timestamp;
 
 use super::exit_status::ExitStatus;
 use super::output;
-use super::runtime::block_on;
 use crate::serve::pki::dev;
 
 /// Show the certificates, rotate the CA, or create certificates for development
@@ -40,11 +39,11 @@ struct Dev {
     force: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     match &arguments.command {
         Command::Dev(arguments) => dev(arguments),
-        Command::Status(arguments) => block_on(status::run(arguments)),
-        Command::Rotate(arguments) => block_on(rotate::run(arguments)),
+        Command::Status(arguments) => status::run(arguments).await,
+        Command::Rotate(arguments) => rotate::run(arguments).await,
     }
 }
 

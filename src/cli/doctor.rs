@@ -8,7 +8,6 @@ use interlock_engine::severity::Severity;
 use super::cluster::ClusterArguments;
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
-use super::runtime::block_on;
 use super::table::{self, printable};
 use crate::inspect::doctor::{DiagnosisState, DoctorReport, examine, registration};
 
@@ -36,11 +35,7 @@ pub(super) struct Arguments {
     output: Output,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    block_on(doctor(arguments))
-}
-
-async fn doctor(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let client = arguments.cluster.client().await?;
     if arguments.registration {
         let objects = registration(&client, &arguments.namespace).await.context("failed to read the registration")?;

@@ -18,7 +18,6 @@ use super::exit_status::ExitStatus;
 use super::freezes;
 use super::output::{self, Output};
 use super::policies_in_force::{FoundPolicies, PoliciesInForce};
-use super::runtime::block_on;
 use super::table::{self, printable};
 use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::freezes as stored;
@@ -52,13 +51,13 @@ pub(super) struct Arguments {
     cluster: ClusterArguments,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let rule = arguments.subject.as_deref().map(|name| (name, rules::named(name)));
     let Explained { value, text } = match (rule, &arguments.user) {
-        (_, Some(user)) => user_explained(user, arguments)?,
+        (_, Some(user)) => user_explained(user, arguments).await?,
         (None, None) => Explained { value: list_json(), text: list_text() },
         (Some((_, Some(rule))), None) => Explained { value: rule_json(rule), text: rule_text(rule) },
-        (Some((name, None)), None) => match namespace_explained(name, arguments)? {
+        (Some((name, None)), None) => match namespace_explained(name, arguments).await? {
             Ok(explained) => explained,
             Err(why) => {
                 output::complain(&why);
@@ -76,9 +75,9 @@ struct Explained {
     text: String,
 }
 
-fn user_explained(user: &str, arguments: &Arguments) -> anyhow::Result<Explained> {
+async fn user_explained(user: &str, arguments: &Arguments) -> anyhow::Result<Explained> {
     let groups = &arguments.group;
-    let Known { policies, .. } = block_on(arguments.known(None))?;
+    let Known { policies, .. } = arguments.known(None).await?;
     let identity = identity(&policies.files, user, groups)?;
     Ok(Explained {
         value: user::json(user, groups, &identity, &policies.origin),
@@ -86,9 +85,9 @@ fn user_explained(user: &str, arguments: &Arguments) -> anyhow::Result<Explained
     })
 }
 
-/// The settings in force in a namespace. An error message if there is no such namespace.
-fn namespace_explained(name: &str, arguments: &Arguments) -> anyhow::Result<Result<Explained, String>> {
-    let Known { policies, exists, freezes } = block_on(arguments.known(Some(name)))?;
+/// The settings in force in a namespace. The inner error is a message that there is no such namespace.
+async fn namespace_explained(name: &str, arguments: &Arguments) -> anyhow::Result<Result<Explained, String>> {
+    let Known { policies, exists, freezes } = arguments.known(Some(name)).await?;
     let in_force = in_force(&policies.files, name, policies.policies.labels())?;
     let meant = nearest_to(name, rules::all().map(RuleId::as_str).collect::<Vec<_>>().into_iter());
     let is_known = in_force.has_file || exists.unwrap_or(meant.is_none());

@@ -14,7 +14,6 @@ use super::duration::some_time;
 use super::exit_status::ExitStatus;
 use super::output::{self, ObjectOutput};
 use super::own_kinds::OwnKind;
-use super::runtime::block_on;
 use super::table::printable;
 use crate::world::kubernetes::freeze_definition::{Freeze, FreezeSpec};
 use until::{Until, written};
@@ -66,32 +65,25 @@ struct Place {
     name: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    block_on(arguments.carry_out())
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let Arguments { places, end, .. } = arguments;
+    if let Some(Place { namespace, name: Some(name) }) = places.iter().find(|it| it.name.is_some() && !end) {
+        anyhow::bail!("{namespace}/{name} names a Freeze, and only --end takes one; a namespace is frozen by its name");
+    }
+    let client = arguments.cluster.client().await?;
+    let (done, failed) = if *end { arguments.end_all(&client).await } else { arguments.create_all(&client).await? };
+    let text = || if *end { arguments.text_of_ended(&done) } else { arguments.text_of_created(&done) };
+    arguments.output.print(&done, &done, text)?;
+    for error in &failed {
+        output::complain(&format!("interlock: {error:#}"));
+    }
+    match failed.len() {
+        0 => Ok(ExitStatus::Success),
+        failed => anyhow::bail!("failed in {failed} of {} namespaces", places.len()),
+    }
 }
 
 impl Arguments {
-    async fn carry_out(&self) -> anyhow::Result<ExitStatus> {
-        if let Some(Place { namespace, name: Some(name) }) =
-            self.places.iter().find(|it| it.name.is_some() && !self.end)
-        {
-            anyhow::bail!(
-                "{namespace}/{name} names a Freeze, and only --end takes one; a namespace is frozen by its name"
-            );
-        }
-        let client = self.cluster.client().await?;
-        let (done, failed) = if self.end { self.end_all(&client).await } else { self.create_all(&client).await? };
-        let text = || if self.end { self.text_of_ended(&done) } else { self.text_of_created(&done) };
-        self.output.print(&done, &done, text)?;
-        for error in &failed {
-            output::complain(&format!("interlock: {error:#}"));
-        }
-        match failed.len() {
-            0 => Ok(ExitStatus::Success),
-            failed => anyhow::bail!("failed in {failed} of {} namespaces", self.places.len()),
-        }
-    }
-
     /// Creates a Freeze in each namespace. Returns the created Freezes and the failures.
     async fn create_all(&self, client: &Client) -> anyhow::Result<(Vec<Freeze>, Vec<anyhow::Error>)> {
         let now = server_time(client).await?;

@@ -9,19 +9,20 @@ use serde_json::{Value, json};
 /// Parses a moment: `2026-12-24T18:00:00Z`, `2026-12-24T18:00+01:00`, `2026-12-24T18:00[Europe/Berlin]`, or in UTC `2026-12-24` and
 /// `2026-12-24T18:00`.
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
-    timestamp(text)
+    let read = moment_in(text, TimeZone::UTC);
+    read.map(|moment| moment.timestamp())
         .ok_or_else(|| format!("{text:?} is not a time like 2026-12-24T18:00:00Z or 2026-12-24T18:00[Europe/Berlin]"))
 }
 
-fn timestamp(text: &str) -> Option<Timestamp> {
-    if let Ok(timestamp) = text.parse::<Timestamp>() {
-        return Some(timestamp);
-    }
+/// Parses a moment with its time zone. `zone` is that of a moment without one.
+pub(super) fn moment_in(text: &str, zone: TimeZone) -> Option<Zoned> {
     if let Ok(zoned) = text.parse::<Zoned>() {
-        return Some(zoned.timestamp());
+        return Some(zoned);
     }
-    let utc = text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?;
-    Some(utc.timestamp())
+    if let Ok(timestamp) = text.parse::<Timestamp>() {
+        return Some(timestamp.to_zoned(zone));
+    }
+    text.parse::<DateTime>().ok()?.to_zoned(zone).ok()
 }
 
 /// `in force until 2027-01-02 06:00 Europe/Berlin`, `from 2026-12-20 00:00 Europe/Berlin`, or `over`.

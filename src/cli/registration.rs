@@ -9,8 +9,8 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::{Client, Error};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -18,9 +18,9 @@ use super::cluster::ClusterArguments;
 use super::duration::seconds;
 use super::exit_status::ExitStatus;
 use super::output;
-use super::runtime::block_on;
 use crate::serve::leader::LEASE;
 use crate::serve::pki::ca_secret;
+use crate::world::kubernetes::api_error::is_not_found;
 use crate::world::metadata_only::resource_of;
 
 /// The name of the webhook configurations and the Deployment.
@@ -66,18 +66,16 @@ struct Remove {
     cluster: ClusterArguments,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let Command::Remove(remove) = &arguments.command;
-    block_on(async {
-        let client = remove.cluster.client().await?;
-        let removal = Removal { client, deadline: Instant::now() + remove.timeout, dry_run: remove.dry_run };
-        removal.remove_registration().await?;
-        if remove.purge {
-            removal.stop_replicas(&remove.namespace).await?;
-            removal.delete_stored_state(&remove.namespace).await?;
-        }
-        Ok(ExitStatus::Success)
-    })
+    let client = remove.cluster.client().await?;
+    let removal = Removal { client, deadline: Instant::now() + remove.timeout, dry_run: remove.dry_run };
+    removal.remove_registration().await?;
+    if remove.purge {
+        removal.stop_replicas(&remove.namespace).await?;
+        removal.delete_stored_state(&remove.namespace).await?;
+    }
+    Ok(ExitStatus::Success)
 }
 
 /// A running removal.
@@ -179,8 +177,4 @@ impl Removal {
     fn report_absent(&self, kind: &str, name: &str) -> anyhow::Result<()> {
         Ok(output::print(&format!("{kind} {name} does not exist\n"))?)
     }
-}
-
-fn is_not_found(error: &Error) -> bool {
-    matches!(error, Error::Api(status) if status.code == 404)
 }

@@ -8,7 +8,6 @@ use anyhow::Context;
 use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::policy_dir::PolicyDir;
-use super::runtime::block_on;
 use super::table;
 use crate::offline::replay::{Replay, Replayed};
 use crate::regular_file;
@@ -28,10 +27,10 @@ pub(super) struct Arguments {
     policies: PolicyDir,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let text = read(&arguments.file).with_context(|| format!("failed to read {}", arguments.file.display()))?;
     let mut replay = Replay::new(arguments.policies.load()?, false);
-    let replayed = block_on(async { Ok(replay.line(1, &text).await?) })?;
+    let replayed = replay.line(1, &text).await?;
     let Some(replayed) = replayed.first() else { anyhow::bail!("{} contains no review", arguments.file.display()) };
     arguments.output.print(replayed, || text_of(replayed))?;
     Ok(if replayed.allowed { ExitStatus::Success } else { ExitStatus::Findings })

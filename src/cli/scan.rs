@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 use comfy_table::{Cell, Color};
 use interlock_engine::severity::Severity;
 use tokio::time::sleep;
 
 use super::cluster::{self, ClusterArguments, server_time};
 use super::exit_status::ExitStatus;
+use super::named_values::named_values;
 use super::output;
 use super::policies_in_force::{FoundPolicies, PoliciesInForce};
 use super::progress::{Progress, Unit};
@@ -44,11 +46,11 @@ pub(super) struct Arguments {
     #[arg(long)]
     drift: bool,
     /// Records whose bodies are read; the metadata of all records are read
-    #[arg(long, value_enum, default_value = "acted-on")]
-    bodies: WhichBodies,
+    #[arg(long, default_value = "acted-on", value_parser = bodies())]
+    bodies: BodySelection,
     /// Exit with 1 on findings of this severity or higher
-    #[arg(long, value_enum, value_name = "SEVERITY", default_value = "high")]
-    fail_on: FailOn,
+    #[arg(long, value_name = "SEVERITY", default_value = "high", value_parser = severities())]
+    fail_on: Severity,
     #[command(flatten)]
     cluster: ClusterArguments,
     /// Output format
@@ -75,22 +77,18 @@ enum Format {
     Name,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum WhichBodies {
-    /// The newest and the deployed records of releases with a finding in their metadata.
-    Questioned,
-    /// The newest and the deployed records of every release, which helm uses.
-    ActedOn,
-    /// All records.
-    All,
+fn bodies() -> impl TypedValueParser<Value = BodySelection> {
+    let questioned = "The newest and the deployed records of releases with a finding in their metadata";
+    let acted_on = "The newest and the deployed records of every release, which helm uses";
+    named_values([
+        ("questioned", Some(questioned), BodySelection::Questioned),
+        ("acted-on", Some(acted_on), BodySelection::ActedOn),
+        ("all", Some("All records"), BodySelection::All),
+    ])
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum FailOn {
-    Info,
-    Low,
-    Medium,
-    High,
+fn severities() -> impl TypedValueParser<Value = Severity> {
+    named_values(Severity::ALL.into_iter().rev().map(|severity| (severity.as_str(), None, severity)))
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
@@ -105,7 +103,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
             policy: origin,
             namespace: arguments.namespace.clone().filter(|_| !arguments.all_namespaces),
             reach: Reach::default(),
-            bodies: arguments.bodies.into(),
+            bodies: arguments.bodies,
             drift: arguments.drift,
         };
         let bar = Mutex::new(Progress::new("listing releases", None, Unit::Things, false));
@@ -141,7 +139,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         // These formats are already escaped.
         None => stdout().write_all(text.as_bytes())?,
     }
-    let fails = report.worst().is_some_and(|worst| worst >= arguments.fail_on.into());
+    let fails = report.worst().is_some_and(|worst| worst >= arguments.fail_on);
     Ok(if fails { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
@@ -208,27 +206,6 @@ fn severity(severity: Severity) -> Cell {
         Severity::High => cell.fg(Color::Red),
         Severity::Medium => cell.fg(Color::Yellow),
         Severity::Low | Severity::Info => cell,
-    }
-}
-
-impl From<WhichBodies> for BodySelection {
-    fn from(which: WhichBodies) -> Self {
-        match which {
-            WhichBodies::Questioned => Self::Questioned,
-            WhichBodies::ActedOn => Self::ActedOn,
-            WhichBodies::All => Self::All,
-        }
-    }
-}
-
-impl From<FailOn> for Severity {
-    fn from(fail_on: FailOn) -> Self {
-        match fail_on {
-            FailOn::Info => Self::Info,
-            FailOn::Low => Self::Low,
-            FailOn::Medium => Self::Medium,
-            FailOn::High => Self::High,
-        }
     }
 }
 

@@ -3,19 +3,19 @@
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 
 use anyhow::Context;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::TypedValueParser;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 use interlock_engine::rules::{RunbookCheck, RunbookResult};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::cluster::{self, ClusterArguments, server_time};
+use super::cluster::{ClusterArguments, server_time};
 use super::exit_status::ExitStatus;
+use super::named_values::named_values;
 use super::output::{self, Output};
 use super::policies_in_force::PoliciesInForce;
 use super::release_argument::ReleaseArgument;
 use super::runbook_checks::checks;
-use super::runtime::block_on;
 use super::table::{colours, printable};
 use crate::inspect::diagnosis::{Checks, ReleaseRecords, Stuck, after_unstick};
 use crate::inspect::runbook::PendingRecord;
@@ -57,8 +57,7 @@ pub(super) struct Arguments {
 
 /// The storages, as the command line names them.
 fn storages() -> impl TypedValueParser<Value = Storage> {
-    let values = Storage::ALL.map(|storage| PossibleValue::new(storage.name()).help(storage.description()));
-    PossibleValuesParser::new(values).try_map(|name| Storage::named(&name).ok_or("not a storage"))
+    named_values(Storage::ALL.map(|storage| (storage.name(), Some(storage.description()), storage)))
 }
 
 /// The result of the command.
@@ -97,16 +96,15 @@ struct UnstickReport {
     next: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let report = block_on(carry_out(arguments))?;
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let report = carry_out(arguments).await?;
     arguments.output.print(&report, || report.text())?;
     Ok(if report.outcome == UnstickResult::Refused { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
 async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
-    let config = arguments.cluster.infer().await?;
-    let release = &arguments.release.within(&config.default_namespace)?;
-    let client = cluster::client(config)?;
+    let client = arguments.cluster.client().await?;
+    let release = &arguments.release.within(client.default_namespace())?;
     let now = server_time(&client).await?;
     let policies = arguments.policies.read(&client).await?.policies;
     let view = View::open(&client, &policies).await;

@@ -10,7 +10,6 @@ use super::cluster::ClusterArguments;
 use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::policies_in_force::PoliciesInForce;
-use super::runtime::block_on;
 use super::table::printable;
 
 /// Print the version of this program and, of the cluster, those of Kubernetes and of Interlock, and the policy in force
@@ -51,23 +50,18 @@ struct OfCluster {
     policy: String,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     // `build.rs` sets the variable. A builder without a clone may set it, and an empty value is none.
     let commit = option_env!("INTERLOCK_COMMIT").filter(|commit| !commit.is_empty());
-    let mut versions = Versions { version: env!("CARGO_PKG_VERSION"), commit, cluster: None };
-    if arguments.client {
-        arguments.output.print(&versions, || text_of(&versions))?;
-        return Ok(ExitStatus::Success);
-    }
-    match block_on(arguments.of_cluster()) {
-        Ok(cluster) => versions.cluster = Some(cluster),
-        Err(error) => {
-            arguments.output.print(&versions, || text_of(&versions))?;
-            return Err(error);
-        }
-    }
+    // The version of the program is known even if the cluster does not answer.
+    let of_cluster = if arguments.client { Ok(None) } else { arguments.of_cluster().await.map(Some) };
+    let (cluster, status) = match of_cluster {
+        Ok(cluster) => (cluster, Ok(ExitStatus::Success)),
+        Err(error) => (None, Err(error)),
+    };
+    let versions = Versions { version: env!("CARGO_PKG_VERSION"), commit, cluster };
     arguments.output.print(&versions, || text_of(&versions))?;
-    Ok(ExitStatus::Success)
+    status
 }
 
 impl Arguments {

@@ -20,7 +20,6 @@ use super::output::Output;
 use super::policies_in_force::PoliciesInForce;
 use super::progress::WaitLine;
 use super::release_argument::ReleaseArgument;
-use super::runtime::block_on;
 use super::table::printable;
 use crate::inspect::status;
 use crate::inspect::view::View;
@@ -72,8 +71,8 @@ pub(super) struct Arguments {
     policies: PoliciesInForce,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let report = block_on(wait(arguments))?;
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let report = wait(arguments).await?;
     arguments.output.print(&report, || report.text())?;
     Ok(report.outcome.exit_status())
 }

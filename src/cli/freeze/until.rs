@@ -1,9 +1,11 @@
 //! The end of a freeze on the command line.
 
 use anyhow::Context;
-use jiff::civil::{DateTime, Time};
+use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
+
+use crate::cli::freezes::moment_in;
 
 /// The value of `--until`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,22 +18,15 @@ pub(super) enum Until {
 /// Parses `18:00`, `2026-12-24T18:00`, `2026-12-24T18:00Z` or `2026-12-24T18:00[Europe/Berlin]`.
 pub(super) fn parse(text: &str) -> Result<Until, String> {
     let is_of_day = text.len() <= "18:00:00".len() && text.contains(':');
-    let read = if is_of_day { text.parse().ok().map(Until::OfDay) } else { dated(text).map(Until::At) };
+    let read = match is_of_day {
+        true => text.parse().ok().map(Until::OfDay),
+        false => moment_in(text, TimeZone::system()).map(Until::At),
+    };
     read.ok_or_else(|| {
         format!(
             "{text:?} is not a time like 18:00, 2026-12-24T18:00, 2026-12-24T18:00Z or 2026-12-24T18:00[Europe/Berlin]"
         )
     })
-}
-
-fn dated(text: &str) -> Option<Zoned> {
-    if let Ok(zoned) = text.parse::<Zoned>() {
-        return Some(zoned);
-    }
-    if let Ok(timestamp) = text.parse::<Timestamp>() {
-        return Some(timestamp.to_zoned(TimeZone::system()));
-    }
-    text.parse::<DateTime>().ok()?.to_zoned(TimeZone::system()).ok()
 }
 
 impl Until {
