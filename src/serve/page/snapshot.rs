@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use interlock_engine::evidence::question;
 use interlock_engine::owners::Driver;
-use interlock_engine::policy::{Freeze, FreezeState, LimitedFreeze, Policies};
+use interlock_engine::policy::{Freeze, FreezeState, Policies};
 use interlock_engine::release::History;
 use interlock_engine::release_override::Override;
 use jiff::Timestamp;
@@ -141,46 +141,31 @@ async fn history(world: &dyn Known, row: &ReleaseSummary) -> Option<History> {
 }
 
 fn freezes(policies: &Policies, stored: &[Freeze], shown: &mut Snapshot) {
-    let all = policies.freezes(stored);
-    let mut found: Vec<_> = all.filter_map(|it| Some((it.freeze, FrozenWhen::of(it, shown.time)?))).collect();
-    found.sort_by_key(|(_, when)| *when);
-    shown.freezes_in_force = found.iter().filter(|(_, when)| when.is_in_force()).count();
+    let all = policies.freezes(stored).map(|it| (it.freeze, it.at(shown.time)));
+    let mut found: Vec<_> = all.filter(|(_, state)| *state != FreezeState::Open(None)).collect();
+    found.sort_by_key(|(_, state)| place(*state));
+    let is_in_force = |state| matches!(state, FreezeState::InForce(_));
+    shown.freezes_in_force = found.iter().filter(|(_, state)| is_in_force(*state)).count();
     shown.freezes_to_come = found.len() - shown.freezes_in_force;
-    let rows = found.into_iter().take(SHOWN).map(|(freeze, when)| ShownFreeze {
+    let rows = found.into_iter().take(SHOWN).map(|(freeze, state)| ShownFreeze {
         name: freeze.name.clone(),
         reason: freeze.reason.clone(),
         scope: freeze.scope.clone(),
         creator: freeze.creator().map(str::to_owned),
-        in_force: when.is_in_force(),
-        when: match when {
-            FrozenWhen::Until(until) => freeze.shown_until(Some(until)),
-            FrozenWhen::ForGood => freeze.shown_until(None),
-            FrozenWhen::From(from) => format!("from {}", freeze.shown(from)),
+        in_force: is_in_force(state),
+        when: match state {
+            FreezeState::InForce(until) => freeze.shown_until(until),
+            FreezeState::Open(from) => from.map(|from| format!("from {}", freeze.shown(from))).unwrap_or_default(),
         },
     });
     shown.freezes = rows.collect();
 }
 
-/// Ordered as freezes are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum FrozenWhen {
-    Until(Timestamp),
-    ForGood,
-    From(Timestamp),
-}
-
-impl FrozenWhen {
-    /// `None` if the freeze is over.
-    fn of(freeze: LimitedFreeze<'_>, now: Timestamp) -> Option<Self> {
-        match freeze.at(now) {
-            FreezeState::InForce(Some(until)) => Some(Self::Until(until)),
-            FreezeState::InForce(None) => Some(Self::ForGood),
-            FreezeState::Open(from) => from.map(Self::From),
-        }
-    }
-
-    fn is_in_force(self) -> bool {
-        !matches!(self, Self::From(_))
+/// The place of a freeze on the page: in force before to come, then by the next change. A freeze for good never changes.
+fn place(state: FreezeState) -> (bool, bool, Option<Timestamp>) {
+    match state {
+        FreezeState::InForce(until) => (false, until.is_none(), until),
+        FreezeState::Open(from) => (true, from.is_none(), from),
     }
 }
 
