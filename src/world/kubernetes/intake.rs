@@ -75,8 +75,9 @@ impl tower_service::Service<Request<Body>> for Intake {
             // An error is a Status, which says what is wrong.
             let kept = kept.filter(|_| response.status().is_success());
             Ok(response.map(|body| match kept {
-                Some((resource, keep)) if is_watch => IntakeBody::of_watch(body, resource, keep, metrics),
-                Some((resource, keep)) => IntakeBody::projected(body, resource, keep, budget, metrics),
+                Some((resource, keep)) => {
+                    IntakeBody::projected(body, resource, keep, (!is_watch).then_some(budget), metrics)
+                }
                 None => IntakeBody::complete(body, budget, metrics),
             }))
         })

@@ -76,27 +76,17 @@ impl IntakeBody {
         Self::new(body, Reading::Unprojected { read: 0 }, Some(Charge::to(budget)), metrics)
     }
 
-    /// The body of an object or a list, of which these fields are kept.
+    /// The body of an object, a list or a watch, of which these fields are kept. `budget` is `None` for a watch: each line is read
+    /// before the next one arrives, so none is charged.
     pub(super) fn projected(
         body: Body,
         resource: &'static str,
         keep: &'static Keep,
-        budget: Budget,
+        budget: Option<Budget>,
         metrics: Arc<IntakeMetrics>,
     ) -> Self {
         let projector = Box::new(Projector::new(keep));
-        Self::new(body, Reading::Projected { projector, resource, kept: 0 }, Some(Charge::to(budget)), metrics)
-    }
-
-    /// The body of a watch. Each line is read before the next one arrives, so none is charged.
-    pub(super) fn of_watch(
-        body: Body,
-        resource: &'static str,
-        keep: &'static Keep,
-        metrics: Arc<IntakeMetrics>,
-    ) -> Self {
-        let projector = Box::new(Projector::new(keep));
-        Self::new(body, Reading::Projected { projector, resource, kept: 0 }, None, metrics)
+        Self::new(body, Reading::Projected { projector, resource, kept: 0 }, budget.map(Charge::to), metrics)
     }
 
     fn new(body: Body, reading: Reading, charge: Option<Charge>, metrics: Arc<IntakeMetrics>) -> Self {
