@@ -2,7 +2,7 @@
 
 use interlock_engine::rules::{RunbookCheck, RunbookResult};
 
-use super::table::{PLAIN, RED, YELLOW, printable};
+use super::table::{RED, YELLOW, painted, printable};
 
 /// One check per line.
 pub(super) fn checks(checks: &[RunbookCheck], coloured: bool) -> String {
@@ -12,10 +12,9 @@ pub(super) fn checks(checks: &[RunbookCheck], coloured: bool) -> String {
             RunbookResult::Failed(_) => ("FAIL", Some(RED), ""),
             RunbookResult::Unknown(why) => ("?   ", Some(YELLOW), why.as_str()),
         };
-        let colour = colour.filter(|_| coloured);
-        let (on, off) = (colour.unwrap_or_default(), colour.map_or("", |_| PLAIN));
+        let mark = painted(mark, colour.filter(|_| coloured));
         let why = if why.is_empty() { String::new() } else { format!(": {}", printable(why)) };
-        format!("  {on}{mark}{off}  {:<14}  {}{why}\n", name.as_str(), printable(evidence))
+        format!("  {mark}  {:<14}  {}{why}\n", name.as_str(), printable(evidence))
     });
     lines.collect()
 }

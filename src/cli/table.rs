@@ -15,7 +15,7 @@ const GAP: u16 = 3;
 /// Escape sequences for colours, and for their end.
 pub(super) const RED: &str = "\x1b[31m";
 pub(super) const YELLOW: &str = "\x1b[33m";
-pub(super) const PLAIN: &str = "\x1b[0m";
+const PLAIN: &str = "\x1b[0m";
 
 /// An empty table with a heading.
 pub(super) fn table(heading: &[&str]) -> Table {
@@ -47,6 +47,11 @@ pub(super) fn fit_words<'w>(table: &mut Table, column: usize, words: impl Iterat
 /// `allowed` or `DENIED`, in colour on a terminal.
 pub(super) fn verdict(allowed: bool) -> Cell {
     if allowed { Cell::new("allowed").fg(Color::Green) } else { Cell::new("DENIED").fg(Color::Red) }
+}
+
+/// The text, in a colour if there is one.
+pub(super) fn painted(text: &str, colour: Option<&str>) -> String {
+    colour.map_or_else(|| text.to_owned(), |colour| format!("{colour}{text}{PLAIN}"))
 }
 
 /// A printable text on one line. Names come from the cluster, and a terminal would obey their escape sequences.

@@ -4,7 +4,7 @@ use interlock_engine::rules::wording::span;
 use jiff::Timestamp;
 
 use crate::cli::runbook_checks::checks;
-use crate::cli::table::{PLAIN, RED, YELLOW, colours, printable};
+use crate::cli::table::{RED, YELLOW, colours, painted, printable};
 use crate::inspect::diagnosis::Stuck;
 use crate::inspect::status::{
     HelmReleaseOverview, OverrideInForce, ReleaseDescription, ReleaseSummary, RevisionSummary,
@@ -81,10 +81,7 @@ impl ReleaseTable {
         let last = cells.len() - 1;
         let mut line = String::new();
         for (column, Cell { text, colour }) in cells.iter().enumerate() {
-            let colour = colour.filter(|_| self.coloured);
-            line.push_str(colour.unwrap_or_default());
-            line.push_str(text);
-            line.push_str(colour.map_or("", |_| PLAIN));
+            line.push_str(&painted(text, colour.filter(|_| self.coloured)));
             if column < last {
                 let width = self.widths.get(column).copied().unwrap_or_default();
                 line.extend(std::iter::repeat_n(' ', width.saturating_sub(text.chars().count())));
@@ -110,11 +107,10 @@ pub(super) fn description(it: &ReleaseDescription, now: Timestamp) -> String {
         since.map_or("at an unknown time".to_owned(), |at| format!("{at:.0} ({} ago)", span(now.duration_since(at))))
     };
     let (stuck, colour) = stuck(row.stuck);
-    let colour = colour.filter(|_| colours());
-    let (on, off) = (colour.unwrap_or_default(), colour.map_or("", |_| PLAIN));
+    let stuck = painted(stuck, colour.filter(|_| colours()));
     let from = row.stuck_from.map(|from| format!(", from {from:.0}")).unwrap_or_default();
     let mut text = format!(
-        "{}\n  status       {}, revision {}, since {}\n  holder       {}\n  chart        {}\n  owner        {}\n  record       {} {}\n  stuck        {on}{stuck}{off}{from}\n",
+        "{}\n  status       {}, revision {}, since {}\n  holder       {}\n  chart        {}\n  owner        {}\n  record       {} {}\n  stuck        {stuck}{from}\n",
         row.release_ref(),
         row.status,
         row.revision,
