@@ -1,10 +1,12 @@
 //! The installation of a `certs` command.
 
+use anyhow::Context;
 use interlock_engine::policy::DEFAULT_NAMESPACE;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 
 use crate::cli::cluster::ClusterArguments;
+use crate::serve::pki::ca_secret::SECRET_NAME;
 
 /// The installation.
 #[derive(Debug, clap::Args)]
@@ -23,5 +25,11 @@ impl Installation {
 
     pub(super) fn secrets(&self, client: &Client) -> Api<Secret> {
         Api::namespaced(client.clone(), &self.namespace)
+    }
+
+    /// The Secret of the CA, if there is one.
+    pub(super) async fn ca_secret(&self, client: &Client) -> anyhow::Result<Option<Secret>> {
+        let found = self.secrets(client).get_opt(SECRET_NAME).await;
+        found.with_context(|| format!("failed to read the Secret {SECRET_NAME} in namespace {}", self.namespace))
     }
 }

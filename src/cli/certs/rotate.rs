@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::installation::Installation;
 use crate::cli::exit_status::ExitStatus;
-use crate::serve::pki::ca_secret::{self, CaSecret};
+use crate::serve::pki::ca_secret::{CaSecret, ROTATE_ANNOTATION, SECRET_NAME};
 
 /// Request a rotation of the CA. The leader rotates in phases, without failing a review
 ///
@@ -23,22 +23,13 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Result<ExitStatus> {
     let (client, namespace) = (installation.client().await?, &installation.namespace);
-    let secrets = installation.secrets(&client);
-    let found = secrets
-        .get_opt(ca_secret::SECRET_NAME)
-        .await
-        .with_context(|| format!("failed to read the Secret {} in namespace {namespace}", ca_secret::SECRET_NAME))?;
-    let found = found.with_context(|| {
-        format!(
-            "there is no Secret {} in namespace {namespace}. A replica creates it when it starts",
-            ca_secret::SECRET_NAME
-        )
+    let found = installation.ca_secret(&client).await?.with_context(|| {
+        format!("there is no Secret {SECRET_NAME} in namespace {namespace}. A replica creates it when it starts")
     })?;
     let now = Timestamp::now();
     let secret = CaSecret::parse(&found, now).with_context(|| {
         format!(
-            "the Secret {} in namespace {namespace} cannot be used. Delete it, and a replica creates a new one",
-            ca_secret::SECRET_NAME
+            "the Secret {SECRET_NAME} in namespace {namespace} cannot be used. Delete it, and a replica creates a new one"
         )
     })?;
     if let Some(next) = &secret.cas.next {
@@ -49,12 +40,12 @@ pub(super) async fn run(Arguments { installation }: &Arguments) -> anyhow::Resul
     let patch = json!({
         "metadata": {
             "resourceVersion": found.metadata.resource_version,
-            "annotations": {ca_secret::ROTATE_ANNOTATION: now.to_string()},
+            "annotations": {ROTATE_ANNOTATION: now.to_string()},
         },
     });
-    let asked = secrets.patch_metadata(ca_secret::SECRET_NAME, &PatchParams::default(), &Patch::Merge(&patch)).await;
-    asked
-        .with_context(|| format!("failed to request a rotation in the Secret {}. Try again", ca_secret::SECRET_NAME))?;
+    let secrets = installation.secrets(&client);
+    let asked = secrets.patch_metadata(SECRET_NAME, &PatchParams::default(), &Patch::Merge(&patch)).await;
+    asked.with_context(|| format!("failed to request a rotation in the Secret {SECRET_NAME}. Try again"))?;
     writeln!(stdout(), "Requested a rotation of CA {}.", secret.cas.current.short())?;
     Ok(ExitStatus::Success)
 }

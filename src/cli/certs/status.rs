@@ -9,7 +9,7 @@ use crate::cli::exit_status::ExitStatus;
 use crate::cli::output::Output;
 use crate::cli::table;
 use crate::serve::pki::bundle::{Ca, CaBundle};
-use crate::serve::pki::ca_secret::{self, CaSecret};
+use crate::serve::pki::ca_secret::{CaSecret, SECRET_NAME};
 use crate::serve::pki::live::{self, WebhookConfiguration};
 
 /// Show the CAs, when they expire, and whether the webhook configurations trust them
@@ -60,13 +60,10 @@ struct WebhookTrust {
 pub(super) async fn run(Arguments { installation, output }: &Arguments) -> anyhow::Result<ExitStatus> {
     let (client, namespace) = (installation.client().await?, &installation.namespace);
     let configurations = live::read(&client).await.context("failed to read the webhook configurations")?;
-    let secret =
-        installation.secrets(&client).get_opt(ca_secret::SECRET_NAME).await.with_context(|| {
-            format!("failed to read the Secret {} in namespace {namespace}", ca_secret::SECRET_NAME)
-        })?;
+    let secret = installation.ca_secret(&client).await?;
     let parsed = match secret.map(|secret| CaSecret::parse(&secret, Timestamp::now())) {
-        Some(parsed) => parsed.map_err(|why| format!("the Secret {} cannot be used: {why}", ca_secret::SECRET_NAME)),
-        None => Err(format!("there is no Secret {} in namespace {namespace}", ca_secret::SECRET_NAME)),
+        Some(parsed) => parsed.map_err(|why| format!("the Secret {SECRET_NAME} cannot be used: {why}")),
+        None => Err(format!("there is no Secret {SECRET_NAME} in namespace {namespace}")),
     };
     let status = CertificateStatus::of(parsed.as_ref().map_err(String::as_str), &configurations);
     output.print(&status, || status.text())?;
