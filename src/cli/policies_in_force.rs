@@ -15,6 +15,10 @@ use crate::world::kubernetes::namespaces;
 use crate::world::kubernetes::policies::{CLUSTER_POLICY, policies};
 use crate::world::policy_directory;
 
+/// What follows if the policy of the installation cannot be used.
+const FALLBACK: &str = "interlock: using the shipped policy, which may define differently when an operation is stuck";
+const REFUSAL: &str = "it is unknown what is frozen";
+
 /// The arguments that select the policies of a cluster.
 #[derive(Debug, clap::Args)]
 pub(super) struct PoliciesInForce {
@@ -48,16 +52,10 @@ impl PoliciesInForce {
     /// The policies of the named directory, or of the installation in the cluster. If these are missing, not readable or invalid, returns the
     /// shipped policies and prints a notice to standard error.
     pub(super) async fn read(&self, client: &Client) -> anyhow::Result<FoundPolicies> {
-        if self.is_directory() {
-            return Ok(self.without_cluster()?.knowing_labels(client).await);
-        }
-        match self.of_installation(client).await {
-            Ok(found) => Ok(found.knowing_labels(client).await),
-            Err(why) => {
-                output::complain(&self.fallback_notice(&why));
-                self.without_cluster()
-            }
-        }
+        self.found(client).await?.or_else(|why| {
+            output::complain(&self.unusable(FALLBACK, &why));
+            self.without_cluster()
+        })
     }
 
     /// The policies of the named directory, or of the installation in the cluster. Never the shipped policy, because it has no freezes.
@@ -65,12 +63,16 @@ impl PoliciesInForce {
     /// # Errors
     /// If the policies are missing, not readable or invalid.
     pub(super) async fn require(&self, client: &Client) -> anyhow::Result<FoundPolicies> {
-        let found = if self.is_directory() {
-            self.without_cluster()?
-        } else {
-            self.of_installation(client).await.map_err(|why| anyhow::anyhow!(self.refusal(&why)))?
-        };
-        Ok(found.knowing_labels(client).await)
+        self.found(client).await?.map_err(|why| anyhow::anyhow!(self.unusable(REFUSAL, &why)))
+    }
+
+    /// The policies of the named directory, or of the installation. The inner error says why those of the installation cannot be used.
+    async fn found(&self, client: &Client) -> anyhow::Result<Result<FoundPolicies, String>> {
+        let found = if self.is_directory() { Ok(self.without_cluster()?) } else { self.of_installation(client).await };
+        match found {
+            Ok(found) => Ok(Ok(found.knowing_labels(client).await)),
+            Err(why) => Ok(Err(why)),
+        }
     }
 
     /// The policies of the named directory, or the shipped policies.
@@ -99,19 +101,10 @@ impl PoliciesInForce {
         Ok(found)
     }
 
-    fn refusal(&self, why: &str) -> String {
+    /// That the policy of the installation cannot be used, and what follows from this.
+    fn unusable(&self, consequence: &str, why: &str) -> String {
         format!(
-            "it is unknown what is frozen, because the policy in namespace {} cannot be used: {}. Set --policies to its directory, or \
-             --interlock-namespace to another installation",
-            self.interlock_namespace,
-            printable(why)
-        )
-    }
-
-    fn fallback_notice(&self, why: &str) -> String {
-        format!(
-            "interlock: using the shipped policy, which may define differently when an operation is stuck, because \
-             the policy in namespace {} cannot be used: {}. Set --policies to its directory, or \
+            "{consequence}, because the policy in namespace {} cannot be used: {}. Set --policies to its directory, or \
              --interlock-namespace to another installation",
             self.interlock_namespace,
             printable(why)
@@ -175,13 +168,13 @@ mod tests {
         let without = used(Some(PolicyFiles::mounted([], []))).unwrap_err();
         assert!(without.contains("has no key cluster.yaml"), "{without}");
         let line = Line::try_parse_from(["status", "--interlock-namespace", "guard"]).unwrap();
-        let notice = line.in_force.fallback_notice("forbidden:\n\x1b[2J");
+        let notice = line.in_force.unusable(FALLBACK, "forbidden:\n\x1b[2J");
         assert!(
             notice.contains("namespace guard cannot be used: forbidden:") && notice.lines().count() == 1,
             "{notice}"
         );
         assert!(notice.contains("using the shipped policy") && !notice.contains('\x1b'), "{notice}");
-        let refused = line.in_force.refusal("forbidden:\n\x1b[2J");
+        let refused = line.in_force.unusable(REFUSAL, "forbidden:\n\x1b[2J");
         assert!(refused.contains("unknown what is frozen, because the policy in namespace guard"), "{refused}");
         assert!(refused.lines().count() == 1 && !refused.contains('\x1b'), "{refused}");
     }

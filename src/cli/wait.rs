@@ -84,7 +84,12 @@ async fn wait(arguments: &Arguments) -> anyhow::Result<WaitReport> {
     let release = &arguments.release.within(&config.default_namespace)?;
     let client = cluster::client(config)?;
     let clock = ServerClock::read(&client).await?;
-    let policies = arguments.read_policies(&client).await?;
+    // Freezes need the policy in force. For the other goals the shipped policy is sufficient: it defines when an operation is stuck.
+    let found = match goal {
+        Goal::Open => arguments.policies.require(&client).await?,
+        Goal::Free | Goal::Deployed | Goal::Version(_) => arguments.policies.read(&client).await?,
+    };
+    let policies = found.policies;
     let mut observer = ReleaseObserver::new(arguments, release, &client, &clock, &policies).await?;
     let last_moment = clock.now().checked_add(arguments.timeout)?;
     let (started, allowed) = (Instant::now(), arguments.timeout.unsigned_abs());
@@ -178,16 +183,6 @@ impl<'a> ReleaseObserver<'a> {
             look.freeze = frozen.context("it is unknown what is frozen, because the Freezes cannot be read")?;
         }
         Ok(look)
-    }
-}
-
-impl Arguments {
-    /// Freezes need the policy in force. For the other goals the shipped policy is sufficient: it defines when an operation is stuck.
-    async fn read_policies(&self, client: &Client) -> anyhow::Result<Policies> {
-        match self.until {
-            Goal::Open => Ok(self.policies.require(client).await?.policies),
-            Goal::Free | Goal::Deployed | Goal::Version(_) => Ok(self.policies.read(client).await?.policies),
-        }
     }
 }
 
