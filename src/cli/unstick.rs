@@ -140,20 +140,13 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
         report.next = row.next;
         return Ok(report);
     }
-    if !arguments.dry_run {
-        let question = format!("Delete the record {} (a copy is kept)?", pending.record());
-        if !arguments.confirm(&question)? {
-            report.why = Some("the command was not confirmed".to_owned());
-            return Ok(report);
-        }
+    if !arguments.confirm(&format!("Delete the record {} (a copy is kept)?", pending.record()))? {
+        return Ok(report.not_confirmed());
     }
-    match pending.unstick(&view, arguments.dry_run).await {
-        Ok(copies) => {
-            report.outcome = if arguments.dry_run { UnstickResult::WouldUnstick } else { UnstickResult::Unstuck };
-            report.copies = copies;
-            report.next = next_after(&view, (release, storage), history, &row, now).await;
-        }
-        Err(error) => report.why = Some(reason_of(error)?),
+    if let Some(copies) = report.accept(pending.unstick(&view, arguments.dry_run).await)? {
+        report.outcome = if arguments.dry_run { UnstickResult::WouldUnstick } else { UnstickResult::Unstuck };
+        report.copies = copies;
+        report.next = next_after(&view, (release, storage), history, &row, now).await;
     }
     Ok(report)
 }
@@ -175,34 +168,19 @@ async fn next_after(
 
 async fn restore(arguments: &Arguments, release: &ReleaseRef, view: &View<'_>) -> anyhow::Result<UnstickReport> {
     let mut report = UnstickReport::new(release);
-    let found = match RecordCopy::find(view, release).await {
-        Ok(found) => found,
-        Err(error) => {
-            report.why = Some(reason_of(error)?);
-            return Ok(report);
-        }
-    };
+    let Some(found) = report.accept(RecordCopy::find(view, release).await)? else { return Ok(report) };
     let found = found.with_context(|| format!("there is no copy of a record of release {release} in its namespace"))?;
     report.record = Some(found.record().to_owned());
-    if !arguments.dry_run && !arguments.confirm(&format!("Restore the record {}?", found.record()))? {
-        report.why = Some("the command was not confirmed".to_owned());
-        return Ok(report);
+    if !arguments.confirm(&format!("Restore the record {}?", found.record()))? {
+        return Ok(report.not_confirmed());
     }
-    match found.restore(view, arguments.dry_run).await {
-        Ok(restored) => {
-            report.outcome = if arguments.dry_run { UnstickResult::WouldRestore } else { UnstickResult::Restored };
-            report.revision = Some(restored.revision);
-            report.copies = restored.copies;
-            report.next = Some(format!("interlock status {release}"));
-        }
-        Err(error) => report.why = Some(reason_of(error)?),
+    if let Some(restored) = report.accept(found.restore(view, arguments.dry_run).await)? {
+        report.outcome = if arguments.dry_run { UnstickResult::WouldRestore } else { UnstickResult::Restored };
+        report.revision = Some(restored.revision);
+        report.copies = restored.copies;
+        report.next = Some(format!("interlock status {release}"));
     }
     Ok(report)
-}
-
-/// The reason, if the error is a definite answer. Any other error means that the command could not run.
-fn reason_of(error: UnstickError) -> anyhow::Result<String> {
-    if error.is_answer() { Ok(error.to_string()) } else { Err(error.into()) }
 }
 
 /// The first storage with a pending record, otherwise the first storage with records. Secrets come first, as in helm.
@@ -223,9 +201,9 @@ fn choose_storage<'f>(
 }
 
 impl Arguments {
-    /// Asks for confirmation, unless --yes is set.
+    /// Asks for confirmation, unless --yes is set or nothing is written.
     fn confirm(&self, question: &str) -> anyhow::Result<bool> {
-        if self.yes {
+        if self.yes || self.dry_run {
             return Ok(true);
         }
         if !stdin().is_terminal() {
@@ -275,6 +253,22 @@ impl UnstickReport {
             status: Some(row.status),
             ..Self::new(&row.release_ref())
         }
+    }
+
+    /// The result, or `None` after a definite refusal, whose reason is kept. Any other error means that the command could not run.
+    fn accept<T>(&mut self, result: Result<T, UnstickError>) -> anyhow::Result<Option<T>> {
+        match result {
+            Ok(done) => Ok(Some(done)),
+            Err(error) if error.is_answer() => {
+                self.why = Some(error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn not_confirmed(self) -> Self {
+        Self { why: Some("the command was not confirmed".to_owned()), ..self }
     }
 
     /// No operation is pending. If the release is stuck for another reason, the next step is in its status. Otherwise there is no finding.
