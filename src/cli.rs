@@ -52,7 +52,7 @@ use interlock_engine::policy_files::PolicyError;
 
 use exit_status::ExitStatus;
 use output::complain;
-use runtime::block_on;
+use runtime::{block_on, block_on_all_cores};
 
 /// Enforces safe release transitions: a Kubernetes admission webhook for Helm, Flux, Sveltos and OLM.
 #[derive(Debug, Parser)]
@@ -106,8 +106,8 @@ pub fn main() -> ExitCode {
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Explain(arguments) => block_on(explain::run(&arguments)),
         Command::Policy(arguments) => policy::run(&arguments),
-        Command::Scan(arguments) => scan::run(&arguments),
-        Command::Status(arguments) => status::run(&arguments),
+        Command::Scan(arguments) => block_on_all_cores(scan::run(&arguments)),
+        Command::Status(arguments) => block_on_all_cores(status::run(&arguments)),
         Command::Changes(arguments) => changes::run(&arguments),
         Command::Unstick(arguments) => block_on(unstick::run(&arguments)),
         Command::Wait(arguments) => block_on(wait::run(&arguments)),

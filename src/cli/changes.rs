@@ -137,7 +137,7 @@ impl Arguments {
         let inputs = files().filter(|file| file.as_os_str() == STANDARD_INPUT).count();
         anyhow::ensure!(inputs <= 1, "standard input (-) can be read once only");
         let size = files().filter_map(|file| Some(file.metadata().ok()?.len())).sum::<u64>();
-        let mut bar = Progress::new("reading", size, Unit::Bytes, false);
+        let bar = Progress::new("reading", size, Unit::Bytes, false);
         let read = read_logs(&self.audit_log, &self.log, wanted, |bytes| bar.at(bytes));
         read.map_err(|(path, error)| anyhow::Error::new(error).context(format!("failed to read {}", path.display())))
     }

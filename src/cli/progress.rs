@@ -38,7 +38,7 @@ impl Progress {
     }
 
     /// Sets the total and the label.
-    pub(super) fn of(&mut self, doing: &'static str, total: u64) {
+    pub(super) fn of(&self, doing: &'static str, total: u64) {
         if self.bar.length() != Some(total) {
             self.bar.set_length(total);
             self.bar.set_style(style(Some(total), self.unit));
@@ -47,13 +47,13 @@ impl Progress {
     }
 
     /// Sets the progress.
-    pub(super) fn at(&mut self, done: u64) {
+    pub(super) fn at(&self, done: u64) {
         self.show();
         self.bar.set_position(done);
     }
 
     /// Shows activity without progress.
-    pub(super) fn tick(&mut self) {
+    pub(super) fn tick(&self) {
         self.show();
         self.bar.tick();
     }

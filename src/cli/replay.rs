@@ -116,7 +116,7 @@ async fn judge(
     let mut results = Results::new(arguments.output, there.is_some());
     let is_wanted = |replayed: &Replayed| arguments.since.is_none_or(|since| replayed.at >= since);
     let streams = arguments.output.streamed().is_some();
-    let mut progress = Progress::new("replaying", source.size(), Unit::Bytes, streams);
+    let progress = Progress::new("replaying", source.size(), Unit::Bytes, streams);
     loop {
         progress.at(source.read());
         let Some(line) = source.line()? else { break };

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -91,35 +90,8 @@ fn severities() -> impl TypedValueParser<Value = Severity> {
     named_values(Severity::ALL.into_iter().rev().map(|severity| (severity.as_str(), None, severity)))
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let report = tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let config = arguments.cluster.infer().await?;
-        let cluster = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let client = cluster::client(config)?;
-        let now = server_time(&client).await?;
-        let FoundPolicies { policies, origin, .. } = arguments.policies.read(&client).await?;
-        let options = ScanOptions {
-            cluster,
-            policy: origin,
-            namespace: arguments.namespace.clone().filter(|_| !arguments.all_namespaces),
-            reach: Reach::default(),
-            bodies: arguments.bodies,
-            drift: arguments.drift,
-        };
-        let bar = Mutex::new(Progress::new("listing releases", None, Unit::Things, false));
-        // A list can take long and reports no progress.
-        let ticking = async {
-            loop {
-                sleep(PROGRESS_TICK).await;
-                locked(&bar).tick();
-            }
-        };
-        let on_progress = |progress| show(&bar, progress);
-        tokio::select! {
-            report = scan(&client, &policies, &options, now, &on_progress) => anyhow::Ok(report?),
-            never = ticking => never,
-        }
-    })?;
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let report = report(arguments).await?;
     let text = match arguments.output {
         Format::Table => text_of(&report),
         Format::Json => output::pretty_json(&report)? + "\n",
@@ -143,14 +115,36 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     Ok(if fails { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-fn show(bar: &Mutex<Progress>, ScanProgress { done, total }: ScanProgress) {
-    let mut bar = locked(bar);
-    bar.of("examining releases", total as u64);
-    bar.at(done as u64);
-}
-
-fn locked(bar: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
-    bar.lock().unwrap_or_else(PoisonError::into_inner)
+async fn report(arguments: &Arguments) -> anyhow::Result<ScanReport> {
+    let config = arguments.cluster.infer().await?;
+    let cluster = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    let client = cluster::client(config)?;
+    let now = server_time(&client).await?;
+    let FoundPolicies { policies, origin, .. } = arguments.policies.read(&client).await?;
+    let options = ScanOptions {
+        cluster,
+        policy: origin,
+        namespace: arguments.namespace.clone().filter(|_| !arguments.all_namespaces),
+        reach: Reach::default(),
+        bodies: arguments.bodies,
+        drift: arguments.drift,
+    };
+    let bar = Progress::new("listing releases", None, Unit::Things, false);
+    let on_progress = |ScanProgress { done, total }| {
+        bar.of("examining releases", total as u64);
+        bar.at(done as u64);
+    };
+    // A list can take long and reports no progress.
+    let ticking = async {
+        loop {
+            sleep(PROGRESS_TICK).await;
+            bar.tick();
+        }
+    };
+    tokio::select! {
+        report = scan(&client, &policies, &options, now, &on_progress) => Ok(report?),
+        never = ticking => never,
+    }
 }
 
 fn text_of(report: &ScanReport) -> String {
@@ -184,7 +178,8 @@ fn not_scanned(Gap { what, times, why }: &Gap) -> String {
 /// The releases and objects with findings, each once, in the order of the report: the worst first.
 fn names(findings: &[Finding]) -> String {
     let mut listed = HashSet::new();
-    findings.iter().map(place).filter(|name| listed.insert(name.clone())).map(|name| name + "\n").collect()
+    let names = findings.iter().map(|finding| printable(&place(finding)));
+    names.filter(|name| listed.insert(name.clone())).map(|name| name + "\n").collect()
 }
 
 /// `shop/web`.

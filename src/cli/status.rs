@@ -70,8 +70,8 @@ enum Format {
     Name,
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    match tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(report(arguments)) {
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    match report(arguments).await {
         // The reader has closed the output, for example `head`.
         Err(error) if matches!(error.downcast_ref::<StatusError>(), Some(StatusError::Unread)) => {
             Ok(ExitStatus::Success)

@@ -114,7 +114,7 @@ fn find(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
 }
 
 async fn run_all(files: Vec<PathBuf>, chosen: Option<&Globs>) -> anyhow::Result<Vec<SuiteRun>> {
-    let mut progress = Progress::new("testing", files.len() as u64, Unit::Things, false);
+    let progress = Progress::new("testing", files.len() as u64, Unit::Things, false);
     let mut all = Vec::new();
     for file in files {
         let mut cases = Vec::new();
