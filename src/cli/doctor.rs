@@ -9,7 +9,7 @@ use super::cluster::ClusterArguments;
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use super::table::{self, printable};
-use crate::inspect::doctor::{DiagnosisState, DoctorReport, examine, registration};
+use crate::inspect::doctor::{Diagnosis, DiagnosisState, DoctorReport, examine, registration};
 
 /// Check an installation, and print the commands that fix each finding
 ///
@@ -52,20 +52,22 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 fn text_of(report: &DoctorReport, before: bool) -> String {
     let mut checks = table::table(&["", "check", "evidence"]);
     for check in &report.checks {
-        checks.add_row([state_cell(check.state), check.check.into(), printable(&check.evidence).into()]);
+        let Diagnosis { state, evidence, .. } = &check.diagnosis;
+        checks.add_row([state_cell(*state), check.topic.into(), printable(evidence).into()]);
     }
     let mut text = format!("{checks}\n");
     let mut shown: Vec<&str> = Vec::new();
     for check in &report.checks {
-        let Some(fix) = check.fix.as_deref() else { continue };
+        let Diagnosis { evidence, fix: Some(fix), .. } = &check.diagnosis else { continue };
         // One fix often covers several findings.
-        if !shown.contains(&fix) {
+        if !shown.contains(&fix.as_str()) {
             shown.push(fix);
             let fix: Vec<_> = fix.lines().map(|line| format!("    {}", printable(line))).collect();
-            text.push_str(&format!("\n{}: {}\n{}\n", check.check, printable(&check.evidence), fix.join("\n")));
+            text.push_str(&format!("\n{}: {}\n{}\n", check.topic, printable(evidence), fix.join("\n")));
         }
     }
-    let count = |wanted: fn(DiagnosisState) -> bool| report.checks.iter().filter(|check| wanted(check.state)).count();
+    let count =
+        |wanted: fn(DiagnosisState) -> bool| report.checks.iter().filter(|check| wanted(check.diagnosis.state)).count();
     let findings = count(|state| matches!(state, DiagnosisState::Finding(_)));
     let skipped = count(|state| state == DiagnosisState::Skipped);
     let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };

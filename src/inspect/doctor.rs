@@ -1,7 +1,9 @@
 //! Checks from outside whether an installation of Interlock works: with reads, access reviews, and dry runs that write nothing.
 //!
-//! [`examine`] fetches everything once. Each check is a small pure function of the snapshot.
+//! [`examine`] fetches everything once. Each check is a small pure function of the snapshot. A check that needs an object that cannot
+//! be read returns the reason, and is reported as skipped.
 
+mod access;
 mod arrival;
 mod certificates;
 mod clients;
@@ -29,7 +31,7 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::inspect::arrival::{Half, Passage, probe as send_probe};
-pub(crate) use diagnosis::{DiagnosisState, DoctorReport};
+pub(crate) use diagnosis::{Diagnosis, DiagnosisState, DoctorReport};
 use probe::DryRuns;
 use snapshot::Snapshot;
 use way::Ways;
@@ -41,34 +43,34 @@ use way::Ways;
 /// When the API server cannot be reached at all. A check whose objects cannot be read is reported as skipped.
 pub(crate) async fn examine(client: &Client, namespace: &str, before: bool) -> Result<DoctorReport, kube::Error> {
     let clocks = fetch::clocks(client).await?;
-    let snapshot = Snapshot::fetch(client, namespace, clocks).await;
-    let report = |installed, checks| DoctorReport {
-        version: env!("CARGO_PKG_VERSION"),
-        namespace: namespace.to_owned(),
-        installed,
-        checks,
-    };
-    let installed = !preflight::is_absent(&snapshot);
-    if before || !installed {
-        return Ok(report(installed, preflight::diagnose(client, &snapshot, before).await));
+    let snapshot = &Snapshot::fetch(client, namespace, clocks).await;
+    let mut report = DoctorReport::new(namespace, !preflight::is_absent(snapshot));
+    if before || !report.installed {
+        preflight::examine(client, snapshot, before, &mut report).await;
+        return Ok(report);
     }
-    let mut checks = Vec::new();
-    checks.extend(server::diagnose(&snapshot));
-    checks.extend(registration::diagnose(&snapshot));
-    checks.extend(certificates::diagnose(&snapshot, clocks.0));
-    let ways = Ways::probed(client, &snapshot).await;
-    checks.extend(way::diagnose(&ways, &snapshot));
-    let runs = DryRuns::run(client, &snapshot).await;
-    checks.extend(probe::diagnose(&runs, &snapshot));
-    checks.extend(clients::diagnose(&snapshot, ways.explain(runs.arrival())));
-    checks.extend(replicas::diagnose(&snapshot));
-    checks.extend(definitions::diagnose(&snapshot));
-    checks.extend(rights::diagnose(client, &snapshot).await);
-    checks.extend(writers::diagnose(&snapshot));
-    checks.extend(other_webhooks::diagnose(&snapshot));
-    checks.push(plugins::diagnose(&snapshot));
-    checks.push(platform::diagnose(&snapshot));
-    Ok(report(installed, checks))
+    let ways = Ways::probed(client, snapshot).await;
+    let runs = DryRuns::run(client, snapshot).await;
+    report.add("api-server", server::version(snapshot));
+    report.add("api-server", Ok(server::clocks(snapshot)));
+    report.add("registration", Ok(registration::diagnose(snapshot)));
+    report.add("caBundle", Ok(certificates::diagnose(snapshot)));
+    report.add("way", Ok(way::diagnose(&ways, snapshot)));
+    report.add("stamps", Ok(probe::stamp(&runs, snapshot)));
+    report.add("judges", probe::verdict(&runs, snapshot));
+    report.add("clients", clients::diagnose(snapshot, ways.explain(runs.arrival())));
+    report.add("replicas", replicas::diagnose(snapshot));
+    report.add("leader", replicas::leader(snapshot));
+    report.add("overrides", definitions::overrides(snapshot));
+    report.add("freezes", definitions::freezes(snapshot));
+    report.add("policies", definitions::policies(snapshot));
+    report.add("rights", rights::diagnose(client, snapshot).await);
+    report.add("writers", writers::diagnose(snapshot));
+    report.add("other-webhooks", Ok(other_webhooks::diagnose(snapshot)));
+    report.add("unguarded", other_webhooks::unguarded(snapshot));
+    report.add("plugins", plugins::diagnose(snapshot));
+    report.add("platform", platform::diagnose(snapshot));
+    Ok(report)
 }
 
 /// The complete registration for `kubectl apply`: every shipped entry, with the client configuration of the existing entries.

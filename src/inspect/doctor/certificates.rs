@@ -14,31 +14,26 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::time::ASN1Time;
 
 use super::diagnosis::{Diagnosis, DiagnosisState};
+use super::selector::each;
 use super::snapshot::Snapshot;
-
-const TOPIC: &str = "caBundle";
 
 /// The minimum remaining lifetime of a CA. Managed CAs are renewed earlier, when a third of their lifetime is left.
 const EXPIRY_WARNING: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-pub(super) fn diagnose(snapshot: &Snapshot, now: Timestamp) -> Vec<Diagnosis> {
-    // The check of the registration reports a missing configuration.
+/// The check of the registration reports a missing configuration.
+pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
     let both = [&snapshot.validating, &snapshot.mutating].map(|fetched| fetched.named("interlock").ok().flatten());
-    let entries: Vec<_> = both.into_iter().flatten().flat_map(entries).collect();
-    if entries.is_empty() { Vec::new() } else { diagnose_bundles(&entries, now, &snapshot.namespace) }
+    let entries = both.into_iter().flatten().flat_map(|configuration| each(&configuration["webhooks"]));
+    let bundles: Vec<_> = entries.map(|it| (text(&it["name"]), text(&it["clientConfig"]["caBundle"]))).collect();
+    diagnose_bundles(&bundles, snapshot.clocks.0, &snapshot.namespace)
 }
 
-/// The name of each entry and its bundle.
-fn entries(configuration: &Value) -> impl Iterator<Item = (String, String)> {
-    let entries = configuration["webhooks"].as_array().into_iter().flatten();
-    entries.map(|entry| (text(&entry["name"]), text(&entry["clientConfig"]["caBundle"])))
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-fn diagnose_bundles(entries: &[(String, String)], now: Timestamp, namespace: &str) -> Vec<Diagnosis> {
+/// `entries`: the name of each entry and its bundle.
+fn diagnose_bundles(entries: &[(&str, &str)], now: Timestamp, namespace: &str) -> Vec<Diagnosis> {
     let mut bundles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, bundle) in entries {
         bundles.entry(bundle).or_default().push(name);
@@ -57,26 +52,23 @@ fn diagnose_bundles(entries: &[(String, String)], now: Timestamp, namespace: &st
                 until = until.min(Some(last)).or(Some(last));
                 if last.duration_since(now) < EXPIRY_WARNING {
                     let evidence = format!("{of}: the last CA in the caBundle expires at {last}");
-                    checks.push(Diagnosis::found(TOPIC, Medium, evidence, restart_command(namespace)));
+                    checks.push(Diagnosis::found(Medium, evidence, restart_command(namespace)));
                 }
             }
             Err(why) => {
+                let evidence = format!("{of}: the caBundle {why}. The API server cannot verify Interlock");
                 let fix = if others_are_good { copy_command(namespace) } else { restart_command(namespace) };
-                checks.push(Diagnosis::found(
-                    TOPIC,
-                    High,
-                    format!("{of}: the caBundle {why}. The API server cannot verify Interlock"),
-                    fix,
-                ));
+                checks.push(Diagnosis::found(High, evidence, fix));
             }
         }
     }
     if !checks.iter().any(|check| check.state == DiagnosisState::Finding(High)) && bundles.len() > 1 {
-        let evidence = format!("the entries have {} different caBundles. A rotation may be in progress", bundles.len());
-        checks.push(Diagnosis::note(TOPIC, evidence));
+        let count = bundles.len();
+        let evidence = format!("the entries have {count} different caBundles. A rotation may be in progress");
+        checks.push(Diagnosis::note(evidence));
     }
     if let (true, Some(until)) = (checks.is_empty(), until) {
-        checks.push(Diagnosis::ok(TOPIC, format!("every entry has a CA that is valid at least until {until}")));
+        checks.push(Diagnosis::ok(format!("every entry has a CA that is valid at least until {until}")));
     }
     checks
 }
@@ -98,14 +90,11 @@ fn valid_until(bundle: &str, now: Timestamp) -> Result<Timestamp, String> {
     if bundle.is_empty() {
         return Err("is empty".to_owned());
     }
-    let pem = STANDARD.decode(bundle).map_err(|_| "is not valid base64".to_owned())?;
+    let pem = STANDARD.decode(bundle).map_err(|_| "is not valid base64")?;
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect();
     let all: Vec<_> = certificates.iter().filter_map(validity).collect();
-    if all.is_empty() {
-        return Err("contains no certificate".to_owned());
-    }
+    let newest = all.iter().map(|(_, until)| *until).max().ok_or("contains no certificate")?;
     let valid = all.iter().filter(|(from, until)| *from <= now && now < *until).map(|(_, until)| *until).max();
-    let newest = all.iter().map(|(_, until)| *until).max().unwrap_or(now);
     valid.ok_or_else(|| format!("contains no CA that is valid now; the last one is valid until {newest}"))
 }
 
@@ -126,8 +115,8 @@ mod tests {
     use crate::serve::pki::authority::Authority;
 
     fn states(bundles: &[&str], now: Timestamp) -> Vec<(&'static str, String)> {
-        let entries: Vec<_> =
-            bundles.iter().enumerate().map(|(at, bundle)| (format!("e{at}"), (*bundle).to_owned())).collect();
+        let entries: Vec<_> = bundles.iter().enumerate().map(|(at, bundle)| (format!("e{at}"), *bundle)).collect();
+        let entries: Vec<_> = entries.iter().map(|(name, bundle)| (name.as_str(), *bundle)).collect();
         diagnose_bundles(&entries, now, "guard")
             .into_iter()
             .map(|check| (check.state.as_str(), check.evidence))

@@ -5,13 +5,11 @@ use interlock_engine::severity::Severity::High;
 use serde_json::Value;
 
 use super::arrival::Arrival;
-use super::diagnosis::Diagnosis;
+use super::diagnosis::{Checked, Diagnosis};
 use super::fetch::Fetched;
 use super::network::admits_everybody;
 use super::settings::setting;
 use super::snapshot::Snapshot;
-
-const TOPIC: &str = "clients";
 
 /// The page about the API server's part of the configuration.
 const PAGE: &str = "docs/shared-clusters.md";
@@ -30,22 +28,20 @@ const REFUSALS: [(&str, &str); 5] = [
 const ACCESS_DENIED: (&str, &str) =
     ("access denied", "the API server's client certificate has none of the accepted names");
 
-pub(super) fn diagnose(snapshot: &Snapshot, arrival: Arrival<'_>) -> Option<Diagnosis> {
+pub(super) fn diagnose(snapshot: &Snapshot, arrival: Arrival<'_>) -> Checked<Option<Diagnosis>> {
     if let Arrival::Failed(message) = arrival
         && let Some(refusal) = refusal(message, snapshot)
     {
         let evidence = format!("the replicas require a client certificate and refuse the API server: {refusal}");
-        return Some(Diagnosis::found(TOPIC, High, evidence, fix(refusal, &snapshot.namespace)));
+        return Ok(Some(Diagnosis::found(High, evidence, fix(refusal, &snapshot.namespace))));
     }
-    match &snapshot.deployment {
-        Fetched::Known(deployment) if requires_certificates(deployment) => {
-            Some(diagnose_required(deployment, arrival, &snapshot.namespace))
-        }
-        Fetched::Known(deployment) => Some(diagnose_open(deployment, &snapshot.network_policies)),
-        // The check of the replicas reports a missing Deployment.
-        Fetched::Absent => None,
-        Fetched::Unknown(why) => Some(Diagnosis::skipped(TOPIC, why)),
-    }
+    // The check of the replicas reports a missing Deployment.
+    let Some(deployment) = snapshot.deployment.object()? else { return Ok(None) };
+    Ok(Some(if requires_certificates(deployment) {
+        diagnose_required(deployment, arrival, &snapshot.namespace)
+    } else {
+        diagnose_open(deployment, &snapshot.network_policies)
+    }))
 }
 
 /// The fix for a failed call, if the reason is the API server's client certificate.
@@ -56,7 +52,7 @@ pub(super) fn fix_for_refusal(message: &str, snapshot: &Snapshot) -> Option<Stri
 /// What is wrong with the API server's client certificate, from the message about its call.
 fn refusal(message: &str, snapshot: &Snapshot) -> Option<&'static str> {
     let (_, alert) = message.split_once("remote error: tls: ")?;
-    let is_required = matches!(&snapshot.deployment, Fetched::Known(it) if requires_certificates(it));
+    let is_required = snapshot.deployment.object().is_ok_and(|it| it.is_some_and(requires_certificates));
     let denied = is_required.then_some(ACCESS_DENIED);
     let mut known = REFUSALS.into_iter().chain(denied);
     // Another webhook may require certificates too.
@@ -68,17 +64,17 @@ fn diagnose_required(deployment: &Value, arrival: Arrival<'_>, namespace: &str) 
     let who = names.map_or("any name".to_owned(), |names| format!("the name {}", names.replace(',', " or ")));
     let required = format!("a client certificate with {who} is required");
     match arrival {
-        Arrival::Answered => Diagnosis::ok(TOPIC, format!("{required}, and the API server has one")),
+        Arrival::Answered => Diagnosis::ok(format!("{required}, and the API server has one")),
         Arrival::Silent => {
             let evidence =
                 format!("{required}, and no dry run reached Interlock. Entries that fail open hide the reason");
-            Diagnosis::found(TOPIC, High, evidence, fix("the API server may have no accepted certificate", namespace))
+            Diagnosis::found(High, evidence, fix("the API server may have no accepted certificate", namespace))
         }
         Arrival::Failed(_) => {
-            Diagnosis::skipped(TOPIC, format!("{required}, and the API server's calls fail for another reason"))
+            Diagnosis::skipped(format!("{required}, and the API server's calls fail for another reason"))
         }
         Arrival::Unknown(why) => {
-            Diagnosis::skipped(TOPIC, format!("{required}. Whether the API server has one is not known: {why}"))
+            Diagnosis::skipped(format!("{required}. Whether the API server has one is not known: {why}"))
         }
     }
 }
@@ -90,13 +86,14 @@ fn diagnose_open(deployment: &Value, policies: &Fetched) -> Diagnosis {
         Err(why) => (false, format!(" (its network policies cannot be read: {why})")),
     };
     if limited {
-        let evidence = "client certificates are not required; network policies limit who may send reviews, if the \
-                        network plugin enforces them";
-        return Diagnosis::ok(TOPIC, evidence);
+        return Diagnosis::ok(
+            "client certificates are not required; network policies limit who may send reviews, if the network plugin \
+             enforces them",
+        );
     }
-    let evidence =
-        format!("every pod may send reviews{unread}. On a shared cluster, admit only the API server: {PAGE}");
-    Diagnosis::note(TOPIC, evidence)
+    Diagnosis::note(format!(
+        "every pod may send reviews{unread}. On a shared cluster, admit only the API server: {PAGE}"
+    ))
 }
 
 /// Whether the replicas answer only clients with a certificate.
@@ -143,7 +140,7 @@ mod tests {
     }
 
     fn state(snapshot: &Snapshot, arrival: Arrival<'_>) -> (&'static str, String) {
-        let check = diagnose(snapshot, arrival).unwrap();
+        let check = diagnose(snapshot, arrival).unwrap_or_else(|why| Some(Diagnosis::skipped(why))).unwrap();
         (check.state.as_str(), check.evidence)
     }
 
@@ -188,7 +185,7 @@ mod tests {
         let required = snapshot(REQUIRED, json!([]));
         for (alert, what) in REFUSALS.into_iter().chain([ACCESS_DENIED]) {
             let message = failed(&format!("remote error: tls: {alert}"));
-            let check = diagnose(&required, Arrival::Failed(&message)).unwrap();
+            let check = diagnose(&required, Arrival::Failed(&message)).unwrap().unwrap();
             assert!(check.state.as_str() == "high" && check.evidence.contains(what), "{check:?}");
             let fix = check.fix.unwrap();
             assert!(fix.contains("interlock.guard.svc") && fix.contains("INTERLOCK_CLIENT_CA_FILE- "), "{fix}");
@@ -208,6 +205,6 @@ mod tests {
         let other = message.replace(".interlock.dev", ".example.dev");
         assert_eq!(state(&snapshot(&[], json!([])), Arrival::Failed(&other)).0, "note");
         assert_eq!(state(&unread, Arrival::Answered).0, "skipped");
-        assert_eq!(diagnose(&Snapshot { deployment: Fetched::Absent, ..unread }, Arrival::Answered), None);
+        assert_eq!(diagnose(&Snapshot { deployment: Fetched::Absent, ..unread }, Arrival::Answered), Ok(None));
     }
 }

@@ -10,15 +10,19 @@ use kube::{Client, Error};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use crate::inspect::arrival::Half;
 use crate::world;
-use crate::world::kubernetes::api_error::reason;
+use crate::world::kubernetes::api_error::{is_not_found, reason};
 use crate::world::kubernetes::clock::{ClockError, server_time};
 
 /// The maximum time of a read.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The reason of a read that took longer.
+pub(super) const TIMED_OUT: &str = "the API server did not answer within 30 s";
+
 /// The media type of a list with metadata only.
-pub(super) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// The result of a read.
 #[derive(Debug, Clone)]
@@ -30,13 +34,19 @@ pub(super) enum Fetched {
 }
 
 impl Fetched {
-    /// The items of a list.
-    pub(super) fn items(&self) -> Result<&[Value], &str> {
+    /// The object; `None` if it does not exist.
+    pub(super) fn object(&self) -> Result<Option<&Value>, &str> {
         match self {
-            Self::Known(list) => Ok(list["items"].as_array().map(Vec::as_slice).unwrap_or_default()),
-            Self::Absent => Ok(&[]),
+            Self::Known(object) => Ok(Some(object)),
+            Self::Absent => Ok(None),
             Self::Unknown(why) => Err(why),
         }
+    }
+
+    /// The items of a list.
+    pub(super) fn items(&self) -> Result<&[Value], &str> {
+        let items = self.object()?.and_then(|list| list["items"].as_array());
+        Ok(items.map(Vec::as_slice).unwrap_or_default())
     }
 
     /// The list item with this name.
@@ -62,9 +72,9 @@ async fn request(client: &Client, path: &str, accept: &str) -> Fetched {
     };
     match timeout(READ_TIMEOUT, client.request::<Value>(request)).await {
         Ok(Ok(value)) => Fetched::Known(value),
-        Ok(Err(Error::Api(status))) if status.code == 404 => Fetched::Absent,
+        Ok(Err(error)) if is_not_found(&error) => Fetched::Absent,
         Ok(Err(error)) => Fetched::Unknown(reason(&error)),
-        Err(_) => Fetched::Unknown("the API server did not answer within 30 s".to_owned()),
+        Err(_) => Fetched::Unknown(TIMED_OUT.to_owned()),
     }
 }
 
@@ -72,7 +82,7 @@ async fn request(client: &Client, path: &str, accept: &str) -> Fetched {
 pub(super) async fn policies(client: &Client, namespace: &str) -> Result<Option<PolicyFiles>, String> {
     match timeout(READ_TIMEOUT, world::kubernetes::policies::policies(client, namespace)).await {
         Ok(request) => request.map_err(|error| reason(&error)),
-        Err(_) => Err("the API server did not answer within 30 s".to_owned()),
+        Err(_) => Err(TIMED_OUT.to_owned()),
     }
 }
 
@@ -90,12 +100,11 @@ pub(super) async fn clocks(client: &Client) -> Result<(Timestamp, Timestamp), Er
 /// Both webhook configurations; null for a missing one.
 pub(super) async fn registrations(client: &Client) -> Result<[Value; 2], Error> {
     let mut both = [Value::Null, Value::Null];
-    for (one, kind) in both.iter_mut().zip(["validatingwebhookconfigurations", "mutatingwebhookconfigurations"]) {
-        let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}/interlock");
-        let request = Request::get(path).body(Vec::new()).map_err(Error::HttpError)?;
+    for (one, half) in both.iter_mut().zip(Half::ALL) {
+        let request = Request::get(half.path()).body(Vec::new()).map_err(Error::HttpError)?;
         match client.request::<Value>(request).await {
             Ok(value) => *one = value,
-            Err(Error::Api(status)) if status.code == 404 => {}
+            Err(error) if is_not_found(&error) => {}
             Err(error) => return Err(error),
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::selector::{label_of, matches};
+use super::selector::{each, selects};
 
 /// The name of the port of reviews.
 const PORT_NAME: &str = "https";
@@ -16,21 +16,18 @@ pub(super) fn admits_everybody(policies: &[Value], template: &Value) -> bool {
         return true;
     }
     let port = review_port(template);
-    let mut selecting = policies
-        .iter()
-        .filter(|it| is_for_ingress(it) && matches(&it["spec"]["podSelector"], |key| label_of(template, key)))
-        .peekable();
+    let mut selecting =
+        policies.iter().filter(|it| is_for_ingress(it) && selects(&it["spec"]["podSelector"], template)).peekable();
     if selecting.peek().is_none() {
         return true;
     }
-    let mut rules = selecting.flat_map(|it| it["spec"]["ingress"].as_array().into_iter().flatten());
+    let mut rules = selecting.flat_map(|it| each(&it["spec"]["ingress"]));
     rules.any(|rule| covers_reviews(&rule["ports"], port) && is_everybody(&rule["from"]))
 }
 
 /// The number of the port in the pod template.
 fn review_port(template: &Value) -> Option<u64> {
-    let containers = template["spec"]["containers"].as_array().into_iter().flatten();
-    let mut ports = containers.flat_map(|container| container["ports"].as_array().into_iter().flatten());
+    let mut ports = each(&template["spec"]["containers"]).flat_map(|container| each(&container["ports"]));
     ports.find(|port| port["name"] == PORT_NAME)?["containerPort"].as_u64()
 }
 

@@ -3,35 +3,35 @@
 use interlock_engine::severity::Severity::{Low, Medium};
 use serde_json::Value;
 
-use super::diagnosis::Diagnosis;
-use super::registration::RECORD_ENTRY;
-use super::selector::{Label, contains_any, label_of, label_of_record, matches};
-use super::snapshot::Snapshot;
-
-const OTHER_WEBHOOKS_TOPIC: &str = "other-webhooks";
-const UNGUARDED_TOPIC: &str = "unguarded";
-
-pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
-    let mut checks = others(snapshot);
-    checks.push(unguarded(snapshot));
-    checks
-}
+use super::diagnosis::{Checked, Diagnosis};
+use super::selector::{contains_any, each, label_of_record, matches, only, selects};
+use super::snapshot::{NOT_REGISTERED, Snapshot};
 
 /// Other webhooks that affect records or Interlock's pods.
-pub(super) fn others(snapshot: &Snapshot) -> Vec<Diagnosis> {
+pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
     let mut checks = Vec::new();
     for (fetched, mutating) in [(&snapshot.validating, false), (&snapshot.mutating, true)] {
         match fetched.items() {
             Ok(all) => {
                 checks.extend(all.iter().flat_map(|it| diagnose_configuration(it, mutating, &snapshot.namespace)))
             }
-            Err(why) => checks.push(Diagnosis::skipped(OTHER_WEBHOOKS_TOPIC, why)),
+            Err(why) => checks.push(Diagnosis::skipped(why)),
         }
     }
     if checks.is_empty() {
-        checks.push(Diagnosis::ok(OTHER_WEBHOOKS_TOPIC, "no other webhook receives release records"));
+        checks.push(Diagnosis::ok("no other webhook receives release records"));
     }
     checks
+}
+
+/// An entry of another webhook configuration.
+#[derive(Clone, Copy)]
+struct OtherEntry<'e> {
+    entry: &'e Value,
+    name: &'e str,
+    configuration: &'e str,
+    /// `mutatingwebhookconfiguration` or `validatingwebhookconfiguration`.
+    resource: &'e str,
 }
 
 fn diagnose_configuration(configuration: &Value, mutating: bool, own: &str) -> Vec<Diagnosis> {
@@ -40,59 +40,50 @@ fn diagnose_configuration(configuration: &Value, mutating: bool, own: &str) -> V
         return Vec::new();
     }
     let resource = if mutating { "mutatingwebhookconfiguration" } else { "validatingwebhookconfiguration" };
-    let entries = configuration["webhooks"].as_array().into_iter().flatten();
-    entries.filter_map(|entry| diagnose_entry(entry, name, resource, mutating, own)).collect()
+    let entries = each(&configuration["webhooks"]).map(|entry| {
+        let entry_name = entry["name"].as_str().unwrap_or_default();
+        OtherEntry { entry, name: entry_name, configuration: name, resource }
+    });
+    entries.filter_map(|entry| diagnose_entry(entry, mutating, own)).collect()
 }
 
-fn diagnose_entry(entry: &Value, configuration: &str, resource: &str, mutating: bool, own: &str) -> Option<Diagnosis> {
-    let name = entry["name"].as_str().unwrap_or_default();
+fn diagnose_entry(other: OtherEntry<'_>, mutating: bool, own: &str) -> Option<Diagnosis> {
+    let OtherEntry { entry, name, configuration, resource } = other;
     if name.ends_with(".interlock.dev") && !configuration.ends_with(".static.k8s.io") {
         let evidence = format!(
-            "{resource} {configuration} also contains Interlock's entry {name}: every request is \
-            reviewed twice"
+            "{resource} {configuration} also contains Interlock's entry {name}: every request is reviewed twice"
         );
-        return Some(Diagnosis::found(
-            OTHER_WEBHOOKS_TOPIC,
-            Medium,
-            evidence,
-            format!("kubectl delete {resource} {configuration}"),
-        ));
+        return Some(Diagnosis::found(Medium, evidence, format!("kubectl delete {resource} {configuration}")));
     }
     if !receives(entry, "secrets", &["CREATE", "UPDATE"]) || !matches(&entry["objectSelector"], label_of_record) {
-        return blocks_our_pods(entry, name, configuration, resource, own);
+        return blocks_our_pods(other, own);
     }
-    let conditions = entry["matchConditions"].as_array().map_or(0, Vec::len);
-    let narrowed = if conditions > 0 { ", unless its matchConditions exclude them" } else { "" };
+    let is_conditional = each(&entry["matchConditions"]).next().is_some();
+    let narrowed = if is_conditional { ", unless its matchConditions exclude them" } else { "" };
     if mutating {
         // The API server calls configurations in the order of their names.
         let order = if configuration > "interlock" { "after" } else { "before" };
-        let evidence = format!(
-            "{name} ({configuration}) may rewrite release records, {order} Interlock stamps \
-            them{narrowed}"
-        );
+        let evidence =
+            format!("{name} ({configuration}) may rewrite release records, {order} Interlock stamps them{narrowed}");
         let fix = format!(
             "exclude release records: in {resource} {configuration}, entry {name}, add\nmatchConditions: [{{name: \
-                no-release-records, expression: \"!has(object.type) || object.type != 'helm.sh/release.v1'\"}}]"
+             no-release-records, expression: \"!has(object.type) || object.type != 'helm.sh/release.v1'\"}}]"
         );
-        return Some(Diagnosis::found(OTHER_WEBHOOKS_TOPIC, Low, evidence, fix));
+        return Some(Diagnosis::found(Low, evidence, fix));
     }
     (entry["failurePolicy"] != "Ignore").then(|| {
-        Diagnosis::note(
-            OTHER_WEBHOOKS_TOPIC,
-            format!("{name} ({configuration}) reviews release records: while it is down, helm fails{narrowed}"),
-        )
+        Diagnosis::note(format!(
+            "{name} ({configuration}) reviews release records: while it is down, helm fails{narrowed}"
+        ))
     })
 }
 
 /// Reports an entry whose outage would prevent Interlock's pods from starting.
-fn blocks_our_pods(entry: &Value, name: &str, configuration: &str, resource: &str, own: &str) -> Option<Diagnosis> {
-    let selects_namespace = matches(&entry["namespaceSelector"], |key| {
-        if key == "kubernetes.io/metadata.name" { Label::Is(own) } else { Label::Absent }
-    });
+fn blocks_our_pods(other: OtherEntry<'_>, own: &str) -> Option<Diagnosis> {
+    let OtherEntry { entry, name, configuration, resource } = other;
+    let selects_namespace = matches(&entry["namespaceSelector"], only("kubernetes.io/metadata.name", own));
     // Every installation has this label on its pods; other labels are not known.
-    let selects_pods = matches(&entry["objectSelector"], |key| {
-        if key == "app.kubernetes.io/name" { Label::Is("interlock") } else { Label::Absent }
-    });
+    let selects_pods = matches(&entry["objectSelector"], only("app.kubernetes.io/name", "interlock"));
     let blocks = entry["failurePolicy"] != "Ignore" && receives(entry, "pods", &["CREATE"]);
     (blocks && selects_namespace && selects_pods).then(|| {
         let evidence = format!("while {name} ({configuration}) is down, no pod of Interlock can start");
@@ -100,13 +91,13 @@ fn blocks_our_pods(entry: &Value, name: &str, configuration: &str, resource: &st
             "exclude namespace {own}: in {resource} {configuration}, entry {name}, add to its \
              namespaceSelector\n{{key: kubernetes.io/metadata.name, operator: NotIn, values: [{own}]}}"
         );
-        Diagnosis::found(OTHER_WEBHOOKS_TOPIC, Low, evidence, fix)
+        Diagnosis::found(Low, evidence, fix)
     })
 }
 
 /// Whether an entry receives a resource of the core group.
 fn receives(entry: &Value, resource: &str, operations: &[&str]) -> bool {
-    entry["rules"].as_array().into_iter().flatten().any(|rule| {
+    each(&entry["rules"]).any(|rule| {
         contains_any(&rule["apiGroups"], &["", "*"])
             && contains_any(&rule["resources"], &[resource, "*", "*/*"])
             && (contains_any(&rule["operations"], operations) || contains_any(&rule["operations"], &["*"]))
@@ -115,42 +106,29 @@ fn receives(entry: &Value, resource: &str, operations: &[&str]) -> bool {
 }
 
 /// Namespaces with releases that Interlock does not guard.
-fn unguarded(snapshot: &Snapshot) -> Diagnosis {
-    let (records, namespaces) = match (&snapshot.records, snapshot.namespaces.items()) {
-        (Ok(records), Ok(namespaces)) => (records, namespaces),
-        (Err(why), _) => return Diagnosis::skipped(UNGUARDED_TOPIC, why),
-        (_, Err(why)) => return Diagnosis::skipped(UNGUARDED_TOPIC, why),
-    };
-    let configuration = snapshot.validating.named("interlock").ok().flatten();
-    let entry =
-        configuration.and_then(|it| it["webhooks"].as_array()?.iter().find(|entry| entry["name"] == RECORD_ENTRY));
-    let Some(selector) = entry.map(|entry| &entry["namespaceSelector"]) else {
-        return Diagnosis::skipped(UNGUARDED_TOPIC, "the registration is missing, so nothing is guarded");
-    };
-    let mut left: Vec<_> = namespaces
-        .iter()
-        .filter(|it| !matches(selector, |key| label_of(it, key)))
-        .filter_map(|it| it["metadata"]["name"].as_str())
-        .filter_map(|name| records.by_namespace.get(name).map(|count| format!("{name} ({count} records)")))
-        .collect();
+pub(super) fn unguarded(snapshot: &Snapshot) -> Checked {
+    let (records, namespaces) = (snapshot.records.as_ref().map_err(Clone::clone)?, snapshot.namespaces.items()?);
+    let selector = &snapshot.record_entry().ok_or(NOT_REGISTERED)?["namespaceSelector"];
+    let unselected = namespaces.iter().filter(|namespace| !selects(selector, namespace));
+    let names = unselected.filter_map(|it| it["metadata"]["name"].as_str());
+    let mut left: Vec<_> =
+        names.filter_map(|name| Some(format!("{name} ({} records)", records.by_namespace.get(name)?))).collect();
     let at_least = if records.truncated { "at least " } else { "" };
     let all: usize = records.by_namespace.values().sum();
     if left.is_empty() {
-        return Diagnosis::ok(
-            UNGUARDED_TOPIC,
-            format!("all namespaces with releases are guarded ({at_least}{all} records in Secrets)"),
-        );
+        let evidence = format!("all namespaces with releases are guarded ({at_least}{all} records in Secrets)");
+        return Ok(Diagnosis::ok(evidence));
     }
     // Interlock's own release must not be guarded, because nobody could repair an outage then.
     let own = format!("{} (", snapshot.namespace);
     left.sort();
     let others = left.iter().any(|it| !it.starts_with(&own));
     let what = format!("unguarded releases exist in {}", left.join(", "));
-    if others {
-        Diagnosis::note(UNGUARDED_TOPIC, what + ": the registration excludes these namespaces")
+    Ok(if others {
+        Diagnosis::note(what + ": the registration excludes these namespaces")
     } else {
-        Diagnosis::ok(UNGUARDED_TOPIC, what + ", which is Interlock's own namespace")
-    }
+        Diagnosis::ok(what + ", which is Interlock's own namespace")
+    })
 }
 
 #[cfg(test)]
@@ -160,6 +138,7 @@ mod tests {
     use super::*;
     use crate::inspect::doctor::fetch::Fetched;
     use crate::inspect::doctor::records::RecordCounts;
+    use crate::inspect::doctor::registration::RECORD_ENTRY;
 
     fn entry(name: &str, resource: &str, policy: &str) -> Value {
         let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]});
@@ -215,7 +194,8 @@ mod tests {
                 namespaces: Fetched::Known(json!({"items": namespaces})),
                 records: Ok(RecordCounts { by_namespace, truncated: false }),
                 ..Snapshot::unread()
-            });
+            })
+            .unwrap();
             (check.state.as_str(), check.evidence)
         };
         assert_eq!(with(&[("shop", 3)]).0, "ok");

@@ -2,97 +2,84 @@
 
 use serde_json::Value;
 
-use super::diagnosis::Diagnosis;
-use super::fetch::Fetched;
+use super::diagnosis::{Checked, Diagnosis};
 use super::snapshot::Snapshot;
 
-const TOPIC: &str = "platform";
-
 /// A platform with a preset of the chart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Platform {
-    Gke,
-    Eks,
-    Aks,
-    OpenShift,
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Platform {
+    name: &'static str,
+    /// The values file for the platform.
+    pub(super) preset: &'static str,
+    /// What usually blocks the path from the API server to pods on this platform.
+    obstacle: &'static str,
+    /// A prefix of labels of its nodes.
+    node_label: &'static str,
+    /// A part of the version of its API server.
+    version: Option<&'static str>,
 }
 
-/// Prefixes of node labels. OpenShift comes first, because it also runs on the machines of clouds.
-const NODE_LABELS: [(&str, Platform); 4] = [
-    ("node.openshift.io/", Platform::OpenShift),
-    ("cloud.google.com/gke-", Platform::Gke),
-    ("eks.amazonaws.com/", Platform::Eks),
-    ("kubernetes.azure.com/", Platform::Aks),
-];
+const GKE: Platform = Platform {
+    name: "GKE",
+    preset: "manifests/chart/platforms/gke.yaml",
+    obstacle: "the control plane of a private cluster reaches nodes on 443 and 10250 only: add a firewall rule for the \
+               container port, or use 10250",
+    node_label: "cloud.google.com/gke-",
+    version: Some("-gke."),
+};
 
-/// Parts of the version of the API server.
-const VERSIONS: [(&str, Platform); 2] = [("-gke.", Platform::Gke), ("-eks-", Platform::Eks)];
+pub(super) const EKS: Platform = Platform {
+    name: "EKS",
+    preset: "manifests/chart/platforms/eks.yaml",
+    obstacle: "with an overlay network (Calico, Cilium) the control plane reaches no pod: use hostNetwork",
+    node_label: "eks.amazonaws.com/",
+    version: Some("-eks-"),
+};
+
+const AKS: Platform = Platform {
+    name: "AKS",
+    preset: "manifests/chart/platforms/aks.yaml",
+    obstacle: "nothing is known to block the way; the admissions enforcer changes the entries of webhooks",
+    node_label: "kubernetes.azure.com/",
+    version: None,
+};
+
+const OPENSHIFT: Platform = Platform {
+    name: "OpenShift",
+    preset: "manifests/chart/platforms/openshift.yaml",
+    obstacle: "nothing is known to block the way; restricted-v2 refuses fixed user ids",
+    node_label: "node.openshift.io/",
+    version: None,
+};
+
+/// OpenShift comes first, because it also runs on the machines of clouds.
+const PLATFORMS: [Platform; 4] = [OPENSHIFT, GKE, EKS, AKS];
 
 impl Platform {
     pub(super) fn of(snapshot: &Snapshot) -> Option<Self> {
         let nodes = snapshot.nodes.items().unwrap_or_default();
         let labels = nodes.iter().filter_map(|node| node["metadata"]["labels"].as_object()).flat_map(|it| it.keys());
         let labels: Vec<_> = labels.collect();
-        let by_label = NODE_LABELS.into_iter().find(|(prefix, _)| labels.iter().any(|label| label.starts_with(prefix)));
-        let version = match &snapshot.version {
-            Fetched::Known(version) => version["gitVersion"].as_str().unwrap_or_default(),
-            Fetched::Absent | Fetched::Unknown(_) => "",
-        };
-        let by_version = VERSIONS.into_iter().find(|(part, _)| version.contains(part));
-        by_label.or(by_version).map(|(_, platform)| platform)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Gke => "GKE",
-            Self::Eks => "EKS",
-            Self::Aks => "AKS",
-            Self::OpenShift => "OpenShift",
-        }
-    }
-
-    /// The values file for the platform.
-    pub(super) fn preset(self) -> &'static str {
-        match self {
-            Self::Gke => "manifests/chart/platforms/gke.yaml",
-            Self::Eks => "manifests/chart/platforms/eks.yaml",
-            Self::Aks => "manifests/chart/platforms/aks.yaml",
-            Self::OpenShift => "manifests/chart/platforms/openshift.yaml",
-        }
-    }
-
-    /// What usually blocks the path from the API server to pods on this platform.
-    fn obstacle(self) -> &'static str {
-        match self {
-            Self::Gke => {
-                "the control plane of a private cluster reaches nodes on 443 and 10250 only: add a firewall rule for the \
-                 container port, or use 10250"
-            }
-            Self::Eks => "with an overlay network (Calico, Cilium) the control plane reaches no pod: use hostNetwork",
-            Self::Aks => "nothing is known to block the way; the admissions enforcer changes the entries of webhooks",
-            Self::OpenShift => "nothing is known to block the way; restricted-v2 refuses fixed user ids",
-        }
+        let version = snapshot.version.object().ok().flatten();
+        let version = version.and_then(|it| it["gitVersion"].as_str()).unwrap_or_default();
+        let by_label = PLATFORMS.into_iter().find(|it| labels.iter().any(|label| label.starts_with(it.node_label)));
+        by_label.or_else(|| PLATFORMS.into_iter().find(|it| it.version.is_some_and(|part| version.contains(part))))
     }
 }
 
 /// Suggests the preset of the platform, and names what usually blocks the path from the API server.
-pub(super) fn diagnose(snapshot: &Snapshot) -> Diagnosis {
-    match (Platform::of(snapshot), &snapshot.nodes) {
-        (Some(platform), _) => {
-            let (name, preset, obstacle) = (platform.name(), platform.preset(), platform.obstacle());
-            Diagnosis::note(
-                TOPIC,
-                format!("this is {name}: use the chart with -f {preset}. The way to webhooks: {obstacle}"),
-            )
-        }
-        (None, Fetched::Unknown(why)) => Diagnosis::skipped(TOPIC, why),
-        (None, _) => Diagnosis::ok(TOPIC, "no platform with a preset was recognized"),
+pub(super) fn diagnose(snapshot: &Snapshot) -> Checked {
+    if let Some(Platform { name, preset, obstacle, .. }) = Platform::of(snapshot) {
+        let evidence = format!("this is {name}: use the chart with -f {preset}. The way to webhooks: {obstacle}");
+        return Ok(Diagnosis::note(evidence));
     }
+    snapshot.nodes.object()?;
+    Ok(Diagnosis::ok("no platform with a preset was recognized"))
 }
 
 /// Whether pods of EKS are probably in an overlay network. Without the VPC CNI, the control plane cannot reach them.
 pub(super) fn has_overlay_network(snapshot: &Snapshot) -> bool {
-    Platform::of(snapshot) == Some(Platform::Eks)
+    Platform::of(snapshot) == Some(EKS)
         && snapshot.daemon_sets.items().is_ok_and(|all| !all.is_empty() && !all.iter().any(is_vpc_cni))
 }
 
@@ -105,6 +92,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::inspect::doctor::fetch::Fetched;
 
     #[test]
     fn node_labels_or_the_version_show_the_platform() {
@@ -116,13 +104,13 @@ mod tests {
                 ..Snapshot::unread()
             })
         };
-        assert_eq!(of("cloud.google.com/gke-nodepool", "v1.34.1"), Some(Platform::Gke));
-        assert_eq!(of("none", "v1.34.1-gke.1829001"), Some(Platform::Gke));
-        assert_eq!(of("none", "v1.34.1-eks-113cf36"), Some(Platform::Eks));
-        assert_eq!(of("kubernetes.azure.com/cluster", "v1.34.1"), Some(Platform::Aks));
-        assert_eq!(of("node.openshift.io/os_id", "v1.34.1"), Some(Platform::OpenShift));
+        assert_eq!(of("cloud.google.com/gke-nodepool", "v1.34.1"), Some(GKE));
+        assert_eq!(of("none", "v1.34.1-gke.1829001"), Some(GKE));
+        assert_eq!(of("none", "v1.34.1-eks-113cf36"), Some(EKS));
+        assert_eq!(of("kubernetes.azure.com/cluster", "v1.34.1"), Some(AKS));
+        assert_eq!(of("node.openshift.io/os_id", "v1.34.1"), Some(OPENSHIFT));
         assert_eq!(of("none", "v1.34.1+k3s1"), None);
-        assert_eq!(diagnose(&Snapshot::unread()).state.as_str(), "skipped");
+        assert_eq!(diagnose(&Snapshot::unread()), Err("not asked".to_owned()));
     }
 
     #[test]

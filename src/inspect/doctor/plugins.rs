@@ -1,35 +1,31 @@
 //! Network and storage plug-ins that Interlock needs, and whose repair could need Interlock.
 
+use std::collections::BTreeSet;
+
 use interlock_engine::severity::Severity::Medium;
 use serde_json::Value;
 
-use super::diagnosis::Diagnosis;
-use super::registration::RECORD_ENTRY;
-use super::selector::{label_of, matches};
-use super::snapshot::Snapshot;
+use super::diagnosis::{Checked, Diagnosis};
+use super::selector::{each, selects};
+use super::snapshot::{NOT_REGISTERED, Snapshot};
 
-const TOPIC: &str = "plugins";
-
-/// Directories in which the kubelet finds plug-ins on a node. Every plug-in installs itself there, whatever its name is.
-const NETWORK_DIRECTORIES: [&str; 2] = ["/opt/cni", "/etc/cni"];
-const STORAGE_DIRECTORIES: [&str; 2] = ["/var/lib/kubelet/plugins", "/var/lib/kubelet/plugins_registry"];
+/// Directories in which the kubelet finds plug-ins on a node, and the kind of plug-in. Every plug-in installs itself there, whatever
+/// its name is.
+const DIRECTORIES: [(&str, &str); 4] = [
+    ("/opt/cni", "network"),
+    ("/etc/cni", "network"),
+    ("/var/lib/kubelet/plugins", "storage"),
+    ("/var/lib/kubelet/plugins_registry", "storage"),
+];
 
 /// Finds plug-ins in namespaces where the creation of a record fails closed.
-pub(super) fn diagnose(snapshot: &Snapshot) -> Diagnosis {
-    let (validating, namespaces, daemon_sets) =
-        match (snapshot.validating.named("interlock"), snapshot.namespaces.items(), snapshot.daemon_sets.items()) {
-            (Ok(validating), Ok(namespaces), Ok(daemon_sets)) => (validating, namespaces, daemon_sets),
-            (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => return Diagnosis::skipped(TOPIC, why),
-        };
-    let entries = validating.and_then(|it| it["webhooks"].as_array()).map(Vec::as_slice).unwrap_or_default();
-    let Some(entry) = entries.iter().find(|entry| entry["name"] == RECORD_ENTRY) else {
-        return Diagnosis::skipped(TOPIC, "the registration is missing, so nothing is guarded");
-    };
+pub(super) fn diagnose(snapshot: &Snapshot) -> Checked {
+    snapshot.validating.items()?;
+    let (namespaces, daemon_sets) = (snapshot.namespaces.items()?, snapshot.daemon_sets.items()?);
+    let entry = snapshot.record_entry().ok_or(NOT_REGISTERED)?;
     if entry["failurePolicy"] == "Ignore" {
-        return Diagnosis::ok(
-            TOPIC,
-            "releases of plug-ins can be changed while Interlock is down: their records fail open",
-        );
+        let evidence = "releases of plug-ins can be changed while Interlock is down: their records fail open";
+        return Ok(Diagnosis::ok(evidence));
     }
     let guarded: Vec<_> = daemon_sets
         .iter()
@@ -37,41 +33,34 @@ pub(super) fn diagnose(snapshot: &Snapshot) -> Diagnosis {
         .filter(|(namespace, ..)| is_guarded(namespace, entry, namespaces))
         .collect();
     if guarded.is_empty() {
-        return Diagnosis::ok(TOPIC, "no network or storage plug-in is in a namespace that is guarded");
+        return Ok(Diagnosis::ok("no network or storage plug-in is in a namespace that is guarded"));
     }
     let named: Vec<_> = guarded.iter().map(|(namespace, name, kind)| format!("{namespace}/{name} ({kind})")).collect();
-    let mut exempt: Vec<_> = guarded.iter().map(|(namespace, ..)| *namespace).collect();
-    exempt.sort_unstable();
-    exempt.dedup();
+    let exempt: BTreeSet<_> = guarded.iter().map(|(namespace, ..)| *namespace).collect();
+    let exempt = exempt.into_iter().collect::<Vec<_>>().join(",");
     let evidence = format!(
         "while Interlock cannot be reached, helm cannot repair what may be the reason: {} in namespaces whose records fail \
          closed",
         named.join(", ")
     );
-    let fix = format!("helm upgrade interlock CHART --reuse-values --set exemptNamespaces={{{}}}", exempt.join(","));
-    Diagnosis::found(TOPIC, Medium, evidence, fix)
+    let fix = format!("helm upgrade interlock CHART --reuse-values --set exemptNamespaces={{{exempt}}}");
+    Ok(Diagnosis::found(Medium, evidence, fix))
 }
 
 fn is_guarded(namespace: &str, entry: &Value, namespaces: &[Value]) -> bool {
     let namespace = namespaces.iter().find(|it| it["metadata"]["name"] == namespace);
-    namespace.is_some_and(|it| matches(&entry["namespaceSelector"], |key| label_of(it, key)))
+    namespace.is_some_and(|it| selects(&entry["namespaceSelector"], it))
 }
 
 /// The kind of plug-in that a DaemonSet installs on its nodes.
 fn plugin(daemon_set: &Value) -> Option<&'static str> {
-    let volumes = daemon_set["spec"]["template"]["spec"]["volumes"].as_array()?;
-    let mut paths = volumes.iter().filter_map(|volume| volume["hostPath"]["path"].as_str());
-    paths.find_map(|path| match () {
-        () if is_in(path, NETWORK_DIRECTORIES) => Some("network"),
-        () if is_in(path, STORAGE_DIRECTORIES) => Some("storage"),
-        () => None,
-    })
+    let volumes = each(&daemon_set["spec"]["template"]["spec"]["volumes"]);
+    let mut paths = volumes.filter_map(|volume| volume["hostPath"]["path"].as_str());
+    paths.find_map(|path| DIRECTORIES.into_iter().find(|(directory, _)| is_in(path, directory)).map(|(_, kind)| kind))
 }
 
-fn is_in(path: &str, directories: [&str; 2]) -> bool {
-    directories
-        .iter()
-        .any(|directory| path.strip_prefix(*directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+fn is_in(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -80,6 +69,7 @@ mod tests {
 
     use super::super::diagnosis::DiagnosisState;
     use super::super::fetch::Fetched;
+    use super::super::registration::RECORD_ENTRY;
     use super::*;
 
     fn snapshot(failure_policy: &str, exempt: &[&str]) -> Snapshot {
@@ -114,7 +104,7 @@ mod tests {
 
     #[test]
     fn guarded_plugins_are_named_with_the_exempting_value() {
-        let found = diagnose(&snapshot("Fail", &[]));
+        let found = diagnose(&snapshot("Fail", &[])).unwrap();
         assert_eq!(found.state, DiagnosisState::Finding(Medium));
         for named in ["calico-system/calico-node (network)", "longhorn-system/csi-plugin (storage)"] {
             assert!(found.evidence.contains(named), "{}", found.evidence);
@@ -122,10 +112,13 @@ mod tests {
         assert!(!found.evidence.contains("kindnet") && !found.evidence.contains("logging"), "{}", found.evidence);
         assert!(found.fix.unwrap().ends_with("--set exemptNamespaces={calico-system,longhorn-system}"));
 
-        let some = diagnose(&snapshot("Fail", &["longhorn-system"]));
+        let some = diagnose(&snapshot("Fail", &["longhorn-system"])).unwrap();
         assert!(some.evidence.contains("calico") && !some.evidence.contains("longhorn"), "{}", some.evidence);
-        assert_eq!(diagnose(&snapshot("Fail", &["calico-system", "longhorn-system"])).state, DiagnosisState::Ok);
-        assert_eq!(diagnose(&snapshot("Ignore", &[])).state, DiagnosisState::Ok);
-        assert_eq!(diagnose(&Snapshot::unread()).state, DiagnosisState::Skipped);
+        assert_eq!(
+            diagnose(&snapshot("Fail", &["calico-system", "longhorn-system"])).unwrap().state,
+            DiagnosisState::Ok
+        );
+        assert_eq!(diagnose(&snapshot("Ignore", &[])).unwrap().state, DiagnosisState::Ok);
+        assert_eq!(diagnose(&Snapshot::unread()), Err("not asked".to_owned()));
     }
 }

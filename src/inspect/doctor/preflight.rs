@@ -6,16 +6,12 @@ use interlock_engine::severity::Severity::{High, Medium};
 use kube::Client;
 use serde_json::Value;
 
-use super::diagnosis::Diagnosis;
+use super::diagnosis::{Checked, Diagnosis, DoctorReport};
 use super::fetch::Fetched;
-use super::platform::{self, Platform};
+use super::platform::{self, EKS, Platform};
 use super::snapshot::Snapshot;
 use super::{other_webhooks, server};
 use crate::inspect::arrival::CONFIGURATION;
-
-const INSTALLED_TOPIC: &str = "installed";
-const POD_SECURITY_TOPIC: &str = "pod-security";
-const WAY_TOPIC: &str = "way";
 
 /// Labels and annotations with which a Namespace enables the sidecar of a service mesh, and the value that enables it.
 const MESHES: [(&str, &str, &str); 3] = [
@@ -34,25 +30,24 @@ fn is_missing(fetched: &Fetched) -> bool {
 }
 
 /// Runs the checks. If the user asked for them (`is_wanted`), a missing installation is no finding.
-pub(super) async fn diagnose(client: &Client, snapshot: &Snapshot, is_wanted: bool) -> Vec<Diagnosis> {
-    let mut checks = vec![installed(snapshot, is_wanted)];
-    checks.extend(server::diagnose(snapshot));
-    checks.push(permissions::diagnose(client, &snapshot.namespace).await);
-    checks.push(pod_security(snapshot));
-    checks.push(platform::diagnose(snapshot));
-    checks.push(way(snapshot));
-    checks.extend(mesh(snapshot));
-    checks.extend(other_webhooks::others(snapshot));
-    checks
+pub(super) async fn examine(client: &Client, snapshot: &Snapshot, is_wanted: bool, report: &mut DoctorReport) {
+    report.add("installed", Ok(installed(snapshot, is_wanted)));
+    report.add("api-server", server::version(snapshot));
+    report.add("api-server", Ok(server::clocks(snapshot)));
+    report.add("permissions", permissions::diagnose(client, &snapshot.namespace).await);
+    report.add("pod-security", pod_security(snapshot));
+    report.add("platform", platform::diagnose(snapshot));
+    report.add("way", Ok(way(snapshot)));
+    report.add("way", Ok(mesh(snapshot)));
+    report.add("other-webhooks", Ok(other_webhooks::diagnose(snapshot)));
 }
 
 fn installed(snapshot: &Snapshot, is_wanted: bool) -> Diagnosis {
     let own = &snapshot.namespace;
     if !is_absent(snapshot) {
-        let evidence = format!("something of Interlock exists already: interlock doctor -n {own} checks it");
-        return Diagnosis::note(INSTALLED_TOPIC, evidence);
+        return Diagnosis::note(format!("something of Interlock exists already: interlock doctor -n {own} checks it"));
     }
-    let preset = Platform::of(snapshot).map(|platform| format!(" -f {}", platform.preset())).unwrap_or_default();
+    let preset = Platform::of(snapshot).map(|platform| format!(" -f {}", platform.preset)).unwrap_or_default();
     let install = format!(
         "helm install interlock manifests/chart -n {own} --create-namespace{preset} --set \
          image.registry=registry.example.com\n(with your registry; nothing fails closed before the API server has reached a \
@@ -60,8 +55,11 @@ fn installed(snapshot: &Snapshot, is_wanted: bool) -> Diagnosis {
     );
     let evidence =
         format!("Interlock is not installed in namespace {own}, and no webhook configuration is called interlock");
-    let found = Diagnosis::found(INSTALLED_TOPIC, High, evidence.clone(), install.clone());
-    if is_wanted { Diagnosis { fix: Some(install), ..Diagnosis::note(INSTALLED_TOPIC, evidence) } } else { found }
+    if is_wanted {
+        Diagnosis { fix: Some(install), ..Diagnosis::note(evidence) }
+    } else {
+        Diagnosis::found(High, evidence, install)
+    }
 }
 
 /// Interlock's own Namespace, if it exists.
@@ -70,32 +68,23 @@ fn own_namespace(snapshot: &Snapshot) -> Result<Option<&Value>, &str> {
 }
 
 /// Whether the namespace admits the pods, which run under the profile `restricted`.
-fn pod_security(snapshot: &Snapshot) -> Diagnosis {
+fn pod_security(snapshot: &Snapshot) -> Checked {
     let own = &snapshot.namespace;
-    let level = match own_namespace(snapshot) {
-        Err(why) => return Diagnosis::skipped(POD_SECURITY_TOPIC, why),
-        Ok(None) => {
-            return Diagnosis::ok(
-                POD_SECURITY_TOPIC,
-                format!("namespace {own} does not exist yet; pods run restricted"),
-            );
-        }
-        Ok(Some(namespace)) => namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"].as_str(),
+    let Some(namespace) = own_namespace(snapshot)? else {
+        return Ok(Diagnosis::ok(format!("namespace {own} does not exist yet; pods run restricted")));
     };
-    match level {
-        None | Some("privileged") => Diagnosis::ok(POD_SECURITY_TOPIC, format!("namespace {own} admits every pod")),
+    Ok(match namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"].as_str() {
+        None | Some("privileged") => Diagnosis::ok(format!("namespace {own} admits every pod")),
         Some(level @ ("restricted" | "baseline")) => {
-            let evidence =
-                format!("namespace {own} enforces {level}, which admits the pods, but none with hostNetwork");
-            Diagnosis::ok(POD_SECURITY_TOPIC, evidence)
+            Diagnosis::ok(format!("namespace {own} enforces {level}, which admits the pods, but none with hostNetwork"))
         }
         Some(level) => {
             let evidence = format!("namespace {own} enforces the unknown level {level:?}");
             let fix =
                 format!("kubectl label namespace {own} --overwrite pod-security.kubernetes.io/enforce=restricted");
-            Diagnosis::found(POD_SECURITY_TOPIC, Medium, evidence, fix)
+            Diagnosis::found(Medium, evidence, fix)
         }
-    }
+    })
 }
 
 /// Whether the API server will reach the pods, as far as the cluster shows it.
@@ -103,11 +92,10 @@ fn way(snapshot: &Snapshot) -> Diagnosis {
     if platform::has_overlay_network(snapshot) {
         let evidence = "there is no DaemonSet aws-node: pods are probably in an overlay network, which the control plane of EKS \
                         cannot reach";
-        let fix = format!("install with hostNetwork: true, as in {}", Platform::Eks.preset());
-        return Diagnosis::found(WAY_TOPIC, Medium, evidence, fix);
+        let fix = format!("install with hostNetwork: true, as in {}", EKS.preset);
+        return Diagnosis::found(Medium, evidence, fix);
     }
     Diagnosis::note(
-        WAY_TOPIC,
         "whether the API server reaches a pod is known only after the installation. Until a review has arrived, every entry \
          fails open",
     )
@@ -118,14 +106,12 @@ fn mesh(snapshot: &Snapshot) -> Option<Diagnosis> {
     let own = &snapshot.namespace;
     let metadata = &own_namespace(snapshot).ok()??["metadata"];
     let (key, _, mesh) = MESHES.into_iter().find(|(key, value, _)| {
-        ["labels", "annotations"]
-            .into_iter()
-            .filter_map(|map| metadata[map][*key].as_str())
-            .any(|found| value.is_empty() || found == *value)
+        let found = ["labels", "annotations"].into_iter().filter_map(|map| metadata[map][*key].as_str());
+        found.into_iter().any(|found| value.is_empty() || found == *value)
     })?;
     let kind = if metadata["labels"][key].is_string() { "label" } else { "annotate" };
     let evidence = format!("{mesh} injects a sidecar into the pods of {own}, which ends the TLS of reviews");
-    Some(Diagnosis::found(WAY_TOPIC, Medium, evidence, format!("kubectl {kind} namespace {own} {key}-")))
+    Some(Diagnosis::found(Medium, evidence, format!("kubectl {kind} namespace {own} {key}-")))
 }
 
 #[cfg(test)]
@@ -174,10 +160,10 @@ mod tests {
     fn the_labels_of_the_namespace_count() {
         let security = |level: &str| pod_security(&in_namespace(&json!({"pod-security.kubernetes.io/enforce": level})));
         assert_eq!(
-            ["restricted", "privileged", "strict"].map(|level| security(level).state.as_str()),
+            ["restricted", "privileged", "strict"].map(|level| security(level).unwrap().state.as_str()),
             ["ok", "ok", "medium"]
         );
-        assert_eq!(pod_security(&empty()).state.as_str(), "ok");
+        assert_eq!(pod_security(&empty()).unwrap().state.as_str(), "ok");
         let istio = mesh(&in_namespace(&json!({"istio-injection": "enabled"}))).unwrap();
         assert!(istio.fix.unwrap().contains("kubectl label namespace guard istio-injection-"));
         assert_eq!(mesh(&in_namespace(&json!({"istio-injection": "disabled"}))), None);

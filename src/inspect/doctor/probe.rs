@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::Request;
+use http_body_util::BodyExt;
 use interlock_engine::facts::Actor;
 use interlock_engine::policy::{Removal, Scope};
 use interlock_engine::policy_files::LoadedPolicies;
@@ -23,23 +24,16 @@ use tokio::time::timeout;
 
 use super::arrival::Arrival;
 use super::clients;
-use super::diagnosis::Diagnosis;
-use super::fetch::READ_TIMEOUT;
-use super::registration::RECORD_ENTRY;
-use super::selector::{label_of, matches};
+use super::diagnosis::{Checked, Diagnosis};
+use super::fetch::{READ_TIMEOUT, TIMED_OUT};
+use super::selector::selects;
 use super::snapshot::Snapshot;
-
-const STAMP_TOPIC: &str = "stamps";
-const VERDICT_TOPIC: &str = "judges";
 
 /// The name of the release in the dry runs. It is never stored.
 const RELEASE: &str = "interlock-doctor";
 
-/// The finding, unless the policy allows such records silently.
-const INCONSISTENT_RECORD_ADMITTED: &str = "an inconsistent record was admitted";
-
 /// The API server's response to a dry run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct DryRunResponse {
     code: u16,
     message: String,
@@ -79,35 +73,51 @@ impl DryRuns {
     }
 
     pub(super) fn arrival(&self) -> Arrival<'_> {
-        let (good, bad) = match self {
-            Self::NotRun(why) => return Arrival::Unknown(why),
-            Self::Answered { good, bad, .. } => (good, bad),
-        };
-        if let Some(failed) = failed_call(good, bad) {
+        if let Self::NotRun(why) = self {
+            Arrival::Unknown(why)
+        } else if let Some(failed) = self.find(DryRunResponse::is_failed_call) {
             Arrival::Failed(&failed.message)
-        } else if [good, bad].iter().any(|it| it.is_signed()) {
+        } else if self.find(DryRunResponse::is_signed).is_some() {
             Arrival::Answered
-        } else if let Some(refused) = [good, bad].into_iter().find(|it| it.code >= 400) {
+        } else if let Some(refused) = self.find(|it| it.code >= 400) {
             Arrival::Unknown(&refused.message)
         } else {
             Arrival::Silent
         }
     }
+
+    /// The first response with this property.
+    fn find(&self, has: impl Fn(&DryRunResponse) -> bool) -> Option<&DryRunResponse> {
+        match self {
+            Self::NotRun(_) => None,
+            Self::Answered { good, bad, .. } => [good, bad].into_iter().find(|response| has(response)),
+        }
+    }
 }
 
-pub(super) fn diagnose(runs: &DryRuns, snapshot: &Snapshot) -> Vec<Diagnosis> {
-    let (namespace, good, bad) = match runs {
-        DryRuns::NotRun(why) => return vec![Diagnosis::skipped(VERDICT_TOPIC, why)],
-        DryRuns::Answered { namespace, good, bad } => (namespace, good, bad),
-    };
-    let mut checks = diagnose_responses(good, bad, namespace, snapshot);
-    if policy_admits_silently(snapshot, namespace) {
-        checks
-            .iter_mut()
-            .filter(|check| check.evidence.starts_with(INCONSISTENT_RECORD_ADMITTED))
-            .for_each(explain_by_policy);
+impl DryRunResponse {
+    /// Whether the response reports a failed call of a webhook.
+    fn is_failed_call(&self) -> bool {
+        self.message.contains("failed calling webhook")
     }
-    checks
+
+    fn is_refused_by_us(&self) -> bool {
+        self.message.contains("admission webhook") && self.message.contains(".interlock.dev")
+    }
+
+    /// Whether the dry run was refused before it reached Interlock.
+    fn is_refused_by_others(&self) -> bool {
+        self.code >= 400 && !self.is_refused_by_us()
+    }
+
+    fn has_our_warning(&self) -> bool {
+        self.warnings.contains("interlock:")
+    }
+
+    /// Whether the response shows that Interlock answered a call.
+    fn is_signed(&self) -> bool {
+        self.holder.is_some() || self.has_our_warning() || self.is_refused_by_us()
+    }
 }
 
 /// Whether the policy of a namespace admits an inconsistent record without a warning.
@@ -122,24 +132,14 @@ fn policy_admits_silently(snapshot: &Snapshot, namespace: &str) -> bool {
     policies.of(namespace).mode(record_integrity::RULE.id(), &scope) < Mode::Warn
 }
 
-fn explain_by_policy(check: &mut Diagnosis) {
-    let evidence = "the policy admits inconsistent records silently, so a dry run cannot show whether Interlock judges";
-    *check = Diagnosis::note(VERDICT_TOPIC, evidence);
-}
-
 /// A guarded namespace, preferably `default`.
 fn guarded_namespace(snapshot: &Snapshot) -> Option<String> {
-    let configuration = snapshot.validating.named("interlock").ok().flatten();
-    let entries = configuration.and_then(|it| it["webhooks"].as_array()).into_iter().flatten();
-    let selector =
-        entries.into_iter().find(|entry| entry["name"] == RECORD_ENTRY).map(|entry| &entry["namespaceSelector"]);
-    let namespaces = snapshot.namespaces.items().ok()?;
-    let active = namespaces.iter().filter(|it| it["metadata"]["deletionTimestamp"].is_null());
-    let guarded = active.filter(|it| selector.is_none_or(|selector| matches(selector, |key| label_of(it, key))));
-    let mut names = guarded.filter_map(|it| it["metadata"]["name"].as_str());
-    let mut first = None;
-    let default = names.by_ref().inspect(|name| first = first.or(Some(*name))).find(|name| *name == "default");
-    default.or(first).map(str::to_owned)
+    let selector = snapshot.record_entry().map(|entry| &entry["namespaceSelector"]);
+    let active = snapshot.namespaces.items().ok()?.iter().filter(|it| it["metadata"]["deletionTimestamp"].is_null());
+    let guarded = active.filter(|it| selector.is_none_or(|selector| selects(selector, it)));
+    let names: Vec<_> = guarded.filter_map(|it| it["metadata"]["name"].as_str()).collect();
+    let default = names.iter().find(|name| **name == "default");
+    default.or(names.first()).map(|name| (*name).to_owned())
 }
 
 /// Creates a record in a dry run.
@@ -148,24 +148,20 @@ async fn create_record(client: &Client, namespace: &str, label: &str, status: &s
     let record = record(namespace, label, status).map_err(|error| format!("failed to build a record: {error}"))?;
     let request = Request::post(path).header("content-type", "application/json").body(Body::from(record));
     let request = request.map_err(|error| error.to_string())?;
-    let late = "the API server did not answer within 30 s";
-    let response =
-        timeout(READ_TIMEOUT, client.send(request)).await.map_err(|_| late)?.map_err(|error| no_answer(&error))?;
+    let response = timeout(READ_TIMEOUT, response(client, request)).await.map_err(|_| TIMED_OUT)?;
+    response.map_err(|error| format!("the API server did not answer: {error}"))
+}
+
+async fn response(client: &Client, request: Request<Body>) -> Result<DryRunResponse, Error> {
+    let response = client.send(request).await?;
     let code = response.status().as_u16();
     let warnings = response.headers().get_all("warning").iter().filter_map(|it| it.to_str().ok());
     let warnings = warnings.collect::<Vec<_>>().join("\n");
-    let body = timeout(READ_TIMEOUT, http_body_util::BodyExt::collect(response.into_body())).await.map_err(|_| late)?;
-    let body: Value = serde_json::from_slice(&body.map_err(|error| no_answer(&error))?.to_bytes()).unwrap_or_default();
-    Ok(DryRunResponse {
-        code,
-        message: body["message"].as_str().unwrap_or_default().to_owned(),
-        warnings,
-        holder: body["metadata"]["annotations"][HOLDER].as_str().map(str::to_owned),
-    })
-}
-
-fn no_answer(error: &Error) -> String {
-    format!("the API server did not answer: {error}")
+    let body = response.into_body().collect().await?.to_bytes();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let message = body["message"].as_str().unwrap_or_default().to_owned();
+    let holder = body["metadata"]["annotations"][HOLDER].as_str().map(str::to_owned);
+    Ok(DryRunResponse { code, message, warnings, holder })
 }
 
 fn record(namespace: &str, label: &str, status: &str) -> std::io::Result<Vec<u8>> {
@@ -186,100 +182,79 @@ fn record(namespace: &str, label: &str, status: &str) -> std::io::Result<Vec<u8>
     Ok(record.to_string().into_bytes())
 }
 
-fn diagnose_responses(
-    good: &DryRunResponse,
-    bad: &DryRunResponse,
-    tried_in: &str,
-    snapshot: &Snapshot,
-) -> Vec<Diagnosis> {
-    let own = snapshot.namespace.as_str();
-    if let Some(DryRunResponse { message, .. }) = failed_call(good, bad) {
-        let fix = clients::fix_for_refusal(message, snapshot).unwrap_or_else(|| fix_for_failed_call(message, own));
-        return vec![Diagnosis::found(VERDICT_TOPIC, High, message.clone(), fix)];
+/// Whether the mutating webhook is called; `None` if the dry runs do not reach it.
+pub(super) fn stamp(runs: &DryRuns, snapshot: &Snapshot) -> Option<Diagnosis> {
+    let DryRuns::Answered { namespace, good, .. } = runs else { return None };
+    if runs.find(|it| it.is_failed_call() || it.is_refused_by_others()).is_some() {
+        return None;
     }
-    if let Some(answer) = [good, bad].into_iter().find(|answer| answer.code >= 400 && !answer.is_refused_by_us()) {
-        let why = format!("dry runs in namespace {tried_in} do not reach Interlock: {}", answer.message);
-        return vec![Diagnosis::skipped(VERDICT_TOPIC, why)];
-    }
-    vec![diagnose_stamp(good, tried_in, own), diagnose_verdict(good, bad, tried_in, own)]
-}
-
-/// The response that reports a failed call of a webhook.
-fn failed_call<'r>(good: &'r DryRunResponse, bad: &'r DryRunResponse) -> Option<&'r DryRunResponse> {
-    [good, bad].into_iter().find(|it| it.message.contains("failed calling webhook"))
-}
-
-/// Whether the mutating webhook is called.
-fn diagnose_stamp(good: &DryRunResponse, tried_in: &str, own: &str) -> Diagnosis {
-    match (&good.holder, good.code) {
+    Some(match (&good.holder, good.code) {
         (Some(holder), _) => {
-            let evidence = format!("a dry run in namespace {tried_in} returned with the holder stamp {holder}");
-            Diagnosis::ok(STAMP_TOPIC, evidence)
+            Diagnosis::ok(format!("a dry run in namespace {namespace} returned with the holder stamp {holder}"))
         }
         (None, 400..) => {
-            let why = format!("a policy refuses the record that would be stamped: {}", good.message);
-            Diagnosis::skipped(STAMP_TOPIC, why)
+            Diagnosis::skipped(format!("a policy refuses the record that would be stamped: {}", good.message))
         }
         (None, _) => {
             let evidence = "a dry run returned without a stamp: the API server does not call the mutating webhook";
             let fix = format!(
-                "check the log: kubectl -n {own} logs deployment/interlock\nand the finding about the \
-                 MutatingWebhookConfiguration"
+                "check the log: kubectl -n {} logs deployment/interlock\nand the finding about the \
+                 MutatingWebhookConfiguration",
+                snapshot.namespace
             );
-            Diagnosis::found(STAMP_TOPIC, High, evidence, fix)
+            Diagnosis::found(High, evidence, fix)
         }
-    }
+    })
 }
 
 /// Whether the validating webhook is called.
-fn diagnose_verdict(good: &DryRunResponse, bad: &DryRunResponse, tried_in: &str, own: &str) -> Diagnosis {
-    if bad.is_refused_by_us() {
-        let evidence = format!("a dry run with an inconsistent record in namespace {tried_in} was refused");
-        return Diagnosis::ok(VERDICT_TOPIC, evidence);
+pub(super) fn verdict(runs: &DryRuns, snapshot: &Snapshot) -> Checked {
+    let own = &snapshot.namespace;
+    let (namespace, good, bad) = match runs {
+        DryRuns::NotRun(why) => return Err(why.clone()),
+        DryRuns::Answered { namespace, good, bad } => (namespace, good, bad),
+    };
+    if let Some(DryRunResponse { message, .. }) = runs.find(DryRunResponse::is_failed_call) {
+        let fix = clients::fix_for_refusal(message, snapshot).unwrap_or_else(|| fix_for_failed_call(message, own));
+        return Ok(Diagnosis::found(High, message.clone(), fix));
     }
-    if [good, bad].iter().any(|it| it.warnings.contains("interlock:")) {
-        let evidence = "Interlock is called, and the policy only warns about inconsistent records";
-        return Diagnosis::note(VERDICT_TOPIC, evidence);
+    if let Some(DryRunResponse { message, .. }) = runs.find(DryRunResponse::is_refused_by_others) {
+        return Err(format!("dry runs in namespace {namespace} do not reach Interlock: {message}"));
     }
-    if good.is_refused_by_us() {
-        return Diagnosis::ok(VERDICT_TOPIC, format!("Interlock refused a dry run in namespace {tried_in}"));
-    }
-    let evidence = format!("{INCONSISTENT_RECORD_ADMITTED} in namespace {tried_in}");
-    let fix = format!(
-        "interlock explain {tried_in} --policies DIR shows whether a policy switches record-integrity off. If none does, \
-         the API server does not call the validating webhook:\nkubectl -n {own} logs deployment/interlock"
-    );
-    Diagnosis::found(VERDICT_TOPIC, High, evidence, fix)
-}
-
-impl DryRunResponse {
-    fn is_refused_by_us(&self) -> bool {
-        self.message.contains("admission webhook") && self.message.contains(".interlock.dev")
-    }
-
-    /// Whether the response shows that Interlock answered a call.
-    fn is_signed(&self) -> bool {
-        self.holder.is_some() || self.warnings.contains("interlock:") || self.is_refused_by_us()
-    }
+    Ok(if bad.is_refused_by_us() {
+        Diagnosis::ok(format!("a dry run with an inconsistent record in namespace {namespace} was refused"))
+    } else if runs.find(DryRunResponse::has_our_warning).is_some() {
+        Diagnosis::note("Interlock is called, and the policy only warns about inconsistent records")
+    } else if good.is_refused_by_us() {
+        Diagnosis::ok(format!("Interlock refused a dry run in namespace {namespace}"))
+    } else if policy_admits_silently(snapshot, namespace) {
+        Diagnosis::note(
+            "the policy admits inconsistent records silently, so a dry run cannot show whether Interlock judges",
+        )
+    } else {
+        let evidence = format!("an inconsistent record was admitted in namespace {namespace}");
+        let fix = format!(
+            "interlock explain {namespace} --policies DIR shows whether a policy switches record-integrity off. If none \
+             does, the API server does not call the validating webhook:\nkubectl -n {own} logs deployment/interlock"
+        );
+        Diagnosis::found(High, evidence, fix)
+    })
 }
 
 /// The fix for an error that the API server reports about its call.
 pub(super) fn fix_for_failed_call(message: &str, own: &str) -> String {
     let or_remove = "in an emergency, remove the guard until Interlock is installed again:\nkubectl delete \
                      validatingwebhookconfigurations,mutatingwebhookconfigurations interlock";
-    let first = if message.contains("x509") || message.contains("certificate") {
+    let is_about = |causes: &[&str]| causes.iter().any(|cause| message.contains(cause));
+    let first = if is_about(&["x509", "certificate"]) {
         format!(
             "the caBundle does not match the serving certificate. Running replicas repair it; a restart creates new \
              certificates:\nkubectl -n {own} rollout restart deployment/interlock"
         )
-    } else if message.contains("not found")
-        || message.contains("no endpoints")
-        || message.contains("connection refused")
-    {
+    } else if is_about(&["not found", "no endpoints", "connection refused"]) {
         format!(
             "no replica is available:\nkubectl -n {own} get deployment,pods,endpointslices\nkubectl -n {own} rollout \
-             restart \
-                deployment/interlock"
+             restart deployment/interlock"
         )
     } else {
         format!(
@@ -303,8 +278,14 @@ mod tests {
         }
     }
 
+    fn answered(good: &DryRunResponse, bad: &DryRunResponse) -> DryRuns {
+        DryRuns::Answered { namespace: "default".to_owned(), good: good.clone(), bad: bad.clone() }
+    }
+
     fn states(good: &DryRunResponse, bad: &DryRunResponse) -> Vec<&'static str> {
-        diagnose_responses(good, bad, "default", &Snapshot::unread()).iter().map(|check| check.state.as_str()).collect()
+        let (runs, snapshot) = (answered(good, bad), Snapshot::unread());
+        let verdict = verdict(&runs, &snapshot).unwrap_or_else(Diagnosis::skipped);
+        stamp(&runs, &snapshot).into_iter().chain(verdict).map(|check| check.state.as_str()).collect()
     }
 
     const REFUSED: &str = "admission webhook \"create-delete.records.interlock.dev\" denied the request: ...";
@@ -326,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_responses_show_whether_calls_arrive() {
-        let runs = |good: DryRunResponse, bad| DryRuns::Answered { namespace: "default".to_owned(), good, bad };
+        let runs = |good: DryRunResponse, bad: DryRunResponse| answered(&good, &bad);
         let (admitted, stamped) = (|| answer(201, "", "", None), || answer(201, "", "", Some("alice")));
         let failed = || answer(500, "Internal error occurred: failed calling webhook \"x\": refused", "", None);
         assert_eq!(runs(stamped(), admitted()).arrival(), Arrival::Answered);
@@ -352,8 +333,10 @@ mod tests {
         assert!(!policy_admits_silently(&of(include_str!("../../../policies/cluster.yaml")), "shop"));
         assert!(!policy_admits_silently(&Snapshot::unread(), "shop"));
         let stamped = answer(201, "", "", Some("alice"));
-        let admitted = diagnose_responses(&stamped, &stamped, "default", &Snapshot::unread()).pop().unwrap();
-        assert!(admitted.evidence.starts_with(INCONSISTENT_RECORD_ADMITTED), "{admitted:?}");
+        let runs = answered(&stamped, &stamped);
+        let admitted = verdict(&runs, &Snapshot::unread()).unwrap();
+        assert!(admitted.evidence.starts_with("an inconsistent record was admitted"), "{admitted:?}");
+        assert_eq!(verdict(&runs, &of(watching)).unwrap().state.as_str(), "note");
     }
 
     #[test]
@@ -373,9 +356,10 @@ mod tests {
                 "",
                 None,
             );
-            let checks = diagnose_responses(&failed, &failed, "default", &Snapshot::unread());
-            let fix = checks[0].fix.as_ref().unwrap();
-            assert!(checks.len() == 1 && fix.contains(way) && fix.contains("interlock"), "{fix}");
+            let runs = answered(&failed, &failed);
+            assert_eq!(stamp(&runs, &Snapshot::unread()), None);
+            let fix = verdict(&runs, &Snapshot::unread()).unwrap().fix.unwrap();
+            assert!(fix.contains(way) && fix.contains("interlock"), "{fix}");
         }
     }
 }

@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use http::Request;
-use http::header::ACCEPT;
 use kube::Client;
-use serde_json::Value;
 
-use super::fetch::METADATA_LIST;
-use crate::world::kubernetes::api_error::reason;
+use super::fetch::metadata;
 
 /// The maximum number of pages that are counted, with 500 records each.
 const MAX_PAGES: usize = 40;
@@ -23,24 +19,19 @@ pub(super) struct RecordCounts {
 
 /// Counts the records in Secrets from their metadata.
 pub(super) async fn count(client: &Client) -> Result<RecordCounts, String> {
+    let path = "/api/v1/secrets?labelSelector=owner%3Dhelm&fieldSelector=type%3Dhelm.sh%2Frelease.v1&limit=500";
     let mut records = RecordCounts::default();
     let mut more = String::new();
     for _ in 0..MAX_PAGES {
-        let path = format!(
-            "/api/v1/secrets?labelSelector=owner%3Dhelm&fieldSelector=type%3Dhelm.sh%2Frelease.v1&limit=500{more}"
-        );
-        let request = Request::get(path).header(ACCEPT, METADATA_LIST);
-        let request = request.body(Vec::new()).map_err(|error| error.to_string())?;
-        let page: Value = client.request(request).await.map_err(|error| reason(&error))?;
-        for item in page["items"].as_array().into_iter().flatten() {
+        let page = metadata(client, &format!("{path}{more}")).await;
+        for item in page.items()? {
             let namespace = item["metadata"]["namespace"].as_str().unwrap_or_default();
             *records.by_namespace.entry(namespace.to_owned()).or_default() += 1;
         }
-        match page["metadata"]["continue"].as_str() {
-            // The API server encodes continue tokens as URL-safe base64.
-            Some(token) if !token.is_empty() => more = format!("&continue={token}"),
-            _ => return Ok(records),
-        }
+        let token = page.object()?.and_then(|page| page["metadata"]["continue"].as_str());
+        let Some(token) = token.filter(|token| !token.is_empty()) else { return Ok(records) };
+        // The API server encodes continue tokens as URL-safe base64.
+        more = format!("&continue={token}");
     }
     records.truncated = true;
     Ok(records)

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::diagnosis::{Diagnosis, DiagnosisState};
 use super::fetch::Fetched;
+use super::selector::each;
 use super::snapshot::Snapshot;
-use crate::inspect::arrival::{FAIL, Half, OPEN_UNTIL_CALLED, Registration};
+use crate::inspect::arrival::{CONFIGURATION, FAIL, Half, OPEN_UNTIL_CALLED, Registration};
 pub(super) use differences::listed;
 use interlock_engine::policy::DEFAULT_NAMESPACE;
 use interlock_engine::policy_files::LoadedPolicies;
@@ -17,50 +18,36 @@ use interlock_engine::severity::Severity::{High, Medium};
 
 use differences::{
     EntryDifference, IN_NAMESPACE_CONDITION, differences, entries, finding, guards_selected_namespaces,
-    is_cluster_scoped, names, namespaces,
+    is_cluster_scoped, names, namespaces, note,
 };
-
-const TOPIC: &str = "registration";
 
 /// The entry that receives the creation and the deletion of release records.
 pub(super) const RECORD_ENTRY: &str = "create-delete.records.interlock.dev";
 
-/// Both webhook configurations: kind, resource, and shipped manifest.
-const CONFIGURATIONS: [(&str, &str, &str); 2] = [
-    (
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-        include_str!("../../../manifests/base/validating-webhooks.yaml"),
-    ),
-    (
-        "MutatingWebhookConfiguration",
-        "mutatingwebhookconfigurations",
-        include_str!("../../../manifests/base/mutating-webhooks.yaml"),
-    ),
-];
-
-/// Entries of the first configuration that an operator may add.
+/// Entries of the validating configuration that an operator may add.
 const OPTIONAL: &str = include_str!("../../../manifests/overlays/protected-releases/entries.yaml");
 
+/// The shipped manifest of a configuration.
+fn manifest(half: Half) -> &'static str {
+    match half {
+        Half::Validating => include_str!("../../../manifests/base/validating-webhooks.yaml"),
+        Half::Mutating => include_str!("../../../manifests/base/mutating-webhooks.yaml"),
+    }
+}
+
 pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
-    let live = [&snapshot.validating, &snapshot.mutating];
-    let halves = CONFIGURATIONS.into_iter().zip(live);
-    let mut found: Vec<_> =
-        halves.flat_map(|(half, live)| diagnose_configuration(half, live, &snapshot.namespace)).collect();
-    found.extend(protection(snapshot));
-    found
+    let halves = Half::ALL.into_iter().zip([&snapshot.validating, &snapshot.mutating]);
+    let found = halves.flat_map(|(half, live)| diagnose_configuration(half, live, &snapshot.namespace));
+    found.chain(protection(snapshot)).collect()
 }
 
 /// Reports a policy that protects releases whose deletions are not sent to Interlock.
 fn protection(snapshot: &Snapshot) -> Option<Diagnosis> {
     let policies = LoadedPolicies::of(snapshot.policies.as_ref().ok()?.as_ref()?).policies?;
-    let live = snapshot.validating.named("interlock").ok()??;
+    let live = snapshot.validating.named(CONFIGURATION).ok()??;
     let optional = shipped(OPTIONAL, &snapshot.namespace)?;
-    let missing: Vec<_> = entries(&optional)
-        .filter_map(|entry| entry["name"].as_str())
-        .filter(|name| entry_named(live, name).is_none())
-        .map(str::to_owned)
-        .collect();
+    let names = entries(&optional).filter_map(|entry| entry["name"].as_str());
+    let missing: Vec<_> = names.filter(|name| entry_named(live, name).is_none()).collect();
     if policies.of("").protected.names_nothing() || missing.is_empty() {
         return None;
     }
@@ -71,43 +58,38 @@ fn protection(snapshot: &Snapshot) -> Option<Diagnosis> {
         if missing.len() == 1 { "is" } else { "are" }
     );
     let fix = "set protectedReleases: true in the values of the chart, or use manifests/overlays/protected-releases";
-    Some(Diagnosis::found(TOPIC, Medium, evidence, fix.to_owned()))
+    Some(Diagnosis::found(Medium, evidence, fix))
 }
 
-fn diagnose_configuration(
-    (kind, resource, text): (&str, &str, &str),
-    live: &Fetched,
-    namespace: &str,
-) -> Vec<Diagnosis> {
-    let live = match live.named("interlock") {
+fn diagnose_configuration(half: Half, live: &Fetched, namespace: &str) -> Vec<Diagnosis> {
+    let kind = half.kind();
+    let live = match live.named(CONFIGURATION) {
         Ok(Some(live)) => live,
         Ok(None) => {
-            let half = if kind.starts_with('V') { "no request is judged" } else { "no record is stamped" };
-            return vec![Diagnosis::found(
-                TOPIC,
-                High,
-                format!("there is no {kind} interlock: {half}"),
-                fix_command(namespace),
-            )];
+            let effect = match half {
+                Half::Validating => "no request is judged",
+                Half::Mutating => "no record is stamped",
+            };
+            let evidence = format!("there is no {kind} interlock: {effect}");
+            return vec![Diagnosis::found(High, evidence, fix_command(namespace))];
         }
-        Err(why) => return vec![Diagnosis::skipped(TOPIC, format!("{kind}: {why}"))],
+        Err(why) => return vec![Diagnosis::skipped(format!("{kind}: {why}"))],
     };
-    let Some(shipped) = shipped_like(text, live, namespace) else {
-        return vec![Diagnosis::skipped(TOPIC, format!("the {kind} in this binary cannot be parsed"))];
+    let Some(shipped) = shipped_like(half, live, namespace) else {
+        return vec![Diagnosis::skipped(format!("the {kind} in this binary cannot be parsed"))];
     };
     let mut found = Differences::default();
     for wanted in entries(&shipped) {
-        found.compare(wanted, live, kind, namespace);
+        found.compare(wanted, live, half, namespace);
     }
     for name in entries(live).filter_map(|entry| entry["name"].as_str()) {
         if entry_named(&shipped, name).is_none() {
-            found.add(name, (DiagnosisState::Note, "is not part of this version".to_owned()));
+            found.add(name, note("is not part of this version"));
         }
     }
     if found.0.is_empty() {
-        let count = entries(&shipped).count();
-        let evidence = format!("all {count} entries of {resource}/interlock match the shipped ones");
-        return vec![Diagnosis::ok(TOPIC, evidence)];
+        let (count, resource) = (entries(&shipped).count(), half.resource());
+        return vec![Diagnosis::ok(format!("all {count} entries of {resource}/interlock match the shipped ones"))];
     }
     found.diagnoses(namespace)
 }
@@ -126,19 +108,18 @@ impl Differences {
     }
 
     /// Compares a shipped entry with the live configuration.
-    fn compare(&mut self, wanted: &Value, live: &Value, kind: &str, namespace: &str) {
+    fn compare(&mut self, wanted: &Value, live: &Value, half: Half, namespace: &str) {
         let name = wanted["name"].as_str().unwrap_or_default();
-        let half = if kind.starts_with('V') { Half::Validating } else { Half::Mutating };
         let waits = Registration::new(half, live.clone()).waiting().contains(&name);
         match entry_named(live, name) {
             None if guards_selected_namespaces(live) && is_cluster_scoped(wanted) => {
                 let what = "is missing, as expected where only selected namespaces are guarded: its objects are \
                             cluster-scoped";
-                self.add(name, (DiagnosisState::Note, what.to_owned()));
+                self.add(name, note(what));
             }
-            None => self.add(name, finding(High, "is missing: its requests are not reviewed".to_owned())),
+            None => self.add(name, finding(High, "is missing: its requests are not reviewed")),
             Some(entry) => {
-                let differences = differences(&defaulted(wanted, kind), &defaulted(entry, kind), namespace, waits);
+                let differences = differences(&defaulted(wanted, half), &defaulted(entry, half), namespace, waits);
                 differences.into_iter().for_each(|difference| self.add(name, difference));
             }
         }
@@ -147,7 +128,6 @@ impl Differences {
     /// The most severe first.
     fn diagnoses(self, namespace: &str) -> Vec<Diagnosis> {
         let diagnoses = self.0.into_iter().map(|((_, what), (state, names))| Diagnosis {
-            check: TOPIC,
             state,
             evidence: format!("{}: {what}", listed(&names)),
             fix: matches!(state, DiagnosisState::Finding(_)).then(|| fix_command(namespace)),
@@ -171,57 +151,53 @@ fn fix_command(namespace: &str) -> String {
 /// The shipped configuration for an installation in this namespace, in its state after the first review.
 fn shipped(text: &str, namespace: &str) -> Option<Value> {
     let mut shipped: Value = serde_saphyr::from_str(&text.replace(DEFAULT_NAMESPACE, namespace)).ok()?;
-    let annotated = shipped.pointer(&annotation_pointer()).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let annotations = shipped["metadata"]["annotations"].as_object_mut();
+    let annotated = annotations.and_then(|all| all.remove(OPEN_UNTIL_CALLED)).unwrap_or_default();
     for entry in shipped["webhooks"].as_array_mut()? {
-        if entry["name"].as_str().is_some_and(|name| annotated.split(',').any(|it| it == name)) {
+        let mut opened = annotated.as_str().unwrap_or_default().split(',');
+        if opened.any(|name| entry["name"] == name) {
             entry["failurePolicy"] = FAIL.into();
         }
     }
-    if let Some(annotations) = shipped["metadata"]["annotations"].as_object_mut() {
-        annotations.remove(OPEN_UNTIL_CALLED);
-    }
     Some(shipped)
-}
-
-fn annotation_pointer() -> String {
-    jsonptr::PointerBuf::from_tokens(["metadata", "annotations", OPEN_UNTIL_CALLED]).to_string()
 }
 
 /// The shipped configuration, with the optional entries that the live configuration has.
-fn shipped_like(text: &str, live: &Value, namespace: &str) -> Option<Value> {
-    let mut shipped = shipped(text, namespace)?;
-    let optional = self::shipped(OPTIONAL, namespace)?;
-    let chosen =
-        entries(&optional).filter(|entry| entry["name"].as_str().is_some_and(|name| entry_named(live, name).is_some()));
-    shipped["webhooks"].as_array_mut()?.extend(chosen.cloned());
-    Some(shipped)
+fn shipped_like(half: Half, live: &Value, namespace: &str) -> Option<Value> {
+    let mut wanted = shipped(manifest(half), namespace)?;
+    let optional = shipped(OPTIONAL, namespace)?;
+    let chosen = entries(&optional).filter(|entry| like(entry, live).is_some());
+    wanted["webhooks"].as_array_mut()?.extend(chosen.cloned());
+    Some(wanted)
+}
+
+/// The entry of a configuration with the same name.
+fn like<'c>(entry: &Value, configuration: &'c Value) -> Option<&'c Value> {
+    entry_named(configuration, entry["name"].as_str()?)
 }
 
 /// An entry with the API server's defaults.
-fn defaulted(entry: &Value, kind: &str) -> Value {
+fn defaulted(entry: &Value, half: Half) -> Value {
     let mut entry = entry.clone();
-    let mut otherwise = |field: &str, value: Value| {
-        if entry[field].is_null() {
-            entry[field] = value;
+    let defaults = json!({
+        "failurePolicy": "Fail", "matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {},
+        "matchConditions": [], "timeoutSeconds": 10,
+        "reinvocationPolicy": if half == Half::Mutating { Value::from("Never") } else { Value::Null },
+    });
+    for (field, default) in defaults.as_object().into_iter().flatten() {
+        if entry[field].is_null() && !default.is_null() {
+            entry[field] = default.clone();
         }
-    };
-    otherwise("failurePolicy", json!("Fail"));
-    otherwise("matchPolicy", json!("Equivalent"));
-    otherwise("namespaceSelector", json!({}));
-    otherwise("objectSelector", json!({}));
-    otherwise("matchConditions", json!([]));
-    otherwise("timeoutSeconds", json!(10));
-    if kind.starts_with('M') {
-        otherwise("reinvocationPolicy", json!("Never"));
     }
     entry
 }
 
 /// The namespaces that the first entry selects by name; empty if all are guarded.
 pub(super) fn guarded_namespaces(snapshot: &Snapshot) -> Vec<String> {
-    let configuration = snapshot.validating.named("interlock").ok().flatten();
+    let configuration = snapshot.validating.named(CONFIGURATION).ok().flatten();
     let first = configuration.and_then(|it| entries(it).next());
-    first.map(|entry| names(&entry["namespaceSelector"], "In").into_iter().collect()).unwrap_or_default()
+    let names = first.map(|entry| names(&entry["namespaceSelector"], "In")).unwrap_or_default();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// Keeps the operator's choices: namespaces, failurePolicy, timeoutSeconds, and the port of the Service. Without this, the repair
@@ -229,15 +205,14 @@ pub(super) fn guarded_namespaces(snapshot: &Snapshot) -> Vec<String> {
 fn keep_operator_choices(wanted: &mut Value, live: &Value, half: Half, namespace: &str) {
     let registration = Registration::new(half, live.clone());
     let waiting = registration.waiting();
-    let all: Vec<_> = entries(live).cloned().collect();
     // An entry that waits for a review is open without a choice. The entry for probes is never open by choice.
     let is_chosen_open = |entry: &Value| {
         let name = entry["name"].as_str().unwrap_or_default();
         entry["failurePolicy"] == "Ignore" && !waiting.contains(&name)
     };
-    let mut guards = all.iter().filter(|entry| !is_for_probes(entry)).peekable();
+    let mut guards = entries(live).filter(|entry| !is_for_probes(entry)).peekable();
     let is_open = guards.peek().is_some() && guards.all(is_chosen_open);
-    let port = all.iter().find_map(|entry| entry["clientConfig"]["service"]["port"].as_u64());
+    let port = entries(live).find_map(|entry| entry["clientConfig"]["service"]["port"].as_u64());
     let guards_selected = guards_selected_namespaces(live);
     let Some(list) = wanted["webhooks"].as_array_mut() else { return };
     list.retain(|entry| !(guards_selected && is_cluster_scoped(entry)));
@@ -245,31 +220,27 @@ fn keep_operator_choices(wanted: &mut Value, live: &Value, half: Half, namespace
         if let Some(port) = port {
             entry["clientConfig"]["service"]["port"] = port.into();
         }
-        let is_for_probes = is_for_probes(entry);
-        let own = all.iter().find(|it| it["name"] == entry["name"]);
+        let own = like(entry, live);
+        if let Some(seconds) = own.and_then(|own| own["timeoutSeconds"].as_u64()).filter(|seconds| *seconds <= 5) {
+            entry["timeoutSeconds"] = seconds.into();
+        }
+        if is_for_probes(entry) {
+            continue;
+        }
+        if is_open || own.is_some_and(is_chosen_open) {
+            entry["failurePolicy"] = "Ignore".into();
+        }
         let is_chosen = |it: &&Value| {
             let difference = namespaces(&entry["namespaceSelector"], &it["namespaceSelector"], namespace);
             difference.is_some_and(|(state, _)| state == DiagnosisState::Note)
         };
         // A missing entry gets the namespaces of another entry.
-        let like = own.or_else(|| all.iter().find(|it| is_chosen(it))).filter(is_chosen).filter(|_| !is_for_probes);
-        let selector = like.map(|it| it["namespaceSelector"].clone());
-        let inside = like.and_then(|it| {
-            it["matchConditions"].as_array()?.iter().find(|it| it["name"] == IN_NAMESPACE_CONDITION).cloned()
-        });
-        if let Some(selector) = selector {
-            entry["namespaceSelector"] = selector;
-        }
+        let Some(chosen) = own.or_else(|| entries(live).find(is_chosen)).filter(is_chosen) else { continue };
+        entry["namespaceSelector"] = chosen["namespaceSelector"].clone();
+        let inside = each(&chosen["matchConditions"]).find(|it| it["name"] == IN_NAMESPACE_CONDITION);
         if let Some(inside) = inside {
-            let mut conditions = entry["matchConditions"].as_array().cloned().unwrap_or_default();
-            conditions.push(inside);
-            entry["matchConditions"] = conditions.into();
-        }
-        if !is_for_probes && (is_open || own.is_some_and(is_chosen_open)) {
-            entry["failurePolicy"] = "Ignore".into();
-        }
-        if let Some(seconds) = own.and_then(|own| own["timeoutSeconds"].as_u64()).filter(|seconds| *seconds <= 5) {
-            entry["timeoutSeconds"] = seconds.into();
+            let conditions = each(&entry["matchConditions"]).chain([inside]).cloned().collect();
+            entry["matchConditions"] = conditions;
         }
     }
 }
@@ -298,13 +269,13 @@ fn open_until_called(wanted: &mut Value) -> Option<()> {
 /// only if a replica `answers` now.
 pub(super) fn repair(namespace: &str, validating: &Value, mutating: &Value, answers: bool) -> Value {
     let live = [validating, mutating];
-    let bundles = live.iter().flat_map(|it| entries(it)).filter_map(|entry| entry["clientConfig"]["caBundle"].as_str());
-    let bundle = bundles.into_iter().find(|bundle| !bundle.is_empty());
-    let url = live.iter().flat_map(|it| entries(it)).find_map(|entry| entry["clientConfig"]["url"].as_str());
+    let clients = || live.iter().flat_map(|it| entries(it)).map(|entry| &entry["clientConfig"]);
+    let bundle = clients().find_map(bundle);
+    let url = clients().find_map(|client| client["url"].as_str());
     // The URL without its path.
     let base = url.map(|url| url.rsplit_once('/').map_or(url, |(base, _)| base));
-    let items = CONFIGURATIONS.iter().zip(live).zip(Half::ALL).filter_map(|(((_, _, text), live), half)| {
-        let mut wanted = shipped_like(text, live, namespace)?;
+    let items = Half::ALL.into_iter().zip(live).filter_map(|(half, live)| {
+        let mut wanted = shipped_like(half, live, namespace)?;
         keep_operator_choices(&mut wanted, live, half, namespace);
         if !answers {
             open_until_called(&mut wanted)?;
@@ -314,8 +285,7 @@ pub(super) fn repair(namespace: &str, validating: &Value, mutating: &Value, answ
                 entry["clientConfig"] = json!({"url": format!("{base}{path}")});
             }
             // The entry's own caBundle, or that of another entry. `kubectl apply` may remove a missing field.
-            let own = entries(live).find(|it| it["name"] == entry["name"]);
-            let own = own.and_then(|it| it["clientConfig"]["caBundle"].as_str()).filter(|bundle| !bundle.is_empty());
+            let own = like(entry, live).and_then(|own| self::bundle(&own["clientConfig"]));
             if let Some(bundle) = own.or(bundle) {
                 entry["clientConfig"]["caBundle"] = bundle.into();
             }
@@ -323,6 +293,10 @@ pub(super) fn repair(namespace: &str, validating: &Value, mutating: &Value, answ
         Some(wanted)
     });
     json!({"apiVersion": "v1", "kind": "List", "items": items.collect::<Vec<_>>()})
+}
+
+fn bundle(client_config: &Value) -> Option<&str> {
+    client_config["caBundle"].as_str().filter(|bundle| !bundle.is_empty())
 }
 
 #[cfg(test)]

@@ -2,23 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use futures_util::{StreamExt, stream};
 use interlock_engine::policy::DEFAULT_NAMESPACE;
 use interlock_engine::severity::Severity::{High, Medium};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::Client;
-use kube::api::{Api, PostParams};
 use serde_json::Value;
 
-use super::diagnosis::Diagnosis;
+use super::access::{Right, reviewed};
+use super::diagnosis::{Checked, Diagnosis};
 use super::fetch::Fetched;
 use super::registration::guarded_namespaces;
-use super::selector::texts;
+use super::selector::{combinations, each, texts};
 use super::settings::setting;
 use super::snapshot::Snapshot;
-use crate::world::kubernetes::api_error::reason;
-
-const TOPIC: &str = "rights";
 
 /// The rights are read from the manifests, so that no second list can go out of date.
 const RBAC_MANIFESTS: [&str; 2] =
@@ -32,69 +27,36 @@ const LEADER_ROLE: &str = "interlock-leader";
 /// The roles for managed certificates.
 const CERTIFICATE_ROLE: &str = "interlock-certificates";
 
-/// The maximum number of concurrent access reviews.
-const CONCURRENT_REVIEWS: usize = 8;
-
-/// Rights that the account must not have: verb, group, resource, subresource.
-const FORBIDDEN_RIGHTS: [(&str, &str, &str, &str); 17] = [
-    ("*", "*", "*", ""),
-    ("delete", "", "secrets", ""),
-    ("update", "", "secrets", ""),
-    ("create", "", "pods", ""),
-    ("create", "", "pods", "exec"),
-    ("create", "", "serviceaccounts", "token"),
-    ("impersonate", "", "users", ""),
-    ("get", "", "nodes", "proxy"),
-    ("patch", "apps", "deployments", ""),
-    ("delete", "apps", "deployments", ""),
-    ("escalate", "rbac.authorization.k8s.io", "clusterroles", ""),
-    ("bind", "rbac.authorization.k8s.io", "clusterroles", ""),
-    ("create", "rbac.authorization.k8s.io", "clusterrolebindings", ""),
-    ("create", "interlock.dev", "releaseoverrides", ""),
-    ("create", "interlock.dev", "freezes", ""),
-    ("delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations", ""),
-    ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ""),
+/// Rights that the account must not have: verb, group, resource.
+const FORBIDDEN_RIGHTS: [[&str; 3]; 17] = [
+    ["*", "*", "*"],
+    ["delete", "", "secrets"],
+    ["update", "", "secrets"],
+    ["create", "", "pods"],
+    ["create", "", "pods/exec"],
+    ["create", "", "serviceaccounts/token"],
+    ["impersonate", "", "users"],
+    ["get", "", "nodes/proxy"],
+    ["patch", "apps", "deployments"],
+    ["delete", "apps", "deployments"],
+    ["escalate", "rbac.authorization.k8s.io", "clusterroles"],
+    ["bind", "rbac.authorization.k8s.io", "clusterroles"],
+    ["create", "rbac.authorization.k8s.io", "clusterrolebindings"],
+    ["create", "interlock.dev", "releaseoverrides"],
+    ["create", "interlock.dev", "freezes"],
+    ["delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations"],
+    ["create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations"],
 ];
 
-/// One right, in all namespaces or in one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Right {
-    role: String,
-    verb: String,
-    group: String,
-    resource: String,
-    subresource: String,
-    name: String,
-    /// Empty for all namespaces.
-    namespace: String,
-}
-
-impl std::fmt::Display for Right {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { verb, group, resource, subresource, name, namespace, .. } = self;
-        let dot = if group.is_empty() { "" } else { "." };
-        let slash = if subresource.is_empty() { "" } else { "/" };
-        write!(out, "{verb} {resource}{dot}{group}{slash}{subresource}")?;
-        if !name.is_empty() {
-            write!(out, " {name}")?;
-        }
-        if namespace.is_empty() { Ok(()) } else { write!(out, " in {namespace}") }
-    }
-}
-
-pub(super) async fn diagnose(client: &Client, snapshot: &Snapshot) -> Vec<Diagnosis> {
+pub(super) async fn diagnose(client: &Client, snapshot: &Snapshot) -> Checked<Vec<Diagnosis>> {
     let namespace = snapshot.namespace.as_str();
-    let user = format!("system:serviceaccount:{namespace}:interlock");
     let mut needed = needed(namespace, &guarded_namespaces(snapshot));
     if has_certificate_of_a_file(&snapshot.deployment) {
         needed.retain(|right| right.role != CERTIFICATE_ROLE);
     }
-    let needed = review_access(client, &user, namespace, needed).await;
-    let forbidden = review_access(client, &user, namespace, forbidden()).await;
-    match (needed, forbidden) {
-        (Ok(needed), Ok(forbidden)) => diagnose_rights(&needed, &forbidden, namespace),
-        (Err(why), _) | (_, Err(why)) => vec![Diagnosis::skipped(TOPIC, why)],
-    }
+    let needed = reviewed(client, Some(namespace), needed).await?;
+    let forbidden = reviewed(client, Some(namespace), FORBIDDEN_RIGHTS.map(Right::on).to_vec()).await?;
+    Ok(diagnose_rights(&needed, &forbidden, namespace))
 }
 
 /// Whether the certificate comes from a file. Interlock then needs no rights for managed certificates.
@@ -110,9 +72,8 @@ fn needed(namespace: &str, guarded: &[String]) -> Vec<Right> {
     let roles = bound.filter_map(|bound| {
         documents.iter().find(|it| it["kind"] == bound["kind"] && it["metadata"]["name"] == bound["name"])
     });
-    let rights = roles.flat_map(|role| rights_of_role(role, namespace));
     let mut all = Vec::new();
-    for right in rights {
+    for right in roles.flat_map(|role| rights_of_role(role, namespace)) {
         let reaches_everywhere = right.namespace.is_empty() && [GUARD_ROLE, LEADER_ROLE].contains(&right.role.as_str());
         if reaches_everywhere && !guarded.is_empty() {
             all.extend(guarded.iter().map(|namespace| Right { namespace: namespace.clone(), ..right.clone() }));
@@ -125,131 +86,57 @@ fn needed(namespace: &str, guarded: &[String]) -> Vec<Right> {
 
 /// Whether a document is a binding to Interlock's account. Other roles in the manifests are for people and have no binding.
 fn is_bound_to_account(document: &Value) -> bool {
-    let mut subjects = document["subjects"].as_array().into_iter().flatten();
-    subjects.any(|subject| subject["kind"] == "ServiceAccount" && subject["name"] == "interlock")
+    each(&document["subjects"]).any(|subject| subject["kind"] == "ServiceAccount" && subject["name"] == "interlock")
 }
 
 fn rights_of_role(role: &Value, namespace: &str) -> Vec<Right> {
-    let name = role["metadata"]["name"].as_str().unwrap_or_default();
     let of = match role["metadata"]["namespace"].as_str() {
         Some(DEFAULT_NAMESPACE) => namespace,
         other => other.unwrap_or_default(),
     };
     let mut rights = Vec::new();
-    for rule in role["rules"].as_array().into_iter().flatten() {
-        let mut names: Vec<_> = texts(&rule["resourceNames"]).collect();
-        if names.is_empty() {
-            names.push("");
+    for rule in each(&role["rules"]) {
+        let mut lists =
+            ["apiGroups", "resources", "verbs", "resourceNames"].map(|list| texts(&rule[list]).collect::<Vec<_>>());
+        if lists[3].is_empty() {
+            lists[3].push("");
         }
-        for group in texts(&rule["apiGroups"]) {
-            for resource in texts(&rule["resources"]) {
-                let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-                for verb in texts(&rule["verbs"]) {
-                    for object in &names {
-                        rights.push(Right {
-                            role: name.to_owned(),
-                            verb: verb.to_owned(),
-                            group: group.to_owned(),
-                            resource: resource.to_owned(),
-                            subresource: subresource.to_owned(),
-                            name: (*object).to_owned(),
-                            namespace: of.to_owned(),
-                        });
-                    }
-                }
-            }
-        }
+        rights.extend(combinations(lists).into_iter().map(|[group, resource, verb, name]| Right {
+            role: role["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            name: name.to_owned(),
+            namespace: of.to_owned(),
+            ..Right::on([verb, group, resource])
+        }));
     }
     rights
 }
 
-fn forbidden() -> Vec<Right> {
-    let rights = FORBIDDEN_RIGHTS.into_iter().map(|(verb, group, resource, subresource)| Right {
-        role: String::new(),
-        verb: verb.to_owned(),
-        group: group.to_owned(),
-        resource: resource.to_owned(),
-        subresource: subresource.to_owned(),
-        name: String::new(),
-        namespace: String::new(),
-    });
-    rights.collect()
-}
-
-/// Every right, and whether the account has it.
-async fn review_access(
-    client: &Client,
-    user: &str,
-    own: &str,
-    rights: Vec<Right>,
-) -> Result<Vec<(Right, bool)>, String> {
-    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
-    let groups = [
-        "system:serviceaccounts".to_owned(),
-        format!("system:serviceaccounts:{own}"),
-        "system:authenticated".to_owned(),
-    ];
-    let (reviews, groups) = (&reviews, &groups);
-    let answers = stream::iter(rights).map(|right| async move {
-        let attributes = ResourceAttributes {
-            verb: non_empty(&right.verb),
-            group: non_empty(&right.group),
-            resource: non_empty(&right.resource),
-            subresource: non_empty(&right.subresource),
-            name: non_empty(&right.name),
-            namespace: non_empty(&right.namespace),
-            ..ResourceAttributes::default()
-        };
-        let spec = SubjectAccessReviewSpec {
-            user: Some(user.to_owned()),
-            groups: Some(groups.to_vec()),
-            resource_attributes: Some(attributes),
-            ..SubjectAccessReviewSpec::default()
-        };
-        let asked = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-        let answer = reviews.create(&PostParams::default(), &asked).await.map_err(|error| reason(&error))?;
-        Ok((right, answer.status.is_some_and(|status| status.allowed)))
-    });
-    answers.buffered(CONCURRENT_REVIEWS).collect::<Vec<_>>().await.into_iter().collect()
-}
-
-fn non_empty(text: &str) -> Option<String> {
-    (!text.is_empty()).then(|| text.to_owned())
-}
-
 fn diagnose_rights(needed: &[(Right, bool)], forbidden: &[(Right, bool)], namespace: &str) -> Vec<Diagnosis> {
     let apply = format!(
-        "kubectl apply -f manifests/base/rbac.yaml   # for namespace {namespace}; if a chart manages \
-        it, upgrade the chart"
+        "kubectl apply -f manifests/base/rbac.yaml   # for namespace {namespace}; if a chart manages it, upgrade the chart"
     );
     let mut checks = Vec::new();
-    let roles: BTreeSet<_> = needed.iter().map(|(right, _)| right.role.as_str()).collect();
+    let lacking: Vec<_> = needed.iter().filter(|(_, has)| !has).map(|(right, _)| right).collect();
+    let roles: BTreeSet<_> = lacking.iter().map(|right| right.role.as_str()).collect();
     for role in roles {
-        let lacks: Vec<_> =
-            needed.iter().filter(|(right, has)| right.role == role && !has).map(|(right, _)| right).collect();
-        if lacks.is_empty() {
-            continue;
-        }
+        let lacks: Vec<_> = lacking.iter().copied().filter(|right| right.role == role).collect();
         let severity = if role == LEADER_ROLE { Medium } else { High };
         let evidence = format!("the account interlock may not {} (role {role})", listed(&lacks));
-        checks.push(Diagnosis::found(TOPIC, severity, evidence, apply.clone()));
+        checks.push(Diagnosis::found(severity, evidence, apply.clone()));
     }
     let has: Vec<_> = forbidden.iter().filter(|(_, has)| *has).map(|(right, _)| right).collect();
     if !has.is_empty() {
         let fix = format!(
-            "find the binding that grants it and remove it:\nkubectl get clusterrolebindings,rolebindings -A -o wide \
-             | grep \
-                {namespace}/interlock"
+            "find the binding that grants it and remove it:\nkubectl get clusterrolebindings,rolebindings -A -o wide | grep \
+             {namespace}/interlock"
         );
-        checks.push(Diagnosis::found(TOPIC, High, format!("the account interlock may {}", listed(&has)), fix));
+        checks.push(Diagnosis::found(High, format!("the account interlock may {}", listed(&has)), fix));
     }
     if checks.is_empty() {
-        let evidence = format!(
-            "the account interlock has all {} rights that it needs, and none of the {} forbidden ones",
-            needed.len(),
-            forbidden.len()
-        );
-        checks.push(Diagnosis::ok(TOPIC, evidence));
+        let (needed, forbidden) = (needed.len(), forbidden.len());
+        checks.push(Diagnosis::ok(format!(
+            "the account interlock has all {needed} rights that it needs, and none of the {forbidden} forbidden ones"
+        )));
     }
     checks
 }
@@ -291,7 +178,7 @@ mod tests {
         assert!(!has_certificate_of_a_file(&variables(serde_json::json!(null))));
         // The role for people who create overrides is not the account's.
         assert!(!described.contains(&"create releaseoverrides.interlock.dev".to_owned()));
-        let asked: Vec<_> = forbidden().iter().map(ToString::to_string).collect();
+        let asked = FORBIDDEN_RIGHTS.map(|right| Right::on(right).to_string());
         assert!(described.iter().all(|right| !asked.contains(right)), "a needed right is forbidden");
     }
 
@@ -304,16 +191,16 @@ mod tests {
                 .map(|it| (it.state.as_str(), it.evidence))
                 .collect::<Vec<_>>()
         };
-        let fine = states(&all(true, needed("guard", &[])), &all(false, forbidden()));
+        let fine = states(&all(true, needed("guard", &[])), &all(false, FORBIDDEN_RIGHTS.map(Right::on).to_vec()));
         assert_eq!((fine.len(), fine[0].0), (1, "ok"));
         let mut lacking = all(true, needed("guard", &[]));
         lacking.iter_mut().filter(|(right, _)| right.role == "interlock-leader").for_each(|(_, has)| *has = false);
-        let described = states(&lacking, &all(false, forbidden()));
+        let described = states(&lacking, &all(false, FORBIDDEN_RIGHTS.map(Right::on).to_vec()));
         assert!(
             described.len() == 1 && described[0].0 == "medium" && described[0].1.contains("may not patch secrets"),
             "{described:?}"
         );
-        let described = states(&all(true, needed("guard", &[])), &all(true, forbidden()));
+        let described = states(&all(true, needed("guard", &[])), &all(true, FORBIDDEN_RIGHTS.map(Right::on).to_vec()));
         assert!(
             described.len() == 1 && described[0].0 == "high" && described[0].1.contains("may * *.*, delete secrets"),
             "{described:?}"

@@ -4,10 +4,19 @@ use serde_json::Value;
 
 /// Whether a selector matches an object with these labels.
 pub(super) fn matches<'l>(selector: &Value, label: impl Fn(&str) -> Label<'l>) -> bool {
-    let equal = selector["matchLabels"].as_object().into_iter().flatten();
-    let mut equal = equal.map(|(key, value)| label(key).may_be(value.as_str().unwrap_or_default()));
-    equal.all(|expression_matches| expression_matches)
-        && selector["matchExpressions"].as_array().into_iter().flatten().all(|it| expression_matches(it, &label))
+    let mut equal = selector["matchLabels"].as_object().into_iter().flatten();
+    equal.all(|(key, value)| label(key).may_be(value.as_str().unwrap_or_default()))
+        && each(&selector["matchExpressions"]).all(|it| expression_matches(it, &label))
+}
+
+/// Whether a selector matches an object.
+pub(super) fn selects(selector: &Value, object: &Value) -> bool {
+    matches(selector, |key| object["metadata"]["labels"][key].as_str().map_or(Label::Absent, Label::Is))
+}
+
+/// The only label of an object.
+pub(super) fn only<'l>(name: &'l str, value: &'l str) -> impl Fn(&str) -> Label<'l> {
+    move |key| if key == name { Label::Is(value) } else { Label::Absent }
 }
 
 /// A label of the object.
@@ -32,7 +41,7 @@ impl Label<'_> {
 
 fn expression_matches<'l>(expression: &Value, label: &impl Fn(&str) -> Label<'l>) -> bool {
     let label = label(expression["key"].as_str().unwrap_or_default());
-    let mut values = expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut values = texts(&expression["values"]);
     match (expression["operator"].as_str().unwrap_or_default(), label) {
         ("Exists", label) => !matches!(label, Label::Absent),
         ("DoesNotExist", label) => matches!(label, Label::Absent),
@@ -41,11 +50,6 @@ fn expression_matches<'l>(expression: &Value, label: &impl Fn(&str) -> Label<'l>
         // An unknown operator matches, so that it excludes nothing.
         _ => true,
     }
-}
-
-/// A label of an object.
-pub(super) fn label_of<'l>(object: &'l Value, key: &str) -> Label<'l> {
-    object["metadata"]["labels"][key].as_str().map_or(Label::Absent, Label::Is)
 }
 
 /// A label of a Secret that stores a release record.
@@ -57,9 +61,30 @@ pub(super) fn label_of_record(key: &str) -> Label<'static> {
     }
 }
 
+/// The items of a list; none if it is missing.
+pub(super) fn each(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
 /// The strings in a list.
 pub(super) fn texts(list: &Value) -> impl Iterator<Item = &str> {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str)
+    each(list).filter_map(Value::as_str)
+}
+
+/// Every combination of one string from each list.
+pub(super) fn combinations<const N: usize>(lists: [Vec<&str>; N]) -> Vec<[&str; N]> {
+    let mut all = vec![[""; N]];
+    for (place, list) in lists.into_iter().enumerate() {
+        let longer = all.iter().flat_map(|start| {
+            list.iter().map(|text| {
+                let mut combination = *start;
+                combination[place] = text;
+                combination
+            })
+        });
+        all = longer.collect();
+    }
+    all
 }
 
 /// Whether a list has one of these strings.
@@ -80,7 +105,7 @@ mod tests {
             let expression = json!({"key": "kubernetes.io/metadata.name", "operator": operator, "values": values});
             json!({"matchExpressions": [expression]})
         };
-        let of_shop = |selector: &Value| matches(selector, |key| label_of(&shop, key));
+        let of_shop = |selector: &Value| selects(selector, &shop);
         assert!(of_shop(&json!({})) && of_shop(&json!(null)));
         assert!(of_shop(&name("NotIn", &["kube-system"])) && !of_shop(&name("NotIn", &["kube-system", "shop"])));
         assert!(of_shop(&name("In", &["shop"])) && !of_shop(&name("In", &["other"])));

@@ -4,24 +4,16 @@ use interlock_engine::severity::Severity::{High, Low};
 use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::diagnosis::Diagnosis;
-use super::fetch::Fetched;
+use super::diagnosis::{Checked, Diagnosis};
 use super::snapshot::Snapshot;
 use crate::supported::{NEWEST_TESTED_MINOR, OLDEST_MINOR, Support, support_of};
-
-const TOPIC: &str = "api-server";
 
 /// The maximum clock difference. A larger one makes ages wrong.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(5);
 
-pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
-    let version = match &snapshot.version {
-        Fetched::Known(version) => diagnose_version(version),
-        Fetched::Absent => Diagnosis::skipped(TOPIC, "the API server does not report its version"),
-        Fetched::Unknown(why) => Diagnosis::skipped(TOPIC, why),
-    };
-    let (server, local) = snapshot.clocks;
-    vec![version, diagnose_clocks(local.duration_since(server))]
+pub(super) fn version(snapshot: &Snapshot) -> Checked {
+    let version = snapshot.version.object()?;
+    Ok(diagnose_version(version.ok_or("the API server does not report its version")?))
 }
 
 fn diagnose_version(version: &Value) -> Diagnosis {
@@ -30,17 +22,21 @@ fn diagnose_version(version: &Value) -> Diagnosis {
         Support::TooOld => {
             let evidence = format!(
                 "Kubernetes {text} is older than 1.{OLDEST_MINOR}, the oldest supported version, and may not have stable \
-                matchConditions: without them, every Secret is sent to Interlock"
+                 matchConditions: without them, every Secret is sent to Interlock"
             );
-            Diagnosis::found(TOPIC, High, evidence, format!("upgrade to Kubernetes 1.{OLDEST_MINOR} or newer"))
+            Diagnosis::found(High, evidence, format!("upgrade to Kubernetes 1.{OLDEST_MINOR} or newer"))
         }
-        Support::NewerThanTested => Diagnosis::note(
-            TOPIC,
-            format!("Kubernetes {text} is newer than the newest tested version 1.{NEWEST_TESTED_MINOR}"),
-        ),
-        Support::Supported => Diagnosis::ok(TOPIC, format!("Kubernetes {text} is supported")),
-        Support::Unknown => Diagnosis::skipped(TOPIC, format!("the API server reports the unknown version {text:?}")),
+        Support::NewerThanTested => Diagnosis::note(format!(
+            "Kubernetes {text} is newer than the newest tested version 1.{NEWEST_TESTED_MINOR}"
+        )),
+        Support::Supported => Diagnosis::ok(format!("Kubernetes {text} is supported")),
+        Support::Unknown => Diagnosis::skipped(format!("the API server reports the unknown version {text:?}")),
     }
+}
+
+pub(super) fn clocks(snapshot: &Snapshot) -> Diagnosis {
+    let (server, local) = snapshot.clocks;
+    diagnose_clocks(local.duration_since(server))
 }
 
 /// `ahead`: how far this machine's clock is ahead.
@@ -48,13 +44,12 @@ fn diagnose_clocks(ahead: SignedDuration) -> Diagnosis {
     // The API server's Date header has whole seconds.
     if ahead.abs() > MAX_CLOCK_SKEW {
         let evidence = format!(
-            "this machine's clock differs from the API server's by {} s; Interlock uses the API \
-            server's",
+            "this machine's clock differs from the API server's by {} s; Interlock uses the API server's",
             ahead.as_secs()
         );
-        Diagnosis::found(TOPIC, Low, evidence, "correct this machine's clock (NTP)")
+        Diagnosis::found(Low, evidence, "correct this machine's clock (NTP)")
     } else {
-        Diagnosis::ok(TOPIC, "this machine's clock agrees with the API server's")
+        Diagnosis::ok("this machine's clock agrees with the API server's")
     }
 }
 

@@ -3,9 +3,16 @@
 use interlock_engine::policy_files::PolicyFiles;
 use jiff::Timestamp;
 use kube::Client;
+use serde_json::Value;
 
 use super::fetch::{self, Fetched};
 use super::records::{self, RecordCounts};
+use super::registration::RECORD_ENTRY;
+use super::selector::each;
+use crate::inspect::arrival::CONFIGURATION;
+
+/// Why checks of what is guarded are skipped.
+pub(super) const NOT_REGISTERED: &str = "the registration is missing, so nothing is guarded";
 
 /// The objects of an installation at one moment.
 pub(super) struct Snapshot {
@@ -92,8 +99,15 @@ impl Snapshot {
         }
     }
 
+    /// The entry that receives the creation and the deletion of records; `None` if it is not known.
+    pub(super) fn record_entry(&self) -> Option<&Value> {
+        each(&self.validating.named(CONFIGURATION).ok()??["webhooks"]).find(|entry| entry["name"] == RECORD_ENTRY)
+    }
+}
+
+#[cfg(test)]
+impl Snapshot {
     /// A snapshot in which only the time is known: 2026-11-21T10:00:00Z.
-    #[cfg(test)]
     pub(super) fn unread() -> Self {
         let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
         let unknown = || Fetched::Unknown("not asked".to_owned());

@@ -12,8 +12,6 @@ use super::registration::listed;
 use super::snapshot::Snapshot;
 use crate::inspect::arrival::{CONFIGURATION, Half, Obstacle, Passage, Registration, probe};
 
-const TOPIC: &str = "way";
-
 /// The probes of the configurations that exist.
 #[derive(Debug)]
 pub(super) struct Ways(Vec<(Half, Registration, Passage)>);
@@ -54,20 +52,19 @@ pub(super) fn diagnose(ways: &Ways, snapshot: &Snapshot) -> Vec<Diagnosis> {
 
 fn diagnose_one(half: Half, registration: &Registration, passage: &Passage, snapshot: &Snapshot) -> Diagnosis {
     let (through, own) = (format!("{}/{CONFIGURATION}", half.resource()), &snapshot.namespace);
-    let waiting = listed_names(registration.waiting());
+    let register =
+        format!("interlock doctor -n {own} --registration | kubectl apply --server-side --force-conflicts -f -");
+    let waiting = listed(&registration.waiting());
     let open = if waiting.is_empty() { String::new() } else { format!(". Until it can, these fail open: {waiting}") };
     match passage {
-        Passage::Arrived if waiting.is_empty() => Diagnosis::ok(TOPIC, format!("a probe through {through} arrived")),
+        Passage::Arrived if waiting.is_empty() => Diagnosis::ok(format!("a probe through {through} arrived")),
         Passage::Arrived if !registration.strangers().is_empty() => {
             let evidence = format!(
                 "a probe through {through} arrived, but {} have another Service, port or caBundle than {}, and stay open",
-                listed_names(registration.strangers()),
+                listed(&registration.strangers()),
                 registration.probed_name().unwrap_or_default()
             );
-            let fix = format!(
-                "interlock doctor -n {own} --registration | kubectl apply --server-side --force-conflicts -f -"
-            );
-            Diagnosis::found(TOPIC, Medium, evidence, fix)
+            Diagnosis::found(Medium, evidence, register)
         }
         Passage::Arrived => {
             let evidence = format!("a probe through {through} arrived, and these still fail open: {waiting}");
@@ -75,31 +72,24 @@ fn diagnose_one(half: Half, registration: &Registration, passage: &Passage, snap
                 "the leader closes them within half a minute, if its role interlock-registration lets it:\nkubectl -n {own} \
                  logs -l app.kubernetes.io/component=webhook --tail=-1 | grep -i 'fail closed\\|no review arrives'"
             );
-            Diagnosis::found(TOPIC, Low, evidence, fix)
+            Diagnosis::found(Low, evidence, fix)
         }
         Passage::Failed(message) => {
             let evidence = format!("the API server cannot call Interlock through {through}: {message}{open}");
             let usual = passage.obstacle().map(Obstacle::usual_cause).unwrap_or_default();
             let fix = clients::fix_for_refusal(message, snapshot)
                 .unwrap_or_else(|| format!("{usual}\n{}", fix_for_failed_call(message, own)));
-            Diagnosis::found(TOPIC, High, evidence, fix)
+            Diagnosis::found(High, evidence, fix)
         }
         Passage::Silent => {
             let evidence = format!("a probe through {through} was admitted without a review{open}");
-            let fix = format!(
-                "replicas of an older version, or changed entries:\ninterlock doctor -n {own} --registration | kubectl apply \
-                 --server-side --force-conflicts -f -"
-            );
-            Diagnosis::found(TOPIC, Medium, evidence, fix)
+            let fix = format!("replicas of an older version, or changed entries:\n{register}");
+            Diagnosis::found(Medium, evidence, fix)
         }
         Passage::Refused(why) | Passage::Unknown(why) => {
-            Diagnosis::skipped(TOPIC, format!("a probe through {through} shows nothing: {why}{open}"))
+            Diagnosis::skipped(format!("a probe through {through} shows nothing: {why}{open}"))
         }
     }
-}
-
-fn listed_names(names: Vec<&str>) -> String {
-    listed(&names.into_iter().map(str::to_owned).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -1,15 +1,13 @@
 //! Other subjects that may change the objects that Interlock depends on: its registration, its namespace, and bindings. RBAC guards
 //! these objects, not admission.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::diagnosis::Diagnosis;
-use super::selector::contains_any;
+use super::diagnosis::{Checked, Diagnosis};
+use super::selector::{contains_any, each};
 use super::snapshot::Snapshot;
-
-const TOPIC: &str = "writers";
 
 /// The maximum number of names in a message; the rest is counted.
 const MAX_SUBJECTS: usize = 8;
@@ -30,18 +28,20 @@ const PROTECTED: [(&str, &str, &str, bool); 4] = [
     ("grant themselves these rights (change bindings)", "rbac.authorization.k8s.io", "clusterrolebindings", false),
 ];
 
-pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
-    checks(snapshot).unwrap_or_else(|why| vec![Diagnosis::skipped(TOPIC, why)])
-}
-
-fn checks(snapshot: &Snapshot) -> Result<Vec<Diagnosis>, &str> {
-    let (roles, local_roles) = (by_name(snapshot.roles.items()?), by_name(snapshot.local_roles.items()?));
+pub(super) fn diagnose(snapshot: &Snapshot) -> Checked<Vec<Diagnosis>> {
+    let (roles, local_roles) = (snapshot.roles.items()?, snapshot.local_roles.items()?);
     let (bindings, local_bindings) = (snapshot.bindings.items()?, snapshot.local_bindings.items()?);
     let checks = PROTECTED.into_iter().map(|(what, group, resource, local)| {
-        let mut who = subjects(bindings, &roles, &roles, group, resource);
-        if local {
-            who.extend(subjects(local_bindings, &local_roles, &roles, group, resource));
-        }
+        let [writers, local_writers] = [roles, local_roles].map(|roles| {
+            let writers = roles.iter().filter(|role| may_write(role, group, resource));
+            writers.filter_map(|role| role["metadata"]["name"].as_str()).collect::<BTreeSet<_>>()
+        });
+        let local_bindings = if local { local_bindings } else { &[] };
+        let who = bindings.iter().chain(local_bindings).filter(|binding| {
+            let roles = if binding["roleRef"]["kind"] == "Role" { &local_writers } else { &writers };
+            roles.contains(binding["roleRef"]["name"].as_str().unwrap_or_default())
+        });
+        let who = who.flat_map(|binding| each(&binding["subjects"])).filter_map(subject).collect();
         described(what, &who, &snapshot.namespace)
     });
     Ok(checks.collect())
@@ -51,12 +51,12 @@ fn described(what: &str, who: &BTreeSet<String>, namespace: &str) -> Diagnosis {
     let (expected, others): (Vec<_>, Vec<_>) = who.iter().partition(|name| is_expected(name, namespace));
     let also = if expected.is_empty() { "" } else { ", except the control plane and system:masters" };
     if others.is_empty() {
-        return Diagnosis::ok(TOPIC, format!("nobody may {what}{also}"));
+        return Diagnosis::ok(format!("nobody may {what}{also}"));
     }
     let shown: Vec<_> = others.iter().take(MAX_SUBJECTS).map(|name| name.as_str()).collect();
     let more = others.len().saturating_sub(MAX_SUBJECTS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Diagnosis::note(TOPIC, format!("these may {what}: {}{more}{also}", shown.join(", ")))
+    Diagnosis::note(format!("these may {what}: {}{more}{also}", shown.join(", ")))
 }
 
 /// Whether a subject belongs to the control plane, is a cluster administrator, or is Interlock itself.
@@ -67,29 +67,6 @@ fn is_expected(name: &str, namespace: &str) -> bool {
         || name == format!("ServiceAccount {namespace}/interlock")
 }
 
-fn by_name(roles: &[Value]) -> BTreeMap<&str, &Value> {
-    roles.iter().filter_map(|role| Some((role["metadata"]["name"].as_str()?, role))).collect()
-}
-
-/// The subjects of bindings whose role allows writes of a resource.
-fn subjects(
-    bindings: &[Value],
-    local: &BTreeMap<&str, &Value>,
-    everywhere: &BTreeMap<&str, &Value>,
-    group: &str,
-    resource: &str,
-) -> BTreeSet<String> {
-    let mut who = BTreeSet::new();
-    for binding in bindings {
-        let name = binding["roleRef"]["name"].as_str().unwrap_or_default();
-        let roles = if binding["roleRef"]["kind"] == "Role" { local } else { everywhere };
-        if roles.get(name).is_some_and(|role| may_write(role, group, resource)) {
-            who.extend(binding["subjects"].as_array().into_iter().flatten().filter_map(subject));
-        }
-    }
-    who
-}
-
 fn subject(subject: &Value) -> Option<String> {
     let (kind, name) = (subject["kind"].as_str()?, subject["name"].as_str()?);
     let namespace = subject["namespace"].as_str().filter(|_| kind == "ServiceAccount");
@@ -98,7 +75,7 @@ fn subject(subject: &Value) -> Option<String> {
 
 /// Whether a role allows writes of every object of a resource. A rule with resourceNames does not.
 fn may_write(role: &Value, group: &str, resource: &str) -> bool {
-    role["rules"].as_array().into_iter().flatten().any(|rule| {
+    each(&role["rules"]).any(|rule| {
         let is_any = rule["resourceNames"].as_array().is_none_or(Vec::is_empty);
         is_any
             && contains_any(&rule["apiGroups"], &[group, "*"])
@@ -140,7 +117,7 @@ mod tests {
             local_bindings: Fetched::Known(json!({"items": many})),
             ..Snapshot::unread()
         };
-        let described: Vec<_> = diagnose(&snapshot).into_iter().map(|check| check.evidence).collect();
+        let described: Vec<_> = diagnose(&snapshot).unwrap().into_iter().map(|check| check.evidence).collect();
         assert_eq!(
             described[0],
             "these may disable Interlock (change its registration): ServiceAccount ci/deployer, except the control plane \
@@ -149,7 +126,6 @@ mod tests {
         assert!(described[1].contains("User p0") && described[1].contains(" and 3 more"), "{}", described[1]);
         assert!(!described.iter().any(|text| text.contains("auditor")), "{described:?}");
         let unread = diagnose(&Snapshot { roles: Fetched::Unknown("no".to_owned()), ..snapshot });
-        assert_eq!(unread.len(), 1);
-        assert_eq!(unread[0].state.as_str(), "skipped");
+        assert_eq!(unread, Err("no".to_owned()));
     }
 }

@@ -1,18 +1,10 @@
 //! Whether the user may create the objects of an installation.
 
-use futures_util::{StreamExt, stream};
 use interlock_engine::severity::Severity::High;
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::Client;
-use kube::api::{Api, PostParams};
 
-use crate::inspect::doctor::diagnosis::Diagnosis;
-use crate::world::kubernetes::api_error::reason;
-
-const TOPIC: &str = "permissions";
-
-/// The maximum number of concurrent access reviews.
-const CONCURRENT_REVIEWS: usize = 8;
+use crate::inspect::doctor::access::{Right, reviewed};
+use crate::inspect::doctor::diagnosis::{Checked, Diagnosis};
 
 /// Group and resource of every object of the chart, and whether the object is in Interlock's namespace.
 const CREATED: [(&str, &str, bool); 18] = [
@@ -37,40 +29,21 @@ const CREATED: [(&str, &str, bool); 18] = [
     ("scheduling.k8s.io", "priorityclasses", false),
 ];
 
-pub(super) async fn diagnose(client: &Client, namespace: &str) -> Diagnosis {
-    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let reviews = &reviews;
-    let answers = stream::iter(CREATED).map(|(group, resource, is_inside)| async move {
-        let attributes = ResourceAttributes {
-            verb: Some("create".to_owned()),
-            group: Some(group.to_owned()).filter(|group| !group.is_empty()),
-            resource: Some(resource.to_owned()),
-            namespace: is_inside.then(|| namespace.to_owned()),
-            ..ResourceAttributes::default()
-        };
-        let spec = SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(attributes),
-            ..SelfSubjectAccessReviewSpec::default()
-        };
-        let asked = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
-        let answer = reviews.create(&PostParams::default(), &asked).await.map_err(|error| reason(&error))?;
-        Ok::<_, String>((resource, answer.status.is_some_and(|status| status.allowed)))
+pub(super) async fn diagnose(client: &Client, namespace: &str) -> Checked {
+    let rights = CREATED.into_iter().map(|(group, resource, is_inside)| Right {
+        namespace: if is_inside { namespace.to_owned() } else { String::new() },
+        ..Right::on(["create", group, resource])
     });
-    let answers: Result<Vec<_>, _> =
-        answers.buffered(CONCURRENT_REVIEWS).collect::<Vec<_>>().await.into_iter().collect();
-    match answers {
-        Err(why) => Diagnosis::skipped(TOPIC, why),
-        Ok(answers) => of_answers(&answers),
-    }
+    Ok(of_answers(&reviewed(client, None, rights.collect()).await?))
 }
 
-fn of_answers(answers: &[(&str, bool)]) -> Diagnosis {
-    let lacking: Vec<_> = answers.iter().filter(|(_, may)| !may).map(|(resource, _)| *resource).collect();
+fn of_answers(answers: &[(Right, bool)]) -> Diagnosis {
+    let lacking: Vec<_> = answers.iter().filter(|(_, may)| !may).map(|(right, _)| right.resource.as_str()).collect();
     if lacking.is_empty() {
-        return Diagnosis::ok(TOPIC, format!("you may create all {} kinds of objects of the chart", answers.len()));
+        return Diagnosis::ok(format!("you may create all {} kinds of objects of the chart", answers.len()));
     }
     let evidence = format!("you may not create {}", lacking.join(", "));
-    Diagnosis::found(TOPIC, High, evidence, "install as a user with the ClusterRole cluster-admin")
+    Diagnosis::found(High, evidence, "install as a user with the ClusterRole cluster-admin")
 }
 
 #[cfg(test)]
@@ -79,8 +52,12 @@ mod tests {
 
     #[test]
     fn missing_permissions_are_named() {
-        assert_eq!(of_answers(&[("roles", true), ("services", true)]).state.as_str(), "ok");
-        let found = of_answers(&[("roles", true), ("clusterroles", false), ("namespaces", false)]);
+        let answers = |answers: &[(&str, bool)]| {
+            let answers = answers.iter().map(|(resource, may)| (Right::on(["create", "", resource]), *may));
+            of_answers(&answers.collect::<Vec<_>>())
+        };
+        assert_eq!(answers(&[("roles", true), ("services", true)]).state.as_str(), "ok");
+        let found = answers(&[("roles", true), ("clusterroles", false), ("namespaces", false)]);
         assert_eq!(
             (found.state.as_str(), found.evidence.as_str()),
             ("high", "you may not create clusterroles, namespaces")

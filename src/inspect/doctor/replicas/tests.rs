@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::inspect::doctor::fetch::Fetched;
 
 fn pod(name: &str, node: &str, image: &str, restarts: u64) -> Value {
     json!({
@@ -34,7 +35,12 @@ fn healthy() -> Snapshot {
 fn described(change: impl FnOnce(&mut Snapshot)) -> Vec<(&'static str, String)> {
     let mut snapshot = healthy();
     change(&mut snapshot);
-    diagnose(&snapshot).into_iter().map(|check| (check.state.as_str(), check.evidence)).collect()
+    diagnose(&snapshot)
+        .unwrap()
+        .into_iter()
+        .chain(leader(&snapshot).unwrap())
+        .map(|check| (check.state.as_str(), check.evidence))
+        .collect()
 }
 
 fn known(fetched: &mut Fetched) -> &mut Value {
