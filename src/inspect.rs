@@ -6,6 +6,7 @@ pub mod diagnosis;
 pub(crate) mod doctor;
 pub(crate) mod html;
 pub(crate) mod overrides;
+pub(crate) mod records;
 pub(crate) mod runbook;
 pub mod scan;
 pub(crate) mod status;

@@ -1,8 +1,9 @@
-//! Whether a ReleaseOverride opens a rule to a reader.
+//! The ReleaseOverrides of a release, and whether one opens a rule to a reader.
 
 use interlock_engine::evidence::{Freshness, question};
 use interlock_engine::policy::Policy;
 use interlock_engine::release::ReleaseRef;
+use interlock_engine::release_override::Override;
 use interlock_engine::rule::RuleId;
 use jiff::Timestamp;
 
@@ -18,12 +19,21 @@ pub(crate) async fn opens(
     user: Option<&str>,
     now: Timestamp,
 ) -> bool {
-    let ReleaseRef { namespace, name } = policy.overrides.home_of(release);
-    let bounds = policy.overrides_in(&namespace);
-    let overrides = question::Overrides { namespace, release: name, freshness: Freshness::Live };
-    let Ok(Some(found)) = ask(world, overrides).await else { return false };
+    let home = policy.overrides.home_of(release);
+    let bounds = policy.overrides_in(&home.namespace);
+    let found = stored(world, home).await.unwrap_or_default();
     found.iter().any(|it| match user {
         Some(user) => it.opens(rule, user, &bounds, now),
         None => it.spec.users.is_none() && it.opens(rule, "", &bounds, now),
     })
+}
+
+/// The overrides of a release. `home`: their namespace, and the name of the release.
+///
+/// # Errors
+/// When the overrides cannot be read.
+pub(crate) async fn stored(world: &dyn World, home: ReleaseRef) -> Result<Vec<Override>, String> {
+    let ReleaseRef { namespace, name } = home;
+    let overrides = question::Overrides { namespace, release: name, freshness: Freshness::Live };
+    Ok(ask(world, overrides).await?.unwrap_or_default())
 }

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use interlock_engine::evidence::question;
 use interlock_engine::policy::Policies;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 use jiff::Timestamp;
 use kube::Client;
 
 use super::diagnosis::{Examiner, MissingParts};
+use super::records::{history, missing_parts};
 use super::scan::{DECODE_BYTES, Gap, gather};
 use super::wait::Starter;
 use crate::budget::Budget;
-use crate::world::ask;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::listed::Listed;
@@ -64,17 +63,12 @@ impl<'p> View<'p> {
 
     /// The missing parts of the records of a release. If the parts of a record cannot be read, none of them count as missing.
     pub(crate) async fn missing(&self, release: &ReleaseRef, storage: Storage, history: &History) -> MissingParts {
-        if storage != Storage::Index {
-            return MissingParts::new();
-        }
-        let names = history.iter().map(|entry| entry.name.as_str());
-        self.world.cluster.missing_parts(&release.namespace, names).await.unwrap_or_default()
+        missing_parts(&self.world.cluster, release, storage, history).await.unwrap_or_default()
     }
 
     /// The gap, if the HelmReleases cannot be read.
     pub(crate) fn gap(&self) -> Option<Gap> {
-        let why = self.world.drivers.as_ref().err()?;
-        Some(Gap { what: "HelmReleases".to_owned(), times: 1, why: why.clone() })
+        Some(Gap::new("HelmReleases", self.world.drivers.as_ref().err()?.clone()))
     }
 
     /// The history of a release in one storage, from metadata.
@@ -82,10 +76,8 @@ impl<'p> View<'p> {
     /// # Errors
     /// When the API server does not answer.
     pub(crate) async fn history(&self, release: &ReleaseRef, storage: Storage) -> Result<History, ReadError> {
-        let ReleaseRef { namespace, name } = release.clone();
-        let failed = |why| ReadError { release: release.clone(), why };
-        let history = ask(&self.world, question::History { storage, namespace, release: name }).await;
-        history.map(Option::unwrap_or_default).map_err(failed)
+        let history = history(&self.world, release, storage).await;
+        history.map_err(|why| ReadError { release: release.clone(), why })
     }
 
     /// The histories of a release, by storage; usually one.

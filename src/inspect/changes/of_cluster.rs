@@ -25,19 +25,15 @@ pub(crate) async fn of_cluster(
     namespace: Option<&str>,
     release: Option<&str>,
 ) -> Result<(Vec<Change>, Vec<Gap>), String> {
-    let listed = gather::full_records(client, "Secret", namespace, release, Traces::default, |all, item| {
-        all.add("Secret", item);
-    });
-    let mut traces =
-        listed.await.map_err(|error| format!("failed to list the records in Secrets: {}", reason(&error)))?;
-    let config_maps = gather::full_records(client, "ConfigMap", namespace, release, Traces::default, |all, item| {
-        all.add("ConfigMap", item);
-    });
-    let mut gaps = Vec::new();
-    match config_maps.await {
-        Ok(more) => traces.0.extend(more.0),
-        Err(error) => {
-            gaps.push(Gap { what: "records in ConfigMaps".to_owned(), times: 1, why: reason(&error) });
+    let (mut traces, mut gaps) = (Traces::default(), Vec::new());
+    for kind in ["Secret", "ConfigMap"] {
+        let add = |all: &mut Traces, item: &RawValue| all.add(kind, item);
+        match gather::full_records(client, kind, namespace, release, Traces::default, add).await {
+            Ok(more) => traces.0.extend(more.0),
+            Err(error) if kind == "Secret" => {
+                return Err(format!("failed to list the records in Secrets: {}", reason(&error)));
+            }
+            Err(error) => gaps.push(Gap::new(gather::CONFIG_MAPS, reason(&error))),
         }
     }
     let found = traces.0.iter().flat_map(|((release, storage), records)| changes(release, storage.kind(), records));
@@ -49,18 +45,6 @@ pub(crate) async fn of_cluster(
 struct Traces(BTreeMap<(ReleaseRef, Storage), Vec<RecordTrace>>);
 
 #[derive(Deserialize)]
-struct Place<'a> {
-    #[serde(borrow)]
-    metadata: Namespaced<'a>,
-}
-
-#[derive(Deserialize)]
-struct Namespaced<'a> {
-    #[serde(borrow, default)]
-    namespace: std::borrow::Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
 struct FieldsEntry {
     #[serde(default)]
     manager: String,
@@ -70,12 +54,10 @@ struct FieldsEntry {
 impl Traces {
     /// Adds a Secret or ConfigMap. An object that a client would not list as a record is ignored.
     fn add(&mut self, kind: &'static str, item: &RawValue) {
-        let (Ok(stored), Ok(place)) = (Stored::read(item.into()), serde_json::from_str::<Place<'_>>(item.get())) else {
-            return;
-        };
+        let (Ok(stored), Some((namespace, _))) = (Stored::read(item.into()), gather::named(item)) else { return };
         let Some(storage) = stored.storage(kind) else { return };
         let Some((release, trace)) = trace(storage, &stored) else { return };
-        let release = ReleaseRef::new(place.metadata.namespace, release);
+        let release = ReleaseRef::new(namespace, release);
         self.0.entry((release, storage)).or_default().push(trace);
     }
 }

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use super::next_step::starts_an_operation;
 use super::{Diagnosis, MissingParts, NextStep, ReleaseState, Stuck, diagnose};
 use crate::inspect::overrides::opens;
+use crate::inspect::records::history;
 use crate::inspect::runbook::PendingRecord;
 use crate::inspect::scan::FindingKind;
 use crate::inspect::wait::{FreezeInForce, Records, Starter};
@@ -135,8 +136,7 @@ impl Examiner<'_> {
 
     /// The records of the release in Helm's other storage; `None` if there is no other storage, or if they cannot be read.
     async fn sibling(&self, records: ReleaseRecords<'_>) -> Option<History> {
-        let (storage, ReleaseRef { namespace, name }) = (records.storage.sibling()?, records.release.clone());
-        ask(self.world, question::History { storage, namespace, release: name }).await.ok()?
+        history(self.world, records.release, records.storage.sibling()?).await.ok()
     }
 
     /// The chart of the newest record, from its body, if it is not stamped and the next step depends on it.
@@ -218,9 +218,8 @@ pub async fn of_release(
     user: &str,
     now: Timestamp,
 ) -> Result<Option<Diagnosis>, String> {
-    let ReleaseRef { namespace, name } = release.clone();
-    let history = ask(world, question::History { storage, namespace, release: name }).await;
-    let history = history.map_err(|why| format!("the records cannot be read: {why}"))?.unwrap_or_default();
+    let history = history(world, release, storage).await;
+    let history = history.map_err(|why| format!("the records cannot be read: {why}"))?;
     let holder = history.newest().and_then(|newest| newest.stamps.holder());
     let drivers = ask(world, question::HelmReleases::of(&release.namespace, &release.name, holder)).await;
     let drivers = drivers.and_then(|found| found.unwrap_or(Ok(Vec::new())));

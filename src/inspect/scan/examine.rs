@@ -21,7 +21,8 @@ use super::drift::{self, Declaring};
 use super::finding::Finding;
 use super::integrity;
 use super::options::ScanOptions;
-use crate::world::ask;
+use crate::inspect::records::history;
+use crate::world::World;
 use crate::world::kubernetes::api_error::reason;
 
 const BODIES: &str = "bodies of some records";
@@ -127,10 +128,8 @@ impl Examination {
     }
 
     async fn still_rests(&self, run: &ScanContext<'_>, declaring: &Declaring) -> bool {
-        let ReleaseRef { namespace, name } = &self.release;
-        let history = question::History { storage: self.storage, namespace: namespace.clone(), release: name.clone() };
-        let Ok(Some(history)) = ask(&run.world, history).await else { return false };
-        at_rest(&history).is_some_and(|entry| entry.revision == declaring.revision)
+        let history = history(&run.world, &self.release, self.storage).await;
+        history.is_ok_and(|history| at_rest(&history).is_some_and(|entry| entry.revision == declaring.revision))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A problem that a scan found.
 
 use interlock_engine::object::ObjectKey;
-use interlock_engine::release::ReleaseRef;
+use interlock_engine::release::{ReleaseRef, Storage};
 use interlock_engine::severity::Severity;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -22,6 +22,18 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// A finding about a record of a release.
+    pub(super) fn of_record(
+        kind: FindingKind,
+        (release, storage): (&ReleaseRef, Storage),
+        record: &str,
+        message: String,
+        way_out: String,
+    ) -> Self {
+        let object = ObjectKey::new("", storage.kind(), &release.namespace, record);
+        Self { kind, release: Some(release.clone()), object: Some(object), message, way_out }
+    }
+
     /// The severity of the problem.
     #[must_use]
     pub fn severity(&self) -> Severity {

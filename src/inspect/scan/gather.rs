@@ -1,43 +1,56 @@
-//! The lists of records and HelmReleases that scans and status read.
+//! The lists of records and HelmReleases that scans, status and changes read.
 
 use std::sync::Arc;
 
 use interlock_engine::answers::read::RECORD_SELECTOR;
 use interlock_engine::owners::{Driver, HELM_RELEASES};
 use interlock_engine::release::storage::{HELM_SECRET_TYPE, INDEX_TYPE};
-use kube::api::{ApiResource, ObjectMeta};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::ObjectMeta;
 use kube::{Client, Error};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::context::DECODE_BYTES;
 use super::inventory::Inventory;
 use super::listing::Listing;
+use super::report::Gap;
 use crate::budget::Budget;
+use crate::world::kubernetes::api_error::reason;
 use crate::world::kubernetes::helm_releases;
 use crate::world::kubernetes::intake::{self, Projected};
 use crate::world::kubernetes::kinds::Kinds;
+use crate::world::metadata_only::resource_of;
 
-/// The records in Secrets: by type, to include records without labels, and by label, to include records of another
-/// type, which Helm accepts.
+/// The part of a list that may be missing.
+pub(crate) const CONFIG_MAPS: &str = "records in ConfigMaps";
+
+/// The records in Secrets and in ConfigMaps, and the gap if those in ConfigMaps cannot be listed. Lists Secrets by type, to include
+/// records without labels, and by label, to include records of another type, which Helm accepts.
 ///
 /// # Errors
-/// When the API server does not answer, or its answer cannot be parsed.
-pub(crate) async fn secrets<'p>(
+/// Why the records in Secrets cannot be listed.
+pub(crate) async fn records<'p>(
     client: &Client,
     places: impl IntoIterator<Item = Option<&'p str>> + Clone,
-) -> Result<Inventory, Error> {
+) -> Result<(Inventory, Option<Gap>), String> {
     let others = format!("type!={HELM_SECRET_TYPE},type!={INDEX_TYPE}");
-    let secrets = || Listing::of(&core("Secret", "secrets"), places.clone());
+    let secrets = || Listing::of(&resource_of::<Secret>(), places.clone());
     let mut all = Inventory::default();
     for (listing, secret_type) in [
         (secrets().fields(&format!("type={HELM_SECRET_TYPE}")), Some(HELM_SECRET_TYPE)),
         (secrets().fields(&others).labels("owner=helm"), None),
         (secrets().fields(&format!("type={INDEX_TYPE}")), Some(INDEX_TYPE)),
     ] {
-        let listed = listing.fold(client, Inventory::default, |all, item| all.add("Secret", secret_type, item));
-        all.merge(listed.await?);
+        let listed = inventory(client, &listing, "Secret", secret_type).await;
+        all.merge(listed.map_err(|error| reason(&error))?);
     }
-    Ok(all)
+    let listing = Listing::of(&resource_of::<ConfigMap>(), places).labels("owner=helm");
+    match inventory(client, &listing, "ConfigMap", None).await {
+        Ok(more) => all.merge(more),
+        Err(error) => return Ok((all, Some(Gap::new(CONFIG_MAPS, reason(&error))))),
+    }
+    Ok((all, None))
 }
 
 /// The records of OLM.
@@ -48,20 +61,17 @@ pub(crate) async fn extensions<'p>(
     client: &Client,
     places: impl IntoIterator<Item = Option<&'p str>>,
 ) -> Result<Inventory, Error> {
-    let listing = Listing::of(&core("Secret", "secrets"), places).fields(&format!("type={INDEX_TYPE}"));
-    listing.fold(client, Inventory::default, |all, item| all.add("Secret", Some(INDEX_TYPE), item)).await
+    let listing = Listing::of(&resource_of::<Secret>(), places).fields(&format!("type={INDEX_TYPE}"));
+    inventory(client, &listing, "Secret", Some(INDEX_TYPE)).await
 }
 
-/// The records in ConfigMaps.
-///
-/// # Errors
-/// When the API server does not answer, or its answer cannot be parsed.
-pub(crate) async fn config_maps<'p>(
+async fn inventory(
     client: &Client,
-    places: impl IntoIterator<Item = Option<&'p str>>,
+    listing: &Listing,
+    kind: &str,
+    secret_type: Option<&'static str>,
 ) -> Result<Inventory, Error> {
-    let listing = Listing::of(&core("ConfigMap", "configmaps"), places).labels("owner=helm");
-    listing.fold(client, Inventory::default, |inventory, item| inventory.add("ConfigMap", None, item)).await
+    listing.fold(client, Inventory::default, |all, item| all.add(kind, secret_type, item)).await
 }
 
 /// Flux's HelmReleases, and the reason for each one that cannot be parsed; `None` if the kind is not installed.
@@ -92,22 +102,9 @@ fn driver(item: &RawValue) -> Result<Driver, String> {
     let object = Projected::read(item.get()).map_err(|error| error.to_string())?;
     helm_releases::driver(&object).map_err(|error| {
         let ObjectMeta { namespace, name, .. } = object.metadata();
-        format!(
-            "HelmRelease {}/{} {error}",
-            namespace.as_deref().unwrap_or_default(),
-            name.as_deref().unwrap_or_default()
-        )
+        let [namespace, name] = [namespace, name].map(|text| text.as_deref().unwrap_or_default());
+        format!("HelmRelease {namespace}/{name} {error}")
     })
-}
-
-fn core(kind: &str, plural: &str) -> ApiResource {
-    ApiResource {
-        group: String::new(),
-        version: "v1".to_owned(),
-        api_version: "v1".to_owned(),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-    }
 }
 
 /// The complete objects of records that a client would list, of one namespace or all, and of the releases with one name or all.
@@ -123,6 +120,24 @@ pub(crate) async fn full_records<A>(
     add: impl FnMut(&mut A, &RawValue),
 ) -> Result<A, Error> {
     let of_release = release.map(|release| format!(",name={release}")).unwrap_or_default();
-    let listing = Listing::of(&core(kind, &format!("{}s", kind.to_lowercase())), [namespace]).complete();
+    let resource = if kind == "ConfigMap" { resource_of::<ConfigMap>() } else { resource_of::<Secret>() };
+    let listing = Listing::of(&resource, [namespace]).complete();
     listing.labels(&format!("{RECORD_SELECTOR}{of_release}")).fold(client, start, add).await
+}
+
+#[derive(Deserialize)]
+struct Named {
+    metadata: Names,
+}
+
+#[derive(Deserialize)]
+struct Names {
+    namespace: String,
+    name: String,
+}
+
+/// The namespace and name of an object.
+pub(crate) fn named(item: &RawValue) -> Option<(String, String)> {
+    let Named { metadata: Names { namespace, name } } = serde_json::from_str(item.get()).ok()?;
+    Some((namespace, name))
 }

@@ -4,14 +4,15 @@ use std::collections::HashSet;
 
 use interlock_engine::json::redacted;
 use interlock_engine::owners::{BUNDLES, BundleRef, COMMITS, ConfigurationGroup};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::context::ScanContext;
 use super::declarations;
 use super::finding::Finding;
+use super::gather::named;
 
 pub(super) const CONFIGURATION_GROUPS: &str = "ConfigurationGroups";
+
 impl ScanContext<'_> {
     /// The findings for ConfigurationGroups; `None` if the kind is not installed or cannot be read.
     pub(super) async fn groups(&self) -> Option<Vec<Finding>> {
@@ -48,23 +49,6 @@ impl ScanContext<'_> {
         found.retain(|finding| still.contains(&(finding.namespace().to_owned(), finding.name().to_owned())));
         Some(found)
     }
-}
-
-#[derive(Deserialize)]
-struct Named {
-    metadata: Names,
-}
-
-#[derive(Deserialize)]
-struct Names {
-    namespace: String,
-    name: String,
-}
-
-/// The namespace and name of an object.
-fn named(item: &RawValue) -> Option<(String, String)> {
-    let Named { metadata: Names { namespace, name } } = serde_json::from_str(item.get()).ok()?;
-    Some((namespace, name))
 }
 
 fn needed(item: &RawValue) -> Result<(String, String, Vec<BundleRef>), String> {

@@ -1,6 +1,5 @@
 //! Findings about a release: the problems of its diagnosis, and records in flight below a newer revision.
 
-use interlock_engine::object::ObjectKey;
 use interlock_engine::owners::OwnerWords;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 use interlock_engine::rules::wording::{MAX_ENUMERATED, enumerated};
@@ -18,7 +17,7 @@ pub(super) fn findings(
 ) -> Vec<Finding> {
     let way_out = diagnosis.next.as_ref().map_or_else(String::new, NextStep::sentence);
     let found = diagnosis.problems.into_iter().map(|problem| {
-        finding((release, storage), problem.kind, &problem.record, problem.message, format!("{way_out}."))
+        Finding::of_record(problem.kind, (release, storage), &problem.record, problem.message, format!("{way_out}."))
     });
     found.chain(buried(release, storage, history)).collect()
 }
@@ -34,16 +33,5 @@ fn buried(release: &ReleaseRef, storage: Storage, history: &History) -> Option<F
     let message = format!("{verb} {named} never finished, and revision {} is newer.", newest.revision);
     let words = OwnerWords { storage, namespace: &release.namespace, release: &release.name };
     let way_out = format!("Nothing to do: {} prunes old revisions.", words.client());
-    Some(finding((release, storage), FindingKind::BuriedOperation, &entry.name, message, way_out))
-}
-
-fn finding(
-    (release, storage): (&ReleaseRef, Storage),
-    kind: FindingKind,
-    record: &str,
-    message: String,
-    way_out: String,
-) -> Finding {
-    let object = ObjectKey::new("", storage.kind(), &release.namespace, record);
-    Finding { kind, release: Some(release.clone()), object: Some(object), message, way_out }
+    Some(Finding::of_record(FindingKind::BuriedOperation, (release, storage), &entry.name, message, way_out))
 }

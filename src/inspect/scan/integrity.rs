@@ -2,7 +2,6 @@
 
 use interlock_engine::effort::Effort;
 use interlock_engine::facts::{RecordBody, RecordSide};
-use interlock_engine::object::ObjectKey;
 use interlock_engine::owners::OwnerWords;
 use interlock_engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
 use interlock_engine::rules::records::record_integrity::disagreements;
@@ -35,21 +34,21 @@ pub(super) fn of_body(
         Err(error) => {
             let release = release(namespace, stored);
             let words = OwnerWords { storage, namespace, release: &release.name };
-            let way_out = if !words.has_commands() {
-                let delete = words.delete_record(&stored.metadata.name);
+            let name = &release.name;
+            let way_out = if words.has_commands() {
                 format!(
-                    "It blocks ClusterExtension {}. Restore it with a tool that the policy lists, or run {delete}.",
-                    release.name
+                    "Restore it from a backup. Without one, delete it and run `helm upgrade {name} -n {namespace}`."
                 )
             } else {
+                let delete = words.delete_record(&stored.metadata.name);
                 format!(
-                    "Restore it from a backup. Without one, delete it and run `helm upgrade {} -n {namespace}`.",
-                    release.name
+                    "It blocks ClusterExtension {name}. Restore it with a tool that the policy lists, or run {delete}."
                 )
             };
             let message =
                 format!("{} cannot be decoded: {}.", stored.metadata.name, error.to_string().trim_end_matches('.'));
-            Some(finding(FindingKind::UnreadableRecord, storage, release, stored, message, way_out))
+            let record = &stored.metadata.name;
+            Some(Finding::of_record(FindingKind::UnreadableRecord, (&release, storage), record, message, way_out))
         }
     }
 }
@@ -66,19 +65,8 @@ fn inconsistent(storage: Storage, namespace: &str, side: &RecordSide<'_>) -> Opt
     let way_out = format!(
         "Correct its labels with `kubectl label --overwrite` to match its name and body; {client} uses all three."
     );
-    Some(finding(FindingKind::InconsistentRecord, storage, release, side.stored, message, way_out))
-}
-
-fn finding(
-    kind: FindingKind,
-    storage: Storage,
-    release: ReleaseRef,
-    stored: &Stored<'_>,
-    message: String,
-    way_out: String,
-) -> Finding {
-    let object = ObjectKey::new("", storage.kind(), &release.namespace, &stored.metadata.name);
-    Finding { kind, release: Some(release), object: Some(object), message, way_out }
+    let record = &side.stored.metadata.name;
+    Some(Finding::of_record(FindingKind::InconsistentRecord, (&release, storage), record, message, way_out))
 }
 
 #[cfg(test)]

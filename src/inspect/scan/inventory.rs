@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use interlock_engine::answers::read;
 use interlock_engine::release::stamps::INTERRUPTED;
-use interlock_engine::release::{Entry, ReleaseRef, Stamps, Status, Storage, Stored};
+use interlock_engine::release::{Entry, History, ReleaseRef, Stamps, Status, Storage, Stored};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,6 +16,11 @@ use super::{Finding, integrity};
 /// A superseded record below another record takes about 150 bytes, because only name, revision, status and note are kept. Other
 /// records take about 1 KiB.
 pub(crate) type Releases = BTreeMap<(ReleaseRef, &'static str), (Storage, Vec<Entry>)>;
+
+/// The releases with their histories, by release and storage.
+pub(crate) fn histories(releases: Releases) -> impl Iterator<Item = (ReleaseRef, Storage, History)> {
+    releases.into_iter().map(|((release, _), (storage, entries))| (release, storage, History::new(entries)))
+}
 
 /// The result of a list of records.
 #[derive(Debug, Default)]

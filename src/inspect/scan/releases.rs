@@ -12,9 +12,10 @@ use super::examine::Examination;
 use super::finding::Finding;
 use super::gather;
 use super::history::findings;
-use super::inventory::Inventory;
+use super::inventory::{Inventory, histories};
 use super::options::ScanProgress;
-use crate::inspect::diagnosis::{Checks, Diagnosis, Examiner, MissingParts, ReleaseRecords, Stuck};
+use crate::inspect::diagnosis::{Checks, Diagnosis, Examiner, ReleaseRecords, Stuck};
+use crate::inspect::records::missing_parts;
 
 /// Releases examined concurrently, with one read each; an API server answers this many without throttling.
 const CONCURRENT_EXAMINATIONS: usize = 8;
@@ -45,8 +46,7 @@ impl ScanContext<'_> {
         let questioned: HashSet<_> = inconsistent.iter().filter_map(|finding| finding.release.clone()).collect();
         let mut found = Vec::new();
         let mut examinations = Vec::new();
-        for ((release, _), (storage, entries)) in releases {
-            let history = History::new(entries);
+        for (release, storage, history) in histories(releases) {
             // Only releases of OLM and stuck releases need a read.
             let Some(diagnosis) = self.diagnosis(&release, storage, &history, drivers).await else { continue };
             let judged = findings(&release, storage, &history, diagnosis);
@@ -80,7 +80,8 @@ impl ScanContext<'_> {
         history: &History,
         drivers: &[Driver],
     ) -> Option<Diagnosis> {
-        let missing = &self.missing(release, storage, history).await;
+        let missing = missing_parts(&self.world, release, storage, history).await;
+        let missing = &missing.map_err(|why| self.gap(PARTS, why)).unwrap_or_default();
         // If the HelmReleases cannot be read, it is unknown how long an operation in a Secret may take.
         let drivers = (!self.is_gap(HELM_RELEASES)).then_some(drivers);
         let examiner = Examiner { world: &self.world, policies: self.policies, drivers, reader: None, now: self.now };
@@ -93,16 +94,5 @@ impl ScanContext<'_> {
             self.gap(CHECKS, why);
         }
         Some(examined.diagnosis)
-    }
-
-    async fn missing(&self, release: &ReleaseRef, storage: Storage, history: &History) -> MissingParts {
-        if storage != Storage::Index {
-            return MissingParts::new();
-        }
-        let names = history.iter().map(|entry| entry.name.as_str());
-        self.world.missing_parts(&release.namespace, names).await.unwrap_or_else(|why| {
-            self.gap(PARTS, why);
-            MissingParts::new()
-        })
     }
 }

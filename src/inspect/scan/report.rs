@@ -57,6 +57,12 @@ pub struct Gap {
     pub why: String,
 }
 
+impl Gap {
+    pub(crate) fn new(what: &str, why: String) -> Self {
+        Self { what: what.to_owned(), times: 1, why }
+    }
+}
+
 impl ScanReport {
     /// Whether everything was scanned and every finding is listed, so that a missing finding means no problem.
     #[must_use]

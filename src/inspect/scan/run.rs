@@ -15,7 +15,6 @@ use super::options::{ScanOptions, ScanProgress};
 use super::releases::HELM_RELEASES;
 use super::report::{ScanReport, peak_memory};
 use super::{declarations, gather};
-use crate::world::kubernetes::api_error::reason;
 
 /// The records cannot be listed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,14 +38,11 @@ pub async fn scan(
     let client = calls.counting(client.clone());
     let run = ScanContext::new(client, policies, options, now);
     let mut looked_at = vec!["records in Secrets".to_owned()];
-    let mut inventory =
-        gather::secrets(&run.client, run.places()).await.map_err(|error| ScanError { why: reason(&error) })?;
-    match gather::config_maps(&run.client, run.places()).await {
-        Ok(more) => {
-            looked_at.push("records in ConfigMaps".to_owned());
-            inventory.merge(more);
-        }
-        Err(error) => run.gap("records in ConfigMaps", reason(&error)),
+    let listed = gather::records(&run.client, run.places()).await;
+    let (inventory, gap) = listed.map_err(|why| ScanError { why })?;
+    match gap {
+        Some(gap) => run.gap(gather::CONFIG_MAPS, gap.why),
+        None => looked_at.push(gather::CONFIG_MAPS.to_owned()),
     }
     let drivers = run.helm_releases().await;
     looked_at.extend(drivers.is_some().then(|| HELM_RELEASES.to_owned()));

@@ -1,6 +1,5 @@
 //! The detailed description of one release.
 
-use interlock_engine::evidence::{Freshness, question};
 use interlock_engine::owners::DrivenRelease;
 use interlock_engine::policy::OverrideSettings;
 use interlock_engine::release::{History, ReleaseRef, Storage};
@@ -15,8 +14,8 @@ use super::elsewhere::elsewhere;
 use super::summary::ReleaseSummary;
 use super::survey::{StatusError, examined};
 use crate::inspect::diagnosis::Checks;
+use crate::inspect::overrides::stored;
 use crate::inspect::view::View;
-use crate::world::ask;
 
 /// A release with its records, overrides and HelmReleases.
 #[derive(Debug, Clone, Serialize)]
@@ -108,14 +107,9 @@ async fn closely(
     not_looked_at.extend(unread);
     let policy = view.policies.of(&release.namespace);
     let home = policy.overrides.home_of(release);
-    let overrides =
-        question::Overrides { namespace: home.namespace.clone(), release: home.name, freshness: Freshness::Live };
-    let overrides = ask(&view.world, overrides).await.unwrap_or_else(|why| {
-        not_looked_at.push(format!("ReleaseOverrides: {why}"));
-        None
-    });
-    let overrides = overrides.unwrap_or_default();
     let bounds = policy.overrides_in(&home.namespace);
+    let overrides = stored(&view.world, home).await;
+    let overrides = overrides.map_err(|why| not_looked_at.push(format!("ReleaseOverrides: {why}"))).unwrap_or_default();
     let overrides =
         overrides.iter().filter(|it| it.is_in_force(&bounds, now)).map(|it| in_force(it, &bounds)).collect();
     let driven =

@@ -6,6 +6,7 @@ use interlock_engine::owners::Driver;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 
 use crate::inspect::scan::gather;
+use crate::inspect::scan::inventory::histories;
 use crate::inspect::view::View;
 
 /// The releases with objects in a namespace and records elsewhere, of one name or all. Without the right to read other namespaces,
@@ -22,11 +23,7 @@ pub(super) async fn elsewhere(
         }
     }
     if let Ok(inventory) = gather::extensions(&view.client, [None]).await {
-        let of_extensions = inventory.releases.into_iter().map(|((release, _), (storage, entries))| {
-            let history = History::new(entries);
-            (release, storage, history)
-        });
-        found.extend(of_extensions.filter(|(release, _, history)| {
+        found.extend(histories(inventory.releases).filter(|(release, _, history)| {
             let target = history.newest().and_then(|newest| newest.stamps.target_namespace());
             release.namespace != namespace && target == Some(namespace)
         }));

@@ -9,9 +9,9 @@ use super::assess::assess;
 use super::elsewhere::elsewhere;
 use super::summary::ReleaseSummary;
 use crate::inspect::diagnosis::{Checks, ReleaseRecords, Stuck};
+use crate::inspect::scan::inventory::histories;
 use crate::inspect::scan::{Gap, gather};
 use crate::inspect::view::{ReadError, View};
-use crate::world::kubernetes::api_error::reason;
 
 /// Concurrent reads: of records whose chart or holder is not stamped, and for the checks of stuck releases.
 const CONCURRENT_READS: usize = 8;
@@ -98,18 +98,9 @@ async fn completed(view: &View<'_>, row: ReleaseSummary, storage: Storage) -> Re
 /// When the records in Secrets cannot be listed. The survey names everything else that cannot be read.
 pub(crate) async fn survey(view: &View<'_>, options: &StatusOptions, now: Timestamp) -> Result<Survey, StatusError> {
     let namespace = options.namespace.as_deref();
-    let listed = gather::secrets(&view.client, [namespace]).await;
-    let mut inventory = listed.map_err(|error| StatusError::Records(reason(&error)))?;
-    let mut gaps: Vec<_> = view.gap().into_iter().collect();
-    match gather::config_maps(&view.client, [namespace]).await {
-        Ok(more) => inventory.merge(more),
-        Err(error) => {
-            gaps.push(Gap { what: "records in ConfigMaps".to_owned(), times: 1, why: reason(&error) });
-        }
-    }
-    let listed = inventory.releases.into_iter();
-    let mut found: Vec<_> =
-        listed.map(|((release, _), (storage, entries))| (release, storage, History::new(entries))).collect();
+    let (inventory, gap) = gather::records(&view.client, [namespace]).await.map_err(StatusError::Records)?;
+    let gaps = view.gap().into_iter().chain(gap).collect();
+    let mut found: Vec<_> = histories(inventory.releases).collect();
     if let Some(namespace) = namespace {
         found.extend(elsewhere(view, namespace, None).await);
         found.sort_by(|(one, ..), (other, ..)| one.cmp(other));
