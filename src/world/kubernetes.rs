@@ -376,7 +376,11 @@ impl Cluster {
     }
 
     /// The HelmReleases that may drive a release. A copy names the candidates, and the API server confirms them.
-    async fn helm_releases(&self, search: CandidateSearch<'_>, budget: QueryBudget<'_>) -> Result<Candidates, Unavailable> {
+    async fn helm_releases(
+        &self,
+        search: CandidateSearch<'_>,
+        budget: QueryBudget<'_>,
+    ) -> Result<Candidates, Unavailable> {
         let named = self.caches.helm_releases().candidates(search).ok_or(HELM_RELEASES_UNKNOWN)?;
         let named = match named {
             Ok(named) => named,

@@ -22,7 +22,7 @@ use super::finding::Finding;
 use super::integrity;
 use super::options::ScanOptions;
 use crate::inspect::records::history;
-use crate::world::World;
+use crate::world::ask;
 use crate::world::kubernetes::api_error::reason;
 
 const BODIES: &str = "bodies of some records";
