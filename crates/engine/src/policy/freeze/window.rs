@@ -5,7 +5,7 @@
 //! and never ends before its clock time.
 
 use jiff::civil::{Date, DateTime, Weekday};
-use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
 /// The days before and after a moment whose windows can touch the moment: a window of six days and the next one.
@@ -140,26 +140,25 @@ impl Interval {
 
 /// The first moment at which a clock shows a time, or jumps over it.
 fn first_moment(time: DateTime, zone: &TimeZone) -> Option<Timestamp> {
-    match zone.to_ambiguous_timestamp(time).offset() {
-        AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
-            offset.to_timestamp(time).ok()
-        }
-        AmbiguousOffset::Gap { after, .. } => jump_after(after.to_timestamp(time).ok()?, zone),
-    }
+    moment(time, zone, |before, _| before)
 }
 
 /// The last moment at which a clock shows a time, or jumps over it.
 fn last_moment(time: DateTime, zone: &TimeZone) -> Option<Timestamp> {
-    match zone.to_ambiguous_timestamp(time).offset() {
-        AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { after: offset, .. } => {
-            offset.to_timestamp(time).ok()
-        }
-        AmbiguousOffset::Gap { after, .. } => jump_after(after.to_timestamp(time).ok()?, zone),
-    }
+    moment(time, zone, |_, after| after)
 }
 
-fn jump_after(moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
-    zone.following(moment).next().map(|transition| transition.timestamp())
+/// The moment at which a clock shows a time. `of_both` chooses the offset of a time that occurs twice.
+fn moment(time: DateTime, zone: &TimeZone, of_both: fn(Offset, Offset) -> Offset) -> Option<Timestamp> {
+    let offset = match zone.to_ambiguous_timestamp(time).offset() {
+        AmbiguousOffset::Unambiguous { offset } => offset,
+        AmbiguousOffset::Fold { before, after } => of_both(before, after),
+        AmbiguousOffset::Gap { after, .. } => {
+            let jump = zone.following(after.to_timestamp(time).ok()?).next();
+            return jump.map(|transition| transition.timestamp());
+        }
+    };
+    offset.to_timestamp(time).ok()
 }
 
 #[cfg(test)]
