@@ -9,7 +9,7 @@ use super::accounts::Accounts;
 use super::freeze::{Freeze, LimitedFreeze, TeamFreezeSettings};
 use super::globs::Globs;
 use super::ignore::IgnoredFields;
-use super::namespaces::{ByNamespace, NamespaceLabels};
+use super::namespaces::{ByNamespace, NamespaceLabels, know_all};
 use super::protected::Protected;
 use super::scalable_resource::ScalableResource;
 use super::scope::Scope;
@@ -127,21 +127,14 @@ impl Policy {
         self.rules.iter().find(|(id, _)| *id == rule).map(|(_, settings)| settings)
     }
 
-    /// Whether a condition depends on labels, apart from the conditions that all policies share.
-    pub(super) fn uses_labels(&self) -> bool {
-        let modes = self.rules.iter().flat_map(|(_, settings)| iter::once(&settings.modes).chain(&settings.tightened));
-        let mut cases = modes.flat_map(|modes| &modes.cases);
-        cases.any(|(when, _)| when.namespaces.uses_labels())
-            || self.protected.by_cluster.as_ref().is_some_and(|named| named.namespaces.uses_labels())
-    }
-
-    /// Finds the namespaces that match the label selectors of these conditions.
-    pub(super) fn know(&mut self, labels: &NamespaceLabels) {
+    /// Finds the namespaces that match the label selectors, apart from those of the conditions that all policies share. Returns
+    /// whether there is a selector.
+    pub(super) fn know(&mut self, labels: &NamespaceLabels) -> bool {
         let settings = self.rules.iter_mut().map(|(_, settings)| settings);
         let modes = settings.flat_map(|settings| iter::once(&mut settings.modes).chain(&mut settings.tightened));
         let cases = modes.flat_map(|modes| &mut modes.cases).map(|(when, _)| &mut when.namespaces);
         let protected = self.protected.by_cluster.as_mut().map(|named| &mut named.namespaces);
-        cases.chain(protected).for_each(|condition| condition.know(labels));
+        know_all(cases.chain(protected), labels)
     }
 
     /// The settings of a rule, for a namespace that changes them.

@@ -112,18 +112,12 @@ impl NamespaceCondition {
             && !self.except.contains(namespace)
     }
 
-    /// Whether the condition depends on labels.
-    #[must_use]
-    pub(super) fn uses_labels(&self) -> bool {
-        self.selected.is_some()
-    }
-
-    /// Finds the namespaces that match the label selector.
-    pub(crate) fn know(&mut self, labels: &NamespaceLabels) {
-        if let Some(Selected { by, namespaces }) = &mut self.selected {
-            let found = labels.iter().filter(|(_, labels)| by.selects(labels));
-            *namespaces = Arc::new(found.map(|(namespace, _)| namespace.clone()).collect());
-        }
+    /// Finds the namespaces that match the label selector. Returns whether there is a selector.
+    pub(crate) fn know(&mut self, labels: &NamespaceLabels) -> bool {
+        let Some(Selected { by, namespaces }) = &mut self.selected else { return false };
+        let found = labels.iter().filter(|(_, labels)| by.selects(labels));
+        *namespaces = Arc::new(found.map(|(namespace, _)| namespace.clone()).collect());
+        true
     }
 }
 
@@ -173,13 +167,18 @@ impl<T> ByNamespace<T> {
         ByNamespace { own: own.collect(), shared: shared.collect() }
     }
 
-    pub(super) fn use_labels(&self) -> bool {
-        self.shared.iter().any(|(namespaces, _)| namespaces.uses_labels())
+    /// Finds the namespaces that match the label selectors. Returns whether there is a selector.
+    pub(super) fn know(&mut self, labels: &NamespaceLabels) -> bool {
+        know_all(self.shared.iter_mut().map(|(namespaces, _)| namespaces), labels)
     }
+}
 
-    pub(super) fn know(&mut self, labels: &NamespaceLabels) {
-        self.shared.iter_mut().for_each(|(namespaces, _)| namespaces.know(labels));
-    }
+/// Finds the namespaces that match the label selectors of conditions. Returns whether there is a selector.
+pub(super) fn know_all<'c>(
+    conditions: impl Iterator<Item = &'c mut NamespaceCondition>,
+    labels: &NamespaceLabels,
+) -> bool {
+    conditions.fold(false, |uses_labels, condition| condition.know(labels) | uses_labels)
 }
 
 #[cfg(test)]
@@ -235,7 +234,7 @@ mod tests {
         known.insert("shop-a".to_owned(), env("dev"));
         condition.know(&known);
         assert!(!condition.holds("shop-a"));
-        assert!(NamespaceCondition::default().holds("") && !NamespaceCondition::default().uses_labels());
+        assert!(NamespaceCondition::default().holds("") && !NamespaceCondition::default().know(&known));
     }
 
     #[test]

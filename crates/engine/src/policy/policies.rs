@@ -8,7 +8,7 @@ use super::accounts::Accounts;
 use super::effective::Policy;
 use super::freeze::{Freeze, LimitedFreeze};
 use super::globs::Globs;
-use super::namespaces::{ByNamespace, NamespaceLabels};
+use super::namespaces::{ByNamespace, NamespaceLabels, know_all};
 use super::settings::OverrideSettings;
 
 /// The policies in force: of the cluster, and of namespaces.
@@ -40,7 +40,7 @@ impl Policies {
         let own = self.namespaces.values().flat_map(|policy| policy.freezes.iter());
         let freezes: Vec<_> = self.cluster.freezes.iter().chain(own).cloned().collect();
         self.share(bounds, protected, freezes);
-        self.uses_labels = self.depends_on_labels();
+        self.uses_labels = self.apply_labels();
     }
 
     /// Gives every policy the parts that all policies share.
@@ -58,11 +58,17 @@ impl Policies {
         iter::once(&mut self.cluster).chain(self.namespaces.values_mut())
     }
 
-    fn depends_on_labels(&self) -> bool {
-        let mut all = iter::once(&self.cluster).chain(self.namespaces.values());
-        self.namespaces.use_labels()
-            || self.cluster.freezes.iter().any(|freeze| freeze.namespaces.uses_labels())
-            || all.any(|policy| policy.uses_labels())
+    /// Finds the namespaces that match the label selectors. Returns whether there is a selector.
+    fn apply_labels(&mut self) -> bool {
+        let labels = Arc::clone(&self.labels);
+        let mut freezes: Vec<_> = self.cluster.freezes.to_vec();
+        let mut bounds = self.cluster.bounds.as_ref().clone();
+        let mut protected = self.cluster.protected.by_namespace.as_ref().clone();
+        let in_freezes = know_all(freezes.iter_mut().map(|freeze| &mut freeze.namespaces), &labels);
+        let is_shared = self.namespaces.know(&labels) | bounds.know(&labels) | protected.know(&labels);
+        self.share(bounds, protected, freezes);
+        self.all_mut()
+            .fold(in_freezes | is_shared, |uses_labels, policy| Arc::make_mut(policy).know(&labels) | uses_labels)
     }
 
     /// Whether a condition depends on the labels of Namespaces.
@@ -86,19 +92,10 @@ impl Policies {
     /// The same policies, with selectors that use these labels.
     #[must_use]
     pub fn knowing(mut self, labels: Arc<NamespaceLabels>) -> Self {
-        self.labels = Arc::clone(&labels);
-        if !self.uses_labels {
-            return self;
+        self.labels = labels;
+        if self.uses_labels {
+            self.apply_labels();
         }
-        self.namespaces.know(&labels);
-        let mut freezes: Vec<_> = self.cluster.freezes.to_vec();
-        freezes.iter_mut().for_each(|freeze| freeze.namespaces.know(&labels));
-        let mut bounds = self.cluster.bounds.as_ref().clone();
-        bounds.know(&labels);
-        let mut protected = self.cluster.protected.by_namespace.as_ref().clone();
-        protected.know(&labels);
-        self.share(bounds, protected, freezes);
-        self.all_mut().for_each(|policy| Arc::make_mut(policy).know(&labels));
         self
     }
 
@@ -149,7 +146,7 @@ impl From<Policy> for Policies {
         let (namespaces, labels) = (ByNamespace::default(), Arc::default());
         let mut policies =
             Self { cluster: Arc::new(policy), namespaces, labels, uses_labels: false, digest: String::new() };
-        policies.uses_labels = policies.depends_on_labels();
+        policies.uses_labels = policies.apply_labels();
         policies
     }
 }
