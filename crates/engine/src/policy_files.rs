@@ -14,10 +14,12 @@ mod migrate;
 mod namespace;
 mod problem;
 mod reasons;
+mod settings;
 mod show;
 mod stored_freeze;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 
@@ -37,9 +39,8 @@ pub use problem::{Location, PolicyError, Problem};
 pub use show::{WholePolicy, WholeSetting};
 pub use stored_freeze::{BadFreeze, FreezeName};
 
-use super::policy::Policy;
-use file::{PolicyKind, Spelled};
-use problem::{Problems, SourceFile};
+use super::policy::{Policies, Policy};
+use file::Spelled;
 
 /// A duration in the spelling of policies.
 #[must_use]
@@ -53,15 +54,9 @@ impl Policy {
     /// # Errors
     /// Every problem in the file, with its location.
     pub fn parse(text: &str, source: &Path) -> Result<Self, PolicyError> {
-        let source = SourceFile { path: source.to_owned(), text: text.to_owned() };
-        let mut problems = Problems::of(&source);
-        let file = file::read(&source, PolicyKind::Cluster, &mut problems);
-        checks::check(&file, None, &mut problems);
-        if problems.is_empty() {
-            Ok(cluster::policy(&file))
-        } else {
-            Err(PolicyError { problems: problems.into_lists().0 })
-        }
+        let mut files = PolicyFiles::default();
+        files.set_cluster(source.to_owned(), text.to_owned());
+        Policies::of_files(&files).map(|policies| Arc::unwrap_or_clone(policies.cluster))
     }
 
     /// The shipped policy, for a start without policy files.
@@ -69,7 +64,7 @@ impl Policy {
     /// # Errors
     /// Never in a build whose tests passed: a test parses it.
     pub fn shipped() -> Result<Self, PolicyError> {
-        Self::parse(include_str!("../../../policies/cluster.yaml"), Path::new("policies/cluster.yaml"))
+        Policies::of_files(&PolicyFiles::shipped()).map(|policies| Arc::unwrap_or_clone(policies.cluster))
     }
 }
 

@@ -60,11 +60,37 @@ pub struct Policy {
     pub transitions: Transitions,
 }
 
-impl Policy {
-    /// A cancelled upgrade continues to apply objects. Its clean-up deletes objects after the status of the record is
-    /// `failed`.
-    pub(crate) const GRACE_AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
+/// The values of the keys that no file sets.
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            cap: Mode::Enforce,
+            rules: Vec::new(),
+            started_by: StartedBy::Anybody,
+            recovery: RecoverySettings::default(),
+            dropped_bundles: DroppedBundlesSettings::default(),
+            overrides: OverrideSettings::default(),
+            bounds: Arc::default(),
+            protected: Protected::default(),
+            managers: Globs::default(),
+            tools: Globs::default(),
+            controllers: Globs::default(),
+            accounts: Arc::default(),
+            ignore: Vec::new(),
+            scalable_resources: ScalableResource::built_in(),
+            // A cancelled upgrade continues to apply objects. Its clean-up deletes objects after the status of the record is
+            // `failed`.
+            grace_after_failure: SignedDuration::from_secs(60),
+            drift_exceptions: DriftExceptions::default(),
+            freezes: Arc::default(),
+            team_freezes: TeamFreezeSettings::default(),
+            report_labels: Vec::new(),
+            transitions: Transitions::default(),
+        }
+    }
+}
 
+impl Policy {
     /// The scope of a request under this policy.
     #[must_use]
     pub fn scope<'s>(&'s self, facts: &'s Facts<'s>) -> Scope<'s> {

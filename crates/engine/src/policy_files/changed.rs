@@ -1,7 +1,7 @@
 //! The former meaning of a cluster policy, before the shipped policy became its base. A list that the file lacked was
 //! empty, and a list in the file replaced the shipped list.
 
-use super::file::{Content, Lists, Node, given, over_shipped};
+use super::file::{Lists, Node, given, over_shipped};
 use super::files::PolicyFiles;
 use super::problem::Problems;
 use crate::rules;
@@ -26,8 +26,7 @@ impl PolicyFiles {
         let mut problems = Problems::of(source);
         let Some(given) = given(source, &mut problems) else { return Vec::new() };
         // The shipped file has no other keys.
-        let Content::Mapping(entries) = &given.content else { return Vec::new() };
-        if entries.iter().all(|entry| ["apiVersion", "kind"].contains(&entry.key.as_str())) {
+        if given.entries().iter().all(|entry| ["apiVersion", "kind"].contains(&entry.key.as_str())) {
             return Vec::new();
         }
         let now = over_shipped(&given, &mut problems);
@@ -52,7 +51,7 @@ fn are_same(one: &[Node], other: &[Node]) -> bool {
 /// The mode next to the cases of a rule; `None` for other lists.
 fn mode_of(path: &[&str], policy: &Node) -> Option<String> {
     let [rules, rule, "cases"] = path else { return None };
-    let stated = policy.get(rules).and_then(|rules| rules.get(rule)?.get("mode")?.text());
+    let stated = policy.at(&[rules, rule, "mode"]).and_then(Node::text);
     stated.map(str::to_owned).or_else(|| Some(rules::named(rule)?.specification().mode.as_str().to_owned()))
 }
 
@@ -89,7 +88,8 @@ fn modes(cases: &[Node], mode: &str) -> String {
     cases.join(", otherwise ")
 }
 
-fn shown_case(case: &Node) -> String {
+/// A case on one line: `audit when {users: [a]}`.
+pub(super) fn shown_case(case: &Node) -> String {
     let part = |key: &str| case.get(key).map(ToString::to_string).unwrap_or_default();
     format!("{} when {}", part("mode"), part("when"))
 }

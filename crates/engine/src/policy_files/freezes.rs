@@ -2,8 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::cluster::{places, selector, value};
-use super::file::{AtLeastOne, FreezeFile, GlobList, LabelSelectorFile, Moment, PolicyFile, Spanned};
+use super::file::{FreezeFile, GlobList, Key, LabelSelectorFile, Moment, PolicyFile, Spanned, namespaces};
 use super::problem::{Problems, Span};
 use crate::policy::{DayWindow, Freeze, FreezeEffect, FreezeState, Interval, LimitedFreeze, Window};
 
@@ -16,78 +15,76 @@ pub(super) fn of_file(file: &PolicyFile, home: Option<&str>) -> impl Iterator<It
 
 /// The freezes of a file for several namespaces. [`Policies`](crate::policy::Policies) adds these namespaces later.
 pub(super) fn of_shared(file: &PolicyFile) -> impl Iterator<Item = Freeze> {
-    let namespaces =
-        namespaces_in_words(file.namespaces.as_ref(), file.namespace_selector.as_ref()).unwrap_or_default();
+    let namespaces = namespaces_in_words(&file.namespaces, &file.namespace_selector);
     of_file(file, None).map(move |freeze| Freeze { scope: format!("{}{namespaces}", freeze.scope), ..freeze })
 }
 
 /// The freezes of a file, each with the location of its name.
 pub(super) fn with_spans(file: &PolicyFile, home: Option<&str>) -> impl Iterator<Item = (Span, Freeze)> {
-    let all = file.freezes.iter().flat_map(|freezes| &freezes.value);
+    let all = file.freezes.items().iter();
     all.filter_map(move |file| Some((file.name.as_ref()?.span, freeze(file, home)?)))
 }
 
 fn freeze(file: &FreezeFile, home: Option<&str>) -> Option<Freeze> {
-    let exempt = file.exempt.as_ref().map(|exempt| &exempt.value);
-    let users = exempt.and_then(|exempt| exempt.users.as_ref());
-    let groups = exempt.and_then(|exempt| exempt.groups.as_ref());
+    let exempt = file.exempt.value();
+    let users = exempt.and_then(|exempt| exempt.users.value());
+    let groups = exempt.and_then(|exempt| exempt.groups.value());
     Some(Freeze {
-        name: value(file.name.as_ref())?,
-        reason: value(file.reason.as_ref())?,
+        name: file.name.value()?.clone(),
+        reason: file.reason.value()?.clone(),
         scope: scope(file, home),
-        exemption: exemption(users.map(|at| &at.value), groups.map(|at| &at.value)),
+        exemption: exemption(users, groups),
         home: home.map(str::to_owned),
         creation: None,
         window: window(file).ok()??,
-        effect: value(file.effect.as_ref()).unwrap_or(FreezeEffect::Deny),
-        zone: file.time_zone.as_ref()?.value.0.clone(),
-        releases: file.releases.as_ref().map(|list| list.value.0.compiled.clone()),
-        namespaces: places(file.namespaces.as_ref(), file.namespace_selector.as_ref()),
-        exempt_users: users.map(|at| at.value.compiled.clone()).unwrap_or_default(),
-        exempt_groups: groups.map(|at| at.value.compiled.clone()).unwrap_or_default(),
+        effect: file.effect.value().copied().unwrap_or(FreezeEffect::Deny),
+        zone: file.time_zone.value()?.clone(),
+        releases: file.releases.globs().cloned(),
+        namespaces: namespaces(&file.namespaces, &file.namespace_selector),
+        exempt_users: users.map(|list| list.globs.clone()).unwrap_or_default(),
+        exempt_groups: groups.map(|list| list.globs.clone()).unwrap_or_default(),
     })
 }
 
 /// The releases that a freeze concerns, in words.
 fn scope(file: &FreezeFile, home: Option<&str>) -> String {
-    let releases = file.releases.as_ref();
-    let releases = releases.map_or("every release".to_owned(), |list| format!("releases {}", listed(&list.value.0)));
-    let namespaces = home.map(|namespace| format!(" in namespace {namespace}"));
-    let namespaces =
-        namespaces.or_else(|| namespaces_in_words(file.namespaces.as_ref(), file.namespace_selector.as_ref()));
-    format!("{releases}{}", namespaces.unwrap_or_default())
+    let releases =
+        file.releases.value().map_or("every release".to_owned(), |list| format!("releases {}", listed(list)));
+    let namespaces = home.map_or_else(
+        || namespaces_in_words(&file.namespaces, &file.namespace_selector),
+        |namespace| format!(" in namespace {namespace}"),
+    );
+    releases + &namespaces
 }
 
-/// A condition on namespaces, in words: ` in namespaces a, b with the labels env=prod`; `None` for every namespace.
-pub(super) fn namespaces_in_words(
-    names: Option<&Spanned<AtLeastOne<GlobList>>>,
-    by: Option<&Spanned<LabelSelectorFile>>,
-) -> Option<String> {
-    let by = by.map(|by| format!(" with the labels {}", selector(&by.value)));
-    match names {
-        Some(names) => Some(format!(" in namespaces {}{}", listed(&names.value.0), by.unwrap_or_default())),
-        None => by.map(|by| format!(" in namespaces{by}")),
+/// A condition on namespaces, in words: ` in namespaces a, b with the labels env=prod`; empty for every namespace.
+fn namespaces_in_words(names: &Key<GlobList>, labels: &Key<LabelSelectorFile>) -> String {
+    let names = names.value().map(|names| format!(" {}", listed(names)));
+    let labels = labels.value().map(|labels| format!(" with the labels {}", labels.selector()));
+    if names.is_none() && labels.is_none() {
+        return String::new();
     }
+    format!(" in namespaces{}{}", names.unwrap_or_default(), labels.unwrap_or_default())
 }
 
 /// The exemption of a freeze, in words.
 fn exemption(users: Option<&GlobList>, groups: Option<&GlobList>) -> Option<String> {
-    let all: Vec<_> = [exempt("users", users), exempt("groups", groups)].into_iter().flatten().collect();
+    let lists = [("users", users), ("groups", groups)].into_iter();
+    let all: Vec<_> = lists
+        .filter_map(|(what, list)| Some((what, listed(list?))))
+        .filter(|(_, globs)| !globs.is_empty())
+        .map(|(what, globs)| format!("{what} {globs}"))
+        .collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-fn exempt(what: &str, list: Option<&GlobList>) -> Option<String> {
-    list.filter(|list| !list.globs.is_empty()).map(|list| format!("{what} {}", listed(list)))
-}
-
 fn listed(list: &GlobList) -> String {
-    let globs: Vec<_> = list.globs.iter().map(|(_, glob)| glob.as_str()).collect();
-    globs.join(", ")
+    list.globs.texts().join(", ")
 }
 
 /// Reports the problems of the freezes of a file, of each one and of each two.
 pub(super) fn check(file: &PolicyFile, problems: &mut Problems<'_>) {
-    let all = file.freezes.as_ref().map(|freezes| freezes.value.as_slice()).unwrap_or_default();
+    let all = file.freezes.items();
     for (place, one) in all.iter().enumerate() {
         if let Err((span, message)) = window(one) {
             problems.at(span, message);
@@ -100,49 +97,50 @@ pub(super) fn check(file: &PolicyFile, problems: &mut Problems<'_>) {
 
 /// Checks two freezes for the same name, and for the same releases.
 fn check_pair(earlier: &FreezeFile, one: &FreezeFile, problems: &mut Problems<'_>) {
-    let (Some(name), Some(known)) = (&one.name, &earlier.name) else { return };
+    let (Some(name), Some(known)) = (one.name.as_ref(), earlier.name.as_ref()) else { return };
     if name.value == known.value {
         problems.at(name.span, format!("two freezes are called `{}`; messages name them", name.value));
     }
     let Some(relation) = relation(earlier, one) else { return };
     let (Some(earlier), Some(one)) = (freeze(earlier, None), freeze(one, None)) else { return };
-    let denied = match (earlier.effect, one.effect) {
-        (FreezeEffect::Deny, FreezeEffect::AllowOnly) => Some((&earlier, &one)),
-        (FreezeEffect::AllowOnly, FreezeEffect::Deny) => Some((&one, &earlier)),
-        _ => None,
-    };
-    if let Some((deny, only)) = denied.filter(|(deny, only)| deny.covers(only)) {
+    match (earlier.effect, one.effect) {
+        (FreezeEffect::Deny, FreezeEffect::AllowOnly) => report_denied_window(&earlier, &one, name.span, problems),
+        (FreezeEffect::AllowOnly, FreezeEffect::Deny) => report_denied_window(&one, &earlier, name.span, problems),
+        (FreezeEffect::Deny, FreezeEffect::Deny) => {
+            // A holiday may fall on a weekend.
+            if relation == Scopes::Same && one.is_weekly() == earlier.is_weekly() && one.meets(&earlier) {
+                let message = format!(
+                    "the freezes `{}` and `{}` overlap; the one that ends later counts",
+                    earlier.name, one.name
+                );
+                problems.warn(name.span, message);
+            }
+        }
+        (FreezeEffect::AllowOnly, FreezeEffect::AllowOnly) if one.meets(&earlier) => {}
+        (FreezeEffect::AllowOnly, FreezeEffect::AllowOnly) if relation == Scopes::Same => {
+            let message = format!(
+                "nothing could ever start: the windows of `{}` and `{}` never overlap, and operations start only in both",
+                earlier.name, one.name
+            );
+            problems.at(name.span, message);
+        }
+        (FreezeEffect::AllowOnly, FreezeEffect::AllowOnly) => {
+            let message = format!(
+                "the windows of `{}` and `{}` never overlap; of the releases that both concern, nothing could ever start",
+                earlier.name, one.name
+            );
+            problems.warn(name.span, message);
+        }
+    }
+}
+
+fn report_denied_window(deny: &Freeze, only: &Freeze, span: Span, problems: &mut Problems<'_>) {
+    if deny.covers(only) {
         let message = format!(
             "`{}` denies the whole window of `{}`; of the releases that both concern, only exempt users could ever start an operation",
             deny.name, only.name
         );
-        problems.warn(name.span, message);
-    }
-    if relation != Scopes::Same {
-        if one.effect == FreezeEffect::AllowOnly && earlier.effect == FreezeEffect::AllowOnly && !one.meets(&earlier) {
-            let message = format!(
-                "the windows of `{}` and `{}` never overlap; of the releases that both concern, nothing could ever start",
-                known.value, name.value
-            );
-            problems.warn(name.span, message);
-        }
-        return;
-    }
-    match (earlier.effect, one.effect) {
-        // A holiday may fall on a weekend.
-        (FreezeEffect::Deny, FreezeEffect::Deny) if one.is_weekly() == earlier.is_weekly() && one.meets(&earlier) => {
-            let message =
-                format!("the freezes `{}` and `{}` overlap; the one that ends later counts", known.value, name.value);
-            problems.warn(name.span, message);
-        }
-        (FreezeEffect::AllowOnly, FreezeEffect::AllowOnly) if !one.meets(&earlier) => {
-            let message = format!(
-                "nothing could ever start: the windows of `{}` and `{}` never overlap, and operations start only in both",
-                known.value, name.value
-            );
-            problems.at(name.span, message);
-        }
-        _ => {}
+        problems.warn(span, message);
     }
 }
 
@@ -157,35 +155,25 @@ enum Scopes {
 /// The relation of the scopes of two freezes; `None` if it is not certain that a release is in both.
 fn relation(earlier: &FreezeFile, one: &FreezeFile) -> Option<Scopes> {
     let lists = [(&earlier.releases, &one.releases), (&earlier.namespaces, &one.namespaces)];
-    let texts = lists.map(|(earlier, one)| (text_of(earlier), text_of(one)));
-    let selectors = [earlier, one].map(|file| file.namespace_selector.as_ref().map(|at| at.text.clone()));
+    let selectors = [earlier, one].map(|file| file.namespace_selector.text());
     let are_selected_alike = selectors[0] == selectors[1];
-    if are_selected_alike && texts.iter().all(|(earlier, one)| earlier == one) {
+    if are_selected_alike && lists.iter().all(|(earlier, one)| earlier.text() == one.text()) {
         return Some(Scopes::Same);
     }
     // The files do not say whether a namespace has both labels.
     if !are_selected_alike && selectors.iter().all(Option::is_some) {
         return None;
     }
-    let overlap = lists.iter().all(|(earlier, one)| match (earlier, one) {
-        (Some(earlier), Some(one)) => have_a_name_in_common(&earlier.value.0, &one.value.0),
+    let overlap = lists.iter().all(|(earlier, one)| match (earlier.value(), one.value()) {
+        (Some(earlier), Some(one)) => has_name_of(earlier, one) || has_name_of(one, earlier),
         _ => true,
     });
     overlap.then_some(Scopes::Overlapping)
 }
 
-fn text_of(list: &Option<Spanned<AtLeastOne<GlobList>>>) -> Option<&str> {
-    list.as_ref().map(|at| at.text.as_str())
-}
-
-/// Whether a name in one of two lists matches the other list.
-fn have_a_name_in_common(one: &GlobList, other: &GlobList) -> bool {
-    has_name_of(one, other) || has_name_of(other, one)
-}
-
 /// Whether a text of `names` matches a glob of `list`.
 fn has_name_of(list: &GlobList, names: &GlobList) -> bool {
-    names.globs.iter().any(|(_, name)| list.compiled.contains(name))
+    names.texts().any(|name| list.globs.contains(name))
 }
 
 /// Reports the freezes of a file that no longer change anything.
@@ -204,25 +192,25 @@ pub(super) fn report_past(file: &PolicyFile, home: Option<&str>, now: Timestamp,
 
 /// The window of a freeze; `None` if a part of it is wrong and already reported.
 fn window(file: &FreezeFile) -> Result<Option<Window>, (Span, String)> {
-    let (Some(name), Some(zone)) = (&file.name, &file.time_zone) else { return Ok(None) };
-    let Some(weekdays) = &file.weekdays else {
-        let (Some(from), Some(to)) = (&file.from, &file.to) else {
+    let (Some(name), Some(zone)) = (file.name.as_ref(), file.time_zone.value()) else { return Ok(None) };
+    let Some(weekdays) = file.weekdays.as_ref() else {
+        let (Some(from), Some(to)) = (file.from.as_ref(), file.to.as_ref()) else {
             let message = "a freeze needs `from` and `to` as dates, or `weekdays`";
             return Err((name.span, message.to_owned()));
         };
         let (from_date, to_date) = (dated(from)?, dated(to)?);
-        let range = Interval::between(from_date, to_date, &zone.value.0).map(Window::Range);
+        let range = Interval::between(from_date, to_date, zone).map(Window::Range);
         return range.map(Some).ok_or_else(|| {
             (to.span, format!("the window is empty: it ends at {}, and begins at {}", to.text, from.text))
         });
     };
-    let days = weekdays.value.0.clone();
+    let days = weekdays.value.clone();
     if let Some((_, twice)) = days.iter().enumerate().find(|(place, day)| days[..*place].contains(day)) {
         return Err((weekdays.span, format!("{twice:?} is listed twice").to_lowercase()));
     }
     let from = file.from.as_ref().map(of_day).transpose()?.unwrap_or(0);
     let to = file.to.as_ref().map(of_day).transpose()?.unwrap_or(MINUTES_A_DAY);
-    match (&file.from, &file.to) {
+    match (file.from.as_ref(), file.to.as_ref()) {
         (Some(at), _) if from == MINUTES_A_DAY => {
             return Err((
                 at.span,

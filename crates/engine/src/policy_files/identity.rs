@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use super::cluster::accounts;
-use super::file::{AtLeastOne, GlobList, Spanned};
+use super::file::{GlobList, Key, ParsedFile};
 use super::files::PolicyFiles;
-use super::in_force::{PolicyFileView, SettingInForce};
+use super::in_force::{SettingInForce, SettingOrigin};
 use super::loaded::ParsedFiles;
-use super::problem::PolicyError;
+use super::problem::{PolicyError, SourceFile};
 use crate::facts::{Actor, ActorKind, SharedHolder};
 use crate::policy::Globs;
 
@@ -43,7 +43,7 @@ pub enum HeldBy {
 /// Every problem in the file of the cluster.
 pub fn identity(files: &PolicyFiles, user: &str, groups: &[String]) -> Result<Identity, PolicyError> {
     let ParsedFiles { cluster, reading, .. } = ParsedFiles::read(files);
-    let Some((source, file)) = &cluster else {
+    let Some(ParsedFile { source, file, .. }) = &cluster else {
         return Err(PolicyError { problems: reading.problems });
     };
     let problems: Vec<_> = reading.problems.into_iter().filter(|problem| problem.file == source.path).collect();
@@ -54,26 +54,20 @@ pub fn identity(files: &PolicyFiles, user: &str, groups: &[String]) -> Result<Id
     let accounts = accounts(file);
     let unlisted = Actor::named(user, &groups);
     let actor = accounts.recognise(unlisted);
-    let view = PolicyFileView { source, file };
     let is_listed = actor.kind == ActorKind::Platform && unlisted.kind != ActorKind::Platform;
-    let platform = file.platform.as_ref().filter(|_| is_listed);
-    let lists = [
-        ("platform", platform),
-        ("managers", file.managers.as_ref()),
-        ("tools", file.tools.as_ref()),
-        ("controllers", file.controllers.as_ref()),
-    ];
-    let mut entries: Vec<_> =
-        lists.into_iter().filter_map(|(name, list)| first(view, name, &list?.value, &[user])).collect();
+    let platform = is_listed.then_some(("platform", &file.platform));
+    let lists = [("managers", &file.managers), ("tools", &file.tools), ("controllers", &file.controllers)];
+    let lists = platform.into_iter().chain(lists);
+    let mut entries: Vec<_> = lists.filter_map(|(name, list)| first(source, name, list, &[user])).collect();
     let session = actor.session;
     let pipeline = session.and_then(|session| {
-        let mut pipelines = file.pipelines.iter().flat_map(|pipelines| &pipelines.value);
-        pipelines.find(|pipeline| pipeline.name.as_ref().is_some_and(|name| name.value.0 == session.pipeline))
+        let mut pipelines = file.pipelines.items().iter();
+        pipelines.find(|pipeline| pipeline.name.value().is_some_and(|name| name == session.pipeline))
     });
     if let Some(pipeline) = pipeline {
         let groups: Vec<_> = groups.iter().map(AsRef::as_ref).collect();
-        entries.extend(matched(view, "pipelines.users", pipeline.users.as_ref(), &[user]));
-        entries.extend(matched(view, "pipelines.groups", pipeline.groups.as_ref(), &groups));
+        entries.extend(first(source, "pipelines.users", &pipeline.users, &[user]));
+        entries.extend(first(source, "pipelines.groups", &pipeline.groups, &groups));
     }
     let pipeline = session.map(|session| PipelineIdentity {
         name: session.pipeline.to_owned(),
@@ -86,19 +80,11 @@ pub fn identity(files: &PolicyFiles, user: &str, groups: &[String]) -> Result<Id
     Ok(Identity { kind: actor.kind, pipeline, entries })
 }
 
-fn matched(
-    view: PolicyFileView<'_>,
-    name: &'static str,
-    list: Option<&Spanned<AtLeastOne<GlobList>>>,
-    values: &[&str],
-) -> Option<SettingInForce> {
-    first(view, name, &list?.value.0, values)
-}
-
 /// The first entry of a list that matches one of these values.
-fn first(view: PolicyFileView<'_>, name: &'static str, list: &GlobList, values: &[&str]) -> Option<SettingInForce> {
-    let (span, glob) = list.globs.iter().find(|(_, glob)| {
-        Globs::new([glob.as_str()]).is_ok_and(|globs| values.iter().any(|value| globs.contains(value)))
-    })?;
-    Some(SettingInForce { name, value: glob.clone(), origin: view.origin(*span) })
+fn first(source: &SourceFile, name: &'static str, list: &Key<GlobList>, values: &[&str]) -> Option<SettingInForce> {
+    let (span, glob) = list
+        .value()?
+        .iter()
+        .find(|(_, glob)| Globs::new([*glob]).is_ok_and(|globs| values.iter().any(|value| globs.contains(value))))?;
+    Some(SettingInForce { name, value: glob.to_owned(), origin: SettingOrigin::of(source, span) })
 }

@@ -1,20 +1,22 @@
 //! The settings in force in a namespace, and the origin of each setting, for `interlock explain`. They are computed
 //! from the files on demand, so that reviews do not carry them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use serde_json::Value;
 
-use super::cluster::{places, rule_of};
+use super::changed::shown_case;
 use super::file::{
-    CLUSTER_ONLY_KEYS, GivenKey, KeySpec, Mapping, OverridesFile, PolicyFile, RuleFile, TEAM_FREEZES, TeamFreezesFile,
-    rule_of_setting,
+    CLUSTER_ONLY_KEYS, KeySpec, Mapping, Node, OverridesFile, ParsedFile, PolicyFile, RuleFile, TEAM_FREEZES,
+    TeamFreezesFile, rule_of_setting,
 };
 use super::files::{NAMESPACES_DIR, PolicyFiles};
 use super::freezes;
 use super::loaded::ParsedFiles;
 use super::problem::{Layer, PolicyError, Problem, SourceFile, Span};
-use crate::policy::{Freeze, NamespaceCondition, NamespaceLabels};
+use crate::policy::{Freeze, NamespaceLabels};
 use crate::rule::RuleId;
 use crate::rules;
 
@@ -115,144 +117,120 @@ pub fn settings_of(rule: RuleId) -> Vec<SettingDoc> {
 /// Every problem in the file of the cluster and in that of the namespace.
 pub fn in_force(files: &PolicyFiles, namespace: &str, labels: &NamespaceLabels) -> Result<InForce, PolicyError> {
     let ParsedFiles { cluster, namespaces, reading } = ParsedFiles::read(files);
+    let cluster = cluster.as_ref();
+    let own = own_file(&namespaces, namespace, labels);
+    let path =
+        own.map_or_else(|| Path::new(NAMESPACES_DIR).join(format!("{namespace}.yaml")), |own| own.source.path.clone());
     let mut problems = reading.problems;
-    let named = namespaces.get(namespace).filter(|(_, file)| !file.is_shared());
-    let own = named
-        .or_else(|| namespaces.values().find(|(_, file)| file.is_shared() && served(file, labels).holds(namespace)));
-    let path = own.map(|(source, _)| source.path.clone());
-    let path = path.unwrap_or_else(|| Path::new(NAMESPACES_DIR).join(format!("{namespace}.yaml")));
     problems.retain(|Problem { file, .. }| {
-        let of_the_cluster = cluster.as_ref().is_none_or(|(source, _)| source.path == *file);
+        let of_the_cluster = cluster.is_none_or(|parsed| parsed.source.path == *file);
         of_the_cluster || file.ends_with(&path) || file.ends_with(NAMESPACES_DIR)
     });
     if !problems.is_empty() {
         return Err(PolicyError { problems });
     }
-    let cluster = cluster.as_ref().map(|(source, file)| PolicyFileView { source, file });
-    let own = own.map(|(source, file)| PolicyFileView { source, file });
-    let delegated = cluster.iter().filter_map(|view| view.file.delegate.as_ref()).flat_map(|at| &at.value);
-    let delegated: Vec<_> = delegated.copied().collect();
+    let delegated = cluster.map(|parsed| parsed.file.delegate.items()).unwrap_or_default();
     let rules = rules::all().map(|rule| of_rule(rule, delegated.contains(&rule), cluster, own));
     let overrides = OverridesFile::KEYS.iter().flat_map(|key| {
-        let given = [own, cluster].into_iter().flatten().flat_map(|view| view.overrides(key.name));
+        let given = [own, cluster].into_iter().flatten().flat_map(|file| file.settings(&["overrides"], key));
         // The patterns of both files apply.
         let count = if key.default.is_some() { 1 } else { 2 };
         given.take(count).collect::<Vec<_>>()
     });
-    let of_cluster =
-        PolicyFile::KEYS.iter().filter(|key| CLUSTER_ONLY_KEYS.contains(&key.name) && key.name != TEAM_FREEZES);
-    let lists = of_cluster.flat_map(|key| cluster.map(|view| view.top(key.name)).unwrap_or_default());
-    let of_cluster = cluster.into_iter().flat_map(|view| view.freezes(None)).map(|mut found| {
+    let top = PolicyFile::KEYS.iter();
+    let lists = top.clone().filter(|key| CLUSTER_ONLY_KEYS.contains(&key.name) && key.name != TEAM_FREEZES);
+    let mut freezes: Vec<_> = cluster.into_iter().flat_map(|file| file.freezes(None)).collect();
+    for found in &mut freezes {
         found.freeze.namespaces.know(labels);
-        found
-    });
-    let freezes = of_cluster.chain(own.into_iter().flat_map(|view| view.freezes(Some(namespace))));
-    let protected = [cluster, own].into_iter().flatten().flat_map(|view| view.top("protected"));
+    }
+    freezes.extend(own.into_iter().flat_map(|file| file.freezes(Some(namespace))));
+    freezes.retain(|found| found.freeze.concerns_namespace(namespace));
     Ok(InForce {
-        protected: protected.collect(),
         has_file: own.is_some(),
         rules: rules.collect(),
-        freezes: freezes.filter(|found| found.freeze.concerns_namespace(namespace)).collect(),
+        freezes,
+        protected: settings([cluster, own], &[], top.filter(|key| key.name == "protected")),
         overrides: overrides.collect(),
-        team_freezes: cluster.map(PolicyFileView::team_freezes).unwrap_or_default(),
-        lists: lists.collect(),
+        team_freezes: settings([cluster, None], &[TEAM_FREEZES], TeamFreezesFile::KEYS),
+        lists: settings([cluster, None], &[], lists),
     })
 }
 
-/// The namespaces of a file for several namespaces.
-fn served(file: &PolicyFile, labels: &NamespaceLabels) -> NamespaceCondition {
-    let mut served = places(file.namespaces.as_ref(), file.namespace_selector.as_ref());
-    served.know(labels);
-    served
+/// The file for a namespace: its own, or the first one for several namespaces that is for this one too.
+fn own_file<'f>(
+    files: &'f BTreeMap<&str, ParsedFile<'f>>,
+    namespace: &str,
+    labels: &NamespaceLabels,
+) -> Option<&'f ParsedFile<'f>> {
+    files.get(namespace).filter(|parsed| !parsed.file.is_shared()).or_else(|| {
+        let mut shared = files.values().filter(|parsed| parsed.file.is_shared());
+        shared.find(|parsed| {
+            let mut served = parsed.file.served();
+            served.know(labels);
+            served.holds(namespace)
+        })
+    })
 }
 
-/// A parsed file with its text, which gives the lines of settings.
-#[derive(Clone, Copy)]
-pub(super) struct PolicyFileView<'f> {
-    pub(super) source: &'f SourceFile,
-    pub(super) file: &'f PolicyFile,
+/// The settings of files below a path of keys.
+fn settings<'k>(
+    files: [Option<&ParsedFile<'_>>; 2],
+    path: &[&str],
+    keys: impl IntoIterator<Item = &'k KeySpec>,
+) -> Vec<SettingInForce> {
+    let keys = keys.into_iter().flat_map(|key| files.into_iter().flatten().flat_map(|file| file.settings(path, key)));
+    keys.collect()
 }
 
-impl<'f> PolicyFileView<'f> {
-    fn rule(self, rule: RuleId) -> Option<&'f RuleFile> {
-        rule_of(self.file, rule)
+impl ParsedFile<'_> {
+    fn freezes(&self, home: Option<&str>) -> impl Iterator<Item = FreezeInForce> {
+        freezes::with_spans(&self.file, home)
+            .map(|(span, freeze)| FreezeInForce { freeze, origin: SettingOrigin::of(self.source, span) })
     }
 
-    pub(super) fn origin(self, span: Span) -> SettingOrigin {
-        SettingOrigin::of(self.source, span)
+    /// The values of a key below a path of keys. Each item of a list is a value of its own, because a file and the shipped
+    /// policy may both have items.
+    fn settings(&self, path: &[&str], key: &KeySpec) -> Vec<SettingInForce> {
+        let Some(value) = self.tree.at(path).and_then(|mapping| mapping.get(key.name)) else { return Vec::new() };
+        let values = if value.listed().is_empty() { slice::from_ref(value) } else { value.listed() };
+        values.iter().map(|value| self.setting(key.name, value.to_string(), value)).collect()
     }
 
-    fn freezes(self, home: Option<&str>) -> impl Iterator<Item = FreezeInForce> {
-        freezes::with_spans(self.file, home)
-            .map(move |(span, freeze)| FreezeInForce { freeze, origin: self.origin(span) })
+    fn setting(&self, name: &'static str, value: String, at: &Node) -> SettingInForce {
+        SettingInForce { name, value, origin: SettingOrigin::of(self.source, at.span) }
     }
 
-    fn setting(self, rule: RuleId, name: &str) -> Vec<SettingInForce> {
-        self.rule(rule).map(|file| self.setting_in(file.given(), name)).unwrap_or_default()
+    fn cases(&self, rule: RuleId) -> Vec<SettingInForce> {
+        let cases = self.tree.at(&["rules", rule.as_str(), "cases"]).map(Node::listed).unwrap_or_default();
+        cases.iter().map(|case| self.setting("case", shown_case(case), case.get("mode").unwrap_or(case))).collect()
     }
 
-    fn overrides(self, name: &str) -> Vec<SettingInForce> {
-        self.file.overrides.as_ref().map(|file| self.setting_in(file.value.given(), name)).unwrap_or_default()
-    }
-
-    fn team_freezes(self) -> Vec<SettingInForce> {
-        let given = self.file.team_freezes.iter().flat_map(|file| {
-            TeamFreezesFile::KEYS.iter().flat_map(|key| self.setting_in(file.value.given(), key.name))
-        });
-        given.collect()
-    }
-
-    fn top(self, name: &str) -> Vec<SettingInForce> {
-        self.setting_in(self.file.given(), name)
-    }
-
-    /// The values of a setting. Each item of a list is a value of its own, because a file and the shipped policy may
-    /// both have items.
-    fn setting_in(self, given: Vec<GivenKey<'_>>, name: &str) -> Vec<SettingInForce> {
-        let Some(GivenKey { name, span, text, items, .. }) = given.into_iter().find(|given| given.name == name) else {
-            return Vec::new();
-        };
-        let one = |value: &str, span| SettingInForce { name, value: value.to_owned(), origin: self.origin(span) };
-        if items.is_empty() {
-            return vec![one(text, span)];
-        }
-        items.iter().map(|(span, text)| one(text, *span)).collect()
-    }
-
-    fn cases(self, rule: RuleId) -> Vec<SettingInForce> {
-        let cases = self.rule(rule).and_then(|file| file.cases.as_ref()).into_iter().flat_map(|cases| &cases.value);
-        let settings = cases.filter_map(|case| {
-            let (when, mode) = (case.when.as_ref()?, case.mode.as_ref()?);
-            let value = format!("{} when {}", mode.text, when.text);
-            Some(SettingInForce { name: "case", value, origin: self.origin(mode.span) })
-        });
-        settings.collect()
-    }
-
-    fn names_modes(self, rule: RuleId) -> bool {
-        self.rule(rule).is_some_and(|file| file.mode.is_some() || file.cases.is_some())
+    fn names_modes(&self, rule: RuleId) -> bool {
+        let file = self.tree.at(&["rules", rule.as_str()]);
+        file.is_some_and(|file| file.get("mode").is_some() || file.get("cases").is_some())
     }
 }
 
 fn of_rule(
     rule: RuleId,
     delegated: bool,
-    cluster: Option<PolicyFileView<'_>>,
-    own: Option<PolicyFileView<'_>>,
+    cluster: Option<&ParsedFile<'_>>,
+    own: Option<&ParsedFile<'_>>,
 ) -> RuleInForce {
-    let own_modes = own.is_some_and(|view| view.names_modes(rule));
+    let own_modes = own.is_some_and(|file| file.names_modes(rule));
     let mut settings = Vec::new();
     for key in keys_of(rule) {
         if key.name == "cases" {
             // For a delegated rule only the modes of the namespace count.
             let cluster = cluster.filter(|_| !(delegated && own_modes));
-            settings.extend(own.into_iter().chain(cluster).flat_map(|view| view.cases(rule)));
+            settings.extend(own.into_iter().chain(cluster).flat_map(|file| file.cases(rule)));
             continue;
         }
-        let mut given = [own, cluster].into_iter().flatten().map(|view| view.setting(rule, key.name));
+        let files = own.into_iter().chain(cluster);
+        let mut given = files.map(|file| file.settings(&["rules", rule.as_str()], key));
         settings.extend(given.find(|settings| !settings.is_empty()).unwrap_or_default());
     }
-    let cluster_cases = cluster.is_some_and(|view| !view.cases(rule).is_empty());
+    let cluster_cases = cluster.is_some_and(|file| !file.cases(rule).is_empty());
     RuleInForce { rule, delegated, both: own_modes && cluster_cases && !delegated, settings }
 }
 

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 
 use super::checks::check;
 use super::cluster;
-use super::file::{PolicyFile, PolicyKind, read};
+use super::file::{ParsedFile, PolicyKind, read};
 use super::files::PolicyFiles;
 use super::freezes;
 use super::namespace::{self, refuse_cluster_only_keys};
-use super::problem::{PolicyError, Problem, Problems, SourceFile};
+use super::problem::{PolicyError, Problem, Problems};
 use crate::policy::Policies;
 
 /// The policies of a set of files, and the problems in these files.
@@ -27,8 +27,8 @@ pub struct LoadedPolicies {
 
 /// The parsed files, with the location of each setting.
 pub(super) struct ParsedFiles<'f> {
-    pub(super) cluster: Option<(&'f SourceFile, PolicyFile)>,
-    pub(super) namespaces: BTreeMap<&'f str, (&'f SourceFile, PolicyFile)>,
+    pub(super) cluster: Option<ParsedFile<'f>>,
+    pub(super) namespaces: BTreeMap<&'f str, ParsedFile<'f>>,
     pub(super) reading: LoadedPolicies,
 }
 
@@ -62,37 +62,38 @@ impl<'f> ParsedFiles<'f> {
         };
         let cluster = files.cluster.as_ref().map(|source| {
             let mut found = Problems::of(source);
-            let file = read(source, PolicyKind::Cluster, &mut found);
-            check(&file, None, &mut found);
+            let parsed = read(source, PolicyKind::Cluster, &mut found);
+            check(&parsed.file, None, &mut found);
             if found.is_empty() {
-                policies = Some(Policies::from(cluster::policy(&file)));
+                policies = Some(Policies::from(cluster::policy(&parsed.file, &mut found)));
             }
             report(found);
-            (source, file)
+            parsed
         });
-        let delegated = cluster.as_ref().and_then(|(_, file)| file.delegate.as_ref());
-        let delegated = delegated.map(|at| at.value.as_slice()).unwrap_or_default();
+        let delegated = cluster.as_ref().map(|parsed| parsed.file.delegate.items()).unwrap_or_default();
         let mut namespaces = BTreeMap::new();
         for (name, source) in &files.namespaces {
             let mut found = Problems::of(source);
-            let file = read(source, PolicyKind::Namespace, &mut found);
-            refuse_cluster_only_keys(&file, &mut found);
-            check(&file, Some(name), &mut found);
+            let parsed = read(source, PolicyKind::Namespace, &mut found);
+            let file = &parsed.file;
+            refuse_cluster_only_keys(file, &mut found);
+            check(file, Some(name), &mut found);
             // Without a correct cluster policy, nothing can be compared with it.
             if let Some(policies) = &mut policies {
-                let policy = namespace::policy(&policies.cluster, delegated, (name, &file), &mut found);
+                let policy = namespace::policy(&policies.cluster, delegated, (name, file), &mut found);
                 if found.is_empty() && file.is_shared() {
-                    let served = cluster::places(file.namespaces.as_ref(), file.namespace_selector.as_ref());
-                    policies.namespaces.shared.push((served, Arc::new(policy)));
+                    policies.namespaces.shared.push((file.served(), Arc::new(policy)));
                 } else if found.is_empty() {
                     policies.namespaces.own.insert(name.clone(), Arc::new(policy));
                 }
             }
             report(found);
-            namespaces.insert(name.as_str(), (source, file));
+            namespaces.insert(name.as_str(), parsed);
         }
-        policies.iter_mut().for_each(Policies::complete);
-        policies.iter_mut().for_each(|policies| policies.digest = files.digest());
+        if let Some(policies) = &mut policies {
+            policies.complete();
+            policies.digest = files.digest();
+        }
         // A file that cannot be read may be unchanged. A temporary failure must not loosen the policy of a namespace.
         let policies = policies.filter(|_| files.unread.is_empty());
         Self { cluster, namespaces, reading: LoadedPolicies { policies, problems, warnings } }
@@ -104,9 +105,9 @@ impl PolicyFiles {
     #[must_use]
     pub fn past_freezes(&self, now: Timestamp) -> Vec<Problem> {
         let ParsedFiles { cluster, namespaces, .. } = ParsedFiles::read(self);
-        let cluster = cluster.iter().map(|(source, file)| (*source, file, None));
-        let namespaces = namespaces.iter().map(|(name, (source, file))| (*source, file, Some(*name)));
-        let past = cluster.chain(namespaces).flat_map(|(source, file, home)| {
+        let cluster = cluster.iter().map(|parsed| (parsed, None));
+        let namespaces = namespaces.iter().map(|(name, parsed)| (parsed, Some(*name)));
+        let past = cluster.chain(namespaces).flat_map(|(ParsedFile { source, file, .. }, home)| {
             let mut problems = Problems::of(source);
             freezes::report_past(file, home, now, &mut problems);
             problems.into_lists().1

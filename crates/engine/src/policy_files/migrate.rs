@@ -202,12 +202,10 @@ impl Edits<'_> {
 
     /// The end of the last text in a node. The end of a block would be that of the following text.
     fn end_of(&self, node: &Node) -> usize {
-        let last = match &node.content {
-            _ if is_alias(node) || self.is_flow(node) => None,
-            Content::List(items) => items.last(),
-            Content::Mapping(entries) => entries.last().map(|entry| &entry.value),
-            _ => None,
-        };
+        if is_alias(node) || self.is_flow(node) {
+            return node.written.end;
+        }
+        let last = node.items().last().or_else(|| node.entries().last().map(|entry| &entry.value));
         last.map_or(node.written.end, |last| self.end_of(last))
     }
 }
@@ -218,11 +216,7 @@ fn is_alias(node: &Node) -> bool {
 
 /// A mapping on one line, with `only` in the wanted lists.
 fn flow(mapping: &Node, wanted: &Wanted<'_>) -> String {
-    let entries = match &mapping.content {
-        Content::Mapping(entries) => entries.as_slice(),
-        _ => &[],
-    };
-    let known = entries.iter().map(|KeyValue { key, value, .. }| {
+    let known = mapping.entries().iter().map(|KeyValue { key, value, .. }| {
         let below = wanted.0.iter().find(|(name, _)| name == key).map(|(_, below)| below);
         match below {
             Some(below) if below.0.is_empty() => format!("{key}: {{{ONLY}: {value}}}"),

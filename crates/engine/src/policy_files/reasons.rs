@@ -9,13 +9,12 @@ const REASON_CHARS: std::ops::RangeInclusive<usize> = 5..=500;
 
 /// The pattern of a file without problems.
 pub(super) fn of_file(file: &OverridesFile) -> Option<ReasonPattern> {
-    let (pattern, example) = (file.reason_pattern.as_ref()?, file.reason_example.as_ref()?);
-    ReasonPattern::new(&pattern.value.0, example.value.as_str()).ok()
+    ReasonPattern::new(file.reason_pattern.value()?, file.reason_example.value()?).ok()
 }
 
 /// Reports a pattern without an example, and an example that would be refused.
 pub(super) fn check(file: &OverridesFile, problems: &mut Problems<'_>) {
-    match (&file.reason_pattern, &file.reason_example) {
+    match (file.reason_pattern.as_ref(), file.reason_example.as_ref()) {
         (Some(pattern), None) => problems.at(
             pattern.key,
             "`reasonPattern` needs `reasonExample`, a reason that matches it: a refusal shows the example",

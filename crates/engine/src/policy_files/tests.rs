@@ -236,7 +236,7 @@ fn documented_defaults_are_the_real_ones() {
 fn the_shipped_policy_has_the_built_in_settings() {
     let shipped = Policy::shipped().unwrap();
     assert_eq!(shipped.overrides, OverrideSettings::default());
-    assert_eq!(shipped.grace_after_failure, Policy::GRACE_AFTER_FAILURE);
+    assert_eq!(shipped.grace_after_failure, Policy::default().grace_after_failure);
     assert_eq!(shipped.overrides.max_duration, SignedDuration::from_hours(4));
 }
 

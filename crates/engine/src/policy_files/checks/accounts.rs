@@ -1,31 +1,37 @@
-//! Whether the lists of platforms and pipelines match more users than intended, or none.
+//! Whether the lists of accounts and pipelines match more users than intended.
+
+use std::iter;
 
 use super::domain::Domain;
-use super::names::{Names, is_literal, language};
-use crate::object::{SERVICE_ACCOUNT_PREFIX, is_dns_label};
+use super::names::{EVERYBODY, Names, is_literal, language, match_everybody};
+use crate::object::{MAX_NAME_LENGTH, SERVICE_ACCOUNT_PREFIX, is_dns_label, is_dns_subdomain};
 use crate::policy::PipelineHolder;
-use crate::policy_files::file::{PipelineFile, PipelineName, PolicyFile, Spanned, nearest_to};
-
-/// The group of every user that the API server knows.
-const EVERYBODY: &str = "system:authenticated";
+use crate::policy_files::file::{GlobList, PipelineFile, PolicyFile, Spanned, nearest_to};
 
 /// The namespace of a client that sets none.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Checks both lists, and the cases for pipelines; `home` is the namespace whose policy it is.
+/// Checks the lists, and the cases for pipelines; `home` is the namespace whose policy it is.
 pub(super) fn check(file: &PolicyFile, home: Option<&str>, names: &mut Names<'_, '_>) {
-    if let Some(platform) = &file.platform {
-        names.list(&platform.value, Domain::User, "so the list names nobody");
-        for (span, glob) in &platform.value.globs {
-            if let Some(doubt) = doubt_of_platform(glob) {
-                names.problems.warn(*span, format!("`{glob}` {doubt}"));
+    let lists = [
+        ("managers", &file.managers),
+        ("tools", &file.tools),
+        ("controllers", &file.controllers),
+        ("platform", &file.platform),
+    ];
+    for (name, list) in lists {
+        for (span, glob) in list.value().into_iter().flat_map(GlobList::iter) {
+            let doubt = if name == "platform" { doubt_of_platform(glob) } else { doubt_of_account(name, glob) };
+            if let Some(doubt) = doubt {
+                names.problems.warn(span, format!("`{glob}` {doubt}"));
             }
         }
     }
-    let pipelines = file.pipelines.as_ref().map(|at| at.value.as_slice()).unwrap_or_default();
+    let pipelines = file.pipelines.items();
     for (index, pipeline) in pipelines.iter().enumerate() {
-        report_duplicate(pipeline, &pipelines[..index], names);
-        check_pipeline(pipeline, names);
+        let Some(name) = pipeline.name.as_ref() else { continue };
+        report_duplicate(name, &pipelines[..index], names);
+        check_pipeline(pipeline, name, names);
     }
     // The policy of a namespace does not have the list of pipelines.
     if home.is_none() {
@@ -35,87 +41,81 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, names: &mut Names<'_,
 
 /// Warns of cases for pipelines that are not listed.
 fn check_cases(file: &PolicyFile, names: &mut Names<'_, '_>) {
-    let pipelines = file.pipelines.iter().flat_map(|at| &at.value).filter_map(|pipeline| pipeline.name.as_ref());
-    let listed: Vec<_> = pipelines.map(|name| name.value.0.as_str()).collect();
-    let rules = file.rules.iter().flat_map(|rules| &rules.value.0).map(|(_, rule)| &rule.value);
-    let cases = rules.filter_map(|rule| rule.cases.as_ref()).flat_map(|cases| &cases.value);
-    let conditions = cases.filter_map(|case| case.when.as_ref());
-    for list in conditions.filter_map(|when| when.value.pipelines.as_ref()) {
-        for (span, name) in &list.value.0.globs {
-            if is_literal(name) && !listed.contains(&name.as_str()) {
-                let meant = nearest_to(name, listed.iter().copied());
-                let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-                names.problems.warn(*span, format!("`pipelines` lists no pipeline named {name}{meant}"));
-            }
+    let listed = file.pipelines.items().iter().filter_map(|pipeline| pipeline.name.value());
+    let listed: Vec<_> = listed.map(String::as_str).collect();
+    let lists = file.cases().filter_map(|case| case.when.value()?.pipelines.value());
+    for (span, name) in lists.flat_map(GlobList::iter) {
+        if is_literal(name) && !listed.contains(&name) {
+            let meant = nearest_to(name, listed.iter().copied());
+            let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            names.problems.warn(span, format!("`pipelines` lists no pipeline named {name}{meant}"));
         }
     }
 }
 
+/// Why an entry of another list is suspicious: it matches every user, or is an account without the prefix of its user name.
+fn doubt_of_account(list: &str, glob: &str) -> Option<String> {
+    if match_everybody(iter::once(glob)) {
+        return Some(format!("matches every user, so that everybody is among `{list}`; name the accounts"));
+    }
+    let (namespace, name) = glob.split_once(':')?;
+    let is_account = is_literal(glob) && is_dns_label(namespace) && is_dns_subdomain(name, MAX_NAME_LENGTH);
+    is_account.then(|| {
+        format!("is a user of this name, and no service account; did you mean `{SERVICE_ACCOUNT_PREFIX}{glob}`?")
+    })
+}
+
 /// Why an entry of `platform` is suspicious.
-fn doubt_of_platform(glob: &str) -> Option<&'static str> {
-    let entry = language(std::iter::once(glob))?;
+fn doubt_of_platform(glob: &str) -> Option<String> {
+    let entry = language(iter::once(glob))?;
     if entry.covers(Domain::Session.language()?) {
-        return Some("matches every user, so that the rules over objects guard nothing; name the accounts");
+        return Some("matches every user, so that the rules over objects guard nothing; name the accounts".to_owned());
     }
     let account = glob.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|account| account.split_once(':'));
     match account.map(|(namespace, _)| namespace) {
         Some(DEFAULT_NAMESPACE) => Some(
-            "matches service accounts of the namespace default, which tenants use; they may then change the objects of every release",
+            "matches service accounts of the namespace default, which tenants use; they may then change the objects of every release".to_owned(),
         ),
         Some(namespace) if is_dns_label(namespace) => None,
         _ if entry.meets(Domain::AccountUser.language()?) => Some(
-            "matches service accounts of tenants, who may then change the objects of every release; spell out the namespace",
+            "matches service accounts of tenants, who may then change the objects of every release; spell out the namespace".to_owned(),
         ),
         _ => None,
     }
 }
 
-fn report_duplicate(pipeline: &PipelineFile, earlier: &[PipelineFile], names: &mut Names<'_, '_>) {
-    let Some(name) = &pipeline.name else { return };
+fn report_duplicate(name: &Spanned<String>, earlier: &[PipelineFile], names: &mut Names<'_, '_>) {
     let mut named = earlier.iter().filter_map(|other| other.name.as_ref());
-    if let Some(first) = named.find(|other| other.value.0 == name.value.0) {
+    if let Some(first) = named.find(|other| other.value == name.value) {
         let line = names.problems.line(first.span);
-        names.problems.at(name.span, format!("the pipeline on line {line} has the name {} already", name.value.0));
+        names.problems.at(name.span, format!("the pipeline on line {line} has the name {} already", name.value));
     }
 }
 
-fn check_pipeline(pipeline: &PipelineFile, names: &mut Names<'_, '_>) {
-    let PipelineFile { name, users, groups, holder } = pipeline;
-    let Some(name) = name else { return };
-    if users.is_none() && groups.is_none() {
-        names
-            .problems
-            .at(name.span, "this pipeline has no sessions; give `users`, `groups` or both, as lists of globs");
-    }
-    for (domain, list) in [(Domain::Session, users), (Domain::Group, groups)] {
-        if let Some(at) = list {
-            names.list(&at.value.0, domain, "so the pipeline has no sessions");
+fn check_pipeline(pipeline: &PipelineFile, name: &Spanned<String>, names: &mut Names<'_, '_>) {
+    let PipelineFile { users, groups, holder, .. } = pipeline;
+    let is_everybody = users.value().is_none_or(|list| match_everybody(list.texts()))
+        && groups.globs().is_none_or(|globs| globs.contains(EVERYBODY));
+    match users.as_ref().or(groups.as_ref()) {
+        None => {
+            let message = "this pipeline has no sessions; give `users`, `groups` or both, as lists of globs";
+            names.problems.at(name.span, message);
         }
+        // A pipeline that matches everybody makes people programs. Most rules over objects only audit programs.
+        Some(list) if is_everybody => {
+            let message = format!(
+                "the pipeline {} matches everybody, so that people count as a pipeline too; name the users of its jobs",
+                name.value
+            );
+            names.problems.warn(list.span, message);
+        }
+        Some(_) => {}
     }
-    warn_of_everybody(pipeline, name, names);
-    if let Some(at) = holder
+    if let Some(at) = holder.as_ref()
         && let Some(doubt) = doubt_of_holder(&at.value)
     {
         names.problems.warn(at.span, doubt);
     }
-}
-
-/// A pipeline that matches everybody makes people programs. Most rules over objects only audit programs.
-fn warn_of_everybody(pipeline: &PipelineFile, name: &Spanned<PipelineName>, names: &mut Names<'_, '_>) {
-    let all = Domain::Session.language();
-    let users = pipeline.users.as_ref();
-    let groups = pipeline.groups.as_ref();
-    let has_all_users = users.is_none_or(|at| {
-        let globs = at.value.0.globs.iter().map(|(_, glob)| glob.as_str());
-        language(globs).zip(all).is_some_and(|(globs, all)| globs.covers(all))
-    });
-    let has_all_groups = groups.is_none_or(|at| at.value.0.compiled.contains(EVERYBODY));
-    let Some(span) = users.or(groups).map(|at| at.span).filter(|_| has_all_users && has_all_groups) else { return };
-    let message = format!(
-        "the pipeline {} matches everybody, so that people count as a pipeline too; name the users of its jobs",
-        name.value.0
-    );
-    names.problems.warn(span, message);
 }
 
 fn doubt_of_holder(holder: &PipelineHolder) -> Option<&'static str> {

@@ -6,7 +6,7 @@ use super::names::{Names, language};
 use crate::object::SERVICE_ACCOUNT_PREFIX;
 use crate::owners::{CLUSTER_EXTENSION, CONFIGURATION_GROUP};
 use crate::policy::Globs;
-use crate::policy_files::file::{AtLeastOne, CaseFile, GlobList, PolicyFile, RuleFile, Spanned, WhenFile};
+use crate::policy_files::file::{CaseFile, GlobList, Key, PolicyFile, RuleFile, Spanned, WhenFile};
 use crate::policy_files::problem::Span;
 use crate::release::Storage;
 use crate::rule::{Mode, Requests, RuleId};
@@ -15,7 +15,7 @@ use crate::rules::{Judged, judges_records};
 /// The most cases of a rule that are compared with each other.
 const MAX_COMPARED_CASES: usize = 100;
 
-type List<'f> = (Domain, &'f Spanned<AtLeastOne<GlobList>>);
+type List<'f> = (Domain, &'f Key<GlobList>);
 
 /// A case that can apply.
 struct Case {
@@ -40,17 +40,17 @@ pub(super) struct Context<'f> {
 
 /// Checks the cases of a rule.
 pub(super) fn check(rule: RuleId, file: &RuleFile, context: Context<'_>, names: &mut Names<'_, '_>) {
-    let files = || file.cases.iter().flat_map(|cases| &cases.value);
+    let files = file.cases.items();
     // A file for several namespaces may have cases for some of them.
     let only = context.home.filter(|_| !context.file.is_shared());
-    let dead = files().filter(|case| !can_apply(rule, case, only, names)).count();
+    let dead = files.iter().filter(|case| !can_apply(rule, case, only, names)).count();
     if dead > 0 || !context.is_read {
         return;
     }
-    let cases: Vec<_> = files().filter_map(|case| read(rule, case, context, names)).collect();
+    let cases: Vec<_> = files.iter().filter_map(|case| read(rule, case, context, names)).collect();
     report_hidden(&cases, names);
-    let otherwise =
-        file.mode.as_ref().map(|at| at.value).or_else(|| context.home.is_none().then(|| rule.specification().mode));
+    let otherwise = file.mode.value().copied();
+    let otherwise = otherwise.or_else(|| context.home.is_none().then(|| rule.specification().mode));
     report_idle(rule, &cases, otherwise, names);
 }
 
@@ -96,79 +96,71 @@ fn lists(rule: RuleId, when: &WhenFile) -> impl Iterator<Item = List<'_>> {
         (Domain::Operation, operations),
         (owner, owners),
     ];
-    all.into_iter().filter_map(|(domain, list)| Some((domain, list.as_ref()?)))
+    all.into_iter().filter(|(_, list)| list.is_some())
 }
 
 /// Reports a case that no request can meet.
 fn can_apply(rule: RuleId, case: &CaseFile, home: Option<&str>, names: &mut Names<'_, '_>) -> bool {
-    let Some(when) = &case.when else { return true };
+    let Some(when) = case.when.value() else { return true };
     let never = "so the case never applies";
     let mut can = true;
-    for (domain, list) in lists(rule, &when.value) {
-        can &= names.list(&list.value.0, domain, never);
+    for (domain, list) in lists(rule, when) {
+        can &= names.key(list, domain, never);
     }
     if !can {
         return false;
     }
-    let WhenFile { users, service_accounts, namespaces, kinds, owners, .. } = &when.value;
-    if let (Some(list), Some(home)) = (namespaces, home) {
-        let globs = &list.value.0.compiled;
+    let WhenFile { users, service_accounts, namespaces, kinds, owners, .. } = when;
+    if let (Some(list), Some(home)) = (namespaces.as_ref(), home)
         // A cluster-scoped object has no namespace.
-        if !globs.contains(home) && !globs.contains("") {
-            names.problems.at(list.span, format!("this policy applies to namespace {home} only, {never}"));
-            can = false;
-        }
+        && !matches_one(list, &[home, ""])
+    {
+        names.problems.at(list.span, format!("this policy applies to namespace {home} only, {never}"));
+        can = false;
     }
-    if let (Some(users), Some(accounts)) = (users, service_accounts)
-        && let (Some(accounts), Some(among)) = (account_users(&accounts.value.0), of(&users.value.0))
+    if let (Some(users), Some(accounts)) = (users.as_ref(), service_accounts.value())
+        && let (Some(accounts), Some(among)) = (account_users(accounts), of(&users.value))
         && !accounts.meets(&among)
     {
         let message = "no user is among `users` and among `serviceAccounts`";
         names.problems.at(users.span, format!("{message}, {never}; move one of them to a case of its own"));
         can = false;
     }
-    if let (Some(owners), Some(kinds)) = (owners, kinds) {
-        let (listed, kinds) = (&owners.value.0.compiled, &kinds.value.0.compiled);
+    if let (Some(owners), Some(kinds)) = (owners.as_ref(), kinds.globs()) {
         let stored = [Storage::Secret, Storage::ConfigMap, Storage::Index];
-        if !stored.iter().any(|storage| listed.contains(storage.owner()) && kinds.contains(storage.kind())) {
+        let mut of_kinds = stored.iter().filter(|storage| kinds.contains(storage.kind()));
+        if !of_kinds.any(|storage| owners.value.globs.contains(storage.owner())) {
             names.problems.at(owners.span, format!("no record of these owners is of these `kinds`, {never}"));
             can = false;
         }
     }
-    can && can_be_of(rule, &when.value, names)
+    can && can_be_of(rule, when, names)
 }
 
 /// Warns of a condition on a field that the requests of the rule lack, or that has another value in all of them.
 fn can_be_of(rule: RuleId, when: &WhenFile, names: &mut Names<'_, '_>) -> bool {
     let Requests { operations, kinds } = rule.specification().requests;
-    let operations = operations.iter().map(|operation| operation.as_str());
+    let operations: Vec<_> = operations.iter().map(|operation| operation.as_str()).collect();
     let mut can = true;
-    let mut warn = |list: &Spanned<AtLeastOne<GlobList>>, what: String| {
+    let mut warn = |list: &Spanned<GlobList>, what: String| {
         names.problems.warn(list.span, format!("{what}, so the case never applies"));
         can = false;
     };
-    if let Some(list) = when.operations.as_ref().filter(|list| !matches_one(list, operations.clone())) {
-        let only = operations.collect::<Vec<_>>().join(" and ");
-        warn(list, format!("{rule} finds nothing but in requests with the operation {only}"));
+    if let Some(list) = when.operations.as_ref().filter(|list| !matches_one(list, &operations)) {
+        warn(list, format!("{rule} finds nothing but in requests with the operation {}", operations.join(" and ")));
     }
-    if let Some(list) =
-        when.kinds.as_ref().filter(|list| !kinds.is_empty() && !matches_one(list, kinds.iter().copied()))
-    {
+    if let Some(list) = when.kinds.as_ref().filter(|list| !kinds.is_empty() && !matches_one(list, kinds)) {
         warn(list, format!("{rule} judges objects of the kind {}", kinds.join(" or ")));
     }
     if let Some(list) = when.owners.as_ref().filter(|_| !judges_records(rule)) {
         warn(list, format!("only records have owners, and {rule} judges other objects"));
     }
-    if let Some(list) =
-        when.releases.as_ref().filter(|list| kinds.contains(&CONFIGURATION_GROUP) && !may_be_commit(list))
-    {
+    let commits = when.releases.as_ref().filter(|_| kinds.contains(&CONFIGURATION_GROUP));
+    if let Some(list) = commits.filter(|list| !may_be_commit(list)) {
         warn(list, format!("{rule} judges commits of bundles, whose names end in .helm or .resources"));
     }
-    if let Some(list) = when
-        .namespaces
-        .as_ref()
-        .filter(|list| kinds.contains(&CLUSTER_EXTENSION) && !matches_one(list, [""].into_iter()))
-    {
+    let extensions = when.namespaces.as_ref().filter(|_| kinds.contains(&CLUSTER_EXTENSION));
+    if let Some(list) = extensions.filter(|list| !matches_one(list, &[""])) {
         warn(
             list,
             format!("{rule} judges objects without a namespace; match them by `releases`, or by the namespace ''"),
@@ -177,13 +169,13 @@ fn can_be_of(rule: RuleId, when: &WhenFile, names: &mut Names<'_, '_>) -> bool {
     can
 }
 
-fn matches_one<'v>(list: &Spanned<AtLeastOne<GlobList>>, mut values: impl Iterator<Item = &'v str>) -> bool {
-    values.any(|value| list.value.0.compiled.contains(value))
+fn matches_one(list: &Spanned<GlobList>, values: &[&str]) -> bool {
+    values.iter().any(|value| list.value.globs.contains(value))
 }
 
 /// Whether a glob of a list can match the name of a Sveltos commit.
-fn may_be_commit(list: &Spanned<AtLeastOne<GlobList>>) -> bool {
-    of(&list.value.0).zip(Domain::Commit.language()).is_none_or(|(globs, commits)| globs.meets(commits))
+fn may_be_commit(list: &Spanned<GlobList>) -> bool {
+    of(&list.value).zip(Domain::Commit.language()).is_none_or(|(globs, commits)| globs.meets(commits))
 }
 
 /// Converts a case, and warns of conditions that hold for every request.
@@ -192,9 +184,9 @@ fn read(rule: RuleId, case: &CaseFile, context: Context<'_>, names: &mut Names<'
     let mut limits = Vec::new();
     let mut full = Vec::new();
     for (domain, list) in lists(rule, &when.value) {
-        let globs = of(&list.value.0);
+        let globs = list.value().and_then(of);
         if domain.is_always_given() && globs.as_ref().zip(domain.language()).is_some_and(|(all, of)| all.covers(of)) {
-            full.push(list);
+            full.extend(list.as_ref());
         } else {
             limits.push((domain, globs));
         }
@@ -212,34 +204,33 @@ fn read(rule: RuleId, case: &CaseFile, context: Context<'_>, names: &mut Names<'
             names.problems.warn(list.span, "the list matches every request; remove the key");
         }
     }
-    let mode = case.mode.as_ref().map(|at| at.value);
-    Some(Case { at: when.key, mode, limits, users: users_of(&when.value, context.file) })
+    Some(Case { at: when.key, mode: case.mode.value().copied(), limits, users: users_of(&when.value, context.file) })
 }
 
 /// The sets of user names in a condition, as far as they are known.
 fn users_of(when: &WhenFile, file: &PolicyFile) -> Vec<Language> {
-    let users = when.users.as_ref().and_then(|list| of(&list.value.0));
-    let accounts = when.service_accounts.as_ref().and_then(|list| account_users(&list.value.0));
-    let sessions = when.pipelines.as_ref().and_then(|list| session_users(&list.value.0.compiled, file));
+    let users = when.users.value().and_then(of);
+    let accounts = when.service_accounts.value().and_then(account_users);
+    let sessions = when.pipelines.globs().and_then(|named| session_users(named, file));
     [users, accounts, sessions].into_iter().flatten().collect()
 }
 
 fn account_users(list: &GlobList) -> Option<Language> {
-    let accounts: Vec<_> = list.globs.iter().map(|(_, glob)| format!("{SERVICE_ACCOUNT_PREFIX}{glob}")).collect();
+    let accounts: Vec<_> = list.texts().map(|glob| format!("{SERVICE_ACCOUNT_PREFIX}{glob}")).collect();
     language(accounts.iter().map(String::as_str))
 }
 
 /// The users of the pipelines with these names; `None` if a pipeline has only groups, or if no pipeline is listed.
 fn session_users(named: &Globs, file: &PolicyFile) -> Option<Language> {
-    let listed = file.pipelines.iter().flat_map(|pipelines| &pipelines.value);
-    let meant = listed.filter(|pipeline| pipeline.name.as_ref().is_some_and(|name| named.contains(&name.value.0)));
-    let users: Option<Vec<_>> = meant.map(|pipeline| pipeline.users.as_ref()).collect();
+    let listed = file.pipelines.items().iter();
+    let meant = listed.filter(|pipeline| pipeline.name.value().is_some_and(|name| named.contains(name)));
+    let users: Option<Vec<_>> = meant.map(|pipeline| pipeline.users.value()).collect();
     let users = users.filter(|users| !users.is_empty())?;
-    language(users.iter().flat_map(|list| &list.value.0.globs).map(|(_, glob)| glob.as_str()))
+    language(users.into_iter().flat_map(GlobList::texts))
 }
 
 fn of(list: &GlobList) -> Option<Language> {
-    language(list.globs.iter().map(|(_, glob)| glob.as_str()))
+    language(list.texts())
 }
 
 /// Warns of cases whose requests all meet the condition of one earlier case.

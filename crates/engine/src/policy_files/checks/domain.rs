@@ -115,18 +115,10 @@ impl Domain {
 
     /// Whether every request has a value of this field. Then a condition with all values holds for every request.
     pub(super) fn is_always_given(self) -> bool {
-        match self {
-            Self::User | Self::Namespace | Self::Kind | Self::RecordKind | Self::Operation | Self::ObjectName => true,
-            Self::Session
-            | Self::AccountUser
-            | Self::Pipeline
-            | Self::Group
-            | Self::ServiceAccount
-            | Self::Release
-            | Self::Commit
-            | Self::Owner
-            | Self::Nothing => false,
-        }
+        matches!(
+            self,
+            Self::User | Self::Namespace | Self::Kind | Self::RecordKind | Self::Operation | Self::ObjectName
+        )
     }
 
     /// The value that was probably meant.

@@ -7,8 +7,11 @@ use globset::Glob;
 use super::domain::Domain;
 use super::language::Language;
 use crate::object::SERVICE_ACCOUNT_PREFIX;
-use crate::policy_files::file::{GlobList, Spanned};
+use crate::policy_files::file::{GlobList, Key, Spanned};
 use crate::policy_files::problem::{Problems, Span};
+
+/// The group of every user that the API server knows.
+pub(super) const EVERYBODY: &str = "system:authenticated";
 
 /// The most globs with wildcards that are compared with the values of their fields. A policy has a few dozen.
 const MAX_COMPARED_GLOBS: usize = 500;
@@ -25,20 +28,21 @@ impl<'p, 's> Names<'p, 's> {
         Self { problems, compared: HashMap::new() }
     }
 
-    /// Checks every glob of a list. Returns whether the list can match a value.
-    pub(super) fn list(&mut self, list: &GlobList, domain: Domain, otherwise: &str) -> bool {
-        let can_match: Vec<_> = list.globs.iter().map(|(_, glob)| self.can_match(glob, domain)).collect();
+    /// Checks every glob of a list. Returns whether a value can match the list.
+    pub(super) fn key(&mut self, list: &Key<GlobList>, domain: Domain, otherwise: &str) -> bool {
+        let Some(list) = list.value() else { return true };
+        let can_match: Vec<_> = list.texts().map(|glob| self.can_match(glob, domain)).collect();
         let is_dead = !can_match.is_empty() && can_match.iter().all(|can| !can);
-        for ((span, glob), can_match) in list.globs.iter().zip(can_match) {
+        for ((span, glob), can_match) in list.iter().zip(can_match) {
             if can_match {
-                self.doubt(*span, glob, domain);
+                self.doubt(span, glob, domain);
                 continue;
             }
             let (message, meant) = (never(glob, domain), did_you_mean(self.meant(glob, domain)));
             if is_dead {
-                self.problems.at(*span, format!("{message}, {otherwise}{meant}"));
+                self.problems.at(span, format!("{message}, {otherwise}{meant}"));
             } else {
-                self.problems.warn(*span, format!("{message}{meant}"));
+                self.problems.warn(span, format!("{message}{meant}"));
             }
         }
         !is_dead
@@ -100,6 +104,11 @@ impl<'p, 's> Names<'p, 's> {
 pub(super) fn language<'g>(globs: impl Iterator<Item = &'g str>) -> Option<Language> {
     let expressions: Option<Vec<_>> = globs.map(|glob| Some(Glob::new(glob).ok()?.regex().to_owned())).collect();
     Language::of(&expressions?)
+}
+
+/// Whether globs match every user that is not a controller of the cluster.
+pub(super) fn match_everybody<'g>(globs: impl Iterator<Item = &'g str>) -> bool {
+    language(globs).zip(Domain::Session.language()).is_some_and(|(globs, users)| globs.covers(users))
 }
 
 pub(super) fn is_literal(glob: &str) -> bool {

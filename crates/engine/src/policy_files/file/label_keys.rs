@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::read::{FromNode, entries};
+use super::read::{FromNode, FromText, entries, items};
 use super::tree::Node;
-use super::values::{items, word};
 use crate::managed::MANAGED_BY_LABEL;
+use crate::object::is_dns_subdomain;
 use crate::policy_files::problem::Problems;
 
 /// The most labels that are copied. Alerts and tickets are routed by one or two.
@@ -16,37 +16,33 @@ const MAX_NAME_BYTES: usize = 63;
 const MAX_PREFIX_BYTES: usize = 253;
 
 /// Keys of labels to copy, without duplicates.
-#[derive(Debug, Clone, Default)]
-pub(in crate::policy_files) struct LabelKeys(pub(in crate::policy_files) Vec<String>);
+pub(in crate::policy_files) struct LabelKeys;
 
 impl FromNode for LabelKeys {
+    type Output = Vec<String>;
+
     fn schema() -> Value {
         json!({"type": "array", "maxItems": MAX_KEYS, "items": {"type": "string", "pattern": KEY}})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Vec<String>> {
         let items = items(node, problems)?;
         if items.len() > MAX_KEYS {
             problems.at(node.span, format!("{} labels are listed, and at most {MAX_KEYS} are copied", items.len()));
         }
-        let mut keys: Vec<String> = Vec::new();
+        let mut keys = Vec::new();
         for item in items {
-            let Some(key) = word(item, problems) else { continue };
-            if !is_label_key(key) {
-                let message = format!("`{key}` is not the key of a label like team or example.com/team");
+            let Some(key) = LabelKey::read(item, problems) else { continue };
+            if key == MANAGED_BY_LABEL {
+                let message = format!("Interlock sets the label `{key}` itself; remove it from the list");
                 problems.at(item.span, message);
-            } else if key == MANAGED_BY_LABEL {
-                problems.at(
-                    item.span,
-                    format!("Interlock sets the label `{MANAGED_BY_LABEL}` itself; remove it from the list"),
-                );
-            } else if keys.iter().any(|known| known == key) {
+            } else if keys.contains(&key) {
                 problems.at(item.span, format!("the label `{key}` is listed twice; remove one"));
             } else {
-                keys.push(key.to_owned());
+                keys.push(key);
             }
         }
-        Some(Self(keys))
+        Some(keys)
     }
 }
 
@@ -54,63 +50,54 @@ impl FromNode for LabelKeys {
 const KEY: &str = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
 
 /// The key of a label.
-#[derive(Debug, Clone)]
-pub(in crate::policy_files) struct LabelKey(pub(in crate::policy_files) String);
+pub(in crate::policy_files) struct LabelKey;
 
-impl FromNode for LabelKey {
+impl FromText for LabelKey {
+    type Output = String;
+
     fn schema() -> Value {
         json!({"type": "string", "pattern": KEY})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let key = word(node, problems)?;
-        if !is_label_key(key) {
-            problems.at(node.span, format!("`{key}` is not the key of a label like team or example.com/team"));
-            return None;
+    fn parse(text: &str) -> Result<String, String> {
+        if is_label_key(text) {
+            return Ok(text.to_owned());
         }
-        Some(Self(key.to_owned()))
+        Err(format!("`{text}` is not the key of a label like team or example.com/team"))
     }
 }
 
 /// Labels with their values.
-#[derive(Debug, Clone, Default)]
-pub(in crate::policy_files) struct LabelMap(pub(in crate::policy_files) Vec<(String, String)>);
+pub(in crate::policy_files) struct LabelMap;
 
 impl FromNode for LabelMap {
+    type Output = Vec<(String, String)>;
+
     fn schema() -> Value {
         json!({"type": "object"})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self::Output> {
         let mut labels = Vec::new();
         for entry in entries(node, problems)? {
-            if !is_label_key(&entry.key) {
-                let message = format!("`{}` is not the key of a label like team or example.com/team", entry.key);
+            if let Err(message) = LabelKey::parse(&entry.key) {
                 problems.at(entry.at, message);
             }
-            labels.extend(word(&entry.value, problems).map(|value| (entry.key.clone(), value.to_owned())));
+            labels.extend(String::read(&entry.value, problems).map(|value| (entry.key.clone(), value)));
         }
-        Some(Self(labels))
+        Some(labels)
     }
 }
 
 /// Whether the API server accepts a key: a name, with or without the prefix of a DNS subdomain.
 fn is_label_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let is_alphanumeric = |end: Option<u8>| end.is_some_and(|byte| byte.is_ascii_alphanumeric());
     name.len() <= MAX_NAME_BYTES
-        && is_enclosed(name, |byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        && prefix.is_none_or(|prefix| prefix.len() <= MAX_PREFIX_BYTES && prefix.split('.').all(is_prefix_part))
-}
-
-fn is_prefix_part(part: &str) -> bool {
-    is_enclosed(part, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-}
-
-/// Whether a text begins and ends with a letter or a digit, and all its bytes are accepted.
-fn is_enclosed(text: &str, is_accepted: fn(u8) -> bool) -> bool {
-    let bytes = text.as_bytes();
-    let ends = [bytes.first(), bytes.last()];
-    ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric)) && bytes.iter().copied().all(is_accepted)
+        && is_alphanumeric(name.bytes().next())
+        && is_alphanumeric(name.bytes().last())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && prefix.is_none_or(|prefix| is_dns_subdomain(prefix, MAX_PREFIX_BYTES))
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 
 use std::sync::LazyLock;
 
+use super::mapping::Mapping;
 use super::parts::{PolicyFile, RuleFile};
-use super::read::{KeySpec, Mapping};
+use super::read::KeySpec;
 use super::tree::{Content, KeyValue, Node, ONLY};
 use crate::policy_files::files::{SHIPPED_PATH, SHIPPED_POLICY};
 use crate::policy_files::problem::{Layer, Problems, SourceFile};
@@ -23,25 +24,21 @@ pub(in crate::policy_files) fn over_shipped(given: &Node, problems: &mut Problem
 
 /// The policy of a namespace, unchanged: it adds to the policy of the cluster, and replaces none of its lists.
 pub(super) fn over_cluster(given: Node, problems: &mut Problems<'_>) -> Node {
-    let rules = given.get("rules").map(entries).unwrap_or_default();
-    let lists = entries(&given).iter().chain(rules.iter().flat_map(|rule| entries(&rule.value)));
+    let lists = given.entries().iter().chain(rules_of(&given).iter().flat_map(|rule| rule.value.entries()));
     for only in lists.filter_map(|list| list.value.entry(ONLY)) {
         problems.at(only.at, "only cluster.yaml replaces lists, those that are shipped; write the list without `only`");
     }
     given
 }
 
-fn entries(node: &Node) -> &[KeyValue] {
-    match &node.content {
-        Content::Mapping(entries) => entries,
-        _ => &[],
-    }
+fn rules_of(policy: &Node) -> &[KeyValue] {
+    policy.get("rules").map(Node::entries).unwrap_or_default()
 }
 
 /// The shipped policy without the cases that are stricter than the mode that a file sets for their rule.
 fn shipped_under(given: &Node) -> Node {
     let mut shipped = SHIPPED.clone();
-    for KeyValue { key: rule, value, .. } in given.get("rules").map(entries).unwrap_or_default() {
+    for KeyValue { key: rule, value, .. } in rules_of(given) {
         let mode = value.get("mode").and_then(mode_of);
         let cases = shipped.get_mut("rules").and_then(|rules| rules.get_mut(rule)?.get_mut("cases"));
         if let (Some(mode), Some(Node { content: Content::List(cases), .. })) = (mode, cases) {
@@ -109,11 +106,11 @@ pub(in crate::policy_files) type List<'n> = (Vec<&'n str>, &'n [Node]);
 impl<'n> Lists<'n> {
     pub(in crate::policy_files) fn of(policy: &'n Node) -> Self {
         let mut lists = Vec::new();
-        for entry in entries(policy) {
+        for entry in policy.entries() {
             lists.extend(layered_items(entry, PolicyFile::KEYS).map(|items| (vec![&*entry.key], items)));
         }
-        for rule in policy.get("rules").map(entries).unwrap_or_default() {
-            for entry in entries(&rule.value) {
+        for rule in rules_of(policy) {
+            for entry in rule.value.entries() {
                 let items = layered_items(entry, RuleFile::KEYS);
                 lists.extend(items.map(|items| (vec!["rules", &*rule.key, &*entry.key], items)));
             }
@@ -137,22 +134,15 @@ pub(in crate::policy_files) fn without_lists(policy: &Node) -> Node {
 }
 
 fn without_layered(node: &Node, keys: &[KeySpec]) -> Node {
-    let kept = entries(node).iter().filter(|entry| !is_layered(entry, keys)).cloned().collect();
+    let kept = node.entries().iter().filter(|entry| !is_layered(entry, keys)).cloned().collect();
     Node { content: Content::Mapping(kept), ..node.clone() }
 }
 
 /// The items of a list that adds to a shipped one; `None` for any other entry.
 fn layered_items<'n>(entry: &'n KeyValue, keys: &[KeySpec]) -> Option<&'n [Node]> {
-    is_layered(entry, keys).then(|| items(entry.value.get(ONLY).unwrap_or(&entry.value)))
+    is_layered(entry, keys).then(|| entry.value.listed())
 }
 
 fn is_layered(entry: &KeyValue, keys: &[KeySpec]) -> bool {
-    keys.iter().any(|key| key.name == entry.key && key.is_layered())
-}
-
-fn items(node: &Node) -> &[Node] {
-    match &node.content {
-        Content::List(items) => items,
-        _ => &[],
-    }
+    keys.iter().any(|key| key.name == entry.key && key.layered)
 }

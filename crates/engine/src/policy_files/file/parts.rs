@@ -7,19 +7,18 @@ use jsonptr::PointerBuf;
 use serde_json::Value;
 
 use super::label_keys::{LabelKey, LabelKeys, LabelMap};
+use super::limits::Limit;
+use super::mapping::{Mapping, SetField};
 use super::pipelines::PipelineName;
-use super::read::{
-    FromNode, GivenKey, KeySpec, Mapping, Spanned, entries, keys, missing_keys, object_schema, value, value_node,
-};
+use super::read::{FromNode, Key, KeySpec, entries, keys, missing_keys, object_schema, value, value_node};
 use super::times::{Moment, ZoneName};
 use super::tree::Node;
-use super::values::{AtLeastOne, ByRule, Cap, EMPTY_LIST, GlobList, Pattern, PolicyKind, SingleGlob, Spelled, Version};
+use super::values::{AtLeastOne, ByRule, Cap, GlobList, Pattern, PolicyKind, SingleGlob, Spelled, Version};
 use crate::policy::{
-    AllowRollback, DEFAULT_NAMESPACE, DriftExceptions, DroppedBundlesSettings, FreezeEffect, LabelOperator,
-    OnFirstInstall, OnUndecided, OnUnexplained, OverrideSettings, PipelineHolder, Policy, RecoverySettings,
-    ScalableResource, StartedBy, TeamFreezeSettings, WhenSuspended,
+    AllowRollback, FreezeEffect, LabelOperator, OnFirstInstall, OnUndecided, OnUnexplained, PipelineHolder, Policy,
+    ScalableResource, StartedBy, WhenSuspended,
 };
-use crate::policy_files::problem::Problems;
+use crate::policy_files::problem::{Problems, Span};
 use crate::rule::{Mode, RuleId};
 use crate::rules;
 
@@ -81,31 +80,31 @@ keys! {
         /// Modes for some requests. The first case whose `when` matches counts; if none matches, `mode` counts.
         cases "cases": Vec<CaseFile>, layered;
         /// Who may start operations, including uninstalls: everybody, or only managers and the accounts of HelmReleases.
-        started_by "startedBy": StartedBy = StartedBy::Anybody;
+        started_by "startedBy": StartedBy => AtLeast(started_by);
         /// An operation that is in flight for longer than this, by the clock of the API server, counts as stuck.
-        stale_after "staleAfter": SignedDuration = RecoverySettings::default().stale_after;
+        stale_after "staleAfter": SignedDuration => AtLeast(recovery.stale_after);
         /// The longest that the timeouts of a HelmRelease may extend `staleAfter` for its release.
-        max_patience "maxPatience": SignedDuration = RecoverySettings::default().max_patience;
+        max_patience "maxPatience": SignedDuration => AtLeast(recovery.max_patience);
         /// When a rollback may start over an operation in flight.
-        rollback "rollback": AllowRollback = RecoverySettings::default().rollback;
+        rollback "rollback": AllowRollback => AtLeast(recovery.rollback);
         /// Refuse every rollback over an operation in flight, and rollbacks by people over a failed revision.
-        roll_forward_only "rollForwardOnly": bool = RecoverySettings::default().roll_forward_only;
+        roll_forward_only "rollForwardOnly": bool => AtLeast(recovery.roll_forward_only);
         /// How long after a failure the user of the operation may still write the objects of its release.
-        grace_after_failure "graceAfterFailure": SignedDuration = Policy::GRACE_AFTER_FAILURE;
+        grace_after_failure "graceAfterFailure": SignedDuration => AtMost(grace_after_failure);
         /// Whether fields may be edited, also by `kubectl scale`, that people have excepted from Flux's correction of drift: by
         /// `spec.driftDetection.ignore` of the HelmRelease that has installed the release, or as a whole object by the label or
         /// annotation `helm.toolkit.fluxcd.io/driftDetection: disabled` in its manifest.
-        honour_drift_ignore "honourDriftIgnore": bool = DriftExceptions::default().honour_drift_ignore;
+        honour_drift_ignore "honourDriftIgnore": bool => AtMost(drift_exceptions.honour_drift_ignore);
         /// What happens to edits, deletions and scaling by hand while the HelmRelease that has installed the release is suspended:
         /// the rules apply as always (enforce), or admit them with a warning (warn). Also for `manual-delete` and `manual-scale`.
-        when_suspended "whenSuspended": WhenSuspended = DriftExceptions::default().when_suspended;
+        when_suspended "whenSuspended": WhenSuspended => AtLeast(drift_exceptions.when_suspended);
         /// Custom resources with a scale subresource. Deployments, ReplicaSets, StatefulSets and ReplicationControllers are
         /// built in.
-        resources "resources": Vec<ScalableResourceFile> = EMPTY_LIST, layered;
+        resources "resources": Vec<ScalableResourceFile> = "[]".to_owned(), layered;
         /// What happens if a release is left out and no chart is reported as failed.
-        unexplained "unexplained": OnUnexplained = DroppedBundlesSettings::default().unexplained;
+        unexplained "unexplained": OnUnexplained => AtLeast(dropped_bundles.unexplained);
         /// What happens if what is left out was never delivered, so that nothing is removed.
-        first_install "firstInstall": OnFirstInstall = DroppedBundlesSettings::default().first_install;
+        first_install "firstInstall": OnFirstInstall => AtLeast(dropped_bundles.first_install);
     }
 }
 
@@ -242,7 +241,7 @@ keys! {
         /// The kind, for example Widget.
         kind "kind": String, required;
         /// A JSON pointer to the field that the scale subresource sets.
-        replicas "replicas": PointerBuf = ScalableResource::usual_replicas().as_str();
+        replicas "replicas": PointerBuf = ScalableResource::usual_replicas().to_string();
     }
 }
 
@@ -250,20 +249,20 @@ keys! {
     /// What ReleaseOverrides may do.
     OverridesFile {
         /// Whether ReleaseOverrides are allowed.
-        allowed "allowed": bool = OverrideSettings::default().allowed;
+        allowed "allowed": bool => AtMost(overrides.allowed);
         /// The longest time for which an override may be open.
-        max_duration "maxDuration": SignedDuration = OverrideSettings::default().max_duration;
+        max_duration "maxDuration": SignedDuration => AtMost(overrides.max_duration);
         /// Whether the creator of an override may not use it, so that a second person is needed.
-        second_person "secondPerson": bool = OverrideSettings::default().second_person;
+        second_person "secondPerson": bool => AtLeast(overrides.second_person);
         /// The namespace of overrides for cluster-scoped releases.
-        namespace "namespace": String = DEFAULT_NAMESPACE;
+        namespace "namespace": String => Any(overrides.namespace);
         /// A regular expression that `spec.reason` of a new override must match, for example a ticket number. It may match anywhere:
         /// for the whole reason, write `^` and `$`. The pattern of a namespace applies in addition.
         reason_pattern "reasonPattern": Pattern;
         /// A reason that matches `reasonPattern`. A refusal shows it.
         reason_example "reasonExample": String;
         /// How long after `spec.expiresAt` an override is kept. The leader deletes older ones.
-        retain_expired "retainExpired": SignedDuration = OverrideSettings::default().retain_expired;
+        retain_expired "retainExpired": SignedDuration => Any(overrides.retain_expired);
     }
 }
 
@@ -301,9 +300,9 @@ keys! {
     /// What Freezes may do, the custom resources with which the people of a namespace stop its releases.
     TeamFreezesFile {
         /// Whether Freezes are allowed. If not, those that are stored stop nothing.
-        allowed "allowed": bool = TeamFreezeSettings::default().allowed;
+        allowed "allowed": bool => Any(team_freezes.allowed);
         /// How long after its creation a Freeze ends at the latest. A Freeze with a later end cannot be created.
-        max_duration "maxDuration": SignedDuration = TeamFreezeSettings::default().max_duration;
+        max_duration "maxDuration": SignedDuration => Any(team_freezes.max_duration);
     }
 }
 

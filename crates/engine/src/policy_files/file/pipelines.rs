@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 
 use super::nearest::did_you_mean;
-use super::read::FromNode;
-use super::tree::Node;
-use super::values::{Spelled, word};
+use super::read::FromText;
+use super::values::{Spelled, compiled_glob};
 use crate::object::is_dns_subdomain;
-use crate::policy::{Globs, PipelineHolder};
-use crate::policy_files::problem::Problems;
+use crate::policy::PipelineHolder;
 
 /// The longest name of a pipeline, in bytes.
 const MAX_NAME_BYTES: usize = 63;
@@ -17,57 +15,43 @@ const MAX_NAME_BYTES: usize = 63;
 const GROUP_PREFIX: &str = "group:";
 
 /// The name of a pipeline. It has no `/`, because a `/` separates it from the group in a stamp.
-#[derive(Debug)]
-pub(in crate::policy_files) struct PipelineName(pub(in crate::policy_files) String);
+pub(in crate::policy_files) struct PipelineName;
 
-impl FromNode for PipelineName {
+impl FromText for PipelineName {
+    type Output = String;
+
     fn schema() -> Value {
         json!({"type": "string", "maxLength": MAX_NAME_BYTES, "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let text = word(node, problems)?;
+    fn parse(text: &str) -> Result<String, String> {
         if is_dns_subdomain(text, MAX_NAME_BYTES) {
-            return Some(Self(text.to_owned()));
+            return Ok(text.to_owned());
         }
-        let message = format!(
+        Err(format!(
             "`{text}` is not a name of a pipeline: use lower-case letters, digits, `-` and `.`, at most {MAX_NAME_BYTES} of them"
-        );
-        problems.at(node.span, message);
-        None
+        ))
     }
 }
 
-impl FromNode for PipelineHolder {
+impl FromText for PipelineHolder {
+    type Output = Self;
+
     fn schema() -> Value {
         json!({"type": "string", "pattern": "^(session|pipeline|group:.+)$", "examples": ["session", "pipeline", "group:gitlab:project:*"]})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let text = word(node, problems)?;
+    fn parse(text: &str) -> Result<Self, String> {
         match (text, text.strip_prefix(GROUP_PREFIX)) {
-            ("session", _) => Some(Self::Session),
-            ("pipeline", _) => Some(Self::Pipeline),
+            ("session", _) => Ok(Self::Session),
+            ("pipeline", _) => Ok(Self::Pipeline),
             (_, Some("")) => {
-                problems.at(
-                    node.span,
-                    "`group:` names no group; write a glob after it, for example group:gitlab:project:*",
-                );
-                None
+                Err("`group:` names no group; write a glob after it, for example group:gitlab:project:*".to_owned())
             }
-            (_, Some(glob)) => match Globs::new([glob]) {
-                Ok(globs) => Some(Self::Group(globs)),
-                Err(error) => {
-                    problems.at(node.span, format!("`{glob}` is not a glob: {}", error.kind()));
-                    None
-                }
-            },
+            (_, Some(glob)) => compiled_glob(glob).map(Self::Group),
             (_, None) => {
                 let meant = did_you_mean(text, ["session", "pipeline"].into_iter());
-                let message =
-                    format!("`{text}` is no holder: session, pipeline, or group: and a glob over groups{meant}");
-                problems.at(node.span, message);
-                None
+                Err(format!("`{text}` is no holder: session, pipeline, or group: and a glob over groups{meant}"))
             }
         }
     }

@@ -1,4 +1,8 @@
 //! Parses the nodes of a file into values. Every problem is collected, and none ends the parsing.
+//!
+//! serde stops at the first error, so that a reader of its own describes each key: for the parser, the schema and `explain`.
+
+use std::ops::Deref;
 
 use serde_json::{Map, Value, json};
 
@@ -6,13 +10,48 @@ use super::nearest::did_you_mean;
 use super::tree::{Content, KeyValue, Node, ONLY};
 use crate::policy_files::problem::{Problems, Span};
 
-/// A value that can be parsed from a node of a file. One description serves the parser, the schema and `explain`.
-pub(super) trait FromNode: Sized {
+/// What a node of a file may hold.
+pub(in crate::policy_files) trait FromNode {
+    /// The value of a correct node.
+    type Output;
     /// The JSON Schema of the accepted values.
     fn schema() -> Value;
     /// Returns `None` for a wrong node, whose problem is then reported.
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self>;
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self::Output>;
 }
+
+/// A value that is written as one text.
+pub(in crate::policy_files) trait FromText {
+    /// The value of a correct text.
+    type Output;
+    /// The JSON Schema of the accepted texts.
+    fn schema() -> Value {
+        json!({"type": "string"})
+    }
+    /// # Errors
+    /// What is wrong with the text.
+    fn parse(text: &str) -> Result<Self::Output, String>;
+}
+
+impl<T: FromText> FromNode for T {
+    type Output = T::Output;
+
+    fn schema() -> Value {
+        <T as FromText>::schema()
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<T::Output> {
+        let Content::Scalar { text, .. } = &node.content else {
+            problems.at(node.span, format!("expected one value, got {}", node.description()));
+            return None;
+        };
+        T::parse(text).map_err(|message| problems.at(node.span, message)).ok()
+    }
+}
+
+/// A key of a file; empty if the file lacks the key, or if its value is wrong.
+#[derive(Debug)]
+pub(in crate::policy_files) struct Key<T>(Option<Spanned<T>>);
 
 /// The value of a key with its location.
 #[derive(Debug)]
@@ -28,13 +67,52 @@ pub(in crate::policy_files) struct Spanned<T> {
     pub(in crate::policy_files) items: Vec<(Span, String)>,
 }
 
+impl<T> Default for Key<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T> From<Option<Spanned<T>>> for Key<T> {
+    fn from(at: Option<Spanned<T>>) -> Self {
+        Self(at)
+    }
+}
+
+impl<T> Deref for Key<T> {
+    type Target = Option<Spanned<T>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<T> Key<T> {
+    pub(in crate::policy_files) fn value(&self) -> Option<&T> {
+        self.0.as_ref().map(|at| &at.value)
+    }
+
+    /// The value as written, on one line.
+    pub(in crate::policy_files) fn text(&self) -> Option<&str> {
+        self.0.as_ref().map(|at| at.text.as_str())
+    }
+}
+
+impl<T> Key<Vec<T>> {
+    /// The items of a list; empty without the key.
+    pub(in crate::policy_files) fn items(&self) -> &[T] {
+        self.value().map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
 /// The value of a key. `node` is the value of the entry, or the list in that value.
-pub(super) fn value<T: FromNode>(entry: &KeyValue, node: &Node, problems: &mut Problems<'_>) -> Option<Spanned<T>> {
+pub(super) fn value<T: FromNode>(
+    entry: &KeyValue,
+    node: &Node,
+    problems: &mut Problems<'_>,
+) -> Option<Spanned<T::Output>> {
     let value = T::read(node, problems)?;
-    let items = match &node.content {
-        Content::List(items) => items.iter().map(|item| (item.span, item.to_string())).collect(),
-        _ => Vec::new(),
-    };
+    let items = node.items().iter().map(|item| (item.span, item.to_string())).collect();
     Some(Spanned { value, span: entry.value.span, key: entry.at, text: entry.value.to_string(), items })
 }
 
@@ -44,37 +122,21 @@ pub(in crate::policy_files) struct KeySpec {
     pub(in crate::policy_files) about: &'static [&'static str],
     /// The default, as YAML.
     pub(in crate::policy_files) default: Option<fn() -> String>,
-    required: bool,
+    pub(super) schema: fn() -> Value,
+    pub(super) required: bool,
     /// Whether the value is a list that adds to the shipped one, unless `only` replaces the shipped one.
-    is_layered: bool,
-    schema: fn() -> Value,
+    pub(super) layered: bool,
 }
 
 impl KeySpec {
-    pub(super) const fn new(name: &'static str, about: &'static [&'static str], schema: fn() -> Value) -> Self {
-        Self { name, about, default: None, required: false, is_layered: false, schema }
-    }
-
-    pub(super) const fn default(self, default: fn() -> String) -> Self {
-        Self { default: Some(default), ..self }
-    }
-
-    pub(super) const fn required(self) -> Self {
-        Self { required: true, ..self }
-    }
-
-    pub(super) const fn layered(self) -> Self {
-        Self { is_layered: true, ..self }
-    }
-
-    pub(super) const fn is_layered(&self) -> bool {
-        self.is_layered
-    }
+    /// A key without properties.
+    pub(super) const ANY: Self =
+        Self { name: "", about: &[], default: None, schema: || Value::Null, required: false, layered: false };
 
     /// The JSON Schema of the value.
     pub(in crate::policy_files) fn schema(&self) -> Value {
         let mut schema = (self.schema)();
-        if self.is_layered {
+        if self.layered {
             // Each of these keywords applies to only one of the two types.
             let list = schema.clone();
             schema["type"] = json!(["array", "object"]);
@@ -87,11 +149,10 @@ impl KeySpec {
 
     /// The value of the key, or the list that replaces the shipped one.
     fn node<'n>(&self, entry: &'n KeyValue, problems: &mut Problems<'_>) -> Option<&'n Node> {
-        let Content::Mapping(entries) = &entry.value.content else { return Some(&entry.value) };
-        if !self.is_layered {
+        if !self.layered || !matches!(entry.value.content, Content::Mapping(_)) {
             return Some(&entry.value);
         }
-        for other in entries.iter().filter(|other| other.key != ONLY) {
+        for other in entry.value.entries().iter().filter(|other| other.key != ONLY) {
             problems.at(other.at, format!("unknown key `{}`; a list is replaced by {{only: [...]}}", other.key));
         }
         let only = entry.value.get(ONLY);
@@ -107,54 +168,47 @@ impl KeySpec {
     }
 }
 
-/// A key that is present in a file.
-pub(in crate::policy_files) struct GivenKey<'f> {
-    pub(in crate::policy_files) name: &'static str,
-    pub(in crate::policy_files) key: Span,
-    pub(in crate::policy_files) span: Span,
-    pub(in crate::policy_files) text: &'f str,
-    pub(in crate::policy_files) items: &'f [(Span, String)],
-}
-
-/// A mapping with known keys.
-pub(in crate::policy_files) trait Mapping {
-    /// Every key, in the order of the documentation.
-    const KEYS: &'static [KeySpec];
-    /// The keys that are present.
-    fn given(&self) -> Vec<GivenKey<'_>>;
-}
-
-/// Defines a mapping. Each key is a line: doc comment, field, key, type, `= default`, `, required`.
+/// Defines a mapping. Each key is a line: doc comment, field, key, type, then
+/// - `= default`,
+/// - or `=> AtLeast(field)`: the field of the policy that it sets, its default, and how a namespace may change it,
+/// - and `, required` or `, layered`.
 macro_rules! keys {
     ($(#[doc = $about:literal])+ $name:ident {
-        $($(#[doc = $doc:literal])+ $field:ident $key:literal: $type:ty $(= $default:expr)? $(, $required:ident)?;)+
+        $($(#[doc = $doc:literal])+ $field:ident $key:literal: $type:ty
+            $(= $default:expr)? $(=> $limit:ident($($place:ident).+))? $(, $flag:ident)?;)+
     }) => {
         $(#[doc = $about])+
         #[derive(Debug, Default)]
         pub(in super::super) struct $name {
-            $(pub(in super::super) $field: Option<Spanned<$type>>,)+
+            $(pub(in super::super) $field: Key<<$type as FromNode>::Output>,)+
         }
 
         impl Mapping for $name {
             const KEYS: &'static [KeySpec] = &[
-                $(KeySpec::new($key, &[$($doc),+], <$type as FromNode>::schema)$(.default(|| Spelled::spelled(&$default)))?$(.$required())?,)+
+                $(KeySpec {
+                    name: $key,
+                    about: &[$($doc),+],
+                    schema: <$type as FromNode>::schema,
+                    $(default: Some(|| Spelled::spelled(&$default)),)?
+                    $(default: Some(|| Spelled::spelled(&Policy::default().$($place).+)),)?
+                    $($flag: true,)?
+                    ..KeySpec::ANY
+                },)+
             ];
 
-            fn given(&self) -> Vec<GivenKey<'_>> {
-                let given = [
-                    $(self.$field.as_ref().map(|at| GivenKey {
-                        name: $key,
-                        key: at.key,
-                        span: at.span,
-                        text: &at.text,
-                        items: &at.items,
-                    }),)+
-                ];
+            const FIELDS: &'static [SetField<Self>] = &[
+                $($(|file, policy, limits| limits.set($key, &file.$field, Limit::$limit, &mut policy.$($place).+),)?)+
+            ];
+
+            fn given(&self) -> Vec<(&'static str, Span)> {
+                let given = [$(self.$field.as_ref().map(|at| ($key, at.key)),)+];
                 given.into_iter().flatten().collect()
             }
         }
 
         impl FromNode for $name {
+            type Output = Self;
+
             fn schema() -> Value {
                 object_schema(Self::KEYS)
             }
@@ -165,7 +219,7 @@ macro_rules! keys {
                 for entry in entries {
                     let Some(node) = value_node(entry, Self::KEYS, problems) else { continue };
                     match entry.key.as_str() {
-                        $($key => read.$field = value(entry, node, problems),)+
+                        $($key => read.$field = value::<$type>(entry, node, problems).into(),)+
                         _ => {}
                     }
                 }
@@ -180,30 +234,30 @@ pub(super) use keys;
 
 /// The keys of a mapping with their values.
 pub(super) fn entries<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n [KeyValue]> {
-    match &node.content {
-        Content::Null => Some(&[]),
-        Content::Mapping(entries) => Some(entries),
-        _ => {
-            problems.at(node.span, format!("expected a mapping, got {}", node.description()));
-            None
-        }
+    if matches!(node.content, Content::Null | Content::Mapping(_)) {
+        return Some(node.entries());
     }
+    problems.at(node.span, format!("expected a mapping, got {}", node.description()));
+    None
+}
+
+/// The items of a list.
+pub(super) fn items<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n [Node]> {
+    if matches!(node.content, Content::Null | Content::List(_)) {
+        return Some(node.items());
+    }
+    problems.at(node.span, format!("expected a list, got {}", node.description()));
+    None
 }
 
 /// The node with the value of a key. Reports an unknown key.
 pub(super) fn value_node<'n>(entry: &'n KeyValue, keys: &[KeySpec], problems: &mut Problems<'_>) -> Option<&'n Node> {
-    match keys.iter().find(|key| key.name == entry.key) {
-        Some(key) => key.node(entry, problems),
-        None => {
-            unknown_key(entry, keys, problems);
-            None
-        }
-    }
-}
-
-fn unknown_key(entry: &KeyValue, keys: &[KeySpec], problems: &mut Problems<'_>) {
-    let meant = did_you_mean(&entry.key, keys.iter().map(|key| key.name));
-    problems.at(entry.at, format!("unknown key `{}`{meant}", entry.key));
+    let Some(key) = keys.iter().find(|key| key.name == entry.key) else {
+        let meant = did_you_mean(&entry.key, keys.iter().map(|key| key.name));
+        problems.at(entry.at, format!("unknown key `{}`{meant}", entry.key));
+        return None;
+    };
+    key.node(entry, problems)
 }
 
 pub(super) fn missing_keys(node: &Node, entries: &[KeyValue], keys: &[KeySpec], problems: &mut Problems<'_>) {
@@ -217,11 +271,8 @@ pub(super) fn missing_keys(node: &Node, entries: &[KeyValue], keys: &[KeySpec], 
 pub(super) fn described(key: &KeySpec) -> Value {
     let mut schema = key.schema();
     schema["description"] = key.description().into();
-    if let Some(default) = key.default {
-        schema["default"] = {
-            let default = default();
-            serde_json::from_str(&default).unwrap_or_else(|_| default.into())
-        };
+    if let Some(default) = key.default.map(|spell| spell()) {
+        schema["default"] = serde_json::from_str(&default).unwrap_or_else(|_| default.into());
     }
     schema
 }

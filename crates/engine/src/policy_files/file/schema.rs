@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::mapping::Mapping;
 use super::parts::{CLUSTER_ONLY_KEYS, OverridesFile, PolicyFile, RuleFile, rule_of_setting};
-use super::read::{KeySpec, Mapping, described, object_schema};
+use super::read::{KeySpec, described, object_schema};
 use super::values::{PolicyKind, Spelled};
 use crate::rules;
 

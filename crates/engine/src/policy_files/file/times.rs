@@ -5,10 +5,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde_json::{Value, json};
 
 use super::nearest::nearest_to;
-use super::read::FromNode;
-use super::tree::Node;
-use super::values::word;
-use crate::policy_files::problem::Problems;
+use super::read::FromText;
 
 /// A date with a time, or a time of every day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,37 +36,33 @@ impl Moment {
     }
 }
 
-impl FromNode for Moment {
+impl FromText for Moment {
+    type Output = Self;
+
     fn schema() -> Value {
         json!({"type": "string", "examples": ["17:00", "2026-12-20", "2026-12-20T17:00"]})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let text = word(node, problems)?;
-        let moment = Self::parsed(text);
-        if moment.is_none() {
-            let message =
-                format!("`{text}` is neither a time like 17:00, nor a date like 2026-12-20 or 2026-12-20T17:00");
-            problems.at(node.span, message);
-        }
-        moment
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parsed(text).ok_or_else(|| {
+            format!("`{text}` is neither a time like 17:00, nor a date like 2026-12-20 or 2026-12-20T17:00")
+        })
     }
 }
 
 /// A time zone by its name. The program contains the database, because an image has none.
-#[derive(Debug, Clone)]
-pub(in crate::policy_files) struct ZoneName(pub(in crate::policy_files) TimeZone);
+pub(in crate::policy_files) struct ZoneName;
 
-impl FromNode for ZoneName {
+impl FromText for ZoneName {
+    type Output = TimeZone;
+
     fn schema() -> Value {
         json!({"type": "string", "examples": ["Europe/Berlin", "America/New_York", "UTC"]})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let text = word(node, problems)?;
+    fn parse(text: &str) -> Result<TimeZone, String> {
         let zones = TimeZoneDatabase::bundled();
-        let zone = zones.get(text).ok().map(Self);
-        if zone.is_none() {
+        zones.get(text).map_err(|_| {
             // There are six hundred names: too many to list.
             let known: Vec<_> = zones.available().map(|name| name.to_string()).collect();
             let meant = nearest_to(text, known.iter().map(String::as_str));
@@ -77,9 +70,8 @@ impl FromNode for ZoneName {
                 || "name one of the IANA database, for example Europe/Berlin or UTC".to_owned(),
                 |meant| format!("did you mean `{meant}`?"),
             );
-            problems.at(node.span, format!("there is no time zone `{text}`; {meant}"));
-        }
-        zone
+            format!("there is no time zone `{text}`; {meant}")
+        })
     }
 }
 

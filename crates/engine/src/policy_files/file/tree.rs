@@ -70,10 +70,25 @@ impl Node {
         Self { span: Span::default(), content: Content::Null, written: 0..0 }
     }
 
+    /// The items of a list; empty for any other node.
+    pub(in crate::policy_files) fn items(&self) -> &[Self] {
+        match &self.content {
+            Content::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The entries of a mapping; empty for any other node.
+    pub(in crate::policy_files) fn entries(&self) -> &[KeyValue] {
+        match &self.content {
+            Content::Mapping(entries) => entries,
+            _ => &[],
+        }
+    }
+
     /// The entry of a key, if the node is a mapping with this key.
     pub(in crate::policy_files) fn entry(&self, key: &str) -> Option<&KeyValue> {
-        let Content::Mapping(entries) = &self.content else { return None };
-        entries.iter().find(|entry| entry.key == key)
+        self.entries().iter().find(|entry| entry.key == key)
     }
 
     /// The value of a key, if the node is a mapping with this key.
@@ -84,6 +99,16 @@ impl Node {
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
         let Content::Mapping(entries) = &mut self.content else { return None };
         entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.value)
+    }
+
+    /// The value at the end of a path of keys.
+    pub(in crate::policy_files) fn at(&self, path: &[&str]) -> Option<&Self> {
+        path.iter().try_fold(self, |node, key| node.get(key))
+    }
+
+    /// The items of a list of a policy, which stand below `only` if they replace the shipped ones.
+    pub(in crate::policy_files) fn listed(&self) -> &[Self] {
+        self.get(ONLY).unwrap_or(self).items()
     }
 
     /// The text of a scalar.
@@ -122,14 +147,10 @@ impl Node {
 
     /// The number of nodes in this one, including itself. A long text counts as several nodes.
     fn size(&self) -> usize {
-        match &self.content {
-            Content::Null => 1,
-            Content::Scalar { text, .. } => size_of(text),
-            Content::List(items) => 1 + items.iter().map(Self::size).sum::<usize>(),
-            Content::Mapping(entries) => {
-                1 + entries.iter().map(|entry| size_of(&entry.key) + entry.value.size()).sum::<usize>()
-            }
-        }
+        let text = self.text().map_or(1, size_of);
+        let items = self.items().iter().map(Self::size).sum::<usize>();
+        let entries = self.entries().iter().map(|entry| size_of(&entry.key) + entry.value.size());
+        text + items + entries.sum::<usize>()
     }
 }
 
@@ -151,25 +172,16 @@ impl fmt::Display for Node {
             }
             Content::Scalar { text, .. } => out.write_str(text),
             Content::List(items) => {
-                out.write_str("[")?;
-                for (index, item) in items.iter().enumerate() {
-                    write!(out, "{}{item}", comma(index))?;
-                }
-                out.write_str("]")
+                let items: Vec<_> = items.iter().map(Self::to_string).collect();
+                write!(out, "[{}]", items.join(", "))
             }
             Content::Mapping(entries) => {
-                out.write_str("{")?;
-                for (index, KeyValue { key, value, .. }) in entries.iter().enumerate() {
-                    write!(out, "{}{key}: {value}", comma(index))?;
-                }
-                out.write_str("}")
+                let entries: Vec<_> =
+                    entries.iter().map(|KeyValue { key, value, .. }| format!("{key}: {value}")).collect();
+                write!(out, "{{{}}}", entries.join(", "))
             }
         }
     }
-}
-
-fn comma(index: usize) -> &'static str {
-    if index == 0 { "" } else { ", " }
 }
 
 type SyntaxError = (Span, String);

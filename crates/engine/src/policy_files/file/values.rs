@@ -1,12 +1,14 @@
 //! The values of keys: choices, durations, globs, pointers, names of rules.
 
+use std::marker::PhantomData;
+
 use jiff::civil::Weekday;
 use jiff::{SignedDuration, SpanRelativeTo};
 use jsonptr::PointerBuf;
 use serde_json::{Value, json};
 
 use super::nearest::did_you_mean;
-use super::read::{FromNode, Spanned, entries, value};
+use super::read::{FromNode, FromText, Key, Spanned, entries, items, value};
 use super::tree::{Content, Node};
 use crate::policy::reason_pattern::{self, MAX_PATTERN_BYTES};
 use crate::policy::{
@@ -26,18 +28,17 @@ pub(in crate::policy_files) trait Spelled {
 /// Names the variants of an enum in the spelling of policies.
 macro_rules! choice {
     ($name:ty { $($word:literal => $variant:path),+ $(,)? }) => {
-        impl FromNode for $name {
+        impl FromText for $name {
+            type Output = Self;
+
             fn schema() -> Value {
                 json!({"enum": [$($word),+]})
             }
 
-            fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-                match word(node, problems)? {
-                    $($word => Some($variant),)+
-                    other => {
-                        unknown(node.span, other, [$($word),+].into_iter(), problems);
-                        None
-                    }
+            fn parse(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word => Ok($variant),)+
+                    _ => Err(format!("unknown value `{text}`{}", did_you_mean(text, [$($word),+].into_iter()))),
                 }
             }
         }
@@ -110,17 +111,24 @@ choice!(Weekday {
 });
 choice!(OnFirstInstall { "allow" => OnFirstInstall::Allow, "deny" => OnFirstInstall::Deny });
 
-impl FromNode for RuleId {
+impl FromText for RuleId {
+    type Output = Self;
+
     fn schema() -> Value {
         json!({"enum": rules::all().map(Self::as_str).collect::<Vec<_>>()})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        rule(node.span, word(node, problems)?, problems)
+    fn parse(text: &str) -> Result<Self, String> {
+        rules::named(text).ok_or_else(|| {
+            let known = rules::all().map(Self::as_str).collect::<Vec<_>>();
+            format!("there is no rule `{text}`{}", did_you_mean(text, known.iter().copied()))
+        })
     }
 }
 
 impl FromNode for bool {
+    type Output = Self;
+
     fn schema() -> Value {
         json!({"type": "boolean"})
     }
@@ -137,28 +145,23 @@ impl FromNode for bool {
     }
 }
 
-/// The default of a list.
-pub(super) const EMPTY_LIST: &str = "[]";
-
-impl Spelled for &str {
-    fn spelled(&self) -> String {
-        (*self).to_owned()
-    }
-}
-
 impl Spelled for bool {
     fn spelled(&self) -> String {
         self.to_string()
     }
 }
 
-impl FromNode for String {
-    fn schema() -> Value {
-        json!({"type": "string"})
-    }
+impl FromText for String {
+    type Output = Self;
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        word(node, problems).map(str::to_owned)
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+}
+
+impl Spelled for String {
+    fn spelled(&self) -> String {
+        self.clone()
     }
 }
 
@@ -166,18 +169,16 @@ impl FromNode for String {
 /// units.
 const DURATION: &str = "^(P[0-9WDTHMSwdthms.,]+|([0-9]+([.,][0-9]+)? *(w|wks?|weeks?|d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|ms|millis|milliseconds?),? *)+)$";
 
-impl FromNode for SignedDuration {
+impl FromText for SignedDuration {
+    type Output = Self;
+
     fn schema() -> Value {
         json!({"type": "string", "pattern": DURATION, "examples": ["90s", "15m", "1h30m"]})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let text = word(node, problems)?;
+    fn parse(text: &str) -> Result<Self, String> {
         let duration = text.parse().ok().or_else(|| with_days(text)).filter(Self::is_positive);
-        if duration.is_none() {
-            problems.at(node.span, format!("`{text}` is not a duration like 90s, 15m or 1h30m"));
-        }
-        duration
+        duration.ok_or_else(|| format!("`{text}` is not a duration like 90s, 15m or 1h30m"))
     }
 }
 
@@ -196,55 +197,49 @@ fn with_days(text: &str) -> Option<SignedDuration> {
     text.parse::<jiff::Span>().ok()?.to_duration(SpanRelativeTo::days_are_24_hours()).ok()
 }
 
-/// A regular expression as text. It compiles within the limits of [`reason_pattern`].
-#[derive(Debug, Clone)]
-pub(in crate::policy_files) struct Pattern(pub(in crate::policy_files) String);
+/// A regular expression that compiles within the limits of [`reason_pattern`], as text.
+pub(in crate::policy_files) struct Pattern;
 
-impl FromNode for Pattern {
+impl FromText for Pattern {
+    type Output = String;
+
     fn schema() -> Value {
         json!({"type": "string", "minLength": 1, "maxLength": MAX_PATTERN_BYTES})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let text = word(node, problems)?;
+    fn parse(text: &str) -> Result<String, String> {
         if text.is_empty() {
-            problems.at(node.span, "the pattern is empty, so that every text matches it; write one, or remove it");
-            return None;
+            return Err("the pattern is empty, so that every text matches it; write one, or remove it".to_owned());
         }
         match reason_pattern::compiled(text) {
-            Ok(_) => Some(Self(text.to_owned())),
-            Err(why) => {
-                problems.at(node.span, format!("the regular expression cannot be used: {why}"));
-                None
-            }
+            Ok(_) => Ok(text.to_owned()),
+            Err(why) => Err(format!("the regular expression cannot be used: {why}")),
         }
     }
 }
 
-impl FromNode for PointerBuf {
+impl FromText for PointerBuf {
+    type Output = Self;
+
     fn schema() -> Value {
         json!({"type": "string", "pattern": "^(/([^~/]|~[01])*)*$"})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let text = word(node, problems)?;
-        let pointer = Self::parse(text);
-        if pointer.is_err() {
-            problems.at(
-                node.span,
-                format!("`{text}` is not a JSON pointer like /spec/replicas; write / in a name as ~1, and ~ as ~0"),
-            );
-        }
-        pointer.ok()
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text).map_err(|_| {
+            format!("`{text}` is not a JSON pointer like /spec/replicas; write / in a name as ~1, and ~ as ~0")
+        })
     }
 }
 
 impl<T: FromNode> FromNode for Vec<T> {
+    type Output = Vec<T::Output>;
+
     fn schema() -> Value {
         json!({"type": "array", "items": T::schema()})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self::Output> {
         Some(items(node, problems)?.iter().filter_map(|item| T::read(item, problems)).collect())
     }
 }
@@ -252,130 +247,115 @@ impl<T: FromNode> FromNode for Vec<T> {
 /// A list of globs, each with its location.
 #[derive(Debug, Clone, Default)]
 pub(in crate::policy_files) struct GlobList {
-    pub(in crate::policy_files) globs: Vec<(Span, String)>,
-    pub(in crate::policy_files) compiled: Globs,
+    pub(in crate::policy_files) globs: Globs,
+    spans: Vec<Span>,
+}
+
+impl GlobList {
+    fn of(nodes: &[Node], problems: &mut Problems<'_>) -> Option<Self> {
+        let globs = nodes.iter().filter_map(|node| Some((node.span, Glob::read(node, problems)?)));
+        let (spans, texts): (Vec<_>, Vec<_>) = globs.unzip();
+        Some(Self { globs: Globs::new(texts.iter().map(String::as_str)).ok()?, spans })
+    }
+
+    pub(in crate::policy_files) fn iter(&self) -> impl Iterator<Item = (Span, &str)> {
+        self.spans.iter().copied().zip(self.texts())
+    }
+
+    pub(in crate::policy_files) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.globs.texts().iter().map(String::as_str)
+    }
+}
+
+impl Key<GlobList> {
+    pub(in crate::policy_files) fn globs(&self) -> Option<&Globs> {
+        self.value().map(|list| &list.globs)
+    }
 }
 
 impl FromNode for GlobList {
+    type Output = Self;
+
     fn schema() -> Value {
         Vec::<String>::schema()
     }
 
     fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let globs = items(node, problems)?.iter();
-        let globs: Vec<_> = globs.filter_map(|item| Some((item.span, glob(item, problems)?.to_owned()))).collect();
-        let compiled = Globs::new(globs.iter().map(|(_, glob)| glob.as_str())).ok()?;
-        Some(Self { globs, compiled })
+        Self::of(items(node, problems)?, problems)
     }
 }
 
+/// A single glob.
+pub(in crate::policy_files) struct SingleGlob;
+
+impl FromNode for SingleGlob {
+    type Output = GlobList;
+
+    fn schema() -> Value {
+        <Glob as FromText>::schema()
+    }
+
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<GlobList> {
+        GlobList::of(std::slice::from_ref(node), problems).filter(|list| !list.spans.is_empty())
+    }
+}
+
+/// The text of a glob.
+struct Glob;
+
+impl FromText for Glob {
+    type Output = String;
+
+    fn parse(text: &str) -> Result<String, String> {
+        compiled_glob(text).map(|_| text.to_owned())
+    }
+}
+
+pub(super) fn compiled_glob(text: &str) -> Result<Globs, String> {
+    Globs::new([text]).map_err(|error| format!("`{text}` is not a glob: {}", error.kind()))
+}
+
 /// A list in a condition, which holds for no request if the list is empty.
-#[derive(Debug)]
-pub(in crate::policy_files) struct AtLeastOne<T>(pub(in crate::policy_files) T);
+pub(in crate::policy_files) struct AtLeastOne<T>(PhantomData<T>);
 
 impl<T: FromNode> FromNode for AtLeastOne<T> {
+    type Output = T::Output;
+
     fn schema() -> Value {
         let mut schema = T::schema();
         schema["minItems"] = 1.into();
         schema
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<T::Output> {
         if items(node, problems)?.is_empty() {
             problems.at(node.span, "the list is empty, so that nothing matches it; name a value, or remove it");
             return None;
         }
-        T::read(node, problems).map(Self)
-    }
-}
-
-/// A single glob.
-#[derive(Debug)]
-pub(in crate::policy_files) struct SingleGlob(pub(in crate::policy_files) GlobList);
-
-impl FromNode for SingleGlob {
-    fn schema() -> Value {
-        String::schema()
-    }
-
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
-        let glob = glob(node, problems)?;
-        let compiled = Globs::new([glob]).ok()?;
-        Some(Self(GlobList { globs: vec![(node.span, glob.to_owned())], compiled }))
+        T::read(node, problems)
     }
 }
 
 /// One value for each rule.
-#[derive(Debug)]
-pub(in crate::policy_files) struct ByRule<T>(pub(in crate::policy_files) Vec<(RuleId, Spanned<T>)>);
-
-impl<T> ByRule<T> {
-    pub(in crate::policy_files) fn of(&self, rule: RuleId) -> Option<&Spanned<T>> {
-        self.0.iter().find(|(named, _)| *named == rule).map(|(_, value)| value)
-    }
-}
+pub(in crate::policy_files) struct ByRule<T>(PhantomData<T>);
 
 impl<T: FromNode> FromNode for ByRule<T> {
+    type Output = Vec<(RuleId, Spanned<T::Output>)>;
+
     fn schema() -> Value {
         let properties: serde_json::Map<_, _> =
             rules::all().map(|rule| (rule.as_str().to_owned(), T::schema())).collect();
         json!({"type": "object", "additionalProperties": false, "properties": properties})
     }
 
-    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self> {
+    fn read(node: &Node, problems: &mut Problems<'_>) -> Option<Self::Output> {
         let mut read = Vec::new();
         for entry in entries(node, problems)? {
             // Problems below an unknown rule are reported too.
-            let value = value(entry, &entry.value, problems);
-            if let (Some(rule), Some(value)) = (rule(entry.at, &entry.key, problems), value) {
-                read.push((rule, value));
-            }
+            let value = value::<T>(entry, &entry.value, problems);
+            let rule = RuleId::parse(&entry.key).map_err(|message| problems.at(entry.at, message)).ok();
+            read.extend(rule.zip(value));
         }
-        Some(Self(read))
-    }
-}
-
-fn rule(span: Span, text: &str, problems: &mut Problems<'_>) -> Option<RuleId> {
-    let rule = rules::named(text);
-    if rule.is_none() {
-        let known = rules::all().map(RuleId::as_str).collect::<Vec<_>>();
-        problems.at(span, format!("there is no rule `{text}`{}", did_you_mean(text, known.iter().copied())));
-    }
-    rule
-}
-
-fn glob<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n str> {
-    let text = word(node, problems)?;
-    match Globs::new([text]) {
-        Ok(_) => Some(text),
-        Err(error) => {
-            problems.at(node.span, format!("`{text}` is not a glob: {}", error.kind()));
-            None
-        }
-    }
-}
-
-fn unknown<'k>(span: Span, text: &str, known: impl Iterator<Item = &'k str> + Clone, problems: &mut Problems<'_>) {
-    problems.at(span, format!("unknown value `{text}`{}", did_you_mean(text, known)));
-}
-
-pub(super) fn word<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n str> {
-    match &node.content {
-        Content::Scalar { text, .. } => Some(text),
-        _ => {
-            problems.at(node.span, format!("expected one value, got {}", node.description()));
-            None
-        }
-    }
-}
-
-pub(super) fn items<'n>(node: &'n Node, problems: &mut Problems<'_>) -> Option<&'n [Node]> {
-    match &node.content {
-        Content::Null => Some(&[]),
-        Content::List(items) => Some(items),
-        _ => {
-            problems.at(node.span, format!("expected a list, got {}", node.description()));
-            None
-        }
+        Some(read)
     }
 }

@@ -7,6 +7,7 @@ use crate::facts::Actor;
 use crate::policy::{
     AllowRollback, DriftExceptions, NamespaceLabels, OnUndecided, Removal, Scope, StartedBy, WhenSuspended,
 };
+use crate::policy_files::problem::SourceFile;
 use crate::policy_files::{SettingOrigin, in_force};
 use crate::review::Operation;
 use crate::rule::{Mode, RuleId};
