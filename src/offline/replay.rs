@@ -19,6 +19,7 @@ use interlock_engine::release::ReleaseRef;
 use interlock_engine::release::record::INFLATE_LIMIT;
 use interlock_engine::review::{BadReview, Request, Review};
 use interlock_engine::stamp::recording;
+use interlock_engine::ways_out::WaysOut;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -88,11 +89,14 @@ pub struct Replayed {
 
 /// One broken or undecided rule.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ReplayedViolation {
     pub rule: &'static str,
     /// enforce, warn or audit.
     pub mode: &'static str,
     pub message: String,
+    /// The ways out that the message names.
+    pub ways_out: WaysOut,
     /// Only present if true.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
@@ -258,6 +262,7 @@ impl Replay {
             mode: finding.mode.as_str(),
             undecided: finding.is_undecided(),
             message: finding.message,
+            ways_out: finding.ways_out,
             refuses: finding.refuses,
         });
         Ok(Replayed {

@@ -113,6 +113,7 @@ fn decision(kind: ViolationKind, overridden: Option<&str>) -> Decision {
         frozen: None,
         pointers: Vec::new(),
         message: "No.".to_owned(),
+        ways_out: "Do this.".into(),
     };
     Decision {
         uid: "u".to_owned(),

@@ -28,6 +28,7 @@ use super::review::{Operation, Request};
 use super::rule::{Mode, RuleId};
 use super::text::{MAX_LABEL_BYTES, MAX_NAME_BYTES, into_printable, printable, printable_name};
 use super::violation::{Frozen, ViolationKind};
+use super::ways_out::WaysOut;
 
 /// The longest resource that is shown, with its group and subresource.
 const MAX_RESOURCE_BYTES: usize = MAX_NAME_BYTES + 2 * MAX_LABEL_BYTES + "./".len();
@@ -148,6 +149,8 @@ pub struct DecisionFinding {
     /// JSON pointers to the fields concerned, at most 20.
     pub pointers: Vec<String>,
     pub message: String,
+    /// What the message names as ways out.
+    pub ways_out: WaysOut,
 }
 
 impl DecisionFinding {
@@ -192,6 +195,7 @@ impl Decision {
             frozen: judged.violation.frozen.clone(),
             pointers: judged.violation.shown_pointers().collect(),
             message: judged.violation.message(),
+            ways_out: judged.violation.ways_out.clone(),
         });
         let is_found = !outcome.violations.is_empty();
         Self {
@@ -390,7 +394,7 @@ mod tests {
             rule: RuleId::known("manual-edit"),
             kind: ViolationKind::Refused,
             sentence: String::new(),
-            way_out: String::new(),
+            ways_out: WaysOut::default(),
             pointers: pointers.iter().map(|&pointer| pointer.to_owned()).collect(),
             release: None,
             overridden: None,
@@ -463,7 +467,7 @@ mod tests {
                 rule: RuleId::known("manual-edit"),
                 kind: ViolationKind::Refused,
                 sentence: texts[0].clone(),
-                way_out: texts[1].clone(),
+                ways_out: WaysOut::from(&*texts[1]),
                 pointers: vec![texts[2].clone(); 30],
                 release: Some(ReleaseRef::new(&*texts[3], &*texts[4])),
                 overridden: None,

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! effort text/ json/ yaml/ object severity        what a review may cost; text that is shown; JSON and places in it; YAML as Go reads
-//!                                                 it; metadata and keys of objects; how much a finding matters
+//! ways_out/                                       it; metadata and keys of objects; how much a finding matters; what a refused
+//!                                                 user can do
 //! release/ managed/                               Helm's records; declared fields, and who an object can belong to
 //! owners/{olm,flux,sveltos,helm}/                 one folder for each program that owns releases or objects: its objects as types, its
 //!                                                 marks and words. Its own rules stand there too, on the floor of the rules
@@ -46,4 +47,5 @@ pub mod severity;
 pub mod stamp;
 pub mod text;
 pub mod violation;
+pub mod ways_out;
 pub mod yaml;

@@ -207,6 +207,7 @@ mod tests {
     use crate::text::hostile::hostile;
     use crate::text::is_printable;
     use crate::violation::MAX_SENTENCE_BYTES;
+    use crate::ways_out::WaysOut;
 
     fn apply(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Outcome {
         Outcome::of(policy, weigh(policy, scope, violations))
@@ -224,7 +225,7 @@ mod tests {
             rule: RuleId::known("revision-order"),
             kind,
             sentence: "It is so.".into(),
-            way_out: "Do this.".into(),
+            ways_out: "Do this.".into(),
             pointers: Vec::new(),
             release: None,
             overridden: None,
@@ -384,7 +385,7 @@ mod tests {
                     release: Some(ReleaseRef::new(namespace, name)),
                     pointers: vec![pointer; 30],
                     sentence,
-                    way_out,
+                    ways_out: WaysOut::from(&*way_out),
                     ..violation(ViolationKind::Refused)
                 }
             });
@@ -405,7 +406,7 @@ mod tests {
     fn a_long_refusal_loses_only_the_ends_of_sentences() {
         let about = |number: usize| Violation {
             sentence: format!("Sentence {number}: {}", "word ".repeat(100_000)),
-            way_out: format!("Way out {number}."),
+            ways_out: WaysOut::from(&*format!("Way out {number}.")),
             release: Some(ReleaseRef::new("shop", "web")),
             ..violation(ViolationKind::Refused)
         };

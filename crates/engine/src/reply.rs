@@ -172,7 +172,7 @@ mod tests {
             rule,
             kind: Kind::Refused,
             sentence: "It is so.".into(),
-            way_out: "Do this.".into(),
+            ways_out: "Do this.".into(),
             pointers: vec!["/spec".into()],
             release: Some(ReleaseRef::new("civ", "prod")),
             overridden: None,

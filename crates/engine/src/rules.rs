@@ -241,17 +241,16 @@ impl Table<'_> {
 }
 
 fn refused(rule: RuleId, release: Option<ReleaseRef>, refusal: Refusal) -> Violation {
-    let Refusal { sentence, way_out, pointers, release: about, is_advice, frozen } = refusal;
+    let Refusal { sentence, ways_out, pointers, release: about, is_advice, frozen } = refusal;
     let release = about.or(release);
     let kind = if is_advice { ViolationKind::Advice } else { ViolationKind::Refused };
-    Violation { rule, kind, sentence, way_out, pointers, release, overridden: None, frozen }
+    Violation { rule, kind, sentence, ways_out, pointers, release, overridden: None, frozen }
 }
 
 fn undecided(rule: RuleId, release: Option<ReleaseRef>, subject: &str, need: Undecided) -> Result<Violation, Query> {
-    let (kind, why, way_out) = need.reason()?;
+    let (kind, why, ways_out) = need.reason()?;
     let sentence = format!("Could not check {subject}: {why}.");
-    let way_out = way_out.to_owned();
-    Ok(Violation { rule, kind, sentence, way_out, pointers: Vec::new(), release, overridden: None, frozen: None })
+    Ok(Violation { rule, kind, sentence, ways_out, pointers: Vec::new(), release, overridden: None, frozen: None })
 }
 
 #[cfg(test)]

@@ -62,6 +62,12 @@ pub fn into_printable(text: String, max_bytes: usize) -> String {
     changed.unwrap_or(text)
 }
 
+/// A text that begins a sentence.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 /// The form of a character on one line: itself, a space for a line break or a tab, otherwise the replacement character.
 #[must_use]
 pub fn shown_as(character: char) -> char {

@@ -7,12 +7,13 @@ use jiff::Timestamp;
 use super::release::ReleaseRef;
 use super::rule::RuleId;
 use super::text::{MAX_LABEL_BYTES, MAX_NAME_BYTES, into_printable, printable};
+use super::ways_out::WaysOut;
 
 /// The longest sentence, in bytes. The longest ones name five releases and quote 300 characters of an error for each.
 pub(crate) const MAX_SENTENCE_BYTES: usize = 3 * 1024;
 
-/// The longest way out, in bytes. The longest ones are 300 bytes and three names.
-const MAX_WAY_OUT_BYTES: usize = 1024;
+/// The longest printed ways out, in bytes. The longest ones are 300 bytes and three names.
+const MAX_WAYS_OUT_BYTES: usize = 1024;
 
 /// The longest reason of an override, in bytes, as in an Event.
 const MAX_REASON_BYTES: usize = 1024;
@@ -35,7 +36,7 @@ pub struct Violation {
     pub kind: ViolationKind,
     /// What is refused, the release and its state.
     pub sentence: String,
-    pub way_out: String,
+    pub ways_out: WaysOut,
     /// JSON pointers to the fields concerned, unchanged. To show them, use [`Self::shown_pointers`].
     pub pointers: Vec<String>,
     /// The release concerned, if known.
@@ -47,16 +48,18 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// The sentence for the user, with the way out and the name of the rule.
+    /// The sentence for the user, with the ways out and the name of the rule.
     #[must_use]
     pub fn message(&self) -> String {
-        format!("{} {} [{}]", self.sentence, self.way_out, self.rule)
+        self.shortened_message(MAX_SENTENCE_BYTES)
     }
 
     /// The same message with at most `sentence_bytes` bytes of the sentence.
     #[must_use]
     pub(crate) fn shortened_message(&self, sentence_bytes: usize) -> String {
-        format!("{} {} [{}]", printable(&self.sentence, sentence_bytes), self.way_out, self.rule)
+        let ways_out = into_printable(self.ways_out.to_string(), MAX_WAYS_OUT_BYTES);
+        let space = if ways_out.is_empty() { "" } else { " " };
+        format!("{}{space}{ways_out} [{}]", printable(&self.sentence, sentence_bytes), self.rule)
     }
 
     /// The JSON pointers for people and logs: at most 20, printable and of bounded length.
@@ -67,7 +70,7 @@ impl Violation {
     /// Makes every text printable and bounds its length. Rules quote text from clients.
     pub(crate) fn make_printable(&mut self) {
         limit(&mut self.sentence, MAX_SENTENCE_BYTES);
-        limit(&mut self.way_out, MAX_WAY_OUT_BYTES);
+        self.ways_out.make_printable();
         if let Some(ReleaseRef { namespace, name }) = &mut self.release {
             limit(namespace, MAX_LABEL_BYTES);
             limit(name, MAX_NAME_BYTES);

@@ -144,6 +144,7 @@ impl fmt::Display for Tally {
 #[cfg(test)]
 mod tests {
     use interlock_engine::rules;
+    use interlock_engine::ways_out::WaysOut;
 
     use super::*;
     use crate::offline::replay::ReplayedViolation;
@@ -156,6 +157,7 @@ mod tests {
                 rule: rule.as_str(),
                 mode: "enforce",
                 message: "no".to_owned(),
+                ways_out: WaysOut::default(),
                 undecided: false,
                 refuses: true,
             };

@@ -40,9 +40,9 @@ pub(super) fn of_body(
                     "Restore it from a backup. Without one, delete it and run `helm upgrade {name} -n {namespace}`."
                 )
             } else {
-                let delete = words.delete_record(&stored.metadata.name);
+                let delete = words.delete_command(&[&stored.metadata.name]);
                 format!(
-                    "It blocks ClusterExtension {name}. Restore it with a tool that the policy lists, or run {delete}."
+                    "It blocks ClusterExtension {name}. Restore it with a tool that the policy lists, or run `{delete}`."
                 )
             };
             let message =

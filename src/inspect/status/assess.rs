@@ -1,6 +1,7 @@
 //! The summary of a release from its records and its diagnosis.
 
 use interlock_engine::release::{Entry, History, ReleaseRef, Status, Storage};
+use interlock_engine::ways_out::StepKind;
 use jiff::Timestamp;
 
 use super::summary::ReleaseSummary;
@@ -34,6 +35,10 @@ pub(crate) fn assess(
         problems,
         why: next.as_ref().map(|next| next.why().to_owned()),
         wait_until: next.as_ref().and_then(NextStep::wait_until),
+        next_kind: next.as_ref().map(|next| match next {
+            NextStep::Run { .. } => StepKind::Run,
+            NextStep::Wait { .. } => StepKind::Wait,
+        }),
         next: next.map(|next| next.to_string()),
     })
 }

@@ -163,6 +163,7 @@ async fn read_again(
             stuck: Stuck::No,
             problems: Vec::new(),
             next: None,
+            next_kind: None,
             why: None,
             wait_until: None,
             ..row

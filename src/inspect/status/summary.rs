@@ -2,6 +2,7 @@
 
 use interlock_engine::owners::ReleaseOwner;
 use interlock_engine::release::{ReleaseRef, Status, Storage};
+use interlock_engine::ways_out::StepKind;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -40,6 +41,8 @@ pub(crate) struct ReleaseSummary {
     pub problems: Vec<Problem>,
     /// The next step: a command that can be pasted, or `wait until TIME`; `None` if nothing is to be done.
     pub next: Option<String>,
+    /// `run` or `wait`, in the vocabulary of the ways out of refusals.
+    pub next_kind: Option<StepKind>,
     /// Why this step.
     pub why: Option<String>,
     /// The time of a step that waits.
@@ -99,6 +102,7 @@ impl ReleaseSummary {
             interrupted: None,
             problems: Vec::new(),
             next: None,
+            next_kind: None,
             why: None,
             wait_until: None,
         }

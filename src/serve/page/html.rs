@@ -193,7 +193,10 @@ fn refusals(out: &mut String, refusals: &[Refusal]) -> fmt::Result {
     cards(out, (refusals, refusals.len()), "This replica has refused nothing since it started.", refusal)
 }
 
-fn refusal(out: &mut String, Refusal { at, user, operation, object, rules, sentences }: &Refusal) -> fmt::Result {
+fn refusal(
+    out: &mut String,
+    Refusal { at, user, operation, object, rules, sentences, commands }: &Refusal,
+) -> fmt::Result {
     write!(
         out,
         "<li class=\"info\"><p class=\"what\"><b>{operation} {}</b> <span class=\"severity\">{}</span></p>\
@@ -205,6 +208,9 @@ fn refusal(out: &mut String, Refusal { at, user, operation, object, rules, sente
     )?;
     for sentence in sentences {
         write!(out, "<p>{}</p>", Escaped(sentence))?;
+    }
+    for command in commands {
+        write!(out, "<p>Next: <code>{}</code></p>", Escaped(command))?;
     }
     out.push_str("</li>\n");
     Ok(())

@@ -1,9 +1,10 @@
 //! One log line for each decision, at level debug if the object cannot concern a release. The line contains no data of the object, because
-//! objects include Secrets. Its texts come from a [`Decision`], so they are printable and bounded. The line has at most 12 KiB before the log
+//! objects include Secrets. Its texts come from a [`Decision`], so they are printable and bounded. The line has at most 16 KiB before the log
 //! format escapes quotes.
 //!
 //! - `verdict`: the answer to the API server
 //! - `rules`: the mode of each rule, as `manual-edit=audit`, and the reason if the rule was undecided, as `(late)`
+//! - `ways_out`: what the user can do about each finding, as JSON; see `interlock_engine::ways_out`
 //! - `overridden`, `ticket`: the overrides that were used, and their tickets
 //! - `repeated`: a review that the API server sent again, which is counted nowhere else
 //!
@@ -12,6 +13,7 @@
 use interlock_engine::decision::{Decision, DecisionFinding, Transition, TransitionOutcome};
 use interlock_engine::release::Status;
 use interlock_engine::text::{MAX_MESSAGE_BYTES, into_printable};
+use interlock_engine::ways_out::to_json;
 
 /// The longest list of rules, in bytes.
 const MAX_LIST_BYTES: usize = 1024;
@@ -31,6 +33,7 @@ macro_rules! line {
             verdict = if decision.allowed { "allowed" } else { "denied" },
             rules = rules(decision),
             reason = reason(decision),
+            ways_out = ways_out(decision),
             overridden = decision.overrides(),
             ticket = decision.tickets(),
             dry_run = decision.dry_run,
@@ -89,6 +92,10 @@ fn rules(decision: &Decision) -> String {
 fn reason(decision: &Decision) -> String {
     let messages = decision.findings.iter().map(|finding| finding.message.as_str());
     into_printable(messages.chain(decision.objection.as_deref()).collect::<Vec<_>>().join(" "), MAX_MESSAGE_BYTES)
+}
+
+fn ways_out(decision: &Decision) -> Option<String> {
+    to_json(decision.findings.iter().map(|finding| (finding.rule.as_str(), &finding.ways_out)), 4 * MAX_LIST_BYTES)
 }
 
 fn rule(finding: &DecisionFinding) -> String {

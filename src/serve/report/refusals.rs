@@ -24,6 +24,8 @@ pub(crate) struct Refusal {
     pub(crate) object: String,
     pub(crate) rules: Vec<&'static str>,
     pub(crate) sentences: Vec<String>,
+    /// The commands of the ways out.
+    pub(crate) commands: Vec<String>,
 }
 
 impl LastRefusals {
@@ -59,6 +61,7 @@ impl Refusal {
                 .map_or_else(|| format!("{resource} {namespace}/{name}"), ToString::to_string),
             rules: refusing().map(|finding| finding.rule.as_str()).collect(),
             sentences: refusing().map(|finding| finding.message.clone()).chain(decision.objection.clone()).collect(),
+            commands: refusing().flat_map(|finding| finding.ways_out.commands()).map(str::to_owned).collect(),
         }
     }
 }

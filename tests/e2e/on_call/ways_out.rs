@@ -1,4 +1,4 @@
-//! Every refusal names a way out. Here each of them is followed as it is printed, and ends in a deployed release or in none.
+//! Every refusal names a way out. Here each of them is followed step by step, and ends in a deployed release or in none.
 //!
 //! Which rules there are, and whose releases each of them judges, says the binary: a rule without a case for one of its owners
 //! fails.
@@ -11,7 +11,7 @@ mod protected;
 mod records;
 mod records_of_olm;
 mod scene;
-mod told;
+mod steps;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -132,13 +132,13 @@ fn follow(cases: &[Case]) {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
-/// A refusal may name several ways. Each is followed from the start, as it is printed there.
+/// A refusal may name several ways. Each is followed from the start.
 fn follow_one(case: &Case) {
     let (mut number, mut of) = (0, 1);
     while number < of {
         let scene = (case.arrange)();
         let told = scene.told.as_str();
-        let mut ways = told::ways(told, case.rule, &scene.phrases());
+        let mut ways = steps::ways(plane(), told, case.rule);
         of = ways.len();
         let way = ways.swap_remove(number);
         for step in &way {

@@ -11,6 +11,7 @@ use crate::review::{Operation, Request};
 use crate::rule::{FailsClosed, RuleId};
 use crate::rules::{self, Family};
 use crate::violation::{Violation, ViolationKind};
+use crate::ways_out::{Step, WaysOut};
 
 /// Why a request was not judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,11 +26,11 @@ pub enum ReviewFailure {
 
 impl ReviewFailure {
     /// The reason and the next step, for the user.
-    fn reason(self) -> (&'static str, &'static str) {
+    fn reason(self) -> (&'static str, Step) {
         match self {
-            Self::Late => ("the review did not finish in time", "Try again."),
-            Self::Busy => ("Interlock had no time for it beside other reviews", "Try again."),
-            Self::Failed => ("Interlock has an internal error, and its log has the details", "Please report it."),
+            Self::Late => ("the review did not finish in time", Step::retry("try again")),
+            Self::Busy => ("Interlock had no time for it beside other reviews", Step::retry("try again")),
+            Self::Failed => ("Interlock has an internal error, and its log has the details", "please report it".into()),
         }
     }
 
@@ -46,13 +47,14 @@ impl ReviewFailure {
 /// because it opens rules. A Freeze is refused too. The facts may be those of the head alone, without objects.
 #[must_use]
 pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: ReviewFailure) -> Outcome {
-    let (reason, way_out) = why.reason();
+    let (reason, step) = why.reason();
+    let ways_out = WaysOut::from(step);
     let sentence = format!("Could not check this request: {reason}.");
     if facts.actor.kind == ActorKind::ControlPlane {
         return Outcome::of(policy, Vec::new());
     }
     if writes_own(request) {
-        return Outcome::of_own(Some(format!("{sentence} {way_out}")), policy.cap);
+        return Outcome::of_own(Some(format!("{sentence} {ways_out}")), policy.cap);
     }
     let is_head = request.object.or(request.old_object).is_none();
     let record = record_name(request);
@@ -73,7 +75,7 @@ pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: 
         rule,
         kind: why.kind(),
         sentence: sentence.clone(),
-        way_out: way_out.to_owned(),
+        ways_out: ways_out.clone(),
         pointers: Vec::new(),
         // No override helps: no time is left to search for one.
         release: None,

@@ -52,6 +52,7 @@ pub fn finding(rule: RuleId, mode: Mode) -> DecisionFinding {
         refuses: mode == Mode::Enforce,
         pointers: vec!["/spec/replicas".into()],
         message: format!("It is so. Do this. [{rule}]"),
+        ways_out: "Do this.".into(),
         overridden: None,
         ticket: None,
         frozen: None,

@@ -11,6 +11,7 @@
 //! | `override` | the overrides that opened the rules, for example `shop/web-x7k2p` |
 //! | `ticket` | the tickets that these overrides name, for example `OPS-1234` |
 //! | `fields` | JSON pointers to the fields concerned, at most 20 in 1 KiB |
+//! | `ways-out` | the ways out of the findings as JSON, as many as fit: `[{"rule": ..., "ways": [{"condition": ..., "steps": [...]}]}]` |
 //!
 //! The texts of the violations are already printable. The pointers become printable here.
 
@@ -19,6 +20,7 @@ use std::collections::BTreeSet;
 use super::weighed::WeighedViolation;
 use crate::release::ReleaseRef;
 use crate::violation::MAX_POINTERS;
+use crate::ways_out::to_json;
 
 /// The longest value, in bytes. An audit event is one line of a log, and a chart may declare thousands of fields.
 const MAX_VALUE_BYTES: usize = 1024;
@@ -37,6 +39,7 @@ pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, Str
     let overrides = joined(overrides.into_iter());
     let tickets: BTreeSet<_> = applied().filter_map(|applied| applied.ticket.as_deref()).collect();
     let tickets = joined(tickets.into_iter());
+    let ways_out = judged.iter().map(|judged| (judged.violation.rule.as_str(), &judged.violation.ways_out));
     let found = [
         ("verdict", Some(verdict.as_str().to_owned())),
         ("rule", Some(list(|judged| judged.violation.rule.as_str()))),
@@ -46,6 +49,7 @@ pub(super) fn annotations(judged: &[WeighedViolation]) -> Vec<(&'static str, Str
         ("override", Some(overrides).filter(|overrides| !overrides.is_empty())),
         ("ticket", Some(tickets).filter(|tickets| !tickets.is_empty())),
         ("fields", Some(fields).filter(|fields| !fields.is_empty())),
+        ("ways-out", to_json(ways_out, MAX_VALUE_BYTES)),
     ];
     found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
@@ -77,7 +81,7 @@ mod tests {
             rule,
             kind,
             sentence: "It is so.".into(),
-            way_out: "Do this.".into(),
+            ways_out: "Do this.".into(),
             pointers,
             release,
             overridden: None,
@@ -99,6 +103,10 @@ mod tests {
             ("undecided", "refused,late"),
             ("release", "shop/web"),
             ("fields", "/spec/replicas"),
+            (
+                "ways-out",
+                r#"[{"rule":"manual-edit","ways":[{"steps":[{"kind":"act","text":"Do this"}]}]},{"rule":"retry-strategy","ways":[{"steps":[{"kind":"act","text":"Do this"}]}]}]"#,
+            ),
         ];
         assert_eq!(found, expected.map(|(key, value)| (key, value.to_owned())));
         assert!(found.iter().all(|(key, _)| !key.contains('/')));

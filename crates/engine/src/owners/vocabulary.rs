@@ -1,6 +1,7 @@
 //! The words that each owner who keeps records states.
 
 use crate::release::{Status, Storage};
+use crate::ways_out::{Step, WaysOut};
 
 /// The words for one release.
 #[derive(Debug, Clone, Copy)]
@@ -19,13 +20,12 @@ pub(super) struct Vocabulary {
     pub(super) has_commands: bool,
     pub(super) newer_operation: &'static str,
     pub(super) roll_back: &'static str,
-    pub(super) or_roll_back: &'static str,
-    pub(super) change: fn(&OwnerWords<'_>) -> String,
-    pub(super) start_anew: fn(&OwnerWords<'_>) -> String,
-    pub(super) upgrade_instead: fn(&OwnerWords<'_>) -> String,
-    pub(super) go_forward: fn(&OwnerWords<'_>) -> String,
+    pub(super) change: fn(&OwnerWords<'_>) -> WaysOut,
+    pub(super) start_anew: fn(&OwnerWords<'_>) -> WaysOut,
+    pub(super) upgrade_instead: fn(&OwnerWords<'_>) -> WaysOut,
+    pub(super) go_forward: fn(&OwnerWords<'_>) -> WaysOut,
     pub(super) look: fn(&OwnerWords<'_>) -> String,
     pub(super) remove_command: fn(&OwnerWords<'_>) -> String,
     pub(super) run_again: fn(Status) -> String,
-    pub(super) finish: fn(&OwnerWords<'_>, &str) -> String,
+    pub(super) finish: fn(&OwnerWords<'_>, &str) -> Step,
 }

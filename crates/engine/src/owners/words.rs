@@ -4,6 +4,7 @@ use super::vocabulary::{OwnerWords, Vocabulary};
 use super::{helm, olm};
 use crate::release::{Revision, Status, Storage};
 use crate::text::command::command;
+use crate::ways_out::{Step, StepKind, WaysOut};
 
 impl OwnerWords<'_> {
     fn vocabulary(&self) -> &'static Vocabulary {
@@ -39,44 +40,34 @@ impl OwnerWords<'_> {
         helm::words::rollback_command(self, to)
     }
 
-    /// The command that upgrades a release of helm, in a sentence.
-    pub(crate) fn upgrade(&self) -> String {
-        helm::words::upgrade(self)
-    }
-
-    /// A sentence: how the release is changed.
-    pub(crate) fn change(&self) -> String {
+    /// How the release is changed.
+    pub(crate) fn change(&self) -> WaysOut {
         (self.vocabulary().change)(self)
     }
 
-    /// Sentences for somebody who rewrites a record.
-    pub(crate) fn history_stays(&self) -> String {
-        format!("A record is never rewritten. {}", self.change())
+    /// For somebody who rewrites a record.
+    pub(crate) fn history_stays(&self) -> WaysOut {
+        WaysOut::default().note("A record is never rewritten.").and(self.change())
     }
 
-    /// A sentence: how the release gets to another revision.
-    pub(crate) fn start_anew(&self) -> String {
+    /// How the release gets to another revision.
+    pub(crate) fn start_anew(&self) -> WaysOut {
         (self.vocabulary().start_anew)(self)
     }
 
-    /// A sentence for somebody who installs over a release.
-    pub(crate) fn upgrade_instead(&self) -> String {
+    /// For somebody who installs over a release.
+    pub(crate) fn upgrade_instead(&self) -> WaysOut {
         (self.vocabulary().upgrade_instead)(self)
     }
 
-    /// A sentence for somebody who may not go back.
-    pub(crate) fn go_forward(&self) -> String {
+    /// For somebody who may not go back.
+    pub(crate) fn go_forward(&self) -> WaysOut {
         (self.vocabulary().go_forward)(self)
     }
 
-    /// A sentence: where the state of the release is seen.
-    pub(crate) fn look(&self) -> String {
-        (self.vocabulary().look)(self)
-    }
-
-    /// The command that takes the release away, in a sentence.
-    pub(crate) fn remove(&self) -> String {
-        format!("`{}`", self.remove_command())
+    /// Where the state of the release is seen.
+    pub(crate) fn look(&self) -> Step {
+        Step { kind: StepKind::Look, ..Step::run("see {}", (self.vocabulary().look)(self)) }
     }
 
     /// The command that takes the release away.
@@ -90,8 +81,8 @@ impl OwnerWords<'_> {
     }
 
     /// What starts the operation of a stuck record again.
-    pub(crate) fn run_again(&self, status: Status) -> String {
-        (self.vocabulary().run_again)(status)
+    pub(crate) fn run_again(&self, status: Status, purpose: &str) -> Step {
+        Step::of(StepKind::NextOperation, (self.vocabulary().run_again)(status) + purpose)
     }
 
     /// Goes back to an earlier revision.
@@ -99,19 +90,9 @@ impl OwnerWords<'_> {
         self.vocabulary().roll_back
     }
 
-    /// The other way to finish an operation, as the end of a clause.
-    pub(crate) fn or_roll_back(&self) -> &'static str {
-        self.vocabulary().or_roll_back
-    }
-
     /// What finishes an interrupted operation before another version.
-    pub(crate) fn finish(&self, chart: &str) -> String {
+    pub(crate) fn finish(&self, chart: &str) -> Step {
         (self.vocabulary().finish)(self, chart)
-    }
-
-    /// The command that deletes a record, in a sentence.
-    pub fn delete_record(&self, object: &str) -> String {
-        format!("`{}`", self.delete_command(&[object]))
     }
 
     /// The command that deletes records.
@@ -119,11 +100,6 @@ impl OwnerWords<'_> {
         let kind = self.storage.kind().to_lowercase();
         let words = ["kubectl", "delete", &kind, "-n", self.namespace];
         command(&words.into_iter().chain(objects.iter().copied()).collect::<Vec<_>>())
-    }
-
-    /// The command that removes an annotation from a record, in a sentence.
-    pub(crate) fn remove_annotation(&self, object: &str, annotation: &str) -> String {
-        format!("`{}`", self.remove_annotation_command(object, annotation))
     }
 
     /// The command that removes an annotation from a record.
@@ -138,7 +114,7 @@ mod tests {
     use semver::Version;
 
     use super::*;
-    use crate::owners::helm::words::{operation, rollback};
+    use crate::owners::helm::words::operation;
     use crate::owners::olm::words::pin;
 
     #[test]
@@ -147,13 +123,12 @@ mod tests {
             let words = OwnerWords { storage, namespace: "shop", release: "web" };
             [
                 words.name().to_owned(),
-                words.history_stays(),
-                words.change(),
-                words.start_anew(),
-                words.look(),
-                words.remove(),
-                words.run_again(Status::PendingUpgrade),
-                words.finish("web-2.0.0"),
+                words.history_stays().to_string(),
+                words.start_anew().to_string(),
+                WaysOut::from(words.look()).to_string(),
+                words.remove_command(),
+                WaysOut::from(words.run_again(Status::PendingUpgrade, "")).to_string(),
+                WaysOut::from(words.finish("web-2.0.0")).to_string(),
             ]
             .join("\n")
             .to_lowercase()
@@ -170,24 +145,24 @@ mod tests {
         let words = |storage| {
             let words = OwnerWords { storage, namespace: "shop", release: "web" };
             let sentences = [words.history_stays(), words.start_anew(), words.go_forward(), words.upgrade_instead()];
-            let names = [words.name(), words.newer_operation(), words.roll_back(), words.or_roll_back()];
-            (sentences, names.map(str::to_owned))
+            let names = [words.name(), words.newer_operation(), words.roll_back()];
+            (sentences.map(|ways| ways.to_string()), names.map(str::to_owned))
         };
         let (sentences, names) = words(Storage::Secret);
         assert_eq!(
             sentences,
             [
                 "A record is never rewritten. Change the release with `helm upgrade web CHART -n shop`.",
-                "To change the release, run `helm upgrade web CHART -n shop` or `helm rollback web -n shop`.",
+                "To change the release, run `helm upgrade web CHART -n shop`, or run `helm rollback web -n shop`.",
                 "Upgrade to a version that fixes the release instead.",
                 "Upgrade it with the driver that has its records: `HELM_DRIVER=secret helm upgrade web CHART -n shop`.",
             ]
         );
-        assert_eq!(names, ["Helm", "rollback", "roll back", " or roll back"]);
+        assert_eq!(names, ["Helm", "rollback", "roll back"]);
         let (sentences, names) = words(Storage::Index);
         let change = "To change the release, change the source of ClusterExtension web.";
         assert_eq!(sentences, [&format!("A record is never rewritten. {change}"), change, change, change]);
-        assert_eq!(names, ["OLM", "newer operation", "start another operation of", ""]);
+        assert_eq!(names, ["OLM", "newer operation", "start another operation of"]);
     }
 
     #[test]
@@ -206,21 +181,23 @@ mod tests {
     #[test]
     fn a_command_of_helm_can_be_pasted_into_a_shell() {
         let words = |storage, release| OwnerWords { storage, namespace: "shop", release };
-        assert_eq!(words(Storage::Secret, "web").upgrade(), "`helm upgrade web CHART -n shop`");
-        assert_eq!(rollback(&words(Storage::ConfigMap, "web")), "`HELM_DRIVER=configmap helm rollback web -n shop`");
-        let instead = words(Storage::Secret, "web").upgrade_instead();
+        let upgrade = |storage, release| words(storage, release).upgrade_command(None);
+        assert_eq!(upgrade(Storage::Secret, "web"), "helm upgrade web CHART -n shop");
+        let anew = words(Storage::ConfigMap, "web").start_anew().to_string();
+        assert!(anew.ends_with("`HELM_DRIVER=configmap helm rollback web -n shop`."), "{anew}");
+        let instead = words(Storage::Secret, "web").upgrade_instead().to_string();
         assert!(instead.ends_with("`HELM_DRIVER=secret helm upgrade web CHART -n shop`."), "{instead}");
-        assert_eq!(words(Storage::Secret, "web; reboot").upgrade(), "`helm upgrade 'web; reboot' CHART -n shop`");
+        assert_eq!(upgrade(Storage::Secret, "web; reboot"), "helm upgrade 'web; reboot' CHART -n shop");
     }
 
     #[test]
     fn commands_are_complete() {
         let words = OwnerWords { storage: Storage::Index, namespace: "olm", release: "web" };
-        assert_eq!(words.delete_record("r.v2"), "`kubectl delete secret -n olm r.v2`");
-        assert_eq!(words.remove_annotation("r.v2", "a/b"), "`kubectl annotate secret -n olm r.v2 a/b-`");
+        assert_eq!(words.delete_command(&["r.v2"]), "kubectl delete secret -n olm r.v2");
+        assert_eq!(words.remove_annotation_command("r.v2", "a/b"), "kubectl annotate secret -n olm r.v2 a/b-");
         let version = Version::parse("2.0.0-rc.1+b").ok();
         let patch = r#"'{"spec":{"source":{"catalog":{"version":"2.0.0-rc.1+b"}}}}'"#;
-        let command = format!("`kubectl patch clusterextension web --type merge -p {patch}`");
-        assert_eq!(pin("web", version.as_ref()), command);
+        let command = format!("kubectl patch clusterextension web --type merge -p {patch}");
+        assert_eq!(pin("web", version.as_ref()).command, Some(command));
     }
 }

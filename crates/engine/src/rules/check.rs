@@ -10,6 +10,7 @@ use crate::policy::ActiveFreeze;
 use crate::release::ReleaseRef;
 use crate::rule::{RuleId, Specification};
 use crate::violation::Frozen;
+pub(crate) use crate::ways_out::{Step, StepKind, Way, WaysOut};
 
 /// A rule: its specification and its checks.
 pub struct Rule {
@@ -45,7 +46,7 @@ pub(crate) type CheckedAll = Result<Vec<Refusal>, Undecided>;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) sentence: String,
-    pub(crate) way_out: String,
+    pub(crate) ways_out: WaysOut,
     pub(crate) pointers: Vec<String>,
     /// Set if the violation concerns another release than the request.
     pub(crate) release: Option<ReleaseRef>,
@@ -56,10 +57,10 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn new(sentence: impl Into<String>, way_out: impl Into<String>) -> Self {
+    pub(crate) fn new(sentence: impl Into<String>, ways_out: impl Into<WaysOut>) -> Self {
         Self {
             sentence: sentence.into(),
-            way_out: way_out.into(),
+            ways_out: ways_out.into(),
             pointers: Vec::new(),
             release: None,
             is_advice: false,

@@ -4,6 +4,7 @@ use crate::effort::OverBudget;
 use crate::evidence::question::Namespace;
 use crate::evidence::{Answer, Evidence, Query, Question};
 use crate::violation::ViolationKind;
+use crate::ways_out::{Step, Way, WaysOut};
 
 /// Why a rule is undecided: not yet, or for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,18 +35,21 @@ impl Undecided {
     }
 
     /// Why the rule is undecided and what to do about it; the query, if only its answer is missing.
-    pub(crate) fn reason(self) -> Result<(ViolationKind, String, &'static str), Query> {
+    pub(crate) fn reason(self) -> Result<(ViolationKind, String, WaysOut), Query> {
         match self {
             Self::Ask(query) => Err(query),
-            Self::Unavailable(why) => Ok((ViolationKind::Unavailable, why, "Try again once the API server answers.")),
-            Self::Unclear { why, way_out } => Ok((ViolationKind::Unclear, why, way_out)),
+            Self::Unavailable(why) => {
+                let retry = Step::retry("try again once the API server answers");
+                Ok((ViolationKind::Unavailable, why, retry.into()))
+            }
+            Self::Unclear { why, way_out } => Ok((ViolationKind::Unclear, why, way_out.into())),
             Self::HelmReleasesOverLimit(why) => {
-                let way_out = "Delete all HelmReleases but the one that manages the release, make that one smaller, and try again.";
-                Ok((ViolationKind::Refused, why, way_out))
+                let act = "delete all HelmReleases but the one that manages the release, make that one smaller";
+                Ok((ViolationKind::Refused, why, Way::from(act).then(Step::retry("try again")).into()))
             }
             Self::OverBudget => {
-                let way_out = "Make the object smaller, or ask for a ReleaseOverride.";
-                Ok((ViolationKind::Unavailable, OverBudget.to_string(), way_out))
+                let ways_out = WaysOut::from("make the object smaller").or(Step::release_override());
+                Ok((ViolationKind::Unavailable, OverBudget.to_string(), ways_out))
             }
         }
     }

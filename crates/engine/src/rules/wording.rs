@@ -8,7 +8,8 @@ use crate::json::FieldPath;
 pub(crate) use crate::owners::helm::words::operation;
 use crate::release::record::truncated;
 use crate::release::{Revision, Status};
-pub use crate::text::command::{command, quoted};
+pub(crate) use crate::text::capitalized;
+pub use crate::text::command::command;
 use crate::text::printable_name;
 
 /// How many names a message lists.
@@ -39,12 +40,6 @@ pub fn user(name: Option<&str>) -> String {
 /// A status in a label or a body. Only Helm's own words are shown: any other text in their place can be a secret.
 pub(crate) fn known_status(text: &str) -> &'static str {
     text.parse().map_or("no known status", Status::as_str)
-}
-
-/// A text that begins a sentence.
-pub(crate) fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// `a, b and 3 more`, for fields.

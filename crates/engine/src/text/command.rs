@@ -5,21 +5,13 @@ pub fn command(words: &[&str]) -> String {
     shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.first().copied().unwrap_or_default().to_owned())
 }
 
-/// The same between backticks, as a sentence has it.
-pub fn quoted(words: &[&str]) -> String {
-    format!("`{}`", command(words))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_shell_reads_the_words_and_nothing_else() {
-        assert_eq!(
-            quoted(&["helm", "upgrade", "web.v1", "CHART", "-n", "shop"]),
-            "`helm upgrade web.v1 CHART -n shop`"
-        );
+        assert_eq!(command(&["helm", "upgrade", "web.v1", "CHART"]), "helm upgrade web.v1 CHART");
         let patch = r#"{"spec":{"suspend":true}}"#;
         assert_eq!(command(&["kubectl", "-p", patch]), format!("kubectl -p '{patch}'"));
         for evil in ["web; reboot", "$(reboot)", "`reboot`", "a'b", "a\nb", ""] {

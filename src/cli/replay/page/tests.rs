@@ -1,9 +1,17 @@
+use interlock_engine::ways_out::WaysOut;
+
 use super::*;
 use crate::offline::replay::{Replayed, ReplayedViolation};
 
 fn replayed(user: &str, namespace: &str, rule: &'static str, message: &str) -> Replayed {
-    let violation =
-        ReplayedViolation { rule, mode: "enforce", message: message.to_owned(), undecided: false, refuses: true };
+    let violation = ReplayedViolation {
+        rule,
+        mode: "enforce",
+        message: message.to_owned(),
+        ways_out: WaysOut::default(),
+        undecided: false,
+        refuses: true,
+    };
     Replayed {
         line: 7,
         uid: String::new(),

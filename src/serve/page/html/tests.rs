@@ -37,6 +37,7 @@ fn snapshot(text: &str) -> Snapshot {
         object: text.to_owned(),
         rules: vec!["manual-edit"],
         sentences: vec![text.to_owned()],
+        commands: vec![text.to_owned()],
     };
     let freeze = |in_force: bool, when: &str| {
         let [name, reason, scope] = [text, text, text].map(str::to_owned);
@@ -62,8 +63,8 @@ fn nothing_that_users_choose_becomes_markup() {
     let html = page(&snapshot("<img src=x onerror=alert(1)>\"'&</p><script>alert(2)</script>\u{202e}\u{0}"));
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (1, 1));
     assert!(!html.contains("<img") && !html.contains('\u{202e}') && !html.contains('\u{0}'));
-    // Six texts of the operation, three of each freeze, one of its creator, seven of the override, three of the refusal.
-    assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 23);
+    // Six texts of the operation, three of each freeze, one of its creator, seven of the override, four of the refusal.
+    assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 24);
 }
 
 #[test]

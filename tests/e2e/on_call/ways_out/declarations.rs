@@ -74,7 +74,7 @@ fn failed_chart() -> Scene {
     shop.report(&[managing("web"), failed("cache", "values are wrong")]);
     let (output, rollout) = (shop.commit(), kept(RefCell::new(shop)));
     refused(namespace, rollout, output)
-        .act("The commit is admitted once every chart renders", |_| commit_all(&mut rollout.borrow_mut()))
+        .act("the commit is admitted once every chart renders", |_| commit_all(&mut rollout.borrow_mut()))
 }
 
 /// A chart that renders to nothing cannot be told from one whose failure is only in a log.
@@ -106,7 +106,7 @@ fn missing_source() -> Scene {
     resources.discard();
     let (output, rollout) = (resources.commit(), kept(RefCell::new(resources)));
     refused(namespace, rollout, output)
-        .act("Restore the source", |_| {
+        .act("restore the source", |_| {
             stage(&mut rollout.borrow_mut());
             rollout.borrow().commit()
         })
@@ -114,7 +114,7 @@ fn missing_source() -> Scene {
             want(&rollout.borrow(), &[]);
             rollout.borrow().commit()
         })
-        .act("set optional: true on (it|the reference)", move |_| {
+        .act("set optional: true on the reference", move |_| {
             let mut optional = source.clone();
             optional["optional"] = true.into();
             want(&rollout.borrow(), &[optional]);
@@ -129,7 +129,7 @@ fn missing_bundle() -> Scene {
     let whole = shop.listed();
     let output = shop.write_group(&[&whole[..], &["config-missing".to_owned()]].concat(), &json!({}));
     let rollout = kept(RefCell::new(shop));
-    refused(namespace, rollout, output).act("Write the bundles first", |_| commit_all(&mut rollout.borrow_mut()))
+    refused(namespace, rollout, output).act("write the bundles first", |_| commit_all(&mut rollout.borrow_mut()))
 }
 
 fn removal() -> Scene {
@@ -145,9 +145,8 @@ fn removal() -> Scene {
         admin.ok(&["delete", "clustersummary/summary", "--wait=false"])
     };
     refused(namespace, rollout, output)
-        .act("Delete the profile", gone)
+        .act("delete the profile", gone)
         .act("change its selector so that it no longer selects the cluster", gone)
-        .act("Sveltos then removes what it deployed", move |_| removes(&rollout.borrow()))
         .end(move |_| {
             removes(&rollout.borrow()).into_result()?;
             rollout.borrow_mut().terminate();
@@ -175,8 +174,8 @@ fn second_helm_release() -> Scene {
     });
     Scene::new(namespace, chart, "bob", refused)
         .retry(move |_| second())
-        .act("Set another releaseName", |_| create(namespace, "third", json!({"releaseName": "third"})))
-        .act("storageNamespace", |_| {
+        .act("set another releaseName", |_| create(namespace, "third", json!({"releaseName": "third"})))
+        .act("set another storageNamespace", |_| {
             create(namespace, "third", json!({"releaseName": "demo", "storageNamespace": "elsewhere"}))
         })
 }
@@ -186,7 +185,7 @@ fn renamed_release() -> Scene {
     let rename = || patch(namespace, "demo", &json!({"spec": {"releaseName": "other"}}));
     Scene::new(namespace, chart, "bob", rename())
         .retry(move |_| rename())
-        .act("Create another HelmRelease for the new release", |_| {
+        .act("create another HelmRelease for the new release", |_| {
             create(namespace, "other", json!({"releaseName": "other"}))
         })
 }

@@ -105,7 +105,7 @@ fn unlock_of_a_dead_upgrade() -> Scene {
     let (namespace, chart, upgrade) = upgrading("way-unlock");
     let refused = unlock(namespace, DRIVER, "bob");
     // Bob's text is that of Flux, so Flux is who the refusal speaks to.
-    let for_flux = "Then `flux reconcile helmrelease NAME --with-source` makes Flux go on at once";
+    let for_flux = "flux reconcile helmrelease NAME --with-source";
     Scene::new(namespace, chart, "bob", refused)
         .act(for_flux, |scene| scene.namespace.kubectl("bob").run(&["get", "secret", V2]))
         .wait(ends(namespace, upgrade))
@@ -149,7 +149,7 @@ fn jump_over_an_interrupted_version() -> Scene {
         if noted { Ok(bob.run(&["upgrade", "demo", chart.path()])) } else { Err(refused.to_string()) }
     });
     Scene::new(namespace, chart, "bob", refused)
-        .act("Upgrade to demo-2.0.0 again", |scene| upgrade(scene, "2.0.0"))
+        .act("upgrade to demo-2.0.0 again", |scene| upgrade(scene, "2.0.0"))
         .act("roll back", |scene| scene.shell("helm rollback demo 1 -n NAMESPACE --wait --timeout=60s"))
         .retry(|scene| upgrade(scene, "3.0.0"))
         .end(|scene| {
@@ -229,10 +229,9 @@ fn forged_holder() -> Scene {
         let refused = bob.run(&["annotate", "secret", V2, "--overwrite", "interlock.dev/holder=bob"]);
         if refused.success() { Err(refused.to_string()) } else { Ok(refused) }
     });
-    Scene::new(namespace, chart, "bob", refused)
-        .act("Do not set annotations of interlock.dev: only the webhook writes them", |scene| {
-            scene.namespace.kubectl("bob").run(&["annotate", "secret", V2, "--overwrite", "team=blue"])
-        })
+    Scene::new(namespace, chart, "bob", refused).act("do not set annotations of interlock.dev", |scene| {
+        scene.namespace.kubectl("bob").run(&["annotate", "secret", V2, "--overwrite", "team=blue"])
+    })
 }
 
 /// Takes a namespace out of the registration of the mutating half.

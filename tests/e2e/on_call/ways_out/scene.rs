@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::plane;
-use super::told::Step;
+use super::steps::{Kind, Step};
 use crate::harness::assets::{assets, interlock};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, Identity, client_environment};
@@ -54,7 +54,7 @@ pub(super) struct Scene {
     pub(super) retry: Act,
     /// What the owner of the release does next.
     pub(super) next: Act,
-    /// Phrases of this case alone, and what is done about each.
+    /// Parts of the texts and commands that only this case has, and what is done about each.
     pub(super) acts: Vec<(&'static str, Act)>,
     /// Whether it ended in a deployed release or in none, and if not, what there is.
     pub(super) end: End,
@@ -115,8 +115,8 @@ impl Scene {
         self
     }
 
-    pub(super) fn act(mut self, phrase: &'static str, act: impl Fn(&Scene) -> Output + 'static) -> Self {
-        self.acts.push((phrase, Box::new(act)));
+    pub(super) fn act(mut self, part: &'static str, act: impl Fn(&Scene) -> Output + 'static) -> Self {
+        self.acts.push((part, Box::new(act)));
         self
     }
 
@@ -125,27 +125,30 @@ impl Scene {
         self
     }
 
-    pub(super) fn phrases(&self) -> Vec<&'static str> {
-        self.acts.iter().map(|(phrase, _)| *phrase).collect()
-    }
-
     /// Does what a step asks for.
     pub(super) fn take(&self, step: &Step) -> Result<(), String> {
-        let done = match step {
-            Step::Run(command) => return self.run(command),
-            Step::Retry => return self.try_again(),
-            Step::Override => {
+        let text = step.command.as_ref().unwrap_or(&step.text);
+        if let Some((_, act)) = self.acts.iter().find(|(part, _)| text.contains(part)) {
+            return act(self).into_result().map(|_| ());
+        }
+        let done = match (step.kind, &step.command) {
+            (Kind::Run | Kind::Look, Some(command)) => return self.run(command),
+            (Kind::Run | Kind::Look | Kind::Act | Kind::Note, _) => return Err(format!("nothing does {text:?}")),
+            (Kind::Retry, _) => return self.try_again(),
+            (Kind::Override, _) => {
                 let (_, command) =
                     self.told.split_once("In an emergency: ").ok_or("it names no break-glass command")?;
                 self.run(command.lines().next().unwrap_or_default())?;
                 return self.try_again();
             }
-            Step::Wait => {
-                (self.wait)();
+            (Kind::Wait, _) => {
+                // What follows a wait until a time is tried until it passes.
+                if step.when.is_none() {
+                    (self.wait)();
+                }
                 return Ok(());
             }
-            Step::Next => (self.next)(self),
-            Step::Act(number) => (self.acts[*number].1)(self),
+            (Kind::NextOperation, _) => (self.next)(self),
         };
         done.into_result().map(|_| ())
     }

@@ -2,6 +2,7 @@
 
 use super::Driver;
 use crate::text::command::command;
+use crate::ways_out::Step;
 
 impl Driver {
     /// The command that makes Flux reconcile the HelmRelease at once.
@@ -16,9 +17,9 @@ impl Driver {
         command(&["flux", "reconcile", "helmrelease", &self.name, "--reset", "-n", &self.namespace])
     }
 
-    /// The clause that asks for it where an operation is stuck.
-    pub(crate) fn unstick_clause(&self) -> String {
-        format!("run `{}`, with which Flux unlocks the release and tries again", self.reconcile_command())
+    /// The step where an operation is stuck.
+    pub(crate) fn unstick(&self) -> Step {
+        Step::run("run {}, with which Flux unlocks the release and tries again", self.reconcile_command())
     }
 }
 
@@ -35,8 +36,8 @@ pub(in crate::owners) const TRIES_AGAIN: &str = "Flux tries again, also after it
 /// What happens after [`Driver::reconcile_command`].
 pub const UNLOCKS: &str = "Flux unlocks the release and tries again";
 
-/// The sentence that says how Flux goes on after a refused unlock; of a HelmRelease that is not known without one.
-pub(crate) fn goes_on_at_once(driver: Option<&Driver>) -> String {
+/// How Flux goes on after a refused unlock, also for a HelmRelease that is not known.
+pub(crate) fn goes_on_at_once(driver: Option<&Driver>) -> Step {
     let unknown = || "flux reconcile helmrelease NAME --with-source".to_owned();
-    format!(" Then `{}` makes Flux go on at once.", driver.map_or_else(unknown, Driver::reconcile_command))
+    Step::run("{} makes Flux go on at once", driver.map_or_else(unknown, Driver::reconcile_command))
 }

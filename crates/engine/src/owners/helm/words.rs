@@ -3,6 +3,7 @@
 use crate::owners::vocabulary::{OwnerWords, Vocabulary};
 use crate::release::{Revision, Status, Storage};
 use crate::text::command::command;
+use crate::ways_out::{Step, StepKind, WaysOut};
 
 pub(in crate::owners) static VOCABULARY: Vocabulary = Vocabulary {
     name: super::NAME,
@@ -10,15 +11,14 @@ pub(in crate::owners) static VOCABULARY: Vocabulary = Vocabulary {
     has_commands: true,
     newer_operation: "rollback",
     roll_back: "roll back",
-    or_roll_back: " or roll back",
-    change: |words| format!("Change the release with {}.", upgrade(words)),
-    start_anew: |words| format!("To change the release, run {} or {}.", upgrade(words), rollback(words)),
+    change: |words| Step::run("change the release with {}", upgrade_command(words, None)).into(),
+    start_anew,
     upgrade_instead,
-    go_forward: |_| "Upgrade to a version that fixes the release instead.".to_owned(),
-    look: |words| format!("See {}.", in_sentence(words, "history", &[])),
+    go_forward: |_| "upgrade to a version that fixes the release instead".into(),
+    look: |words| command_of(words, "history", &[]),
     remove_command: |words| command_of(words, "uninstall", &[]),
     run_again: |status| format!("run the {} again", operation(status)),
-    finish: |_, chart: &str| format!("Upgrade to {chart} again"),
+    finish: |_, chart: &str| Step::of(StepKind::Act, format!("upgrade to {chart} again")),
 };
 
 /// The command that upgrades a release, to a version of its chart if it must be that one.
@@ -33,20 +33,17 @@ pub(in crate::owners) fn rollback_command(words: &OwnerWords<'_>, to: Revision) 
     command_of(words, "rollback", &[&to.to_string()])
 }
 
-/// The command that upgrades a release, in a sentence.
-pub(in crate::owners) fn upgrade(words: &OwnerWords<'_>) -> String {
-    in_sentence(words, "upgrade", &["CHART"])
+fn start_anew(words: &OwnerWords<'_>) -> WaysOut {
+    let upgrade = Step::run("run {}", upgrade_command(words, None));
+    WaysOut::default()
+        .when("to change the release", upgrade)
+        .or(Step::run("run {}", command_of(words, "rollback", &[])))
 }
 
-/// The command that rolls a release back, in a sentence.
-pub(in crate::owners) fn rollback(words: &OwnerWords<'_>) -> String {
-    in_sentence(words, "rollback", &[])
-}
-
-fn upgrade_instead(words: &OwnerWords<'_>) -> String {
+fn upgrade_instead(words: &OwnerWords<'_>) -> WaysOut {
     let driver = words.storage.kind().to_lowercase();
     let command = command(&["helm", "upgrade", words.release, "CHART", "-n", words.namespace]);
-    format!("Upgrade it with the driver that has its records: `HELM_DRIVER={driver} {command}`.")
+    Step::run("upgrade it with the driver that has its records: {}", format!("HELM_DRIVER={driver} {command}")).into()
 }
 
 /// The operation that a record in this status belongs to, as Helm calls it.
@@ -66,8 +63,4 @@ fn command_of(words: &OwnerWords<'_>, subcommand: &str, arguments: &[&str]) -> S
     let command = command(&all.chain(["-n", words.namespace]).collect::<Vec<_>>());
     let driver = if words.storage == Storage::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
     format!("{driver}{command}")
-}
-
-fn in_sentence(words: &OwnerWords<'_>, subcommand: &str, arguments: &[&str]) -> String {
-    format!("`{}`", command_of(words, subcommand, arguments))
 }

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::version_range::version_of;
 use crate::owners::vocabulary::{OwnerWords, Vocabulary};
-use crate::text::command::{command, quoted};
+use crate::text::command::command;
+use crate::ways_out::{Step, StepKind, WaysOut};
 
 pub(in crate::owners) static VOCABULARY: Vocabulary = Vocabulary {
     name: super::NAME,
@@ -14,32 +15,29 @@ pub(in crate::owners) static VOCABULARY: Vocabulary = Vocabulary {
     has_commands: false,
     newer_operation: "newer operation",
     roll_back: "start another operation of",
-    or_roll_back: "",
     change,
     start_anew: change,
     upgrade_instead: change,
     go_forward: change,
-    look: |words| {
-        let get = quoted(&["kubectl", "get", "clusterextension", words.release, "-o", "yaml"]);
-        format!("See {get}.")
-    },
+    look: |words| command(&["kubectl", "get", "clusterextension", words.release, "-o", "yaml"]),
     remove_command: |words| command(&["kubectl", "delete", "clusterextension", words.release]),
     run_again: |_| "let OLM try again".to_owned(),
-    finish: |words, chart: &str| format!("Pin it: {}", pin(words.release, version_of(chart, words.release).as_ref())),
+    finish: |words, chart: &str| pin(words.release, version_of(chart, words.release).as_ref()),
 };
 
 /// Why nobody has to do anything after a failure.
 pub(in crate::owners) const TRIES_AGAIN: &str = "OLM tries again by itself";
 
-fn change(words: &OwnerWords<'_>) -> String {
-    format!("To change the release, change the source of ClusterExtension {}.", words.release)
+fn change(words: &OwnerWords<'_>) -> WaysOut {
+    let change = format!("change the source of ClusterExtension {}", words.release);
+    WaysOut::default().when("to change the release", Step::of(StepKind::NextOperation, change))
 }
 
-/// The command that pins a ClusterExtension to a version, in a sentence; what to pin, if the version is not known.
-pub(in crate::owners) fn pin(extension: &str, version: Option<&Version>) -> String {
+/// Pins a ClusterExtension to a version, by a command if the version is known.
+pub(in crate::owners) fn pin(extension: &str, version: Option<&Version>) -> Step {
     version.map_or_else(
-        || "set spec.source.catalog.version of the ClusterExtension to the version that is pending".to_owned(),
-        |version| format!("`{}`", pin_command(extension, version)),
+        || "pin it: set spec.source.catalog.version of the ClusterExtension to the version that is pending".into(),
+        |version| Step::run("pin it: {}", pin_command(extension, version)),
     )
 }
 

@@ -18,6 +18,7 @@ use crate::release::{Entry, History, ReleaseRef, Status, Storage};
 use crate::rules::home::{records_of_extension, records_of_release};
 use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording;
+use crate::ways_out::{Step, StepKind};
 
 /// One request about an object.
 pub(crate) struct ObjectCase<'a> {
@@ -46,8 +47,8 @@ pub(crate) struct OwnershipConflict {
     pub(crate) owner: String,
     /// What declares the fields: the chart or the profile.
     pub(crate) declarer: &'static str,
-    /// What a change must be made through, in the owner's terms: a command of helm, or the object that declares the release.
-    pub(crate) through: String,
+    /// What a change must be made through, without a verb: a command of helm, or the object that declares the release.
+    pub(crate) through: Step,
     /// The release. A profile is represented by its name and the namespace of the object.
     pub(crate) release: ReleaseRef,
     /// The declared fields that would change; empty if the object is deleted.
@@ -60,6 +61,13 @@ pub(crate) struct OwnershipConflict {
     pub(crate) unusable_exception: Option<String>,
     /// Why nobody can read what the chart declares of the object, so that all of it counts as declared.
     pub(crate) unreadable: Option<String>,
+}
+
+impl OwnershipConflict {
+    /// `change it through HelmRelease apps/web`.
+    pub(crate) fn through(&self, verb: &str) -> Step {
+        Step { text: format!("{verb} {}", self.through.text), ..self.through.clone() }
+    }
 }
 
 /// The record that says what a release declares, and of which objects.
@@ -175,7 +183,7 @@ impl<'a> ObjectCase<'a> {
                 Ok(self.changed_managed_fields(marks, freshness)?.map(|fields| OwnershipConflict {
                     owner: profile.clone(),
                     declarer: "the profile",
-                    through: profile,
+                    through: declaration(&profile),
                     release: ReleaseRef::new(&self.write.namespace, name),
                     fields,
                     in_flight: false,
@@ -366,12 +374,21 @@ fn may_uninstall(history: &History, freshness: Freshness) -> bool {
     has_begun || (freshness == Freshness::Live && !history.was_deployed())
 }
 
+fn declaration(object: &str) -> Step {
+    Step::of(StepKind::Act, format!("it through {object}"))
+}
+
 /// What declares a release, in its owner's terms.
-fn declared_by(owner: &Owner, storage: Storage, release: &ReleaseRef) -> String {
+fn declared_by(owner: &Owner, storage: Storage, release: &ReleaseRef) -> Step {
     match owner {
-        _ if storage == Storage::Index => format!("ClusterExtension {}", release.name),
-        Owner::Release { origin: Some(Origin { namespace, name }), .. } => format!("HelmRelease {namespace}/{name}"),
-        _ => OwnerWords { storage, namespace: &release.namespace, release: &release.name }.upgrade(),
+        _ if storage == Storage::Index => declaration(&format!("ClusterExtension {}", release.name)),
+        Owner::Release { origin: Some(Origin { namespace, name }), .. } => {
+            declaration(&format!("HelmRelease {namespace}/{name}"))
+        }
+        _ => {
+            let words = OwnerWords { storage, namespace: &release.namespace, release: &release.name };
+            Step::run("it through {}", words.upgrade_command(None))
+        }
     }
 }
 
@@ -422,9 +439,10 @@ mod tests {
         let flux = || owner(Some(Origin { namespace: "apps".to_owned(), name: "web".to_owned() }));
         let release = ReleaseRef::new("shop", "web");
         let named = |owner: &Owner, storage| declared_by(owner, storage, &release);
-        assert_eq!(named(&owner(None), Storage::Secret), "`helm upgrade web CHART -n shop`");
-        assert_eq!(named(&flux(), Storage::Secret), "HelmRelease apps/web");
-        assert_eq!(named(&flux(), Storage::Index), "ClusterExtension web");
-        assert_eq!(named(&owner(None), Storage::Index), "ClusterExtension web");
+        let upgrade = Step::run("it through {}", "helm upgrade web CHART -n shop".to_owned());
+        assert_eq!(named(&owner(None), Storage::Secret), upgrade);
+        assert_eq!(named(&flux(), Storage::Secret), declaration("HelmRelease apps/web"));
+        assert_eq!(named(&flux(), Storage::Index), declaration("ClusterExtension web"));
+        assert_eq!(named(&owner(None), Storage::Index), declaration("ClusterExtension web"));
     }
 }

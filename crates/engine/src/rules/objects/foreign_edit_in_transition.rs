@@ -7,7 +7,7 @@ use super::manual_edit::declared;
 use crate::owners;
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
 use crate::rules::undecided::Undecided;
 
 /// The rule `foreign-edit-in-transition`.
@@ -46,9 +46,7 @@ fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
         declared(conflict)
     };
     let sentence = format!("{} is managed by {}: {declared}.", case.subject(), conflict.owner);
-    let way_out = format!(
-        "Wait until the operation ends. Then change it through {}, or ask for a ReleaseOverride.",
-        conflict.through
-    );
-    Refusal::new(sentence, way_out).at_fields(&conflict.fields).about(conflict.release.clone())
+    let wait = Way::from(Step::wait("wait until the operation ends"));
+    let ways_out = WaysOut::from(wait.then(conflict.through("change"))).or(Step::release_override());
+    Refusal::new(sentence, ways_out).at_fields(&conflict.fields).about(conflict.release.clone())
 }

@@ -6,7 +6,7 @@ use crate::facts::ObjectChange;
 use crate::owners;
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::check::{Check, Checked, Refusal, Rule, Step, WaysOut};
 
 /// The rule `manual-delete`.
 pub(crate) static RULE: Rule = Rule {
@@ -35,10 +35,10 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     let Some(conflict) = case.conflict()? else {
         return Ok(None);
     };
-    let OwnershipConflict { owner, declarer, through, release, unreadable, .. } = conflict;
+    let OwnershipConflict { owner, declarer, release, unreadable, .. } = conflict;
     let why = unreadable.as_deref().map(|why| format!(": {}", everything(why))).unwrap_or_default();
     let sentence = format!("{} is managed by {owner}, and declared by {declarer}{why}.", case.subject());
-    let way_out = format!("Remove it through {through}, or ask for a ReleaseOverride.");
-    let refusal = Refusal::new(sentence, way_out).about(release.clone());
+    let ways_out = WaysOut::from(conflict.through("remove")).or(Step::release_override());
+    let refusal = Refusal::new(sentence, ways_out).about(release.clone());
     case.unless_suspended(conflict, refusal).map(Some)
 }

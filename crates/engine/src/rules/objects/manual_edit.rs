@@ -10,7 +10,7 @@ use crate::json::FieldPath;
 use crate::owners;
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::check::{Check, Checked, Refusal, Rule, Step, WaysOut};
 use crate::rules::wording::{MAX_ENUMERATED, fields};
 
 /// The rule `manual-edit`.
@@ -58,8 +58,8 @@ fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
         sentence
             .push_str(&format!(" {exception} excepts nothing: it is longer than 1 KiB, needs Unicode, or is invalid."));
     }
-    let way_out = format!("Change it through {}, or ask for a ReleaseOverride.", conflict.through);
-    Refusal::new(sentence, way_out).at_fields(&conflict.fields).about(conflict.release.clone())
+    let ways_out = WaysOut::from(conflict.through("change")).or(Step::release_override());
+    Refusal::new(sentence, ways_out).at_fields(&conflict.fields).about(conflict.release.clone())
 }
 
 /// Fields that nobody may add to, even where the chart declares nothing: the garbage collector would delete the object, or nobody

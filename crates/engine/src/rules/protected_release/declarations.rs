@@ -7,7 +7,7 @@ use crate::facts::{Declaration, DeclarationWrite, Namespace};
 use crate::object::{PROTECTED, annotation_pointer};
 use crate::owners;
 use crate::release::ReleaseRef;
-use crate::rules::check::{CheckedAll, Refusal};
+use crate::rules::check::{CheckedAll, Refusal, WaysOut};
 use crate::rules::declarations::case::{DeclarationCase, unread};
 use crate::rules::home::is_proven;
 use crate::rules::undecided::{Undecided, ask};
@@ -118,7 +118,7 @@ pub(crate) fn uninstalls(
 /// `Namespace shop holds release shop/web, and the policy protects it.`
 fn held(case: &DeclarationCase<'_>, release: ReleaseRef, protection: &Protection) -> Refusal {
     let sentence = format!("{} holds release {release}, and {} protects it.", case.subject(), protection.words());
-    refusal(case.policy, release, sentence, "")
+    refusal(case.policy, release, sentence, WaysOut::default())
 }
 
 pub(crate) fn annotation_removed(case: &DeclarationCase<'_>, release: ReleaseRef) -> Refusal {
@@ -126,6 +126,6 @@ pub(crate) fn annotation_removed(case: &DeclarationCase<'_>, release: ReleaseRef
         "{}: the annotation {PROTECTED} protects release {release}, and only managers and controllers of the policy remove it.",
         case.subject()
     );
-    refusal(case.policy, release, sentence, "Remove it where the object comes from, usually Git. ")
-        .at(annotation_pointer(PROTECTED))
+    let at_source = "remove it where the object comes from, usually Git";
+    refusal(case.policy, release, sentence, at_source.into()).at(annotation_pointer(PROTECTED))
 }

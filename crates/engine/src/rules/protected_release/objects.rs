@@ -8,7 +8,7 @@ use crate::managed::Owner;
 use crate::owners;
 use crate::owners::Marks;
 use crate::release::ReleaseRef;
-use crate::rules::check::Checked;
+use crate::rules::check::{Checked, WaysOut};
 use crate::rules::objects::case::{ObjectCase, declaring};
 use crate::rules::objects::declared_fields::Declaration;
 use crate::rules::undecided::Undecided;
@@ -35,13 +35,13 @@ pub(super) fn check(case: &ObjectCase<'_>) -> Checked {
         let belongs =
             format!("{} belongs to release {release}, and {} protects it", case.subject(), protection.words());
         match departure {
-            Departure::Deletion => refusal(case.policy, release, format!("{belongs}."), ""),
+            Departure::Deletion => refusal(case.policy, release, format!("{belongs}."), WaysOut::default()),
             Departure::LostMarks => {
-                refusal(case.policy, release, format!("{belongs}: its ownership marks must stay."), "")
+                refusal(case.policy, release, format!("{belongs}: its ownership marks must stay."), WaysOut::default())
             }
             Departure::AddedOwner => {
                 let sentence = format!("{belongs}: with an owner reference the garbage collector may delete it.");
-                refusal(case.policy, release, sentence, "").at("/metadata/ownerReferences")
+                refusal(case.policy, release, sentence, WaysOut::default()).at("/metadata/ownerReferences")
             }
         }
     }))

@@ -6,7 +6,7 @@ use crate::owners;
 use crate::policy::Policy;
 use crate::release::stamps::TARGET_NAMESPACE;
 use crate::release::{History, ReleaseRef, Status, Storage};
-use crate::rules::check::Refusal;
+use crate::rules::check::{Refusal, Step, StepKind, WaysOut};
 use crate::rules::undecided::{Undecided, is_protected_namespace};
 
 /// What protects a release.
@@ -107,12 +107,10 @@ pub(crate) fn may_be_installed(cached: &History) -> bool {
 }
 
 /// The refusal, with the users who can open it.
-pub(crate) fn refusal(policy: &Policy, release: ReleaseRef, sentence: String, other_way: &str) -> Refusal {
+pub(crate) fn refusal(policy: &Policy, release: ReleaseRef, sentence: String, other_ways: WaysOut) -> Refusal {
     let home = policy.overrides.home_of(&release).namespace;
-    let way_out = format!(
-        "{other_way}If the release must go, ask somebody who may create ReleaseOverrides in namespace {home} for one of protected-release."
-    );
-    Refusal::new(sentence, way_out).about(release)
+    let ask = format!("ask somebody who may create ReleaseOverrides in namespace {home} for one of protected-release");
+    Refusal::new(sentence, other_ways.when("if the release must go", Step::of(StepKind::Override, ask))).about(release)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::protection::{ReleaseAtHome, is_installed, refusal};
 use crate::facts::RecordChange;
 use crate::release::{ReleaseRef, Status};
-use crate::rules::check::Checked;
+use crate::rules::check::{Checked, WaysOut};
 use crate::rules::records::case::RecordCase;
 
 pub(super) fn check(case: &RecordCase<'_>) -> Checked {
@@ -22,7 +22,7 @@ pub(super) fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     }
     let sentence = format!("Cannot uninstall {}: {} protects it.", case.subject(), protection.words());
-    Ok(Some(refusal(case.policy, at_home.release, sentence, "")))
+    Ok(Some(refusal(case.policy, at_home.release, sentence, WaysOut::default())))
 }
 
 /// Whether the write belongs to an uninstall: its start, its end without a start, or the deletion of the record that the release rests

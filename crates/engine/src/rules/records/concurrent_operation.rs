@@ -18,9 +18,9 @@ use crate::release::status::Guard;
 use crate::release::{Entry, Status};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
 use crate::rules::undecided::Undecided;
-use crate::rules::wording::{self, capitalized};
+use crate::rules::wording;
 
 /// The rule `concurrent-operation`.
 pub(crate) static RULE: Rule = Rule {
@@ -96,13 +96,15 @@ fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refu
         Err(Undecided::Unavailable(_) | Undecided::Unclear { .. }) => false,
         stale => stale?,
     };
-    let way_out = if stale {
-        format!("That operation counts as stuck. {}.", capitalized(&go_on(case, newest, RecordCondition::Unknown)?))
+    let ways_out = if stale {
+        let go_on = go_on(case, newest, RecordCondition::Unknown)?;
+        WaysOut::default().note("That operation counts as stuck.").and(go_on)
     } else {
-        let again = case.words().run_again(status);
-        format!("Wait until that operation ends. Then {again}, so that it starts from the new state of the release.")
+        let reason = ", so that it starts from the new state of the release";
+        let again = case.words().run_again(status, reason);
+        Way::from(Step::wait("wait until that operation ends")).then(again).into()
     };
-    Ok(Refusal::new(sentence, way_out))
+    Ok(Refusal::new(sentence, ways_out))
 }
 
 /// The refusal of an operation over the same objects as an operation in flight whose records are in Helm's other storage.
@@ -124,8 +126,6 @@ fn under_the_other_driver(case: &RecordCase<'_>, status: Status) -> Checked {
         storage.kind(),
         case.state(newest)
     );
-    Ok(Some(Refusal::new(
-        sentence,
-        "Wait until that operation ends. Then use the driver of that release (HELM_DRIVER).",
-    )))
+    let wait = Way::from(Step::wait("wait until that operation ends"));
+    Ok(Some(Refusal::new(sentence, wait.then("use the driver of that release (HELM_DRIVER)"))))
 }

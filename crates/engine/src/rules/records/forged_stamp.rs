@@ -10,7 +10,7 @@ use crate::owners;
 use crate::release::stamps::PIPELINE;
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::check::{Check, Checked, Refusal, Rule, Step, WaysOut};
 use crate::stamp;
 
 /// The rule `forged-stamp`.
@@ -50,12 +50,11 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     };
     let must = must.map_or("be absent".to_owned(), |value| format!("be {value:?}"));
     let sentence = format!("The annotation {key} on the record of {} must {must}.", case.subject());
-    let way_out = match key {
+    let ways_out: WaysOut = match key {
         // The stamping replica may have loaded a policy that this one has not.
-        PIPELINE => {
-            "Do not set it: only the webhook does. If the pipelines of the policy have just changed, try again in a minute."
-        }
-        _ => "Do not set annotations of interlock.dev: only the webhook writes them.",
+        PIPELINE => WaysOut::from("do not set it: only the webhook does")
+            .when("if the pipelines of the policy have just changed", Step::retry("try again in a minute")),
+        _ => "do not set annotations of interlock.dev: only the webhook writes them".into(),
     };
-    Ok(Some(Refusal::new(sentence, way_out).at(annotation_pointer(key))))
+    Ok(Some(Refusal::new(sentence, ways_out).at(annotation_pointer(key))))
 }

@@ -16,7 +16,7 @@ use crate::policy::{ActiveFreeze, Freeze, Policy, in_force};
 use crate::release::{Entry, ReleaseRef, Status};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
 use crate::rules::objects::case::ObjectCase;
 use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording;
@@ -62,7 +62,7 @@ fn check(case: &RecordCase<'_>) -> Checked {
     }
     let operation = status.map_or("operation", wording::operation);
     let sentence = format!("Cannot start the {operation} of {}: {}.", case.subject(), active.sentence());
-    Ok(Some(Refusal::new(sentence, way_out(active)).in_freeze(active)))
+    Ok(Some(Refusal::new(sentence, ways_out(active)).in_freeze(active)))
 }
 
 /// Refuses the deletions of an uninstall that starts in a freeze. Helm only logs that the write of its record was refused, and goes on
@@ -87,7 +87,7 @@ fn uninstalls(case: &ObjectCase<'_>) -> Checked {
     let active = in_force(case.policy.all_freezes(stored), &ReleaseRef::new(home, name), actor, case.now);
     Ok(active.map(|active| {
         let sentence = format!("{} is managed by {}: {}.", case.subject(), conflict.owner, active.sentence());
-        Refusal::new(sentence, way_out(active)).about(conflict.release.clone()).in_freeze(active)
+        Refusal::new(sentence, ways_out(active)).about(conflict.release.clone()).in_freeze(active)
     }))
 }
 
@@ -142,11 +142,11 @@ fn remedies<'c>(
     }
 }
 
-fn way_out(active: ActiveFreeze<'_>) -> &'static str {
-    match active.until {
-        Some(_) => {
-            "Wait until the freeze ends; controllers try again by themselves. If a fix cannot wait, ask for a ReleaseOverride."
-        }
-        None => "Ask for a ReleaseOverride.",
+fn ways_out(active: ActiveFreeze<'_>) -> WaysOut {
+    if active.until.is_none() {
+        return Step::release_override().into();
     }
+    let retry = Step::retry("try again; controllers do so by themselves");
+    let wait = Step { when: active.until, ..Step::wait("wait until the freeze ends") };
+    WaysOut::from(Way::from(wait).then(retry)).when("if a fix cannot wait", Step::release_override())
 }

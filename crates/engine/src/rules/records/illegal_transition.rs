@@ -16,7 +16,7 @@ use crate::release::status::Guard;
 use crate::release::{Entry, Status};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::check::{Check, Checked, Refusal, Rule, WaysOut};
 use crate::rules::undecided::Undecided;
 
 /// How long after its promotion a cancelled install may still fail its record. Two threads of the same process race then, so this is
@@ -81,8 +81,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     };
     let sentence = format!("Cannot change the status of {} from {from} to {to}: {why}.", case.subject());
-    let way_out = format!("{} {}", case.words().look(), case.words().start_anew());
-    Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+    let ways_out = WaysOut::from(case.words().look()).and(case.words().start_anew());
+    Ok(Some(Refusal::new(sentence, ways_out).at("/metadata/labels/status")))
 }
 
 /// The revision that a promoted one replaces, if it is still deployed. Helm supersedes it first, and goes on when that write fails, as it
@@ -115,14 +115,14 @@ fn beside_another(case: &RecordCase<'_>, from: Status, left: &Entry) -> Checked 
     );
     let history = case.history()?;
     let promoted = history.iter().find(|entry| entry.name == case.target.object);
-    let way_out = match promoted {
-        None => case.words().look(),
+    let ways_out = match promoted {
+        None => case.words().look().into(),
         Some(promoted) => {
             let go_on = go_on(case, promoted, RecordCondition::Unknown)?;
-            format!("Once that operation counts as stuck, {go_on}.")
+            WaysOut::default().when("once that operation counts as stuck", go_on)
         }
     };
-    Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+    Ok(Some(Refusal::new(sentence, ways_out).at("/metadata/labels/status")))
 }
 
 /// The records above the one that is written, newest first; `None` if its revision is not known.

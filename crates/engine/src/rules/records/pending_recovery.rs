@@ -6,6 +6,7 @@
 //! is the actor's own. *Rollback* is open as the policy says.
 
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 use super::case::RecordCase;
 use super::recovery::{RecordCondition, StuckOperation};
@@ -19,9 +20,9 @@ use crate::release::status::{Guard, State};
 use crate::release::{Entry, Status};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
 use crate::rules::undecided::Undecided;
-use crate::rules::wording::{self, capitalized};
+use crate::rules::wording;
 
 /// The rule `pending-recovery`.
 pub(crate) static RULE: Rule = Rule {
@@ -72,14 +73,14 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
     let Some(newest) = case.history()?.newest() else {
         return Ok(None);
     };
-    let refused = |why: &str, way_out: &str| {
+    let refused = |why: &str, ways_out: WaysOut| {
         let act = case.words().roll_back();
         let sentence = format!("Cannot {act} {}: the release is {}{why}.", case.subject(), case.state(newest));
-        Ok(Some(Refusal::new(sentence, way_out)))
+        Ok(Some(Refusal::new(sentence, ways_out)))
     };
     if newest.status == Status::Failed && recovery.roll_forward_only && case.facts.actor.is_person_on_records() {
-        let way_out = case.words().go_forward();
-        return refused(", and the policy allows only rolling forward (rollForwardOnly)", &way_out);
+        let forward = case.words().go_forward();
+        return refused(", and the policy allows only rolling forward (rollForwardOnly)", forward);
     }
     if !newest.status.is_in_flight() {
         return Ok(None);
@@ -94,25 +95,20 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
     if open || case.in_flight()?.is_none() || lease::is_held(case)? {
         return Ok(None);
     }
-    let go_on = || go_on(case, newest, RecordCondition::Unknown);
-    let wait = |go_on: String| format!("Wait until the operation ends. Once it counts as stuck, {go_on}.");
-    match way {
-        _ if !case.words().has_commands() => refused("", &wait(go_on()?)),
-        AllowRollback::Never => {
-            refused(", and the policy allows no rollback over an operation in flight", &wait(go_on()?))
-        }
-        AllowRollback::WhenStale | AllowRollback::Always => {
-            let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
-            let wait = format!(
-                "Wait until the operation ends. If it does not end, you can roll back {stale_after} after it started."
-            );
-            refused("", &wait)
-        }
+    let wait = WaysOut::from(Step::wait("wait until the operation ends"));
+    let has_commands = case.words().has_commands();
+    let is_closed = has_commands && matches!(way, AllowRollback::Never);
+    if has_commands && !is_closed {
+        let retry = once_stale(case, &operation, "you can roll back")?;
+        return refused("", wait.when("if it does not end", retry));
     }
+    let why = if is_closed { ", and the policy allows no rollback over an operation in flight" } else { "" };
+    let go_on = go_on(case, newest, RecordCondition::Unknown)?;
+    refused(why, wait.when("once it counts as stuck", go_on))
 }
 
 /// What to do about a stuck operation, as `interlock status` says it.
-pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCondition) -> Result<String, Undecided> {
+pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCondition) -> Result<Way, Undecided> {
     let release = case.driven(newest.stamps.holder());
     let driver = match release.at_work(case.evidence, case.policy) {
         Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
@@ -124,7 +120,7 @@ pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCond
     let is_live_beside = history.newest_deployed().is_none() && is_live_beside(case)?;
     let stuck =
         StuckOperation { words, history, newest, settings, condition, is_opened: false, is_live_beside, driver };
-    Ok(stuck.way_on().clause(&stuck))
+    Ok(stuck.way_on().way(&stuck))
 }
 
 /// Whether the release is live in Helm's other storage.
@@ -139,20 +135,28 @@ fn is_live_beside(case: &RecordCase<'_>) -> Result<bool, Undecided> {
 }
 
 /// The moment from which an operation counts as stuck, and what to do then.
-fn once_stuck(case: &RecordCase<'_>, newest: &Entry) -> Result<String, Undecided> {
-    let operation = InFlight::of_entry(newest);
+fn once_stuck(case: &RecordCase<'_>, newest: &Entry) -> Result<WaysOut, Undecided> {
+    let (_, from) = patience(case, &InFlight::of_entry(newest))?;
+    let until = match from.map(|from| from.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC").to_string()) {
+        Some(time) => format!("wait until {time}, when the operation counts as stuck"),
+        None => "wait until the operation counts as stuck".to_owned(),
+    };
+    let wait = Step { when: from, ..Step::wait(until) };
+    let go_on = go_on(case, newest, RecordCondition::Unknown)?;
+    Ok(go_on.steps.into_iter().fold(Way::from(wait), Way::then).into())
+}
+
+/// How long an operation may take, and until when, if its start is known.
+fn patience(case: &RecordCase<'_>, operation: &InFlight) -> Result<(SignedDuration, Option<Timestamp>), Undecided> {
     let patience = case.stale_after(operation.started(), operation.holder())?;
-    let from = operation.started().and_then(|started| started.checked_add(patience).ok());
-    let from = from.map_or_else(
-        || "the operation counts as stuck".to_owned(),
-        |from| {
-            format!(
-                "{}, when the operation counts as stuck",
-                from.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC")
-            )
-        },
-    );
-    Ok(format!("Wait until {from}. Then {}.", go_on(case, newest, RecordCondition::Unknown)?))
+    Ok((patience, operation.started().and_then(|started| started.checked_add(patience).ok())))
+}
+
+/// The same request, as soon as the operation counts as stuck.
+fn once_stale(case: &RecordCase<'_>, operation: &InFlight, allowed: &str) -> Result<Step, Undecided> {
+    let (patience, from) = patience(case, operation)?;
+    let text = format!("{allowed} {} after it started", wording::span(patience));
+    Ok(Step { when: from, ..Step::retry(text) })
 }
 
 /// Ends the operation of a record by another status, or by deletion.
@@ -182,23 +186,26 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, after: Option<&RecordSide
     let sentence = format!(
         "Cannot {verb} release {namespace}/{name}: the release is {state}, and that operation may still be running."
     );
-    let stale_after = wording::span(case.stale_after(operation.started(), operation.holder())?);
     let newest = case.history()?.newest();
-    let way_out = if let (false, Some(newest)) = (words.has_commands(), newest) {
+    let ways_out = if let (false, Some(newest)) = (words.has_commands(), newest) {
         once_stuck(case, newest)?
     } else {
         let unlocked = after.filter(|_| to == Some(Status::Failed));
-        let go_on = unlocked.map_or(Ok(String::new()), |unlocked| driver_goes_on(case, &operation, unlocked))?;
-        format!(
-            "Wait until the operation ends.{go_on} If it does not end, anyone can {way} {stale_after} after it started."
-        )
+        let go_on = unlocked.map_or(Ok(None), |unlocked| driver_goes_on(case, &operation, unlocked))?;
+        let wait = go_on.into_iter().fold(Way::from(Step::wait("wait until the operation ends")), Way::then);
+        let retry = once_stale(case, &operation, &format!("anyone can {way}"))?;
+        WaysOut::from(wait).when("if it does not end", retry)
     };
-    Ok(Some(Refusal::new(sentence, way_out)))
+    Ok(Some(Refusal::new(sentence, ways_out)))
 }
 
-/// How to wake the controller whose unlock is refused: it tries again at ever longer intervals, minutes after a long operation. Empty
+/// How to wake the controller whose unlock is refused: it tries again at ever longer intervals, minutes after a long operation. `None`
 /// for others.
-fn driver_goes_on(case: &RecordCase<'_>, operation: &InFlight, unlocked: &RecordSide<'_>) -> Result<String, Undecided> {
+fn driver_goes_on(
+    case: &RecordCase<'_>,
+    operation: &InFlight,
+    unlocked: &RecordSide<'_>,
+) -> Result<Option<Step>, Undecided> {
     let release = case.driven(operation.holder());
     let driver = match release.reconciled_by(case.evidence, case.policy, case.facts.actor) {
         Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
@@ -207,7 +214,7 @@ fn driver_goes_on(case: &RecordCase<'_>, operation: &InFlight, unlocked: &Record
         Ok(driver) => driver,
     };
     let is_driven = driver.is_some() || unlocked.is_unlocked_by_controller();
-    Ok(if is_driven { goes_on_at_once(driver) } else { String::new() })
+    Ok(is_driven.then(|| goes_on_at_once(driver)))
 }
 
 fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
@@ -243,14 +250,13 @@ fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     // Workloads may never get healthy, and the policy may admit no rollback.
     let holder = operation.holder().map(|holder| {
         let holder = wording::user(Some(holder));
-        format!(" {holder} may delete it as soon as it counts as stuck, whatever the workloads say.")
+        format!("{holder} may delete it as soon as it counts as stuck, whatever the workloads say.")
     });
-    let way_out = match history.newest() {
-        Some(newest) if failed.is_stuck => format!("{}.", capitalized(&go_on(case, newest, failed.condition)?)),
+    let ways_out: WaysOut = match history.newest() {
+        Some(newest) if failed.is_stuck => go_on(case, newest, failed.condition)?.into(),
         Some(newest) => once_stuck(case, newest)?,
         // The record is younger than what is known of the release.
-        None => case.words().look(),
+        None => case.words().look().into(),
     };
-    let way_out = format!("{way_out}{}", holder.unwrap_or_default());
-    Ok(Some(Refusal::new(sentence, way_out)))
+    Ok(Some(Refusal::new(sentence, holder.into_iter().fold(ways_out, WaysOut::note))))
 }

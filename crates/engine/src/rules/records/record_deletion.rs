@@ -15,7 +15,7 @@ use crate::release::status::Guard;
 use crate::release::{DecodeError, Entry, History, Status};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
 use crate::rules::undecided::Undecided;
 
 /// The rule `record-deletion`.
@@ -42,8 +42,12 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 /// What to do instead of deleting the record that a live release rests on.
-fn way_out(case: &RecordCase<'_>) -> String {
-    format!("Run {} to remove the release, or delete one superseded or failed record by name.", case.words().remove())
+fn ways_out(case: &RecordCase<'_>) -> WaysOut {
+    WaysOut::from(remove(case)).or("delete one superseded or failed record by name")
+}
+
+fn remove(case: &RecordCase<'_>) -> Step {
+    Step::run("run {} to remove the release", case.words().remove_command())
 }
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
@@ -55,7 +59,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
     if case.facts.collection && case.facts.actor.is_person_on_records() {
         let sentence = format!("Cannot delete the record of {} together with other records.", case.subject());
-        return Ok(Some(Refusal::new(sentence, way_out(case))));
+        return Ok(Some(Refusal::new(sentence, ways_out(case))));
     }
     let guard = case.policy.transitions.guard(side.label_status(), None);
     if guard != Guard::Deletion || case.is_misnamed() {
@@ -75,21 +79,21 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         return broken(case, history, &missing);
     }
     let (subject, words) = (case.subject(), case.words());
-    let (sentence, way_out) = match (operation_over(side, history), side.label_status()) {
+    let (sentence, ways_out) = match (operation_over(side, history), side.label_status()) {
         (Some(newest), _) => (
             format!("Cannot delete the record of {subject}: the release is {}.", case.state(newest)),
-            format!("Wait until that operation ends. Then run {} to remove the release.", words.remove()),
+            Way::from(Step::wait("wait until that operation ends")).then(remove(case)).into(),
         ),
         (None, Some(Status::Superseded)) => (
             format!(
                 "Cannot delete the newest record of {subject}: no record is deployed, and {} would upgrade from this one.",
                 words.name()
             ),
-            format!("{}; or run {} to remove it.", words.change().trim_end_matches('.'), words.remove()),
+            words.change().when("to remove it", Step::run("run {}", words.remove_command())),
         ),
-        _ => (format!("Cannot delete the newest deployed record of {subject}: the release is live."), way_out(case)),
+        _ => (format!("Cannot delete the newest deployed record of {subject}: the release is live."), ways_out(case)),
     };
-    Ok(Some(Refusal::new(sentence, way_out)))
+    Ok(Some(Refusal::new(sentence, ways_out)))
 }
 
 /// A record whose parts are missing blocks its ClusterExtension as a whole, and nothing but its deletion helps. An operation in flight
@@ -106,10 +110,10 @@ fn broken(case: &RecordCase<'_>, history: &History, missing: &DecodeError) -> Ch
         case.subject(),
         case.state(newest)
     );
-    let delete = case.words().delete_record(&case.target.object);
-    let way_out =
-        format!("Wait until the operation ends. If the parts are still missing then, or it is stuck, run {delete}.");
-    Ok(Some(Refusal::new(sentence, way_out)))
+    let delete = Step::run("run {}", case.words().delete_command(&[&case.target.object]));
+    let wait = WaysOut::from(Step::wait("wait until the operation ends"));
+    let ways_out = wait.when("if the parts are still missing then, or it is stuck", delete);
+    Ok(Some(Refusal::new(sentence, ways_out)))
 }
 
 /// The operation in flight that the deletion is a part of, or that needs the record if it fails: an uninstall deletes them all, and a

@@ -11,7 +11,7 @@ use crate::release::storage::{HELM_SECRET_TYPE, INDEX_TYPE, KEY_LABEL};
 use crate::release::{DecodeError, RecordName, Revision, Storage};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::check::{Check, Checked, Refusal, Rule, WaysOut};
 use crate::rules::wording::known_status;
 
 /// The rule `record-integrity`.
@@ -77,8 +77,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let sentences: Vec<_> = worse.iter().map(|disagreement| disagreement.sentence.as_str()).collect();
     let sentence = format!("The record of {} would be inconsistent: {}.", case.subject(), sentences.join("; "));
     let words = case.words();
-    let way_out = format!("Do not edit records by hand. {} {}", words.change(), words.look());
-    let refusal = Refusal::new(sentence, way_out);
+    let ways_out = WaysOut::default().note("Do not edit records by hand.").and(words.change()).and(words.look());
+    let refusal = Refusal::new(sentence, ways_out);
     Ok(Some(worse.iter().fold(refusal, |refusal, disagreement| refusal.at(disagreement.pointer))))
 }
 

@@ -17,7 +17,7 @@ use crate::release::storage::{INDEX_LABEL, KEY_LABEL, TYPE_LABEL};
 use crate::release::{DecodeError, Status, Storage};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::check::{Check, Checked, Refusal, Rule, WaysOut};
 use crate::rules::wording;
 
 /// The rule `record-tampering`.
@@ -48,9 +48,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if let Some(Binding { what, pointer }) = binding::added(case) {
         let sentence = format!("Cannot add {what} to the record of {}.", case.subject());
         let words = case.words();
-        let way_out =
-            format!("It would delete the record later, or keep {} from writing it. {}", words.name(), words.change());
-        return Ok(Some(Refusal::new(sentence, way_out).at(pointer)));
+        let why = format!("It would delete the record later, or keep {} from writing it.", words.name());
+        return Ok(Some(Refusal::new(sentence, WaysOut::default().note(why).and(words.change())).at(pointer)));
     }
     match case.change {
         RecordChange::Updated { before, after, same_payload, .. } => {
@@ -81,8 +80,8 @@ fn relabelled(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide
     }
     let sentence = format!("Cannot change only the label {} on the record of {}.", moved.join(", "), case.subject());
     let words = case.words();
-    let way_out = format!("{} also reads the body of the record. {}", words.name(), words.change());
-    let refusal = Refusal::new(sentence, way_out);
+    let why = format!("{} also reads the body of the record.", words.name());
+    let refusal = Refusal::new(sentence, WaysOut::default().note(why).and(words.change()));
     Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}"))))
 }
 
@@ -100,8 +99,7 @@ fn hidden(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>
     let (subject, name) = (case.subject(), words.name());
     let sentence =
         format!("Cannot change the label {label} on the record of {subject}: {name} finds it by this label.");
-    let way_out = words.change();
-    Some(Refusal::new(sentence, way_out).at(format!("/metadata/labels/{label}")))
+    Some(Refusal::new(sentence, words.change()).at(format!("/metadata/labels/{label}")))
 }
 
 /// The refusal of another payload that cannot be compared, because one of the two is stored in several Secrets.
@@ -152,8 +150,7 @@ fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<
         return None;
     }
     let sentence = format!("Cannot change {} in the stored record of {}.", members.join(", "), case.subject());
-    let way_out = case.words().history_stays();
-    Some(Refusal::new(sentence, way_out).at("/data"))
+    Some(Refusal::new(sentence, case.words().history_stays()).at("/data"))
 }
 
 /// Whether the hooks would run something else. A filtered test leaves some out and writes them back at its end.

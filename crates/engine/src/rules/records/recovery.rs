@@ -8,6 +8,7 @@ use crate::owners::OwnerWords;
 use crate::policy::RecoverySettings;
 use crate::release::{Entry, History, Revision, Status, Storage};
 use crate::rules::wording::command;
+use crate::ways_out::{Step, StepKind, Way};
 
 /// What the checks of the runbook say about the record of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,20 +88,22 @@ impl<'a> StuckOperation<'a> {
 }
 
 impl WayOn<'_> {
-    /// What a refusal asks for, as the end of a sentence.
-    pub(crate) fn clause(self, stuck: &StuckOperation<'_>) -> String {
+    /// What a refusal asks for.
+    pub(crate) fn way(self, stuck: &StuckOperation<'_>) -> Way {
         let command = self.command(stuck);
-        let again = stuck.words.run_again(stuck.newest.status);
+        let again = stuck.words.run_again(stuck.newest.status, "");
         match self {
-            Self::Reconcile(driver) => driver.unstick_clause(),
-            Self::Unstick => unstick_clause(stuck.words, stuck.newest.status),
-            Self::RollBack(_) => format!("roll back with `{command}`"),
+            Self::Reconcile(driver) => driver.unstick().into(),
+            Self::Unstick => unstick(stuck.words, stuck.newest.status),
+            Self::RollBack(_) => Step::run("roll back with {}", command).into(),
             Self::Uninstall if stuck.newest.status == Status::Uninstalling => {
-                format!("run `{command}`, which finishes it")
+                Step::run("run {}, which finishes it", command).into()
             }
-            Self::Uninstall => format!("run `{command}`, and install again"),
-            Self::Delete => format!("run `{command}`, and {again}"),
-            Self::Override => "ask for a ReleaseOverride".to_owned(),
+            Self::Uninstall => {
+                Way::from(Step::run("run {}", command)).then(Step::of(StepKind::NextOperation, "install again"))
+            }
+            Self::Delete => Way::from(Step::run("run {}", command)).then(again),
+            Self::Override => Step::release_override().into(),
         }
     }
 
@@ -119,9 +122,9 @@ impl WayOn<'_> {
 }
 
 /// The same for a record whose checks were not run.
-pub(crate) fn unstick_clause(words: OwnerWords<'_>, status: Status) -> String {
-    let (command, again) = (unstick_command(words), words.run_again(status));
-    format!("run `{command}`, which checks the workloads and deletes the record, or names the next step. Then {again}")
+pub(crate) fn unstick(words: OwnerWords<'_>, status: Status) -> Way {
+    let text = "run {}, which checks the workloads and deletes the record, or names the next step";
+    Way::from(Step::run(text, unstick_command(words))).then(words.run_again(status, ""))
 }
 
 fn unstick_command(words: OwnerWords<'_>) -> String {

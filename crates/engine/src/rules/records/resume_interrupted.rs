@@ -12,7 +12,7 @@ use crate::release::Status;
 use crate::release::stamps::INTERRUPTED;
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule};
+use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
 
 /// The rule `resume-interrupted`.
 pub(crate) static RULE: Rule = Rule {
@@ -55,13 +55,11 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         interrupted.revision
     );
     let words = case.words();
-    let rollback = if case.policy.recovery.roll_forward_only { "" } else { words.or_roll_back() };
-    let way_out = format!(
-        "{}{rollback}, then continue from there. If you will not finish that upgrade, remove the annotation {INTERRUPTED} from the \
-         record {}: {}.",
-        words.finish(&interrupted.chart),
-        entry.name,
-        words.remove_annotation(&entry.name, INTERRUPTED)
-    );
-    Ok(Some(Refusal::new(sentence, way_out)))
+    let go_on = |step: Step| Way::from(step).then(Step::retry("continue from there"));
+    let finish = WaysOut::from(go_on(words.finish(&interrupted.chart)));
+    let may_roll_back = words.has_commands() && !case.policy.recovery.roll_forward_only;
+    let finish = if may_roll_back { finish.or(go_on(words.roll_back().into())) } else { finish };
+    let remove = format!("remove the annotation {INTERRUPTED} from the record {}: {{}}", entry.name);
+    let remove = Step::run(remove, words.remove_annotation_command(&entry.name, INTERRUPTED));
+    Ok(Some(Refusal::new(sentence, finish.when("if you will not finish that upgrade", remove))))
 }

@@ -10,7 +10,6 @@ use crate::release::Status;
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
-use crate::rules::wording::capitalized;
 
 /// The rule `revision-order`.
 pub(crate) static RULE: Rule = Rule {
@@ -43,8 +42,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     Ok(newest.map(|newest| {
         let sentence =
             format!("Cannot create the record of {}: the newest record is {}.", case.subject(), case.state(newest));
-        let again = capitalized(&case.words().run_again(side.status().unwrap_or(Status::Unknown)));
-        let way_out = format!("{again}, so that it starts from the newest revision.");
-        Refusal::new(sentence, way_out).at("/metadata/name")
+        let status = side.status().unwrap_or(Status::Unknown);
+        let again = case.words().run_again(status, ", so that it starts from the newest revision");
+        Refusal::new(sentence, again).at("/metadata/name")
     }))
 }

@@ -92,8 +92,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         case.subject(),
         words.name()
     );
-    let way_out = format!("{} A restore tool must be listed under `tools` in the cluster policy.", words.change());
-    Ok(Some(Refusal::new(sentence, way_out).at("/metadata/labels/status")))
+    let ways_out = words.change().note("A restore tool must be listed under `tools` in the cluster policy.");
+    Ok(Some(Refusal::new(sentence, ways_out).at("/metadata/labels/status")))
 }
 
 /// The refusal of an install over a release that is deployed, whichever driver of Helm has its records. An operation on a release

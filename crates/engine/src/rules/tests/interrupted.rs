@@ -44,7 +44,8 @@ fn another_version_waits_until_the_interrupted_one_is_finished() {
     assert!(told.contains("the upgrade to shop-2.0.0 (revision 2) was interrupted and never finished"), "{told}");
     assert!(
         told.contains(
-            "Upgrade to shop-2.0.0 again or roll back, then continue from there. If you will not finish that upgrade, remove"
+            "Upgrade to shop-2.0.0 again, then continue from there. Or roll back, then continue from there. If you will not \
+             finish that upgrade, remove"
         ),
         "{told}"
     );

@@ -135,7 +135,10 @@ fn the_refusal_of_a_deletion_does_not_send_people_back_to_it() {
     let mut cluster = Cluster::new();
     cluster.given_record(&superseded);
     let told = cluster.refusal("DELETE", "bob", &superseded);
-    assert!(told.contains("`helm upgrade web CHART -n shop`; or run `helm uninstall web -n shop`"), "{told}");
+    assert!(
+        told.contains("`helm upgrade web CHART -n shop`. To remove it, run `helm uninstall web -n shop`"),
+        "{told}"
+    );
     assert!(!told.contains("delete one superseded"), "{told}");
     // An uninstall may need it still.
     let mut cluster = dead("", Some("superseded"), "uninstalling");

@@ -16,10 +16,10 @@ use crate::owners::flux::{Driver, HelmRelease, InstalledRelease};
 use crate::release::ReleaseRef;
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
+use crate::rules::check::{Check, Checked, CheckedAll, Refusal, Rule, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::undecided::Undecided;
-use crate::rules::wording::quoted;
+use crate::rules::wording::command;
 
 /// The rule `duplicate-release`.
 pub(crate) static RULE: Rule = Rule {
@@ -83,20 +83,21 @@ fn second(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease
         "{} would manage release {release}, which {first} {state}: Flux would upgrade or uninstall one for the other, forever.",
         case.subject(),
     );
-    let way_out = if other.being_deleted {
-        "Wait until that HelmRelease is gone.".to_owned()
+    let ways_out = if other.being_deleted {
+        Step::wait("wait until that HelmRelease is gone").into()
     } else {
         let Driver { namespace, name, .. } = other;
         let suspend = json!({"spec": {"suspend": true}}).to_string();
         let suspend =
-            quoted(&["kubectl", "patch", "helmrelease", name, "-n", namespace, "--type", "merge", "-p", &suspend]);
-        let delete = quoted(&["kubectl", "delete", "helmrelease", name, "-n", namespace]);
-        format!(
-            "Set another releaseName or storageNamespace. To move the release, suspend {first} with {suspend}, then delete it with \
-             {delete}, and try again: Flux does nothing for a suspended HelmRelease."
-        )
+            command(&["kubectl", "patch", "helmrelease", name, "-n", namespace, "--type", "merge", "-p", &suspend]);
+        let delete = command(&["kubectl", "delete", "helmrelease", name, "-n", namespace]);
+        let retry = Step::retry("try again: Flux does nothing for a suspended HelmRelease");
+        let suspend = Way::from(Step::run(format!("suspend {first} with {{}}"), suspend));
+        WaysOut::from("set another releaseName")
+            .or("set another storageNamespace")
+            .when("to move the release", suspend.then(Step::run("delete it with {}", delete)).then(retry))
     };
-    Ok(Some(Refusal::new(sentence, way_out).at("/spec/releaseName").at("/spec/storageNamespace")))
+    Ok(Some(Refusal::new(sentence, ways_out).at("/spec/releaseName").at("/spec/storageNamespace")))
 }
 
 /// The deletion of a HelmRelease whose release another one claims too. It may be what ends the fight, so it is never refused.
@@ -121,9 +122,10 @@ fn deletion(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelea
         "{} is deleted, and {other} claims release {release} too: Flux uninstalls the release of both.",
         case.subject()
     );
-    let way_out = "To keep the release, first suspend the HelmRelease that you delete (spec.suspend: true): Flux uninstalls nothing \
-                   for a suspended HelmRelease.";
-    Ok(Some(Refusal::new(sentence, way_out).about(release).into_advice()))
+    let suspend = "first suspend the HelmRelease that you delete (spec.suspend: true): Flux uninstalls nothing for a \
+                   suspended HelmRelease";
+    let keep = WaysOut::default().when("to keep the release", suspend);
+    Ok(Some(Refusal::new(sentence, keep).about(release).into_advice()))
 }
 
 /// Whether a kept HelmRelease is another one than the written one, and has a claim on this release of it.

@@ -6,12 +6,12 @@ use crate::owners::flux::rules::release::{helm_releases, helm_releases_in};
 use crate::owners::flux::rules::retarget;
 use crate::owners::flux::{HelmRelease, InstalledRelease, NAME};
 use crate::release::{ReleaseRef, Storage};
-use crate::rules::check::CheckedAll;
+use crate::rules::check::{CheckedAll, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::protected_release::declarations::{Removal, annotation_removed, protection, removal, uninstalls};
 use crate::rules::protected_release::protection::{ReleaseAtHome, refusal};
 use crate::rules::undecided::Undecided;
-use crate::rules::wording::quoted;
+use crate::rules::wording::command;
 
 pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease>) -> CheckedAll {
     let Some(before) = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none()) else {
@@ -46,15 +46,15 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, H
             let (namespace, name) = (case.declaration.namespace(), case.declaration.name());
             let patch = r#"{"spec":{"suspend":true}}"#;
             let suspend =
-                quoted(&["kubectl", "patch", "helmrelease", name, "-n", namespace, "--type", "merge", "-p", patch]);
-            let keep = format!(
-                "To delete the HelmRelease and keep its release, suspend it first ({suspend}), and try again. "
-            );
-            refusal(case.policy, release.clone(), sentence(), &keep)
+                command(&["kubectl", "patch", "helmrelease", name, "-n", namespace, "--type", "merge", "-p", patch]);
+            let suspend = Step::run("suspend it first ({})", suspend);
+            let keep = Way::from(suspend).then(Step::retry("try again"));
+            let keep = WaysOut::default().when("to delete the HelmRelease and keep its release", keep);
+            refusal(case.policy, release.clone(), sentence(), keep)
         }
         None => {
-            let keep = "Create another HelmRelease for the new release. ";
-            refusal(case.policy, release.clone(), sentence(), keep).at("/spec")
+            let keep = "create another HelmRelease for the new release";
+            refusal(case.policy, release.clone(), sentence(), keep.into()).at("/spec")
         }
     }])
 }

@@ -12,10 +12,10 @@ use crate::owners::flux::{ChartSourceRef, HelmRelease, InstalledRelease};
 use crate::release::Status;
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, CheckedAll, Refusal, Rule};
+use crate::rules::check::{Check, CheckedAll, Refusal, Rule, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::undecided::Undecided;
-use crate::rules::wording::quoted;
+use crate::rules::wording::command;
 
 /// The rule `retarget`.
 pub(crate) static RULE: Rule = Rule {
@@ -97,12 +97,12 @@ fn retarget(
     );
     let annotation = format!("{ACKNOWLEDGEMENT}={acknowledged}");
     let (namespace, name) = (case.declaration.namespace(), case.declaration.name());
-    let annotate = quoted(&["kubectl", "annotate", "helmrelease", name, "-n", namespace, "--overwrite", &annotation]);
-    let way_out = format!(
-        "Create another HelmRelease for the new release. To let Flux uninstall the old one, annotate this HelmRelease with \
-         {ACKNOWLEDGEMENT}: {acknowledged} ({annotate}), and try again."
-    );
-    Some(Refusal::new(sentence, way_out).at(pointer).about(installed.release()))
+    let annotate = command(&["kubectl", "annotate", "helmrelease", name, "-n", namespace, "--overwrite", &annotation]);
+    let text = format!("annotate this HelmRelease with {ACKNOWLEDGEMENT}: {acknowledged} ({{}})");
+    let annotate = Way::from(Step::run(text, annotate)).then(Step::retry("try again"));
+    let ways_out = WaysOut::from("create another HelmRelease for the new release")
+        .when("to let Flux uninstall the old one", annotate);
+    Some(Refusal::new(sentence, ways_out).at(pointer).about(installed.release()))
 }
 
 /// The warning of another chart whose name only Flux sees.
@@ -113,8 +113,10 @@ fn unknown_chart(case: &DeclarationCase<'_>, installed: InstalledRelease<'_>, st
         installed.snapshot.chart_name,
         installed.release(),
     );
-    let way_out = "If the chart has another name, set upgrade.chartNameChangeStrategy to InPlaceUpdate.";
-    Refusal::new(sentence, way_out).about(installed.release()).into_advice()
+    let set = "set upgrade.chartNameChangeStrategy to InPlaceUpdate";
+    Refusal::new(sentence, WaysOut::default().when("if the chart has another name", set))
+        .about(installed.release())
+        .into_advice()
 }
 
 /// What makes Flux give up the installed release.

@@ -11,7 +11,7 @@ use crate::owners::flux::HELM_RELEASE;
 use crate::owners::flux::{FailureStrategy, HelmRelease, HelmReleaseSpec, InstalledRelease, Remediation};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, CheckedAll, Refusal, Rule};
+use crate::rules::check::{Check, Checked, CheckedAll, Refusal, Rule, Step, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::wording;
 
@@ -217,7 +217,8 @@ fn deletion(case: &DeclarationCase<'_>, before: &HelmRelease) -> Checked {
             "{} is suspended: deleting it leaves the objects and records of its release behind.",
             case.subject()
         );
-        return Ok(Some(Refusal::new(sentence, "To uninstall the release, resume the HelmRelease first.")));
+        let resume = WaysOut::default().when("to uninstall the release", "resume the HelmRelease first");
+        return Ok(Some(Refusal::new(sentence, resume)));
     }
     // The records of a release on another cluster are there.
     if before.spec.kube_config.is_some() {
@@ -235,5 +236,5 @@ fn deletion(case: &DeclarationCase<'_>, before: &HelmRelease) -> Checked {
         release.namespace,
         release.name
     );
-    Ok(Some(Refusal::new(sentence, "Wait until the operation ends.")))
+    Ok(Some(Refusal::new(sentence, Step::wait("wait until the operation ends"))))
 }

@@ -15,10 +15,10 @@ use crate::owners::olm::version_range::{VersionRange, version_of};
 use crate::release::{Entry, Record};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, CheckedAll, Refusal, Rule};
+use crate::rules::check::{Check, CheckedAll, Refusal, Rule, Step, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::home::records_of_extension;
-use crate::rules::records::recovery::unstick_clause;
+use crate::rules::records::recovery::unstick;
 use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording;
 
@@ -126,7 +126,6 @@ fn refusal(
          operation{chart} is {state}."
     );
     let words = OwnerWords { storage: located.storage, namespace: &located.namespace, release: extension };
-    let unstick = unstick_clause(words, newest.status);
-    let way_out = format!("Wait until the operation ends. If it is stuck, {unstick}.");
-    Refusal::new(sentence, way_out).at("/spec/source")
+    let wait = WaysOut::from(Step::wait("wait until the operation ends"));
+    Refusal::new(sentence, wait.when("if it is stuck", unstick(words, newest.status))).at("/spec/source")
 }

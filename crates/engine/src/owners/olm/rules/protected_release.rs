@@ -5,7 +5,7 @@ use crate::facts::DeclarationWrite;
 use crate::owners::olm::rules::extension::extension;
 use crate::owners::olm::{CLUSTER_EXTENSION, ClusterExtension, NAME};
 use crate::release::{ReleaseRef, Storage};
-use crate::rules::check::CheckedAll;
+use crate::rules::check::{CheckedAll, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::home::records_of_extension;
 use crate::rules::protected_release::declarations::{Removal, annotation_removed, protection, removal, uninstalls};
@@ -31,7 +31,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, C
         Removal::OfAnnotation => annotation_removed(case, release),
         Removal::OfObject => {
             let sentence = uninstalls(case, NAME, &release, &protection);
-            refusal(case.policy, release, sentence, "")
+            refusal(case.policy, release, sentence, WaysOut::default())
         }
     }])
 }

@@ -12,7 +12,7 @@ use crate::owners::OwnerWords;
 use crate::policy::Policy;
 use crate::release::record::extra_chunks;
 use crate::release::{DecodeError, Stamps, Storage, Stored};
-use crate::rules::check::{Checked, Refusal};
+use crate::rules::check::{Checked, Refusal, Step, WaysOut};
 use crate::rules::records::case::RecordCase;
 use crate::rules::undecided::{Undecided, ask};
 
@@ -121,11 +121,9 @@ pub(crate) fn deletion(case: &RecordPartCase<'_>) -> Checked {
         "Cannot delete Secret {}/{}: it holds a part of the record {}, which cannot be read without it.",
         part.namespace, part.name, index.name
     );
-    let way_out = format!(
-        "To delete the record, delete its index Secret: {}. The parts are deleted with it.",
-        case.words().delete_record(&index.name)
-    );
-    Ok(Some(Refusal::new(sentence, way_out)))
+    let delete = Step::run("delete its index Secret: {}", case.words().delete_command(&[&index.name]));
+    let ways_out = WaysOut::default().when("to delete the record", delete).note("The parts are deleted with it.");
+    Ok(Some(Refusal::new(sentence, ways_out)))
 }
 
 /// Refuses a part that is created, and a change of one that a record lists, except by who keeps the record.
@@ -150,8 +148,8 @@ pub(crate) fn write(case: &RecordPartCase<'_>) -> Checked {
         "Cannot {verb} Secret {}/{}: it is a part of a record of {}/{}, and only the holder of the record or a manager writes its parts.",
         part.namespace, part.name, part.namespace, part.release
     );
-    let way_out = format!("{} A restore tool must be listed under `tools` in the cluster policy.", words.change());
-    Ok(Some(Refusal::new(sentence, way_out).at(pointer)))
+    let ways_out = words.change().note("A restore tool must be listed under `tools` in the cluster policy.");
+    Ok(Some(Refusal::new(sentence, ways_out).at(pointer)))
 }
 
 #[cfg(test)]

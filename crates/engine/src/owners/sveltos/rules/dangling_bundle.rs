@@ -7,7 +7,7 @@ use crate::owners::sveltos;
 use crate::owners::sveltos::CONFIGURATION_GROUP;
 use crate::review::Operation;
 use crate::rule::{FailsClosed, Mode, Requests, Specification, UNPROCESSABLE};
-use crate::rules::check::{Check, CheckedAll, Rule};
+use crate::rules::check::{Check, CheckedAll, Rule, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::wording::{MAX_ENUMERATED, enumerated};
 
@@ -48,6 +48,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let names = enumerated(missing.into_iter(), MAX_ENUMERATED);
     let sentence = format!("{} names bundles that do not exist: {names}.", live.subject());
     let retries = commit.features().first().map(|feature| live.retries(*feature)).unwrap_or_default();
-    let way_out = format!("Write the bundles first. Sveltos does, and writes new ones for each try. {retries}");
-    Ok(vec![live.refusal(sentence, way_out).at("/spec/configurationItem")])
+    let ways_out = WaysOut::from("write the bundles first")
+        .note(format!("Sveltos does, and writes new ones for each try. {retries}"));
+    Ok(vec![live.refusal(sentence, ways_out).at("/spec/configurationItem")])
 }

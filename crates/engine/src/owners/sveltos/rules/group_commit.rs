@@ -12,7 +12,7 @@ use crate::owners::sveltos::{
     self, Bundle, BundleRef, ClusterSummary, Commit, ConfigurationGroup, Feature, ProfileRef, Requestor,
 };
 use crate::release::ReleaseRef;
-use crate::rules::check::Refusal;
+use crate::rules::check::{Refusal, WaysOut};
 use crate::rules::declarations::case::{DeclarationCase, unread};
 use crate::rules::undecided::Undecided;
 use crate::rules::wording::capitalized;
@@ -185,8 +185,8 @@ impl SummaryCommit<'_> {
     }
 
     /// A refusal of the commit. It is about the ClusterSummary that shows it, whatever the group says.
-    pub(crate) fn refusal(&self, sentence: String, way_out: impl Into<String>) -> Refusal {
-        Refusal::new(sentence, way_out).about(self.release())
+    pub(crate) fn refusal(&self, sentence: String, ways_out: impl Into<WaysOut>) -> Refusal {
+        Refusal::new(sentence, ways_out).about(self.release())
     }
 
     /// The commit, as overrides name it.

@@ -4,7 +4,7 @@
 use crate::owners::sveltos::RemoteRelease;
 use crate::owners::sveltos::rules::dropped_bundles::removed;
 use crate::release::ReleaseRef;
-use crate::rules::check::CheckedAll;
+use crate::rules::check::{CheckedAll, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::protected_release::protection::{Protection, refusal};
 use crate::rules::wording::{MAX_ENUMERATED, enumerated};
@@ -26,5 +26,5 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         removed.cluster,
         Protection::Policy.words()
     );
-    Ok(vec![refusal(case.policy, removed.commit, sentence, "").at("/spec/configurationItem")])
+    Ok(vec![refusal(case.policy, removed.commit, sentence, WaysOut::default()).at("/spec/configurationItem")])
 }

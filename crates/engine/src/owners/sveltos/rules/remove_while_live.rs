@@ -5,7 +5,7 @@ use crate::owners::sveltos;
 use crate::owners::sveltos::CONFIGURATION_GROUP;
 use crate::review::Operation;
 use crate::rule::{FailsClosed, Mode, Requests, Specification, UNPROCESSABLE};
-use crate::rules::check::{Check, CheckedAll, Rule};
+use crate::rules::check::{Check, CheckedAll, Rule, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 
 /// The rule `remove-while-live`.
@@ -41,5 +41,8 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         live.subject(),
         live.summary_name()
     );
-    Ok(vec![live.refusal(sentence, RULE.specification.way_out).at("/spec/action")])
+    let ways_out = WaysOut::from("delete the profile")
+        .or("change its selector so that it no longer selects the cluster")
+        .note("Sveltos then removes what it deployed.");
+    Ok(vec![live.refusal(sentence, ways_out).at("/spec/action")])
 }

@@ -107,9 +107,9 @@ fn a_refusal_names_the_first_helm_release_and_how_to_move_its_release() {
         found,
         [
             "HelmRelease shop/c would manage release shop/web, which HelmRelease shop/b already manages: Flux would upgrade or \
-          uninstall one for the other, forever. Set another releaseName or storageNamespace. To move the release, \
+          uninstall one for the other, forever. Set another releaseName, or set another storageNamespace. To move the release, \
           suspend HelmRelease shop/b with `kubectl patch helmrelease b -n shop --type merge -p \
-          '{\"spec\":{\"suspend\":true}}'`, then delete it with `kubectl delete helmrelease b -n shop`, and try again: \
+          '{\"spec\":{\"suspend\":true}}'`, then delete it with `kubectl delete helmrelease b -n shop`, then try again: \
           Flux does nothing for a suspended HelmRelease. [duplicate-release]"
         ]
     );

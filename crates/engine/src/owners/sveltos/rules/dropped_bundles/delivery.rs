@@ -4,7 +4,7 @@ use crate::object::ObjectKey;
 use crate::owners::sveltos::rules::group_commit::{GroupCommit, SummaryCommit};
 use crate::owners::sveltos::{self, ClusterSummary, Feature, RemoteRelease, SveltosCluster};
 use crate::policy::OnFirstInstall;
-use crate::rules::check::{CheckedAll, Refusal};
+use crate::rules::check::{CheckedAll, Refusal, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::undecided::Undecided;
 use crate::rules::wording::{MAX_ENUMERATED, enumerated};
@@ -55,13 +55,13 @@ impl<'d, 'a> Delivery<'d, 'a> {
             self.of_summary.subject(),
             self.cluster()
         );
-        Ok(vec![self.refusal(sentence, "")])
+        Ok(vec![self.refusal(sentence, WaysOut::default())])
     }
 
     /// A refusal of the list, with what to do.
-    pub(super) fn refusal(&self, sentence: String, advice: &str) -> Refusal {
-        let way_out = format!("Nothing was changed on the cluster. {} {advice}", self.of_summary.retries(self.feature));
-        self.of_summary.refusal(sentence, way_out.trim_end()).at("/spec/configurationItem")
+    pub(super) fn refusal(&self, sentence: String, ways_out: WaysOut) -> Refusal {
+        let context = format!("Nothing was changed on the cluster. {}", self.of_summary.retries(self.feature));
+        self.of_summary.refusal(sentence, WaysOut::default().note(context).and(ways_out)).at("/spec/configurationItem")
     }
 
     /// `civ/prod`.

@@ -9,9 +9,9 @@ use super::{delivered, explained, required, staged};
 use crate::object::ObjectKey;
 use crate::owners::sveltos::{self, HelmReleaseSummary, MAY_RENDER_NOTHING, Profile, RemoteRelease};
 use crate::policy::OnUnexplained;
-use crate::rules::check::{CheckedAll, Refusal};
+use crate::rules::check::{CheckedAll, Refusal, Step, WaysOut};
 use crate::rules::undecided::Undecided;
-use crate::rules::wording::{MAX_ENUMERATED, enumerated, quoted};
+use crate::rules::wording::{MAX_ENUMERATED, command, enumerated};
 
 /// How many charts that fail a message names.
 const MAX_CAUSES: usize = 3;
@@ -111,17 +111,18 @@ fn failure(delivery: &Delivery<'_, '_>, walk: &Walk<'_, '_>, left_out: &str, mis
     let texts = if texts.is_empty() { IN_THE_LOG.to_owned() } else { texts.join("; ") };
     let contested: Vec<_> =
         causes.iter().filter(|cause| cause.is_in_conflict()).map(|cause| cause.release().to_string()).collect();
-    let end_conflict = match contested.as_slice() {
-        [] => String::new(),
-        releases => format!("To end the conflict over {}, take the chart out of one profile. ", releases.join(", ")),
-    };
-    let renders =
-        if contested.len() < causes.len().max(1) { "The commit is admitted once every chart renders." } else { "" };
-    let details = match causes.as_slice() {
-        [] => String::new(),
-        _ => format!(" The status of {} has the details.", delivery.of_summary.summary_name()),
-    };
-    delivery.refusal(format!("{left_out} {texts}."), format!("{end_conflict}{renders}{details}").trim_start())
+    let mut ways_out = WaysOut::default();
+    if !contested.is_empty() {
+        let conflict = format!("to end the conflict over {}", contested.join(", "));
+        ways_out = ways_out.when(conflict, "take the chart out of one profile");
+    }
+    if contested.len() < causes.len().max(1) {
+        ways_out = ways_out.and("the commit is admitted once every chart renders");
+    }
+    if !causes.is_empty() {
+        ways_out = ways_out.note(format!("The status of {} has the details.", delivery.of_summary.summary_name()));
+    }
+    delivery.refusal(format!("{left_out} {texts}."), ways_out)
 }
 
 /// The refusal if a failed chart cannot be distinguished from one that renders to nothing.
@@ -133,10 +134,8 @@ fn silence(delivery: &Delivery<'_, '_>, left_out: &str, missing: &[RemoteRelease
     if !profile.namespace.is_empty() {
         words.extend(["-n", &profile.namespace]);
     }
-    let advice = format!(
-        "If a chart is meant to render to nothing, annotate {} with {MAY_RENDER_NOTHING}: {names} ({}).",
-        delivery.of_summary.profile_name(),
-        quoted(&words)
-    );
-    delivery.refusal(format!("{left_out} {IN_THE_LOG}, and a chart that renders to nothing has no error."), &advice)
+    let text = format!("annotate {} with {MAY_RENDER_NOTHING}: {names} ({{}})", delivery.of_summary.profile_name());
+    let annotate = Step::run(text, command(&words));
+    let ways_out = WaysOut::default().when("if a chart is meant to render to nothing", annotate);
+    delivery.refusal(format!("{left_out} {IN_THE_LOG}, and a chart that renders to nothing has no error."), ways_out)
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use super::delivered;
 use super::delivery::Delivery;
 use crate::owners::sveltos::{Bundle, Origin, PolicyRef, Reference};
-use crate::rules::check::CheckedAll;
+use crate::rules::check::{CheckedAll, WaysOut};
 use crate::rules::undecided::Undecided;
 use crate::rules::wording::{MAX_ENUMERATED, enumerated};
 
@@ -38,9 +38,10 @@ pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
         listed(&lost),
         delivery.cluster()
     );
-    let advice =
-        "Restore the source; or remove the reference from the profile; or set optional: true on the reference.";
-    Ok(vec![delivery.refusal(sentence, advice)])
+    let ways_out = WaysOut::from("restore the source")
+        .or("remove the reference from the profile")
+        .or("set optional: true on the reference");
+    Ok(vec![delivery.refusal(sentence, ways_out)])
 }
 
 /// The references without a bundle. Each bundle counts once: first for the reference that it can only be, then for the templates, the
