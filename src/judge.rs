@@ -1,5 +1,6 @@
 //! Takes one review through the engine. Only here do the engine and a world meet.
 
+mod not_judged;
 mod steps;
 
 use std::ops::ControlFlow;
@@ -27,6 +28,7 @@ use crate::budget::{Budget, Flow, Peer};
 use crate::world::World;
 use steps::{ORDINARY_BYTES, Steps};
 
+pub use not_judged::NotJudged;
 pub use steps::Call;
 
 /// Judges reviews by a policy. A world answers its queries.
@@ -63,15 +65,6 @@ struct Contents<'r> {
 struct Inflated {
     bodies: RecordBodies,
     took: Duration,
-}
-
-/// Why a review has no judgement.
-#[derive(Debug)]
-pub enum NotJudged {
-    /// The body is not a review, or an object of the request cannot be parsed.
-    Malformed(BadReview),
-    /// The rules reached no decision.
-    Failed(ReviewFailure),
 }
 
 /// The result of a review.
@@ -314,18 +307,6 @@ impl Inflated {
         let started = Instant::now();
         let bodies = payloads.inflate(effort);
         Self { bodies, took: started.elapsed() }
-    }
-}
-
-impl From<BadReview> for NotJudged {
-    fn from(why: BadReview) -> Self {
-        Self::Malformed(why)
-    }
-}
-
-impl From<ReviewFailure> for NotJudged {
-    fn from(why: ReviewFailure) -> Self {
-        Self::Failed(why)
     }
 }
 

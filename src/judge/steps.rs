@@ -14,7 +14,7 @@ use interlock_engine::json::RawObject;
 use interlock_engine::review::{BadReview, Operation, Request};
 use tokio::time::{Instant, timeout_at};
 
-use super::NotJudged;
+use super::not_judged::NotJudged;
 use crate::budget::{Budget, Busy, Flow, Holdings, Peer, Price};
 use crate::world::QueryBudget;
 

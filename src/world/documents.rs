@@ -1,6 +1,7 @@
 //! A cache of parsed documents of manifests: parsing YAML takes longer than the rest of a review.
 
-use interlock_engine::answers::{FoundDocument, ObjectVersion};
+use interlock_engine::answers::ObjectVersion;
+use interlock_engine::evidence::FoundDocument;
 use interlock_engine::release::manifest::DocumentKey;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use interlock_engine::answers::{ReadDocument, read_document};
+use interlock_engine::answers::read_document;
+use interlock_engine::evidence::ReadDocument;
 use interlock_engine::release::manifest::DocumentKey;
 use interlock_engine::release::record::{DecodeError, Payload};
 

@@ -139,7 +139,15 @@ async fn a_denial_carries_code_reason_rule_and_place() {
         "verdict": "denied", "rule": "illegal-transition", "mode": "enforce", "release": "shop/web",
         "fields": "/metadata/labels/status",
     });
-    assert_eq!(answer["response"]["auditAnnotations"], annotations);
+    let mut found = answer["response"]["auditAnnotations"].clone();
+    let ways = found.as_object_mut().unwrap().remove("ways-out").unwrap();
+    assert_eq!(found, annotations);
+    let ways: Value = serde_json::from_str(ways.as_str().unwrap()).unwrap();
+    let first = &ways[0]["ways"][0]["steps"][0];
+    assert_eq!(
+        (&ways[0]["rule"], &first["command"]),
+        (&json!("illegal-transition"), &json!("helm history web -n shop"))
+    );
     // A dry run gets the same verdict and is not counted.
     assert!(!rendered(|registry| desk.metrics.register(registry)).contains("interlock_findings_total{"));
     update["request"]["dryRun"] = false.into();

@@ -7,6 +7,6 @@ pub mod read;
 mod rollout;
 mod version;
 
-pub use document::{FoundDocument, ReadDocument, read_document};
+pub use document::read_document;
 pub use rollout::{WorkloadSpec, WorkloadStatus, rollout};
 pub use version::{ObjectVersion, changed, manifest};

@@ -6,7 +6,10 @@ mod kinds;
 mod query;
 pub mod question;
 
-pub use answer::{Answer, Candidates, Located, NamespaceState, ReadBundles, ScaledObject, StoredBody, Workload};
+pub use answer::{
+    Answer, Candidates, FoundDocument, Located, NamespaceState, ReadBundles, ReadDocument, ScaledObject, StoredBody,
+    Workload,
+};
 pub use kinds::can_be_asked_for;
 pub use query::{Knowledge, Query, Question};
 pub use question::{Freshness, RecordRef, ScaledRef};

@@ -52,14 +52,22 @@ pub const COMMITS: (&str, &str) = (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GR
 /// The name of the CustomResourceDefinition of [`HelmRelease`]s.
 pub const HELM_RELEASE_DEFINITION: &str = flux::DEFINITION;
 
-/// The labels that lead to a HelmRelease, to a ClusterExtension and to a profile.
+/// The label with the namespace of the HelmRelease behind an object.
 pub const HELM_RELEASE_NAMESPACE_LABEL: &str = flux::NAMESPACE_LABEL;
+
+/// The label with the name of the HelmRelease behind an object.
 pub const HELM_RELEASE_NAME_LABEL: &str = flux::NAME_LABEL;
+
+/// The label with the name of the ClusterExtension behind an object.
 pub const EXTENSION_LABEL: &str = olm::OWNER_NAME_LABEL;
+
+/// The label of an object of a profile.
 pub const PROFILE_LABEL: &str = sveltos::MARKS.label.0;
 
-/// The annotations that name a profile.
+/// The annotation with the kind of a profile.
 pub const PROFILE_KIND: &str = sveltos::MARKS.scope;
+
+/// The annotation with the name of a profile.
 pub const PROFILE_NAME: &str = sveltos::MARKS.name;
 
 /// The annotation with the place of a bundle in its commit.

@@ -101,7 +101,8 @@ pub(super) async fn clocks(client: &Client) -> Result<(Timestamp, Timestamp), Er
 pub(super) async fn registrations(client: &Client) -> Result<[Value; 2], Error> {
     let mut both = [Value::Null, Value::Null];
     for (one, half) in both.iter_mut().zip(Half::ALL) {
-        let request = Request::get(format!("{}/{CONFIGURATION}", half.path())).body(Vec::new()).map_err(Error::HttpError)?;
+        let request =
+            Request::get(format!("{}/{CONFIGURATION}", half.path())).body(Vec::new()).map_err(Error::HttpError)?;
         match client.request::<Value>(request).await {
             Ok(value) => *one = value,
             Err(error) if is_not_found(&error) => {}

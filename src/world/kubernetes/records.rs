@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use interlock_engine::answers::payload::{self, OpenedPayload};
-use interlock_engine::answers::{self, ObjectVersion, ReadDocument};
+use interlock_engine::answers::{self, ObjectVersion};
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::{StoredBody, question};
+use interlock_engine::evidence::{ReadDocument, StoredBody, question};
 use interlock_engine::json::redacted;
 use interlock_engine::release::record::{DecodeError, Payload, chart_at_start, extra_chunks, truncated};
 use interlock_engine::release::{Record, Storage, Stored};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, LitStr, Macro};
 
@@ -41,8 +41,11 @@ impl Names {
     }
 
     fn tokens(&mut self, tokens: TokenStream) {
-        for token in tokens {
+        let mut tokens = tokens.into_iter().peekable();
+        while let Some(token) = tokens.next() {
             match token {
+                // An attribute. Documentation is one.
+                TokenTree::Punct(it) if it.as_char() == '#' => drop(tokens.next_if(is_bracketed)),
                 TokenTree::Ident(ident) => self.note(&ident.to_string()),
                 TokenTree::Literal(literal) => self.note(&literal.to_string()),
                 TokenTree::Group(group) => self.tokens(group.stream()),
@@ -50,6 +53,10 @@ impl Names {
             }
         }
     }
+}
+
+fn is_bracketed(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket)
 }
 
 /// Whether a word names an owner: `fluxcd` and `projectsveltos` do, and `helm` does not name OLM.

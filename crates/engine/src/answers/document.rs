@@ -2,17 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::effort::Effort;
+use crate::evidence::ReadDocument;
 use crate::release::manifest::{DocumentKey, document};
-
-/// The document of an object; `None` if the manifest has none.
-pub type FoundDocument = Option<Arc<Value>>;
-
-/// The document of an object in a manifest. The error names a document that cannot be parsed, and nothing of its
-/// content.
-pub type ReadDocument = Result<FoundDocument, String>;
 
 /// Parses the document of an object in a manifest.
 ///

@@ -1,6 +1,7 @@
 //! The answers of the cluster.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -55,6 +56,12 @@ pub enum StoredBody {
 /// The HelmReleases that drive a release, the oldest first. An error if those of the records' namespace are too many or too large
 /// to be read, for this reason.
 pub type Candidates = Result<Vec<Driver>, String>;
+
+/// The document of an object; `None` if the manifest has none.
+pub type FoundDocument = Option<Arc<Value>>;
+
+/// The document of an object in a manifest. The error names a document that cannot be parsed, and nothing of its content.
+pub type ReadDocument = Result<FoundDocument, String>;
 
 /// Bundles in the order of the question; `None` for one that does not exist. An error if one cannot be parsed.
 pub type ReadBundles = Result<Vec<Option<Bundle>>, String>;
@@ -133,8 +140,6 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::*;

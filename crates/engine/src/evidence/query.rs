@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::answer::{Answer, Candidates, Located, NamespaceState, ReadBundles, ScaledObject, StoredBody, Workload};
+use super::answer::{
+    Answer, Candidates, Located, NamespaceState, ReadBundles, ReadDocument, ScaledObject, StoredBody, Workload,
+};
 use super::question::*;
-use crate::answers::ReadDocument;
 use crate::owners::Driver;
 use crate::policy::Freeze;
 use crate::release_override::Override;

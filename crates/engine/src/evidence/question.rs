@@ -167,6 +167,8 @@ impl HelmReleases {
         Self { namespace: namespace.to_owned(), release: release.to_owned(), account }
     }
 
+    /// How the candidates are searched for.
+    #[must_use]
     pub fn search(&self) -> CandidateSearch<'_> {
         CandidateSearch { namespace: &self.namespace, release: &self.release, account: self.account.as_deref() }
     }

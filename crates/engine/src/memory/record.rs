@@ -3,9 +3,9 @@
 
 use super::{Found, Objects};
 use crate::answers::payload::{self, OpenedPayload};
-use crate::answers::{ObjectVersion, ReadDocument, changed, manifest, read_document};
+use crate::answers::{ObjectVersion, changed, manifest, read_document};
 use crate::effort::Effort;
-use crate::evidence::{Answer, Knowledge, RecordRef, StoredBody, question};
+use crate::evidence::{Answer, Knowledge, ReadDocument, RecordRef, StoredBody, question};
 use crate::release::Storage;
 use crate::release::manifest::DocumentKey;
 use crate::release::record::{DecodeError, Payload};

@@ -32,7 +32,16 @@ pub fn document(manifest: &str, wanted: &DocumentKey, effort: &Effort) -> Result
 }
 
 fn may_name(document: &str, words: &[memmem::Finder<'_>]) -> bool {
-    may_mention(document, |text| words.iter().all(|word| word.find(text).is_some()))
+    may_mention(document, |text| words.iter().all(|word| has_word(text, word)))
+}
+
+/// Whether a word is in a text as a word of its own. A document about `web-2` does not name `web`, and is not parsed.
+fn has_word(text: &[u8], word: &memmem::Finder<'_>) -> bool {
+    let continues = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte));
+    word.find_iter(text).any(|at| {
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        !continues(before) && !continues(text.get(at + word.needle().len()))
+    })
 }
 
 /// The later value, with the members of the earlier one that it lacks.
@@ -242,6 +251,14 @@ mod tests {
         let manifest = document("{replicas: 1, paused: true, list: [a, b]}") + &document("{replicas: 2, list: [c]}");
         let found = super::document(&manifest, &wanted("web"), &Effort::of_review()).unwrap().unwrap();
         assert_eq!(found["spec"], serde_json::json!({"replicas": 2, "paused": true, "list": ["c"]}));
+    }
+
+    #[test]
+    fn a_document_with_a_longer_name_is_not_parsed() {
+        for (name, is_parsed) in [("web-2", false), ("a.web", false), ("'web'", true), ("{web: x}", true)] {
+            let text = format!("apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\nspec: [\n");
+            assert_eq!(document(&text, &wanted("web"), &Effort::of_review()).is_err(), is_parsed, "{name}");
+        }
     }
 
     #[test]

@@ -250,7 +250,7 @@ fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
     // Workloads may never get healthy, and the policy may admit no rollback.
     let holder = operation.holder().map(|holder| {
         let holder = wording::user(Some(holder));
-        format!("{holder} may delete it as soon as it counts as stuck, whatever the workloads say.")
+        format!("The holder {holder} may delete it as soon as it counts as stuck, whatever the workloads say.")
     });
     let ways_out: WaysOut = match history.newest() {
         Some(newest) if failed.is_stuck => go_on(case, newest, failed.condition)?.into(),

@@ -381,6 +381,7 @@ fn a_scale_of_what_a_profile_declares_is_an_edit_of_it() {
             json!({"projectsveltos.io/owner-name": "prod", "projectsveltos.io/owner-kind": "ClusterProfile"});
         object["metadata"]["managedFields"] =
             json!([{"manager": manager, "apiVersion": "apps/v1", "fieldsV1": written}]);
+        cluster.given(object.clone());
         assert_eq!(cluster.scale("bob", &object, 2, 7), verdict, "{manager}: {written}");
         assert_eq!(cluster.scale(AUTOSCALER, &object, 2, 7), Ok(()));
     }
