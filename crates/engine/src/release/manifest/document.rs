@@ -16,9 +16,9 @@ use crate::effort::Effort;
 /// # Errors
 /// The document cannot be parsed, the manifest is longer than 8 MiB, or it is more work than the review has left.
 pub fn document(manifest: &str, wanted: &DocumentKey, effort: &Effort) -> Result<Option<Value>, String> {
-    let words = [&wanted.name, &wanted.kind].map(memmem::Finder::new);
+    let (kind, name) = (memmem::Finder::new(&wanted.kind), memmem::Finder::new(&wanted.name));
     let mut found = None;
-    each_object(manifest, effort, |document| may_name(document, &words), &mut |object| {
+    each_object(manifest, effort, |document| may_name(document, &kind, &name), &mut |object| {
         if object.heading.is_of(wanted) {
             let document = object.parse()?;
             found = Some(match found.take() {
@@ -31,8 +31,9 @@ pub fn document(manifest: &str, wanted: &DocumentKey, effort: &Effort) -> Result
     Ok(found)
 }
 
-fn may_name(document: &str, words: &[memmem::Finder<'_>]) -> bool {
-    may_mention(document, |text| words.iter().all(|word| has_word(text, word)))
+/// The kind of a typed list, `DeploymentList`, names that of its items too.
+fn may_name(document: &str, kind: &memmem::Finder<'_>, name: &memmem::Finder<'_>) -> bool {
+    may_mention(document, |text| kind.find(text).is_some() && has_word(text, name))
 }
 
 /// Whether a word is in a text as a word of its own. A document about `web-2` does not name `web`, and is not parsed.
