@@ -22,11 +22,13 @@ fn main() {
     name_commit();
 }
 
-/// Sets `INTERLOCK_COMMIT`, unless the caller of cargo has set it, or this is not a clone.
+/// Sets `INTERLOCK_COMMIT` in release builds, unless the caller of cargo has set it, or this is not a clone.
 fn name_commit() {
     println!("cargo::rerun-if-env-changed=INTERLOCK_COMMIT");
-    // An unpacked archive may be inside another repository, whose commit says nothing.
-    if var("INTERLOCK_COMMIT").is_ok() || !Path::new(".git").exists() {
+    // In debug builds, each commit would compile the program and all tests again. An unpacked archive may be inside another
+    // repository, whose commit says nothing.
+    let is_release = var("PROFILE").is_ok_and(|profile| profile == "release");
+    if !is_release || var("INTERLOCK_COMMIT").is_ok() || !Path::new(".git").exists() {
         return;
     }
     let Some(commit) = output_of("git", &["rev-parse", "HEAD"]) else { return };

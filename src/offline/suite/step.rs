@@ -180,6 +180,10 @@ fn merged(mut target: Value, patch: &Value) -> Value {
 
 /// The plural of a kind, as most APIs name their resources.
 fn plural(kind: &str) -> String {
+    // No API has such a kind, and kube's function expects two letters of ASCII.
+    if kind.len() < 2 || !kind.is_ascii() {
+        return format!("{}s", kind.to_lowercase());
+    }
     ApiResource::from_gvk(&GroupVersionKind::gvk("", "", kind)).plural
 }
 
@@ -195,6 +199,8 @@ mod tests {
             ("NetworkPolicy", "networkpolicies"),
             ("Gateway", "gateways"),
             ("Endpoints", "endpoints"),
+            ("Y", "ys"),
+            ("Éy", "éys"),
         ] {
             assert_eq!(plural(kind), resource);
         }

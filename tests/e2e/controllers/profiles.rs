@@ -34,11 +34,11 @@ fn fields_of_a_profile_change_only_through_the_profile() {
 #[test]
 fn replicas_of_a_profile_are_scaled_only_through_the_profile() {
     let namespace = Namespace::new(Plane::shared(), "profile-scale");
-    let deployment = |name: &str, replicas: Option<u32>| {
+    let deployment = |name: &str| {
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "spec": {
-                "replicas": replicas, "selector": {"matchLabels": {"app": name}},
+                "selector": {"matchLabels": {"app": name}},
                 "template": {
                     "metadata": {"labels": {"app": name}},
                     "spec": {"containers": [{"name": "web", "image": "registry.example/web:1"}]},
@@ -54,7 +54,9 @@ fn replicas_of_a_profile_are_scaled_only_through_the_profile() {
         })
     };
     let agent = ["--server-side", "--field-manager=application/apply-patch"];
-    for object in [deployment("fixed", Some(1)), deployment("free", None)] {
+    let mut fixed = deployment("fixed");
+    fixed["spec"]["replicas"] = 1.into();
+    for object in [fixed, deployment("free")] {
         namespace.kubectl("admin").apply(&object, &agent).expect_success();
     }
     let bob = namespace.kubectl("bob");

@@ -28,6 +28,7 @@ pub(super) const CASES: &[Case] = &[
     Case { rule: "manual-scale", owner: "Helm", arrange: || of_helm("way-helm-scale").refused(SCALE) },
     Case { rule: "manual-scale", owner: "Flux", arrange: || of_flux("way-flux-scale").refused(SCALE) },
     Case { rule: "manual-scale", owner: "OLM", arrange: || of_olm("way-olm-scale").refused(SCALE) },
+    Case { rule: "manual-scale", owner: "Sveltos", arrange: || of_sveltos("way-sveltos-scale").refused(SCALE) },
     Case {
         rule: "foreign-edit-in-transition",
         owner: "Helm",
