@@ -92,7 +92,7 @@ pub struct QueryBudget<'p> {
 /// Why there is no answer.
 pub(crate) async fn ask<Q: Question>(world: &(impl World + ?Sized), question: Q) -> Result<Option<Q::Answer>, String> {
     match world.answer(&question.into()).await {
-        Answer::Known(known) => Ok(Q::take(known)),
+        Answer::Known(known) => Q::take(known).map(Some).ok_or_else(|| "the answer was to another question".to_owned()),
         Answer::Absent => Ok(None),
         Answer::Unavailable(why) => Err(why),
     }

@@ -34,7 +34,7 @@ pub(super) struct Arguments {
 #[serde(rename_all = "camelCase")]
 struct Versions {
     version: &'static str,
-    /// The commit of the build. `None` if the source was no clone.
+    /// The commit of the build. `None` in debug builds, and if the source was no clone.
     commit: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<OfCluster>,

@@ -60,7 +60,7 @@ impl Half {
     }
 
     /// The path of all configurations of this kind.
-    pub(crate) fn path(self) -> String {
+    fn path(self) -> String {
         format!("/apis/admissionregistration.k8s.io/v1/{}", self.resource())
     }
 }

@@ -64,7 +64,7 @@ use super::workload::{self, WorkloadObject};
 use super::{AnswerFuture, InFlight, Known, NewestRecord, QueryBudget, World};
 use crate::budget::Budget;
 use crate::readiness::{Gate, Readiness};
-use api_error::{is_not_found, reason};
+use api_error::{if_found, reason};
 use caches::Caches;
 use helm_releases::{SeenHelmReleases, UnreadHelmRelease};
 use intake::Projected;
@@ -242,12 +242,9 @@ impl Cluster {
             return Ok(self.caches.release_overrides().of(namespace, release));
         }
         let (namespace, release) = (self.api.in_reach(namespace)?, valid_name(release)?);
-        match once_served(|| release_overrides::list(self.api.client(), namespace, release)).await {
-            Ok(found) => Ok(found),
-            // The definition is not installed.
-            Err(error) if is_not_found(&error) => Ok(Vec::new()),
-            Err(error) => Err(reason(&error)),
-        }
+        let found = once_served(|| release_overrides::list(self.api.client(), namespace, release)).await;
+        // Without the definition there are none.
+        Ok(if_found(found)?.unwrap_or_default())
     }
 
     async fn workload(&self, reference: &WorkloadRef) -> Result<Option<Workload>, Unavailable> {

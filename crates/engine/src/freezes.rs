@@ -1,11 +1,10 @@
 //! Which Freezes may be stored: the custom resources that stop the releases of a namespace. The rule `freeze` decides
 //! what they stop.
 
-use crate::evidence::question;
 use annotate_snippets::Level;
 use jiff::{SignedDuration, Timestamp};
 
-use super::evidence::{Evidence, Query};
+use super::evidence::{Evidence, Query, question};
 use super::facts::{Actor, OwnSpec, OwnWrite};
 use super::freeze_resource::PLURAL;
 use super::outcome::Outcome;

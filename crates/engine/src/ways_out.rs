@@ -5,7 +5,7 @@ mod sentences;
 use std::mem::take;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::text::{into_printable, is_printable};
@@ -42,7 +42,7 @@ pub struct Step {
 }
 
 /// The kind of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepKind {
     /// A command changes something.
@@ -148,8 +148,7 @@ impl WaysOut {
         for Way { condition, steps } in &mut self.0 {
             condition.iter_mut().for_each(limit);
             for step in steps {
-                let changes = |command: &mut String| command.len() > MAX_TEXT_BYTES || !is_printable(command);
-                if let Some(command) = step.command.take_if(changes) {
+                if let Some(command) = step.command.take_if(|it| it.len() > MAX_TEXT_BYTES || !is_printable(it)) {
                     *step = Step::of(StepKind::Act, step.text.replace("{}", &format!("`{command}`")));
                 }
                 limit(&mut step.text);

@@ -7,6 +7,7 @@ use kube::{Client, Error};
 use serde_json::{Map, Value, json};
 
 use super::{CONFIGURATION, Half};
+use crate::world::kubernetes::api_error::is_not_found;
 
 /// The annotation of a configuration with the names of entries, separated by commas, that fail open until a review has arrived
 /// through the configuration. Installers set the annotation. The leader removes a name when it closes the entry.
@@ -44,7 +45,7 @@ impl Registration {
         let request = Request::new(half.path()).get(CONFIGURATION, &GetParams::default());
         match client.request(request.map_err(Error::BuildRequest)?).await {
             Ok(object) => Ok(Some(Self::new(half, object))),
-            Err(Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) if is_not_found(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -59,6 +60,10 @@ impl Registration {
         let request = Request::new(self.half.path()).patch(CONFIGURATION, params, patch);
         let object = client.request(request.map_err(Error::BuildRequest)?).await?;
         Ok(Self::new(self.half, object))
+    }
+
+    pub(crate) fn into_object(self) -> Value {
+        self.object
     }
 
     #[must_use]

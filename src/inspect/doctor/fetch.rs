@@ -10,7 +10,7 @@ use kube::{Client, Error};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::inspect::arrival::{CONFIGURATION, Half};
+use crate::inspect::arrival::{Half, Registration};
 use crate::world;
 use crate::world::kubernetes::api_error::{is_not_found, reason};
 use crate::world::kubernetes::clock::{ClockError, server_time};
@@ -101,12 +101,8 @@ pub(super) async fn clocks(client: &Client) -> Result<(Timestamp, Timestamp), Er
 pub(super) async fn registrations(client: &Client) -> Result<[Value; 2], Error> {
     let mut both = [Value::Null, Value::Null];
     for (one, half) in both.iter_mut().zip(Half::ALL) {
-        let request =
-            Request::get(format!("{}/{CONFIGURATION}", half.path())).body(Vec::new()).map_err(Error::HttpError)?;
-        match client.request::<Value>(request).await {
-            Ok(value) => *one = value,
-            Err(error) if is_not_found(&error) => {}
-            Err(error) => return Err(error),
+        if let Some(found) = Registration::read(client, half).await? {
+            *one = found.into_object();
         }
     }
     Ok(both)

@@ -31,7 +31,7 @@ impl Ca {
     /// `None` if the certificate is not that of a CA. Does not check its dates.
     pub(super) fn of(der: &CertificateDer<'_>) -> Option<Self> {
         let (_, parsed) = X509Certificate::from_der(der).ok()?;
-        let (_, not_after) = validity(der).filter(|_| parsed.is_ca())?;
+        let (_, not_after) = dates(&parsed).filter(|_| parsed.is_ca())?;
         Some(Self { id: Sha256::digest(der).into(), pem: pem(der), not_after })
     }
 
@@ -124,6 +124,10 @@ fn pem(der: &CertificateDer<'_>) -> String {
 /// The first and the last moment at which a certificate is valid. `None` if the certificate cannot be parsed.
 pub(super) fn validity(der: &CertificateDer<'_>) -> Option<(Timestamp, Timestamp)> {
     let (_, parsed) = X509Certificate::from_der(der).ok()?;
+    dates(&parsed)
+}
+
+fn dates(parsed: &X509Certificate<'_>) -> Option<(Timestamp, Timestamp)> {
     let validity = parsed.validity();
     Some((timestamp(validity.not_before)?, timestamp(validity.not_after)?))
 }

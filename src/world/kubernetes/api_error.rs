@@ -18,6 +18,18 @@ pub(crate) fn is_not_found(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 404)
 }
 
+/// What a read has found; `None` after any 404.
+///
+/// # Errors
+/// Why the read failed otherwise, for people.
+pub(super) fn if_found<T>(read: kube::Result<T>) -> Result<Option<T>, String> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_not_found(&error) => Ok(None),
+        Err(error) => Err(reason(&error)),
+    }
+}
+
 /// Why a request failed, for people. If a permission is missing, the API server's message names it.
 pub(crate) fn reason(error: &Error) -> String {
     match error {

@@ -31,8 +31,6 @@ use crate::world::{InFlight, NewestRecord};
 
 /// The label selector of objects that a Helm release manages.
 const HELM_SELECTOR: &str = "app.kubernetes.io/managed-by=Helm";
-/// The label selector of objects that a Sveltos profile manages: the label exists, with any value.
-const PROFILE_SELECTOR: &str = PROFILE_LABEL;
 
 /// Copies of cluster state, metadata only. They are empty and unused until they are watched.
 #[derive(Debug)]
@@ -103,7 +101,8 @@ impl Caches {
         tasks.start(&resource_of::<ConfigMap>(), selector, &self.config_maps, "the records in ConfigMaps");
         for ScalableMirrors { resource, of_releases, of_profiles, gates } in &self.scalable {
             tasks.start(resource, HELM_SELECTOR, of_releases, gates[0]);
-            tasks.start(resource, PROFILE_SELECTOR, of_profiles, gates[1]);
+            // The label with any value.
+            tasks.start(resource, PROFILE_LABEL, of_profiles, gates[1]);
         }
         tasks.start_custom(&self.helm_releases, "the HelmReleases");
         tasks.start_custom(&self.release_overrides, "the ReleaseOverrides");

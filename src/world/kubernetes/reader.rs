@@ -15,7 +15,7 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
-use super::api_error::{is_missing_object, is_not_found, reason};
+use super::api_error::{if_found, is_missing_object, is_not_found, reason};
 use super::intake::IntakeClient;
 use super::kinds::Kinds;
 use super::reach::Reach;
@@ -150,11 +150,7 @@ impl ApiReader {
         let collection = kube::core::Request::new(DynamicObject::url_path(&resource, namespace));
         let request =
             collection.get_metadata(valid_name(name)?, &GetParams::default()).map_err(|error| error.to_string())?;
-        match self.client().request_text(request).await {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if is_not_found(&error) => Ok(None),
-            Err(error) => Err(reason(&error)),
-        }
+        if_found(self.client().request_text(request).await)
     }
 }
 

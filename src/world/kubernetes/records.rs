@@ -16,7 +16,7 @@ use kube::api::{Api, DynamicObject};
 use serde::Deserialize;
 
 use super::Cluster;
-use super::api_error::{is_not_found, reason};
+use super::api_error::{if_found, reason};
 use super::reader::{Unavailable, valid_name};
 use crate::budget::Flow;
 use crate::world::QueryBudget;
@@ -253,11 +253,7 @@ impl Cluster {
             Storage::ConfigMap => "configmaps",
         };
         let path = format!("/api/v1/namespaces/{}/{resource}/{}", self.api.in_reach(namespace)?, valid_name(object)?);
-        match self.api.text(path).await {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if is_not_found(&error) => Ok(None),
-            Err(error) => Err(reason(&error)),
-        }
+        if_found(self.api.text(path).await)
     }
 }
 

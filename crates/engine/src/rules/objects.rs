@@ -1,6 +1,7 @@
 //! The rules over the objects of releases.
 
 pub(crate) mod case;
+mod conflict;
 pub(super) mod declared_fields;
 pub mod exceptions;
 pub(super) mod foreign_edit_in_transition;

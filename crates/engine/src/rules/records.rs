@@ -17,6 +17,7 @@ pub(super) mod revision_order;
 pub(super) mod runbook;
 pub(super) mod standing;
 pub(super) mod unusual_create;
+mod workload_health;
 
 use super::check::Rule;
 

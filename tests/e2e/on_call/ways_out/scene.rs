@@ -7,10 +7,11 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use interlock_engine::ways_out::StepKind;
 use serde_json::Value;
 
 use super::plane;
-use super::steps::{Kind, Step};
+use super::steps::Step;
 use crate::harness::assets::{assets, interlock};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, Identity, client_environment};
@@ -132,23 +133,25 @@ impl Scene {
             return act(self).into_result().map(|_| ());
         }
         let done = match (step.kind, &step.command) {
-            (Kind::Run | Kind::Look, Some(command)) => return self.run(command),
-            (Kind::Run | Kind::Look | Kind::Act | Kind::Note, _) => return Err(format!("nothing does {text:?}")),
-            (Kind::Retry, _) => return self.try_again(),
-            (Kind::Override, _) => {
+            (StepKind::Run | StepKind::Look, Some(command)) => return self.run(command),
+            (StepKind::Run | StepKind::Look | StepKind::Act | StepKind::Note, _) => {
+                return Err(format!("nothing does {text:?}"));
+            }
+            (StepKind::Retry, _) => return self.try_again(),
+            (StepKind::Override, _) => {
                 let (_, command) =
                     self.told.split_once("In an emergency: ").ok_or("it names no break-glass command")?;
                 self.run(command.lines().next().unwrap_or_default())?;
                 return self.try_again();
             }
-            (Kind::Wait, _) => {
+            (StepKind::Wait, _) => {
                 // What follows a wait until a time is tried until it passes.
                 if step.when.is_none() {
                     (self.wait)();
                 }
                 return Ok(());
             }
-            (Kind::NextOperation, _) => (self.next)(self),
+            (StepKind::NextOperation, _) => (self.next)(self),
         };
         done.into_result().map(|_| ())
     }

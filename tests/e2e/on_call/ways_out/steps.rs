@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use interlock_engine::ways_out::StepKind;
 use serde::Deserialize;
 
 use crate::harness::eventually::eventually;
@@ -10,23 +11,10 @@ use crate::harness::plane::Plane;
 /// Until the line of a decision is in the log.
 const WRITTEN: Duration = Duration::from_secs(10);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Kind {
-    Run,
-    Look,
-    Wait,
-    Retry,
-    NextOperation,
-    Override,
-    Act,
-    Note,
-}
-
 /// One thing that a way out asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Step {
-    pub(super) kind: Kind,
+    pub(super) kind: StepKind,
     pub(super) text: String,
     pub(super) command: Option<String>,
     /// The end of a wait; without it, the wait is for the operation in flight.
@@ -79,5 +67,5 @@ fn ways_of(listed: &str, rule: &str) -> Option<Vec<Vec<Step>>> {
     let listed: Vec<OfRule> = serde_json::from_str(listed).unwrap_or_else(|error| panic!("{error}: {listed}"));
     let found = listed.into_iter().find(|found| found.rule == rule)?;
     let ways = found.ways.into_iter().map(|way| way.steps);
-    Some(ways.filter(|steps| steps.iter().any(|step| step.kind != Kind::Note)).collect())
+    Some(ways.filter(|steps| steps.iter().any(|step| step.kind != StepKind::Note)).collect())
 }

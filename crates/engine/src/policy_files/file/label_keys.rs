@@ -92,10 +92,9 @@ impl FromNode for LabelMap {
 /// Whether the API server accepts a key: a name, with or without the prefix of a DNS subdomain.
 fn is_label_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let is_alphanumeric = |end: Option<u8>| end.is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let mut ends = [name.bytes().next(), name.bytes().last()].into_iter();
     name.len() <= MAX_NAME_BYTES
-        && is_alphanumeric(name.bytes().next())
-        && is_alphanumeric(name.bytes().last())
+        && ends.all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         && prefix.is_none_or(|prefix| is_dns_subdomain(prefix, MAX_PREFIX_BYTES))
 }

@@ -38,11 +38,14 @@ fn may_name(document: &str, kind: &memmem::Finder<'_>, name: &memmem::Finder<'_>
 
 /// Whether a word is in a text as a word of its own. A document about `web-2` does not name `web`, and is not parsed.
 fn has_word(text: &[u8], word: &memmem::Finder<'_>) -> bool {
-    let continues = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte));
     word.find_iter(text).any(|at| {
-        let before = at.checked_sub(1).and_then(|before| text.get(before));
-        !continues(before) && !continues(text.get(at + word.needle().len()))
+        let (before, behind) = (&text[..at], &text[at + word.needle().len()..]);
+        !before.last().is_some_and(is_of_name) && !behind.first().is_some_and(is_of_name)
     })
+}
+
+fn is_of_name(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._".contains(byte)
 }
 
 /// The later value, with the members of the earlier one that it lacks.

@@ -74,8 +74,10 @@ impl<'m> Source<'m> {
                 let mut items = Cursor::new(text);
                 items.expect_byte(b'[')?;
                 // A hostile list has millions of items, so they are not collected.
-                let next = move || items.has_next(b']').filter(|has_next| *has_next).and_then(|_| items.skip_value());
-                Box::new(std::iter::from_fn(next).map(move |item| Self::Json(item, effort)))
+                Box::new(std::iter::from_fn(move || {
+                    let item = if items.has_next(b']')? { items.skip_value()? } else { return None };
+                    Some(Self::Json(item, effort))
+                }))
             }
             Self::Yaml(document, id) => match document.items(id) {
                 Some(items) => Box::new(items.iter().map(move |item| Self::Yaml(document, *item))),

@@ -4,21 +4,18 @@ use std::cell::OnceCell;
 
 use jiff::Timestamp;
 
+use super::conflict::{DeclaringRelease, OwnershipConflict, declaration, declared_by};
 use super::declared_fields::{Declaration, LostFields};
 use super::holding::{Holding, declaring_record, holding};
 use crate::evidence::{Evidence, Freshness, Located, RecordRef, ScaledObject, ScaledRef, question};
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
-use crate::json::FieldPath;
-use crate::managed::{Origin, Owner};
-use crate::owners::Marks;
-use crate::owners::OwnerWords;
-use crate::owners::{self, DrivenRelease};
+use crate::managed::Owner;
+use crate::owners::{self, DrivenRelease, Marks};
 use crate::policy::{Policy, ScalableResource};
-use crate::release::{Entry, History, ReleaseRef, Status, Storage};
+use crate::release::{Entry, History, ReleaseRef, Status};
 use crate::rules::home::{records_of_extension, records_of_release};
 use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording;
-use crate::ways_out::{Step, StepKind};
 
 /// One request about an object.
 pub(crate) struct ObjectCase<'a> {
@@ -38,47 +35,6 @@ enum JudgedAs {
     Write,
     /// A part of an uninstall, where none may start: a deletion has the rights of an uninstall that has begun, and of no other operation.
     Uninstall,
-}
-
-/// The conflict of a request with the owner of an object.
-#[derive(Debug, Clone)]
-pub(crate) struct OwnershipConflict {
-    /// `release shop/web (revision 7, deployed)`.
-    pub(crate) owner: String,
-    /// What declares the fields: the chart or the profile.
-    pub(crate) declarer: &'static str,
-    /// What a change must be made through, without a verb: a command of helm, or the object that declares the release.
-    pub(crate) through: Step,
-    /// The release. A profile is represented by its name and the namespace of the object.
-    pub(crate) release: ReleaseRef,
-    /// The declared fields that would change; empty if the object is deleted.
-    pub(crate) fields: Vec<FieldPath>,
-    /// Whether the operation of another user is in flight.
-    pub(crate) in_flight: bool,
-    /// The record that declares them; `None` for a profile.
-    pub(crate) declaring: Option<DeclaringRelease>,
-    /// An exception of the HelmRelease that excepts nothing, because it cannot be used.
-    pub(crate) unusable_exception: Option<String>,
-    /// Why nobody can read what the chart declares of the object, so that all of it counts as declared.
-    pub(crate) unreadable: Option<String>,
-}
-
-impl OwnershipConflict {
-    /// `change it through HelmRelease apps/web`.
-    pub(crate) fn through(&self, verb: &str) -> Step {
-        Step { text: format!("{verb} {}", self.through.text), ..self.through.clone() }
-    }
-}
-
-/// The record that says what a release declares, and of which objects.
-#[derive(Debug, Clone)]
-pub(crate) struct DeclaringRelease {
-    pub(crate) record: RecordRef,
-    /// The namespace of the objects.
-    pub(crate) target_namespace: String,
-    /// The user who holds the newest record; `None` if unknown.
-    pub(crate) holder: Option<String>,
-    pub(crate) marks: Marks,
 }
 
 impl<'a> ObjectCase<'a> {
@@ -374,24 +330,6 @@ fn may_uninstall(history: &History, freshness: Freshness) -> bool {
     has_begun || (freshness == Freshness::Live && !history.was_deployed())
 }
 
-fn declaration(object: &str) -> Step {
-    Step::of(StepKind::Act, format!("it through {object}"))
-}
-
-/// What declares a release, in its owner's terms.
-fn declared_by(owner: &Owner, storage: Storage, release: &ReleaseRef) -> Step {
-    match owner {
-        _ if storage == Storage::Index => declaration(&format!("ClusterExtension {}", release.name)),
-        Owner::Release { origin: Some(Origin { namespace, name }), .. } => {
-            declaration(&format!("HelmRelease {namespace}/{name}"))
-        }
-        _ => {
-            let words = OwnerWords { storage, namespace: &release.namespace, release: &release.name };
-            Step::run("it through {}", words.upgrade_command(None))
-        }
-    }
-}
-
 /// The record that says what a release declares.
 pub(crate) fn declaring(located: &Located) -> Option<RecordRef> {
     let record = declaring_record(&located.history)?;
@@ -421,28 +359,5 @@ fn of_unknown_holder(entry: &Entry) -> Undecided {
     Undecided::Unclear {
         why: format!("its release is {status}, and the user who holds it is not known"),
         way_out: "Wait until the operation ends.",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_conflict_names_what_declares_the_release() {
-        let owner = |origin: Option<Origin>| Owner::Release {
-            name: "web".to_owned(),
-            target_namespace: "shop".to_owned(),
-            origin,
-            of_extension: false,
-        };
-        let flux = || owner(Some(Origin { namespace: "apps".to_owned(), name: "web".to_owned() }));
-        let release = ReleaseRef::new("shop", "web");
-        let named = |owner: &Owner, storage| declared_by(owner, storage, &release);
-        let upgrade = Step::run("it through {}", "helm upgrade web CHART -n shop".to_owned());
-        assert_eq!(named(&owner(None), Storage::Secret), upgrade);
-        assert_eq!(named(&flux(), Storage::Secret), declaration("HelmRelease apps/web"));
-        assert_eq!(named(&flux(), Storage::Index), declaration("ClusterExtension web"));
-        assert_eq!(named(&owner(None), Storage::Index), declaration("ClusterExtension web"));
     }
 }

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::case::{DeclaringRelease, ObjectCase, OwnershipConflict};
+use super::case::ObjectCase;
+use super::conflict::{DeclaringRelease, OwnershipConflict};
 use super::declared_fields::Declaration;
 use crate::effort::{Effort, OverBudget};
 use crate::json::FieldPath;

@@ -2,7 +2,8 @@
 //!
 //! While this rule is off, [`super::manual_edit`] and its siblings judge the same requests.
 
-use super::case::{ObjectCase, OwnershipConflict};
+use super::case::ObjectCase;
+use super::conflict::OwnershipConflict;
 use super::manual_edit::declared;
 use crate::owners;
 use crate::review::Operation;

@@ -1,6 +1,7 @@
 //! The rule `manual-delete`.
 
-use super::case::{ObjectCase, OwnershipConflict};
+use super::case::ObjectCase;
+use super::conflict::OwnershipConflict;
 use super::manual_edit::everything;
 use crate::facts::ObjectChange;
 use crate::owners;

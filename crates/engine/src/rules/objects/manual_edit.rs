@@ -4,7 +4,8 @@
 //! are declared too. List items are matched by their keys and values compared by their meaning. Setting a field back to its declared
 //! value is no change.
 
-use super::case::{ObjectCase, OwnershipConflict};
+use super::case::ObjectCase;
+use super::conflict::OwnershipConflict;
 use crate::facts::ObjectChange;
 use crate::json::FieldPath;
 use crate::owners;

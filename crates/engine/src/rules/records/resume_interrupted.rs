@@ -55,11 +55,14 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         interrupted.revision
     );
     let words = case.words();
-    let go_on = |step: Step| Way::from(step).then(Step::retry("continue from there"));
-    let finish = WaysOut::from(go_on(words.finish(&interrupted.chart)));
+    let finish = WaysOut::from(and_go_on(words.finish(&interrupted.chart)));
     let may_roll_back = words.has_commands() && !case.policy.recovery.roll_forward_only;
-    let finish = if may_roll_back { finish.or(go_on(words.roll_back().into())) } else { finish };
+    let finish = if may_roll_back { finish.or(and_go_on(words.roll_back().into())) } else { finish };
     let remove = format!("remove the annotation {INTERRUPTED} from the record {}: {{}}", entry.name);
     let remove = Step::run(remove, words.remove_annotation_command(&entry.name, INTERRUPTED));
     Ok(Some(Refusal::new(sentence, finish.when("if you will not finish that upgrade", remove))))
+}
+
+fn and_go_on(step: Step) -> Way {
+    Way::from(step).then(Step::retry("continue from there"))
 }

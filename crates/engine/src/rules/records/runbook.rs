@@ -14,7 +14,8 @@ use super::case::RecordCase;
 use super::lease;
 use super::recovery::RecordCondition;
 use super::standing::InFlight;
-use crate::evidence::{Evidence, Query, Workload, question};
+use super::workload_health::{describe_workload, failure_of};
+use crate::evidence::{Evidence, Query, question};
 use crate::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject};
 use crate::object::ObjectKey;
 use crate::owners::rules::record_part;
@@ -23,10 +24,6 @@ use crate::release::manifest::{HookJob, WorkloadRef, workloads};
 use crate::release::{DecodeError, Record, Status};
 use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording::{self, known_status};
-
-/// The largest difference between updated and available replicas, in percent of the desired replicas: an autoscaler may be at
-/// work.
-const TOLERANCE_PERCENT: i64 = 10;
 
 /// Which check of the runbook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -363,84 +360,5 @@ fn with_record<T>(
             }
         }
         RecordBody::Broken(error) => Ok(read(Err(error.clone()))),
-    }
-}
-
-fn failure_of(reference: &WorkloadRef, found: Option<&Workload>) -> Option<String> {
-    let WorkloadRef { kind, namespace, name } = reference;
-    let health_problem = found.map_or_else(|| Some("does not exist".to_owned()), health_problem)?;
-    Some(format!("{} {namespace}/{name} {health_problem}", kind.as_str()))
-}
-
-/// `Deployment shop/web: 4 of 4 available, 4 updated, Available, Progressing`.
-fn describe_workload(reference: &WorkloadRef, found: Option<&Workload>) -> String {
-    let WorkloadRef { kind, namespace, name } = reference;
-    let name = format!("{} {namespace}/{name}", kind.as_str());
-    let Some(Workload { desired, updated, available, observed, conditions }) = found else {
-        return format!("{name} does not exist");
-    };
-    let mut text = format!("{name}: {available} of {desired} available, {updated} updated");
-    for (condition, holds) in conditions {
-        text.push_str(if *holds { ", " } else { ", not " });
-        text.push_str(condition);
-    }
-    if !observed {
-        text.push_str(", with a change that its controller has not seen yet");
-    }
-    text
-}
-
-fn health_problem(workload: &Workload) -> Option<String> {
-    if !workload.observed {
-        return Some("has a change that its controller has not seen yet".to_owned());
-    }
-    let missing = ["Available", "Progressing"].into_iter().find(|condition| {
-        // StatefulSets and DaemonSets have no conditions: only their numbers count.
-        !workload.conditions.is_empty() && workload.conditions.get(*condition) != Some(&true)
-    });
-    let Workload { desired, updated, available, .. } = workload;
-    if let Some(condition) = missing {
-        return Some(format!("is not {condition} ({available} of {desired} available, {updated} updated)"));
-    }
-    let apart = (updated - available).abs() * 100 > TOLERANCE_PERCENT * desired;
-    apart.then(|| format!("has {updated} updated and {available} available of {desired} replicas"))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    fn deployment(desired: i64, updated: i64, available: i64) -> Workload {
-        let conditions = BTreeMap::from([("Available".to_owned(), true), ("Progressing".to_owned(), true)]);
-        Workload { desired, updated, available, observed: true, conditions }
-    }
-
-    #[test]
-    fn updated_and_available_may_differ_by_a_tenth() {
-        assert_eq!(health_problem(&deployment(10, 10, 9)), None);
-        assert_eq!(health_problem(&deployment(10, 9, 10)), None);
-        assert!(
-            health_problem(&deployment(10, 10, 8))
-                .is_some_and(|text| text.contains("10 updated and 8 available of 10"))
-        );
-        assert!(health_problem(&deployment(9, 9, 8)).is_some());
-        assert_eq!(health_problem(&deployment(0, 0, 0)), None);
-    }
-
-    #[test]
-    fn conditions_count_where_there_are_any() {
-        let mut workload = deployment(1, 1, 1);
-        workload.conditions.insert("Progressing".to_owned(), false);
-        assert!(health_problem(&workload).is_some_and(|text| text.contains("not Progressing")));
-        workload.conditions.clear();
-        assert_eq!(health_problem(&workload), None);
-    }
-
-    #[test]
-    fn an_unseen_change_is_an_ailment() {
-        let workload = Workload { observed: false, ..deployment(1, 1, 1) };
-        assert!(health_problem(&workload).is_some());
     }
 }

@@ -1,0 +1,91 @@
+//! The conflict of a request with the owner of an object, and what a change must be made through.
+
+use crate::evidence::RecordRef;
+use crate::json::FieldPath;
+use crate::managed::{Origin, Owner};
+use crate::owners::{Marks, OwnerWords};
+use crate::release::{ReleaseRef, Storage};
+use crate::ways_out::{Step, StepKind};
+
+/// The conflict of a request with the owner of an object.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnershipConflict {
+    /// `release shop/web (revision 7, deployed)`.
+    pub(crate) owner: String,
+    /// What declares the fields: the chart or the profile.
+    pub(crate) declarer: &'static str,
+    /// What a change must be made through, without a verb: a command of helm, or the object that declares the release.
+    pub(crate) through: Step,
+    /// The release. A profile is represented by its name and the namespace of the object.
+    pub(crate) release: ReleaseRef,
+    /// The declared fields that would change; empty if the object is deleted.
+    pub(crate) fields: Vec<FieldPath>,
+    /// Whether the operation of another user is in flight.
+    pub(crate) in_flight: bool,
+    /// The record that declares them; `None` for a profile.
+    pub(crate) declaring: Option<DeclaringRelease>,
+    /// An exception of the HelmRelease that excepts nothing, because it cannot be used.
+    pub(crate) unusable_exception: Option<String>,
+    /// Why nobody can read what the chart declares of the object, so that all of it counts as declared.
+    pub(crate) unreadable: Option<String>,
+}
+
+impl OwnershipConflict {
+    /// `change it through HelmRelease apps/web`.
+    pub(crate) fn through(&self, verb: &str) -> Step {
+        Step { text: format!("{verb} {}", self.through.text), ..self.through.clone() }
+    }
+}
+
+/// The record that says what a release declares, and of which objects.
+#[derive(Debug, Clone)]
+pub(crate) struct DeclaringRelease {
+    pub(crate) record: RecordRef,
+    /// The namespace of the objects.
+    pub(crate) target_namespace: String,
+    /// The user who holds the newest record; `None` if unknown.
+    pub(crate) holder: Option<String>,
+    pub(crate) marks: Marks,
+}
+
+/// A change through the object that declares the release or the profile.
+pub(super) fn declaration(object: &str) -> Step {
+    Step::of(StepKind::Act, format!("it through {object}"))
+}
+
+/// What declares a release, in its owner's terms.
+pub(super) fn declared_by(owner: &Owner, storage: Storage, release: &ReleaseRef) -> Step {
+    match owner {
+        _ if storage == Storage::Index => declaration(&format!("ClusterExtension {}", release.name)),
+        Owner::Release { origin: Some(Origin { namespace, name }), .. } => {
+            declaration(&format!("HelmRelease {namespace}/{name}"))
+        }
+        _ => {
+            let words = OwnerWords { storage, namespace: &release.namespace, release: &release.name };
+            Step::run("it through {}", words.upgrade_command(None))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conflict_names_what_declares_the_release() {
+        let owner = |origin: Option<Origin>| Owner::Release {
+            name: "web".to_owned(),
+            target_namespace: "shop".to_owned(),
+            origin,
+            of_extension: false,
+        };
+        let flux = || owner(Some(Origin { namespace: "apps".to_owned(), name: "web".to_owned() }));
+        let release = ReleaseRef::new("shop", "web");
+        let named = |owner: &Owner, storage| declared_by(owner, storage, &release);
+        let upgrade = Step::run("it through {}", "helm upgrade web CHART -n shop".to_owned());
+        assert_eq!(named(&owner(None), Storage::Secret), upgrade);
+        assert_eq!(named(&flux(), Storage::Secret), declaration("HelmRelease apps/web"));
+        assert_eq!(named(&flux(), Storage::Index), declaration("ClusterExtension web"));
+        assert_eq!(named(&owner(None), Storage::Index), declaration("ClusterExtension web"));
+    }
+}
