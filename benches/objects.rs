@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use interlock_engine::decide::{Step, decide};
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::{Answer, Evidence, Located, Query, Question};
+use interlock_engine::evidence::{Answer, CandidateRecords, Evidence, Query, Question};
 use interlock_engine::facts::{Facts, RecordBodies, RequestObjects};
 use interlock_engine::json::RawObject;
 use interlock_engine::policy::Policy;
@@ -97,7 +97,7 @@ fn compare(edit: &Edit) {
 
 /// What a warm cache answers: a deployed release, and the object's document.
 struct World {
-    located: Located,
+    located: CandidateRecords,
     document: Arc<Value>,
 }
 
@@ -116,8 +116,12 @@ impl World {
             stamps,
         };
         let history = History::new(vec![entry]);
-        let located =
-            Located { storage: Storage::Secret, namespace: "shop".to_owned(), history, held_for_origin: false };
+        let located = CandidateRecords {
+            storage: Storage::Secret,
+            namespace: "shop".to_owned(),
+            history,
+            held_for_origin: false,
+        };
         Self { located, document: Arc::new(edit.document.clone()) }
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use interlock_engine::decide::{ReviewFailure, Step, decide, unjudged};
+use interlock_engine::decide::{ReviewFailure, Step, decide, outcome_of_failure};
 use interlock_engine::decision::{Decision, Transition};
 use interlock_engine::effort::Effort;
 use interlock_engine::evidence::{Answer, Evidence, Query};
@@ -171,7 +171,7 @@ impl Judge {
         let effort = Effort::of_review();
         let policies = self.policies_in_force();
         let facts = self.facts(head, &objects, &bodies, &effort, policies.accounts());
-        let outcome = unjudged(head, &facts, policies.of(head.namespace()), why);
+        let outcome = outcome_of_failure(head, &facts, policies.of(head.namespace()), why);
         let decision = Decision::of(head, &facts, &outcome, Duration::ZERO);
         // An Event needs an object that is known for sure.
         Judgement { outcome, decision: Decision { object: None, ..decision } }
@@ -277,7 +277,7 @@ impl<'c> Case<'c> {
     fn undecided(&self, why: ReviewFailure) -> Judgement {
         // The facts say more than the head, and the objects are not read again.
         let facts = self.facts_with(&self.contents.unread);
-        let outcome = unjudged(self.request, facts, self.policy, why);
+        let outcome = outcome_of_failure(self.request, facts, self.policy, why);
         self.conclude(&self.request.head(), facts, &Evidence::default(), outcome)
     }
 

@@ -160,17 +160,17 @@ impl<'d> Disturber<'d> {
 
     /// Writes a policy and waits until every replica says something about it.
     fn write_policy(&mut self, text: &str) {
-        let told = || -> Vec<usize> {
+        let lines_in_logs = || -> Vec<usize> {
             let lines = |log: &Path| {
                 let log = fs::read_to_string(log).unwrap_or_default();
                 log.lines().filter(|line| line.contains("policies") || line.contains("cluster.yaml")).count()
             };
             self.site.cluster.replicas().iter().map(|it| lines(&it.log)).collect()
         };
-        let before = told();
+        let before = lines_in_logs();
         self.site.cluster.edit_policies(text);
         eventually(SOON, "every replica has read the policy", || {
-            let now = told();
+            let now = lines_in_logs();
             if now.iter().zip(&before).all(|(now, before)| now > before) { Ok(()) } else { Err(format!("{now:?}")) }
         });
     }

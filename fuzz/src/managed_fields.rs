@@ -45,8 +45,8 @@ pub fn run(input: &[u8]) -> Input {
     let entries = serde_json::from_value::<Vec<Entry>>(entries).unwrap_or_default();
     let sets = |api_version: &str, is_wanted: &dyn Fn(&str) -> bool| {
         let theirs = entries.iter().filter(|entry| {
-            let is_whole = entry.subresource.as_deref().unwrap_or_default().is_empty();
-            is_whole && entry.api_version == api_version && is_wanted(&entry.manager)
+            let is_complete = entry.subresource.as_deref().unwrap_or_default().is_empty();
+            is_complete && entry.api_version == api_version && is_wanted(&entry.manager)
         });
         theirs.filter_map(|entry| entry.fields.clone()).filter(is_set).collect::<Vec<_>>()
     };

@@ -157,7 +157,7 @@ impl Candidate {
         scan::background(source, scan::SCAN_INTERVAL, |report| {
             self.metrics.set_findings(report);
             if let Some(reports) = &self.reports {
-                reports.record_scan(scan_findings::entries(report), report.is_whole());
+                reports.record_scan(scan_findings::entries(report), report.is_complete());
             }
         })
         .await;

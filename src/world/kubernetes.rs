@@ -36,8 +36,8 @@ use std::sync::Arc;
 use interlock_engine::answers::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
 use interlock_engine::answers::read::{self, RECORD_SELECTOR, entry};
 use interlock_engine::evidence::{
-    Answer, Candidates, Freshness, Located, NamespaceState, Query, Question, ScaledObject, ScaledRef, WERF_LEASES,
-    Workload, question,
+    Answer, CandidateRecords, Candidates, Freshness, NamespaceState, Query, Question, ScaledObject, ScaledRef,
+    WERF_LEASES, Workload, question,
 };
 use interlock_engine::object::ObjectKey;
 use interlock_engine::owners::{Bundle, BundleRef, CandidateSearch, Driver, HELM_RELEASES, MOST_CANDIDATES};
@@ -296,7 +296,7 @@ impl Cluster {
     async fn release(
         &self,
         question::Release { name, target_namespace, origin, freshness }: &question::Release,
-    ) -> Result<Vec<Located>, Unavailable> {
+    ) -> Result<Vec<CandidateRecords>, Unavailable> {
         let origin = origin.as_ref();
         let helm_releases = self.caches.helm_releases();
         let records = origin.map_or(Some(None), |origin| helm_releases.records_of(origin, name, target_namespace));
@@ -311,10 +311,10 @@ impl Cluster {
         }
         let at_home = self.record_sets(Storage::Secret.kind(), target_namespace, name).await?;
         let mut found = query.candidates(at_home);
-        if found.iter().any(|located| located.storage == Storage::Secret && located.history.is_live()) {
+        if found.iter().any(|candidate| candidate.storage == Storage::Secret && candidate.history.is_live()) {
             return Ok(found);
         }
-        let elsewhere = known.iter().map(|located| (located.storage.kind(), located.namespace.as_str()));
+        let elsewhere = known.iter().map(|candidate| (candidate.storage.kind(), candidate.namespace.as_str()));
         let elsewhere = elsewhere.chain(query.origin.map(|it| (Storage::Secret.kind(), it.records)));
         let mut places: Vec<_> =
             [(Storage::ConfigMap.kind(), target_namespace.as_str())].into_iter().chain(elsewhere).collect();
@@ -335,7 +335,7 @@ impl Cluster {
     async fn extension(
         &self,
         question::Extension { name, freshness }: &question::Extension,
-    ) -> Result<Vec<Located>, Unavailable> {
+    ) -> Result<Vec<CandidateRecords>, Unavailable> {
         if *freshness == Freshness::Cached
             && let Some(known) = self.caches.extension(name)
             && (!known.is_empty() || self.api.reach.is_everywhere())
@@ -401,7 +401,7 @@ impl Cluster {
     /// The releases with records in a namespace, by one LIST of each kind of record, metadata only. Releases with records elsewhere
     /// that are stamped for the namespace come from the copies: every user can write such a record in some namespace, and must not
     /// be able to multiply the reads.
-    async fn releases_in(&self, namespace: &str) -> Result<Vec<(String, Located)>, Unavailable> {
+    async fn releases_in(&self, namespace: &str) -> Result<Vec<(String, CandidateRecords)>, Unavailable> {
         let secrets = self.api.records(Storage::Secret.kind(), namespace, RECORD_SELECTOR).await?;
         let config_maps = self.api.records(Storage::ConfigMap.kind(), namespace, RECORD_SELECTOR).await?;
         let secrets = secrets.iter().filter_map(|metadata| read::record(Storage::Secret.kind(), metadata));
@@ -411,7 +411,7 @@ impl Cluster {
             entries.entry((release.to_owned(), storage)).or_default().push(entry);
         }
         let here = entries.into_iter().map(|((name, storage), entries)| {
-            (name, RecordSet { storage, namespace: namespace.to_owned(), entries }.located())
+            (name, RecordSet { storage, namespace: namespace.to_owned(), entries }.into_candidate())
         });
         let mut releases: Vec<_> = here.collect();
         releases.extend(self.caches.stamped_for(namespace).ok_or(STAMPED_UNKNOWN)?);

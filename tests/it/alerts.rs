@@ -251,7 +251,7 @@ fn every_alert_leads_to_its_paragraph_and_every_paragraph_has_its_alert() {
     let runbook = fs::read_to_string(repository(RUNBOOK)).unwrap();
     let (_, paragraphs) = runbook.split_once("\n## Alerts\n").expect("a section of alerts");
     let paragraphs = paragraphs.split("\n## ").next().unwrap();
-    let told: BTreeSet<_> = paragraphs.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    let printed: BTreeSet<_> = paragraphs.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     let mut alerts = BTreeSet::new();
     for rule in &rules() {
         let alert = text(rule, "/alert");
@@ -263,5 +263,5 @@ fn every_alert_leads_to_its_paragraph_and_every_paragraph_has_its_alert() {
             assert!(text(rule, &format!("/annotations/{annotation}")).len() > 10, "{alert} {annotation}");
         }
     }
-    assert_eq!(told, alerts.iter().map(String::as_str).collect());
+    assert_eq!(printed, alerts.iter().map(String::as_str).collect());
 }

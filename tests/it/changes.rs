@@ -30,7 +30,7 @@ fn transitions(log: &str) -> Vec<Value> {
 }
 
 /// A server that has judged an install by alice, an upgrade by bob in the middle of it, and its end.
-async fn told() -> (String, String) {
+async fn printed() -> (String, String) {
     let server = Standalone::start(&["--log-format", "json"], &[]);
     let mut install = creation("pending-install");
     install["request"]["userInfo"]["groups"] = json!(["devs", "CN=ops,OU=it"]);
@@ -58,7 +58,7 @@ async fn told() -> (String, String) {
 
 #[tokio::test]
 async fn a_transition_is_one_line_with_these_fields_and_is_counted() {
-    let (log, metrics) = told().await;
+    let (log, metrics) = printed().await;
     let wanted = [
         json!({
             "message": "transition", "transition": "install", "outcome": "allowed", "time": "T", "uid": "u1",
@@ -87,7 +87,7 @@ async fn a_transition_is_one_line_with_these_fields_and_is_counted() {
 
 #[tokio::test]
 async fn changes_reads_the_log_that_a_server_wrote() {
-    let (log, _) = told().await;
+    let (log, _) = printed().await;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("interlock.log");
     // Collectors put the time and the name of a pod before each line; the log of a panic is no JSON.
@@ -154,11 +154,11 @@ fn bad_lines_are_told_with_their_places_and_the_rest_is_read() {
     let file = file.to_str().unwrap();
     let output = interlock(&["changes", "--audit-log", file, "-o", "csv"]);
     assert_eq!(output.status.code(), Some(0));
-    let told = stderr(&output);
+    let printed = stderr(&output);
     for place in [":3: the line is not a JSON object", ":6: it is no audit event"] {
-        assert!(told.contains(&format!("interlock: {file}{place}")), "{place}\n{told}");
+        assert!(printed.contains(&format!("interlock: {file}{place}")), "{place}\n{printed}");
     }
-    assert_eq!(told.lines().count(), 2, "{told}");
+    assert_eq!(printed.lines().count(), 2, "{printed}");
     let wanted = "time,namespace,release,revision,storage,transition,from,to,outcome,user,groups,omittedGroups,holder,chart,seconds,\
                   override,ticket,freeze,source,certainty\r\n\
                   2026-11-21T10:00:00Z,shop,web,1,Secret,install,,pending-install,allowed,\"'=cmd|' /C calc'!A0\",,0,,\

@@ -58,10 +58,10 @@ fn a_link_makes_a_plugin_of_the_binary() {
     assert!(text(&plugin(&["--help"])).contains("Usage: kubectl interlock <COMMAND>"));
     assert!(text(&plugin(&["doctor", "--help"])).contains("Usage: kubectl interlock doctor"));
     let wrong = plugin(&["doctr"]);
-    let told = String::from_utf8(wrong.stderr).unwrap();
+    let printed = String::from_utf8(wrong.stderr).unwrap();
     assert!(
-        wrong.status.code() == Some(2) && told.contains("'doctor'") && told.contains("kubectl interlock"),
-        "{told}"
+        wrong.status.code() == Some(2) && printed.contains("'doctor'") && printed.contains("kubectl interlock"),
+        "{printed}"
     );
     assert_eq!(text(&link("kubectl_complete-interlock")(&["doc"])), "doctor\n");
 }
@@ -144,10 +144,10 @@ fn a_wait_says_what_its_exit_codes_mean_and_needs_a_cluster_and_a_condition() {
         (&["wait", "shop/web", "--kubeconfig", &away, "-o", "json"], "failed to reach the API server"),
     ] {
         let output = interlock(arguments);
-        let told = String::from_utf8(output.stderr).unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
         assert!(
-            output.status.code() == Some(2) && told.contains(wanted) && output.stdout.is_empty(),
-            "{arguments:?} {told}"
+            output.status.code() == Some(2) && printed.contains(wanted) && output.stdout.is_empty(),
+            "{arguments:?} {printed}"
         );
     }
 }

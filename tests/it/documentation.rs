@@ -158,7 +158,7 @@ fn transitions() -> String {
     for from in &states {
         write!(text, "| **{}** |", name(from)).unwrap();
         for to in &states {
-            write!(text, " {} |", told(transition(*from, *to), from.is_none() && to.is_none())).unwrap();
+            write!(text, " {} |", printed(transition(*from, *to), from.is_none() && to.is_none())).unwrap();
         }
         text.push('\n');
     }
@@ -166,7 +166,7 @@ fn transitions() -> String {
     text
 }
 
-fn told(guard: Guard, is_nothing: bool) -> &'static str {
+fn printed(guard: Guard, is_nothing: bool) -> &'static str {
     match guard {
         _ if is_nothing => "",
         Guard::Free => "free",

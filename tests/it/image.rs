@@ -110,13 +110,13 @@ fn the_archive_has_the_image_of_the_layout_and_the_same_bytes_each_time() {
 fn an_archive_needs_a_tag_and_a_static_program_of_a_known_machine() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("image.tar");
-    let told = |program: &[u8], name: &str| archive(&source(program), name, &file).unwrap_err().to_string();
+    let printed = |program: &[u8], name: &str| archive(&source(program), name, &file).unwrap_err().to_string();
     for name in ["interlock", "registry.example.com:5000/interlock", "registry.example.com/interlock:"] {
-        let told = told(&program(62), name);
-        assert!(told.contains(&format!("{name} has no tag: name the image REGISTRY/interlock:TAG")), "{told}");
+        let printed = printed(&program(62), name);
+        assert!(printed.contains(&format!("{name} has no tag: name the image REGISTRY/interlock:TAG")), "{printed}");
     }
-    assert!(told(&program(8), NAME).contains("there is no image for the machine 8"));
-    assert!(told(b"#!/bin/sh", NAME).contains("not a program for 64 bits"));
+    assert!(printed(&program(8), NAME).contains("there is no image for the machine 8"));
+    assert!(printed(b"#!/bin/sh", NAME).contains("not a program for 64 bits"));
     assert!(!file.exists());
     archive(&source(&program(62)), NAME, &file).unwrap();
 }
@@ -159,14 +159,14 @@ fn the_dockerfile_makes_the_same_image() {
             "ENTRYPOINT" => settings["Entrypoint"].to_string(),
             "CMD" => settings["Cmd"].to_string(),
             "EXPOSE" => {
-                let told: BTreeSet<_> = value.split(' ').map(|port| format!("{port}/tcp")).collect();
-                assert_eq!(told, ports);
+                let printed: BTreeSet<_> = value.split(' ').map(|port| format!("{port}/tcp")).collect();
+                assert_eq!(printed, ports);
                 value.clone()
             }
             "LABEL" => {
-                let told: BTreeSet<_> =
+                let printed: BTreeSet<_> =
                     value.split("\" ").map(|label| format!("{}\"", label.trim_end_matches('"'))).collect();
-                assert_eq!(told, labels);
+                assert_eq!(printed, labels);
                 value.clone()
             }
             "ARG" => continue,

@@ -28,15 +28,15 @@ async fn a_refused_edit_names_fields_and_indices_and_neither_keys_nor_items() {
         let write = review(operation, old.as_ref(), Some(&record(status)));
         server.post("/validate", write.to_string(), &[]).await;
     }
-    let mut told = String::new();
+    let mut printed = String::new();
     for edit in refused_edits() {
         let reply: Value = serde_json::from_slice(&server.post("/validate", edit.to_string(), &[]).await).unwrap();
         assert_eq!(reply["response"]["allowed"], false, "{reply}");
-        told += reply["response"]["status"]["message"].as_str().unwrap();
+        printed += reply["response"]["status"]["message"].as_str().unwrap();
     }
-    assert!(!told.contains(SECRET), "{told}");
+    assert!(!printed.contains(SECRET), "{printed}");
     for field in ["spec.tokens[0]", "spec.items[0]", "containers[web].env[PASSWORD]", "data.password"] {
-        assert!(told.contains(field), "no {field} in {told}");
+        assert!(printed.contains(field), "no {field} in {printed}");
     }
 }
 

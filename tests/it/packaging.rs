@@ -149,7 +149,7 @@ fn a_manifest_for_krew_of_another_file_or_of_two_versions_is_refused() {
         fs::write(dir.path().join(name), "").unwrap();
         dir.path().join(name)
     };
-    for (archives, told) in [
+    for (archives, printed) in [
         (vec![file("interlock.tar.gz")], "expected interlock-VERSION-OS-ARCH.tar.gz"),
         (
             vec![file("interlock-1.0.0-linux-amd64.tar.gz"), file("interlock-1.0.1-linux-arm64.tar.gz")],
@@ -159,7 +159,7 @@ fn a_manifest_for_krew_of_another_file_or_of_two_versions_is_refused() {
         let mut manifest = Command::new(repository("packaging/krew/manifest"));
         let refused = manifest.args(["https://example.com", "https://example.com"]).args(archives).output().unwrap();
         let stderr = String::from_utf8_lossy(&refused.stderr);
-        assert!(refused.status.code() == Some(2) && stderr.contains(told), "{stderr}");
+        assert!(refused.status.code() == Some(2) && stderr.contains(printed), "{stderr}");
         assert!(refused.stdout.is_empty(), "half a manifest");
     }
 }

@@ -80,14 +80,17 @@ fn a_file_that_is_no_text_of_a_policy_says_what_it_is() {
     let check = |dir: &tempfile::TempDir| transcript(&interlock(&["policy", "check", dir.path().to_str().unwrap()]));
     let (full, byte) = (vec![b'#'; (1 << 20) - header.len()], [0xe9]);
     let full = directory(&[&header[..], &full].concat());
-    let told = check(&full);
-    assert!(told.contains("cluster.yaml is valid\n") && told.ends_with("exit 0\n"), "{told}");
+    let printed = check(&full);
+    assert!(printed.contains("cluster.yaml is valid\n") && printed.ends_with("exit 0\n"), "{printed}");
     let large = directory(&[&header[..], &[b'#'; 1 << 20]].concat());
-    let told = check(&large);
-    assert!(told.contains("it has 1048631 bytes, more than the 1 MiB") && told.ends_with("exit 2\n"), "{told}");
+    let printed = check(&large);
+    assert!(
+        printed.contains("it has 1048631 bytes, more than the 1 MiB") && printed.ends_with("exit 2\n"),
+        "{printed}"
+    );
     let latin = directory(&[&header[..], b"# caf", &byte].concat());
-    let told = check(&latin);
-    assert!(told.contains("it is not UTF-8: byte 60 of the file, in line 3, is 0xe9"), "{told}");
+    let printed = check(&latin);
+    assert!(printed.contains("it is not UTF-8: byte 60 of the file, in line 3, is 0xe9"), "{printed}");
     assert!(check(&directory(&[b"\xef\xbb\xbf", &header[..]].concat())).ends_with("exit 0\n"));
     // The server says the same.
     let served = interlock(&["serve", "--policies", latin.path().to_str().unwrap(), "--listen", "127.0.0.1:0"]);
@@ -97,21 +100,21 @@ fn a_file_that_is_no_text_of_a_policy_says_what_it_is() {
     fs::create_dir(namespaces(&odd).join("bar.yaml")).unwrap();
     std::os::unix::fs::symlink("nowhere", namespaces(&odd).join("foo.yaml")).unwrap();
     fs::write(namespaces(&odd).join("sh\u{43e}p.yaml"), header).unwrap();
-    let told = check(&odd);
+    let printed = check(&odd);
     for wanted in [
         "it is a directory, not a regular file",
         "it is a link to nowhere, which does not exist",
         "it has the Cyrillic letter U+043E, which looks like `o`",
     ] {
-        assert!(told.contains(wanted) && told.ends_with("exit 2\n"), "{told}");
+        assert!(printed.contains(wanted) && printed.ends_with("exit 2\n"), "{printed}");
     }
 }
 
 #[test]
 fn the_same_errors_are_available_as_json() {
     let output = interlock(&["policy", "check", "loosening", "-o", "json"]);
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let files = told["files"].as_array().unwrap();
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let files = printed["files"].as_array().unwrap();
     let good: Vec<_> =
         files.iter().map(|file| (file["file"].as_str().unwrap(), file["good"].as_bool().unwrap())).collect();
     let namespace = |name: &str| format!("loosening/namespaces/{name}.yaml");
@@ -121,8 +124,8 @@ fn the_same_errors_are_available_as_json() {
     assert_eq!((&first["line"], &first["column"]), (&json!(3), &json!(1)));
     assert_eq!((&first["text"], &first["marked"]), (&json!("managers: ['*']"), &json!("managers")));
     assert!(
-        told["changed"].as_array().unwrap().iter().any(|it| it["path"] == "managers" && it["before"] == "none"),
-        "{told}"
+        printed["changed"].as_array().unwrap().iter().any(|it| it["path"] == "managers" && it["before"] == "none"),
+        "{printed}"
     );
     assert_eq!(output.status.code(), Some(1));
 }
@@ -188,19 +191,20 @@ fn a_policy_of_before_is_rewritten_in_place_and_checked() {
     let directory = directory(&text);
     let path = directory.path().to_str().unwrap();
     let check = |extra: &[&str]| transcript(&interlock(&[&["policy", "check", path], extra].concat()));
-    let told = check(&[]);
+    let printed = check(&[]);
     assert!(
-        told.contains("note: a file states differences") && told.contains("  tools\n    before: none\n    now:    "),
-        "{told}"
+        printed.contains("note: a file states differences")
+            && printed.contains("  tools\n    before: none\n    now:    "),
+        "{printed}"
     );
     assert!(
-        told.contains("before: enforce\n    now:    audit when {serviceAccounts: ['*']}, otherwise audit"),
-        "{told}"
+        printed.contains("before: enforce\n    now:    audit when {serviceAccounts: ['*']}, otherwise audit"),
+        "{printed}"
     );
     let written = interlock(&["policy", "migrate", path, "--write"]);
     assert!(written.status.success() && transcript(&written).contains("wrote "), "{}", transcript(&written));
-    let told = check(&["--strict"]);
-    assert!(told.ends_with("is valid\nexit 0\n"), "{told}");
+    let printed = check(&["--strict"]);
+    assert!(printed.ends_with("is valid\nexit 0\n"), "{printed}");
     let kept = fs::read_to_string(directory.path().join("cluster.yaml")).unwrap();
     assert!(kept.contains("# For a cluster that customers depend on"), "{kept}");
     assert!(transcript(&interlock(&["policy", "migrate", path])).contains("there is nothing to change"));
@@ -215,13 +219,13 @@ fn the_whole_policy_is_shown_with_the_origin_of_each_line() {
         "  - system:serviceaccount:flux-system:helm-controller         # shipped",
         "    mode: enforce                                             # good/namespaces/shop.yaml:5",
     ] {
-        assert!(text.lines().any(|told| told == line), "{line}\n{text}");
+        assert!(text.lines().any(|printed| printed == line), "{line}\n{text}");
     }
     let shown = interlock(&["policy", "show", "good", "-o", "json"]);
-    let told: Value = serde_json::from_slice(&shown.stdout).unwrap();
-    let settings = told["policies"][0]["settings"].as_array().unwrap();
+    let printed: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let settings = printed["policies"][0]["settings"].as_array().unwrap();
     let mode = json!({"path": "rules.manual-edit.mode", "value": "warn", "origin": "good/cluster.yaml:7"});
-    assert!(settings.contains(&mode), "{told}");
+    assert!(settings.contains(&mode), "{printed}");
     assert_eq!(interlock(&["policy", "show", "typing-errors"]).status.code(), Some(2));
 }
 
@@ -400,14 +404,15 @@ fn freezes_are_told_for_any_time() {
         "freeze weekend-days: in force until 2026-11-30 00:00 Europe/Berlin",
         "freeze shop-hours: in force until 2026-11-30 09:00 Europe/Berlin",
     ] {
-        assert!(saturday.lines().any(|told| told == line), "{line}: {saturday}");
+        assert!(saturday.lines().any(|printed| printed == line), "{line}: {saturday}");
     }
     let over = interlock(&["policy", "check", PRODUCTION, "--at", "2027-02-01T10:00[Europe/Berlin]"]);
     assert!(transcript(&over).contains("freeze year-end: over\n"), "{}", transcript(&over));
     assert!(transcript(&over).contains("warning: the freeze is over"), "{}", transcript(&over));
-    let told = interlock(&["policy", "check", PRODUCTION, "--at", "2026-11-28", "-o", "json"]);
-    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
-    let weekend = told["freezes"].as_array().unwrap().iter().find(|freeze| freeze["freeze"] == "weekend-days").unwrap();
+    let printed = interlock(&["policy", "check", PRODUCTION, "--at", "2026-11-28", "-o", "json"]);
+    let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    let weekend =
+        printed["freezes"].as_array().unwrap().iter().find(|freeze| freeze["freeze"] == "weekend-days").unwrap();
     assert_eq!((&weekend["changes"], &weekend["inForce"]), (&json!("2026-11-29T23:00:00Z"), &json!(true)));
     let explained = |namespace| {
         let time = "2026-12-24T18:00[Europe/Berlin]";
@@ -417,7 +422,7 @@ fn freezes_are_told_for_any_time() {
     for line in
         ["  every release, except for groups on-call", "  every release in namespaces shop, except for groups on-call"]
     {
-        assert!(explained("shop").lines().any(|told| told.ends_with(line)), "{line}: {}", explained("shop"));
+        assert!(explained("shop").lines().any(|printed| printed.ends_with(line)), "{line}: {}", explained("shop"));
     }
     assert!(explained("shop").contains("shop-hours") && !explained("crm").contains("shop-hours"));
     assert!(explained("crm").contains("protected releases\n  protected "), "{}", explained("crm"));
@@ -432,8 +437,8 @@ fn rules_and_namespaces_are_explained() {
     expect("explain-rule.txt", &interlock(&["explain", "pending-recovery"]));
     expect("explain-namespace.txt", &interlock(&["explain", "shop", "--policies", "good"]));
     let mistyped = interlock(&["explain", "manual-edti", "--policies", "good"]);
-    let told = "interlock: manual-edti is no rule and no namespace; did you mean manual-edit?\n";
-    assert_eq!((mistyped.status.code(), String::from_utf8_lossy(&mistyped.stderr).as_ref()), (Some(1), told));
+    let printed = "interlock: manual-edti is no rule and no namespace; did you mean manual-edit?\n";
+    assert_eq!((mistyped.status.code(), String::from_utf8_lossy(&mistyped.stderr).as_ref()), (Some(1), printed));
     let rule: Value = serde_json::from_slice(&interlock(&["explain", "manual-edit", "-o", "json"]).stdout).unwrap();
     assert_eq!(rule["settings"][3]["default"], "1m");
     assert!(rule["breakGlass"].as_str().unwrap().contains("--rule manual-edit"));
@@ -481,11 +486,11 @@ fn a_user_is_explained_with_the_line_of_the_policy_that_says_what_it_counts_as()
         ("alice", &["system:authenticated"], "pipeline", Some(17), json!({"session": "alice"})),
     ] {
         let (text, output) = explained(user, groups);
-        let told = json(&output);
+        let printed = json(&output);
         assert!(output.status.success(), "{text}");
-        assert_eq!((&told["countsAs"], &told["holder"]), (&json!(kind), &holder), "{user} {groups:?}: {text}");
+        assert_eq!((&printed["countsAs"], &printed["holder"]), (&json!(kind), &holder), "{user} {groups:?}: {text}");
         let origin = line.map(|line| json!({"file": "accounts/cluster.yaml", "line": line}));
-        assert_eq!(told["entries"][0]["origin"], json!(origin), "{user}: {text}");
+        assert_eq!(printed["entries"][0]["origin"], json!(origin), "{user}: {text}");
         assert!(text.contains(&format!(" counts as: {kind}")), "{text}");
         assert!(line.is_none_or(|line| text.contains(&format!("accounts/cluster.yaml:{line}"))), "{text}");
     }

@@ -182,12 +182,12 @@ fn the_published_chart_names_its_image_and_is_else_the_chart() {
         assert_eq!(fs::read(chart.join(file)).unwrap(), fs::read(repository(source)).unwrap(), "{file}");
     }
 
-    for (registry, digest, told) in [
+    for (registry, digest, printed) in [
         ("registry.example.com", "latest", "expected sha256: and 64 hexadecimal digits"),
         ("https://#", digest.as_str(), "expected the host and the path of a registry"),
     ] {
         let refused = run(registry, digest);
         let stderr = String::from_utf8_lossy(&refused.stderr);
-        assert!(refused.status.code() == Some(2) && stderr.contains(told), "{stderr}");
+        assert!(refused.status.code() == Some(2) && stderr.contains(printed), "{stderr}");
     }
 }

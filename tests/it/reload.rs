@@ -134,32 +134,32 @@ async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
     let mut registry = Registry::with_prefix(openmetrics::PREFIX);
     followed.metrics.register(&mut registry);
     let admin = admin::router(readiness, Arc::new(registry));
-    let told = async |path: &str| {
+    let printed = async |path: &str| {
         let answer = send(&admin, request(Method::GET, path, None, Bytes::new())).await;
         assert_eq!(answer.status, StatusCode::OK, "policies make nobody unready");
         String::from_utf8(answer.body.to_vec()).unwrap()
     };
-    assert_eq!(told("/readyz").await, "ok\n");
-    assert!(told("/metrics").await.contains("interlock_policy_loaded_timestamp_seconds 1"));
+    assert_eq!(printed("/readyz").await, "ok\n");
+    assert!(printed("/metrics").await.contains("interlock_policy_loaded_timestamp_seconds 1"));
 
     followed.write("cluster.yaml", &policy("ClusterPolicy", "enforced"));
     let state = followed.next().await;
     assert!(!state.current && state.problems.len() == 1);
     assert_eq!(followed.mode("shop"), Mode::Warn);
-    let ready = told("/readyz?verbose").await;
+    let ready = printed("/readyz?verbose").await;
     assert!(ready.starts_with("[i] policies: loaded ") && ready.ends_with("ok\n"), "{ready}");
     assert!(
         ready.contains("earlier ones stay in force") && ready.contains("cluster.yaml:4:30: unknown value `enforced`"),
         "{ready}"
     );
-    let metrics = told("/metrics").await;
+    let metrics = printed("/metrics").await;
     assert!(metrics.contains("interlock_policy_errors 1\n"), "{metrics}");
     assert!(metrics.contains("interlock_policy_reloads_total{result=\"bad\"} 1\n"), "{metrics}");
 
     followed.write("cluster.yaml", &policy("ClusterPolicy", "audit"));
     assert!(followed.next().await.current);
     assert_eq!(followed.mode("shop"), Mode::Audit);
-    assert!(told("/metrics").await.contains("interlock_policy_errors 0\n"));
+    assert!(printed("/metrics").await.contains("interlock_policy_errors 0\n"));
 
     // A namespace with a wrong file gets the cluster's policy. Other namespaces keep theirs.
     followed.write("namespaces/shop.yaml", &policy("NamespacePolicy", "enforce"));
@@ -167,7 +167,7 @@ async fn a_wrong_file_changes_nothing_but_what_is_told_of_it() {
     followed.write("namespaces/bar.yaml", &policy("NamespacePolicy", "off"));
     let state = followed.next().await;
     assert!(state.current && state.namespaces == 1 && state.problems.len() == 1, "{state}");
-    assert!(told("/metrics").await.contains("interlock_policy_reloads_total{result=\"partly\"} 1\n"));
+    assert!(printed("/metrics").await.contains("interlock_policy_reloads_total{result=\"partly\"} 1\n"));
     // An unreadable file may still have its old content.
     let (link, bar) = (followed.directory.path().join("link"), followed.directory.path().join("namespaces/bar.yaml"));
     symlink("nowhere", &link).unwrap();

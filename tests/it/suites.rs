@@ -75,8 +75,8 @@ fn results_are_one_json_document_and_junit() {
     let junit = dir.path().join("junit.xml");
     let output = interlock(&["test", path(&dir), "-o", "json", "--junit", junit.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
-    let told: serde_json::Value = serde_json::from_str(stdout(&output)).unwrap();
-    let cases = told["cases"].as_array().unwrap();
+    let printed: serde_json::Value = serde_json::from_str(stdout(&output)).unwrap();
+    let cases = printed["cases"].as_array().unwrap();
     let ok: Vec<_> = cases.iter().map(|case| (&case["case"], &case["ok"])).collect();
     assert_eq!(ok, [(&"an upgrade passes".into(), &true.into()), (&"<a> & \"b\"".into(), &false.into())]);
     assert_eq!(cases[1]["failures"][0]["expected"], "allowed");

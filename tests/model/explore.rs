@@ -375,10 +375,10 @@ impl Explorer {
 
     /// Every judgement so far.
     pub(crate) fn rulings(&self) -> Vec<(Rc<Cluster>, User, Write, Rc<Ruling>)> {
-        let told = |(key, ruling): (&(u32, User, Write), &Rc<Ruling>)| {
+        let text = |(key, ruling): (&(u32, User, Write), &Rc<Ruling>)| {
             (self.clusters.value(key.0), key.1, key.2, Rc::clone(ruling))
         };
-        self.rulings.iter().map(told).collect()
+        self.rulings.iter().map(text).collect()
     }
 }
 

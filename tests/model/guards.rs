@@ -101,7 +101,7 @@ impl Opening {
         ]
     }
 
-    fn told(self) -> String {
+    fn text(self) -> String {
         let name = |state: State| state.map_or("no record".to_owned(), |status| format!("`{status}`"));
         match self {
             Self::Rule(rule) => format!("rule `{rule}` off"),
@@ -152,9 +152,9 @@ fn without_each_rule_and_each_guard_there_is_a_counterexample() {
         let found = opening.counterexample();
         match (found, kept) {
             (Some((found, pair)), None) => {
-                writeln!(table, "| {} | {pair} | {} | {} |", opening.told(), found.writes(), found.property).unwrap();
+                writeln!(table, "| {} | {pair} | {} | {} |", opening.text(), found.writes(), found.property).unwrap();
             }
-            (None, Some((_, _, why))) => writeln!(table, "| {} | | | {why} |", opening.told()).unwrap(),
+            (None, Some((_, _, why))) => writeln!(table, "| {} | | | {why} |", opening.text()).unwrap(),
             (Some((found, _)), Some(_)) => panic!("{opening:?} is needed:\n{}", recording::story(&found)),
             (None, None) => panic!("nothing breaks with {opening:?}"),
         }

@@ -133,7 +133,7 @@ fn every_pair_of_clients_keeps_every_property() {
     let explored = explored.into_inner().unwrap();
     let (states, edges) = explored.iter().fold((0, 0), |(s, e), (_, found)| (s + found.states, e + found.edges));
     println!("{states} states and {edges} edges in all");
-    println!("{}", followed.into_inner().unwrap().told());
+    println!("{}", followed.into_inner().unwrap().text());
     let broken: Vec<_> =
         explored.iter().filter(|(_, found)| found.counterexample.is_some()).map(|(name, _)| name).collect();
     assert!(broken.is_empty(), "{broken:?}; the counterexamples are above");

@@ -77,7 +77,7 @@ pub(crate) fn story(found: &Counterexample) -> String {
             Taken::Looked(user) => format!("{} reads", user.name()),
             Taken::Killed(user) => format!("{} is killed", user.name()),
             Taken::Wrote { user, write, ruling, before } => {
-                format!("{} writes {}: {}", user.name(), told(write, before), outcome(ruling))
+                format!("{} writes {}: {}", user.name(), described(write, before), outcome(ruling))
             }
         };
         text += &format!("  {line}\n");
@@ -85,7 +85,7 @@ pub(crate) fn story(found: &Counterexample) -> String {
     text
 }
 
-fn told(write: &Write, before: &crate::cluster::Cluster) -> String {
+fn described(write: &Write, before: &crate::cluster::Cluster) -> String {
     let from =
         |driver, revision| before.record(driver, revision).map_or("nothing", |record| Status::as_str(record.status()));
     match write {

@@ -27,7 +27,7 @@ pub(crate) struct Followed {
 }
 
 impl Followed {
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let Self { states, longest } = self;
         format!(
             "the next step followed from {} states; the longest chain has {} steps: {longest:#?}",
@@ -101,21 +101,21 @@ fn follow(explorer: &mut Explorer, start: &Cluster, driver: Driver, known: &mut 
             break;
         }
         let step = explorer.diagnose(&state, driver, READER).and_then(|diagnosis| diagnosis.next);
-        let told = |why: &str| format!("{why}\nfrom {start:?}\nafter {chain:#?}\nat {state:?}\nthe step is {step:?}");
+        let text = |why: &str| format!("{why}\nfrom {start:?}\nafter {chain:#?}\nat {state:?}\nthe step is {step:?}");
         let Some(step) = &step else {
-            assert!(has_ended(&state, driver), "{}", told("there is no next step, and the release is not at an end"));
+            assert!(has_ended(&state, driver), "{}", text("there is no next step, and the release is not at an end"));
             break;
         };
-        assert!(chain.len() < MOST_STEPS, "{}", told("the steps do not end"));
+        assert!(chain.len() < MOST_STEPS, "{}", text("the steps do not end"));
         let next = match step {
             NextStep::Wait { until, .. } => {
-                assert!(until.is_some(), "{}", told("nobody knows until when"));
+                assert!(until.is_some(), "{}", text("nobody knows until when"));
                 Ok(state.later(Passing::UntilStale))
             }
             NextStep::Run { command, .. } => carry_out(explorer, &state, (driver, READER), command),
         };
-        let next = next.unwrap_or_else(|why| panic!("{}", told(&why)));
-        assert!(next != state, "{}", told("the step changes nothing"));
+        let next = next.unwrap_or_else(|why| panic!("{}", text(&why)));
+        assert!(next != state, "{}", text("the step changes nothing"));
         passed.push(std::mem::replace(&mut state, next));
         chain.push(step.to_string());
     }

@@ -1,10 +1,10 @@
 //! The decision: the rules, their modes, and overrides.
 
-mod unjudged;
+mod review_failure;
 
 use jiff::Timestamp;
 
-pub use unjudged::{ReviewFailure, unjudged};
+pub use review_failure::{ReviewFailure, outcome_of_failure};
 
 use super::effort::Effort;
 use super::evidence::{Evidence, Query};

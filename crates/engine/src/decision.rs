@@ -172,7 +172,7 @@ impl Decision {
     #[must_use]
     pub fn of(request: &Request<'_>, facts: &Facts<'_>, outcome: &Outcome, took: Duration) -> Self {
         let known = match (&facts.subject, facts.managed) {
-            (Subject::Record(target, _), _) => Some(target.object.as_str()),
+            (Subject::Record(id, _), _) => Some(id.object.as_str()),
             (Subject::RecordChunk(part), _) => Some(part.name.as_str()),
             (Subject::Own(write), _) => Some(write.after.name.as_ref()),
             (_, Some(write)) => Some(write.name.as_str()),

@@ -7,8 +7,8 @@ mod query;
 pub mod question;
 
 pub use answer::{
-    Answer, Candidates, FoundDocument, Located, NamespaceState, ReadBundles, ReadDocument, ScaledObject, StoredBody,
-    Workload,
+    Answer, CandidateRecords, Candidates, FoundDocument, NamespaceState, ReadBundles, ReadDocument, ScaledObject,
+    StoredBody, Workload,
 };
 pub use kinds::can_be_asked_for;
 pub use query::{Knowledge, Query, Question};

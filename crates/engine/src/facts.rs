@@ -7,21 +7,21 @@ mod managed;
 mod objects;
 mod own_write;
 mod record_chunk;
+mod record_id;
 mod storing_kind;
-mod target;
 
 pub use crate::owners::declaration::{Declaration, DeclarationWrite, Namespace};
 pub(crate) use actor::may_be_platform;
 pub use actor::{Actor, ActorKind, Session, SharedHolder};
 pub(crate) use added::{adds_finalizer, adds_owner};
-pub use change::{RecordBody, RecordChange, RecordSide, RecordWrite};
+pub use change::{RecordBody, RecordChange, RecordVersion, RecordWrite};
 pub use managed::{EditedObject, ManagedWrite, ObjectChange};
 pub use objects::{Payloads, RecordBodies, RequestObjects};
 pub(crate) use own_write::writes_own;
 pub use own_write::{OwnSpec, OwnWrite};
 pub use record_chunk::{ChunkChange, RecordChunk};
+pub use record_id::RecordId;
 pub use storing_kind::{record_name, storing_kind};
-pub use target::Target;
 
 use super::effort::Effort;
 use super::release::ReleaseRef;
@@ -45,7 +45,7 @@ pub struct Facts<'r> {
 #[derive(Debug)]
 pub enum Subject<'r> {
     /// A record: its release, and the change to it.
-    Record(Target, Box<RecordChange<'r>>),
+    Record(RecordId, Box<RecordChange<'r>>),
     /// A write or the deletion of a further chunk of a record.
     RecordChunk(&'r RecordChunk<'r>),
     /// An object that declares a release.
@@ -67,7 +67,7 @@ impl<'r> Facts<'r> {
     ) -> Self {
         let record = objects.storage.and_then(|storage| {
             let change = RecordChange::of(request.operation, objects, bodies, effort)?;
-            Some(Subject::Record(Target::of(storage, request, change.latest()), Box::new(change)))
+            Some(Subject::Record(RecordId::of(storage, request, change.latest()), Box::new(change)))
         });
         let chunk = objects.chunk.as_ref().map(Subject::RecordChunk);
         let declaration = objects.declaration.as_ref().map(Subject::Declaration);
@@ -84,9 +84,9 @@ impl<'r> Facts<'r> {
 
     /// The record of the request, and the change to it.
     #[must_use]
-    pub fn record(&self) -> Option<(&Target, &RecordChange<'r>)> {
+    pub fn record(&self) -> Option<(&RecordId, &RecordChange<'r>)> {
         match &self.subject {
-            Subject::Record(target, change) => Some((target, change.as_ref())),
+            Subject::Record(id, change) => Some((id, change.as_ref())),
             Subject::RecordChunk(_) | Subject::Declaration(_) | Subject::Own(_) | Subject::Other => None,
         }
     }
@@ -95,7 +95,7 @@ impl<'r> Facts<'r> {
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         let namespace = match (&self.subject, self.managed) {
-            (Subject::Record(target, _), _) => target.namespace.as_str(),
+            (Subject::Record(id, _), _) => id.namespace.as_str(),
             (Subject::RecordChunk(chunk), _) => chunk.namespace,
             (Subject::Own(write), _) => write.namespace,
             (_, Some(write)) => write.namespace.as_str(),
@@ -109,7 +109,7 @@ impl<'r> Facts<'r> {
     #[must_use]
     pub fn release(&self) -> Option<ReleaseRef> {
         match &self.subject {
-            Subject::Record(target, _) => Some(ReleaseRef::new(&target.namespace, &target.release)),
+            Subject::Record(id, _) => Some(ReleaseRef::new(&id.namespace, &id.release)),
             Subject::RecordChunk(chunk) => Some(ReleaseRef::new(chunk.namespace, &chunk.release)),
             Subject::Declaration(declaration) => declaration.release_ref(),
             Subject::Own(write) => match &write.spec {

@@ -18,8 +18,8 @@ use crate::answers::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
 use crate::answers::{WorkloadSpec, WorkloadStatus, read, rollout};
 use crate::effort::Effort;
 use crate::evidence::{
-    Answer, Located, NamespaceState, Query, Question, ScaledObject, ScaledRef, WERF_LEASES, Workload, can_be_asked_for,
-    question,
+    Answer, CandidateRecords, NamespaceState, Query, Question, ScaledObject, ScaledRef, WERF_LEASES, Workload,
+    can_be_asked_for, question,
 };
 use crate::freeze_resource;
 use crate::json::RawObject;
@@ -196,7 +196,10 @@ impl Objects {
     }
 
     /// The records that may belong to the release of an object.
-    fn candidates(&self, question::Release { name, target_namespace, origin, .. }: &question::Release) -> Vec<Located> {
+    fn candidates(
+        &self,
+        question::Release { name, target_namespace, origin, .. }: &question::Release,
+    ) -> Vec<CandidateRecords> {
         let origin = origin.as_ref();
         let records = origin.and_then(|origin| self.records_of(origin, name, target_namespace));
         let origin = origin.zip(records.as_deref());
@@ -239,11 +242,11 @@ impl Objects {
 
     /// The releases with records in a namespace, and those with a record elsewhere that is stamped for objects in the
     /// namespace.
-    fn releases_in(&self, namespace: &str) -> Vec<(String, Located)> {
+    fn releases_in(&self, namespace: &str) -> Vec<(String, CandidateRecords)> {
         let releases = self.releases().into_iter().flat_map(|name| {
             self.record_sets(&name).into_iter().filter_map(move |set| {
                 let counts = set.namespace == namespace || set.is_stamped_for(namespace);
-                counts.then(|| (name.clone(), set.located()))
+                counts.then(|| (name.clone(), set.into_candidate()))
             })
         });
         releases.collect()

@@ -36,7 +36,7 @@ pub use in_force::{
 pub use loaded::LoadedPolicies;
 pub use migrate::MigrationError;
 pub use problem::{Location, PolicyError, Problem};
-pub use show::{WholePolicy, WholeSetting};
+pub use show::{EffectivePolicy, EffectiveSetting};
 pub use stored_freeze::{BadFreeze, FreezeName};
 
 use super::policy::{Policies, Policy};

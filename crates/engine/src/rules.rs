@@ -135,20 +135,18 @@ pub(super) fn check(
     if facts.actor.kind == ActorKind::ControlPlane {
         return Ok(Vec::new());
     }
-    let table = Table { facts, policy, scope, former: facts.former_release() };
+    let active = ActiveRules { facts, policy, scope, former: facts.former_release() };
     let mut violations = match &facts.subject {
         Subject::Other | Subject::Own(_) => Vec::new(),
-        Subject::Record(target, change) => {
-            table.check_record(&RecordCase { facts, target, change, policy, evidence, now })?
-        }
-        Subject::RecordChunk(part) => table.check_record_part(&RecordPartCase { facts, part, policy, evidence })?,
+        Subject::Record(id, change) => active.check_record(&RecordCase { facts, id, change, policy, evidence, now })?,
+        Subject::RecordChunk(part) => active.check_record_part(&RecordPartCase { facts, part, policy, evidence })?,
         Subject::Declaration(declaration) => {
-            table.check_declaration(&DeclarationCase { facts, declaration, policy, evidence, now })?
+            active.check_declaration(&DeclarationCase { facts, declaration, policy, evidence, now })?
         }
     };
     // A declaration may itself be an object of a release.
     if let Some(write) = facts.managed {
-        violations.extend(table.check_object(&ObjectCase::new(facts, write, policy, evidence, now))?);
+        violations.extend(active.check_object(&ObjectCase::new(facts, write, policy, evidence, now))?);
     }
     // A namespace that is being deleted takes everything in it along: no deletion in it is ours to refuse.
     let namespace = facts.namespace().filter(|_| facts.operation == Operation::Delete && !violations.is_empty());
@@ -160,7 +158,7 @@ pub(super) fn check(
 }
 
 /// The rules that are not off for one request.
-struct Table<'a> {
+struct ActiveRules<'a> {
     facts: &'a Facts<'a>,
     policy: &'a Policy,
     scope: &'a Scope<'a>,
@@ -168,19 +166,19 @@ struct Table<'a> {
     former: Option<ReleaseRef>,
 }
 
-impl Table<'_> {
+impl ActiveRules<'_> {
     fn check_record(&self, case: &RecordCase<'_>) -> Result<Vec<Violation>, Query> {
         let pending = |check: &'static Check| match check {
             Check::Record(check) => Some(|| check(case).map(Vec::from_iter)),
             _ => None,
         };
         let violations = self
-            .consult(Family::Records, || case.subject(), || self.facts.release(), pending)
+            .run_checks(Family::Records, || case.subject(), || self.facts.release(), pending)
             .collect::<Result<Vec<_>, _>>()?;
         if violations.is_empty() {
             return Ok(violations);
         }
-        match owners::rules::are_outdated(case.evidence, case.target.storage, &case.target.release) {
+        match owners::rules::are_outdated(case.evidence, case.id.storage, &case.id.release) {
             Err(Undecided::Ask(query)) => Err(query),
             Ok(true) => Ok(Vec::new()),
             Ok(false) | Err(_) => Ok(violations),
@@ -192,7 +190,7 @@ impl Table<'_> {
             Check::RecordPart(check) => Some(|| check(case).map(Vec::from_iter)),
             _ => None,
         };
-        self.consult(Family::Records, || case.subject(), || self.facts.release(), pending).collect()
+        self.run_checks(Family::Records, || case.subject(), || self.facts.release(), pending).collect()
     }
 
     fn check_declaration(&self, case: &DeclarationCase<'_>) -> Result<Vec<Violation>, Query> {
@@ -200,8 +198,8 @@ impl Table<'_> {
             Check::Declaration(check) => Some(|| check(case)),
             _ => None,
         };
-        let consult = |family| self.consult(family, || case.subject(), || self.facts.release(), pending);
-        consult(Family::Records).chain(consult(Family::Declarations)).collect()
+        let run = |family| self.run_checks(family, || case.subject(), || self.facts.release(), pending);
+        run(Family::Records).chain(run(Family::Declarations)).collect()
     }
 
     /// An object is reported by every rule about operations on its release, so that an override of one leaves the others closed, and by
@@ -211,12 +209,12 @@ impl Table<'_> {
             Check::Object(check) => Some(|| check(case).map(Vec::from_iter)),
             _ => None,
         };
-        let consult = |family| self.consult(family, || case.subject(), || case.write.release(), pending);
-        consult(Family::Records).chain(consult(Family::Objects).take(1)).collect()
+        let run = |family| self.run_checks(family, || case.subject(), || case.write.release(), pending);
+        run(Family::Records).chain(run(Family::Objects).take(1)).collect()
     }
 
     /// Runs the checks that are pending one after the other, each only once the one before it is done.
-    fn consult<C: FnOnce() -> CheckedAll>(
+    fn run_checks<C: FnOnce() -> CheckedAll>(
         &self,
         family: Family,
         subject: impl Fn() -> String,
@@ -248,7 +246,7 @@ fn refused(rule: RuleId, release: Option<ReleaseRef>, refusal: Refusal) -> Viola
 }
 
 fn undecided(rule: RuleId, release: Option<ReleaseRef>, subject: &str, need: Undecided) -> Result<Violation, Query> {
-    let (kind, why, ways_out) = need.reason()?;
+    let (kind, why, ways_out) = need.into_query_or_violation()?;
     let sentence = format!("Could not check {subject}: {why}.");
     Ok(Violation { rule, kind, sentence, ways_out, pointers: Vec::new(), release, overridden: None, frozen: None })
 }

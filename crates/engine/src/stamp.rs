@@ -12,7 +12,7 @@ pub mod recording;
 
 use jiff::{SignedDuration, Timestamp, Unit};
 
-use super::facts::{Actor, ActorKind, Facts, RecordSide, RecordWrite, Subject};
+use super::facts::{Actor, ActorKind, Facts, RecordVersion, RecordWrite, Subject};
 use super::json::Patch;
 use super::release::record::{Hooks, truncated};
 use super::release::stamps::{CHART, ENDED, HOLDER, HOOKS, INTERRUPTED, PIPELINE, STARTED, TARGET_NAMESPACE};
@@ -69,7 +69,7 @@ pub(crate) fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestam
         stamps.set_or_remove(TARGET_NAMESPACE, write.after.record().map(|record| truncated(&record.namespace)));
         return Expected { stamps, phase: Phase::Starts };
     }
-    let mut stamps = write.before.map(RecordSide::stamps).unwrap_or_default();
+    let mut stamps = write.before.map(RecordVersion::stamps).unwrap_or_default();
     stamps.set_or_remove(INTERRUPTED, interrupted_note(facts, write));
     stamps.set_or_remove(HOOKS, missing_hooks(facts, write));
     if !write.ends() {
@@ -125,7 +125,7 @@ fn missing_hooks(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
     if old.has_hooks_like(new) {
         return stamped;
     }
-    let digest = |side: &RecordSide<'_>| side.hooks(facts.effort).map(Hooks::digest);
+    let digest = |side: &RecordVersion<'_>| side.hooks(facts.effort).map(Hooks::digest);
     let complete = stamped.or_else(|| digest(before))?;
     (digest(after).as_ref() != Some(&complete)).then_some(complete)
 }
@@ -148,11 +148,11 @@ fn count_others(stamps: &Stamps) -> usize {
 /// Whether a user other than the holder fails a pending record. Flux does so under the account of the operation, and
 /// says so in the description.
 fn is_unlocked(facts: &Facts<'_>, write: &RecordWrite<'_>) -> bool {
-    let ends = write.before.and_then(RecordSide::status).is_some_and(Status::is_pending);
+    let ends = write.before.and_then(RecordVersion::status).is_some_and(Status::is_pending);
     if !ends || write.after.status() != Some(Status::Failed) {
         return false;
     }
-    let stamps = write.before.map(RecordSide::stamps).unwrap_or_default();
+    let stamps = write.before.map(RecordVersion::stamps).unwrap_or_default();
     let foreign = stamps.holder().is_some() && !facts.actor.holds(&stamps);
     foreign || write.after.is_unlocked_by_controller()
 }

@@ -103,13 +103,13 @@ impl Edit<'_> {
 impl Place {
     /// A declared member before and after.
     fn member(&self, declared: &Value, name: &str, old: Option<&Value>, new: Option<&Value>) -> Answer {
-        if declared.is_null() && !self.is_whole() {
+        if declared.is_null() && !self.is_complete() {
             return Answer::Free;
         }
         let place = Self {
             parent: self.name.clone(),
             name: name.to_owned(),
-            is_inside: self.is_whole(),
+            is_inside: self.is_complete(),
             is_built_in: self.is_built_in,
         };
         place.inner(declared, old, new)
@@ -122,7 +122,7 @@ impl Place {
         let are_maps = old.is_some_and(Value::is_object) && new.is_some_and(Value::is_object);
         match declared {
             Value::Object(members) if are_maps => self.of_maps(members, old, new),
-            Value::Object(members) if !self.is_whole() => {
+            Value::Object(members) if !self.is_complete() => {
                 let value = |side: Option<&Value>, name: &str| side.and_then(|side| side.get(name)).cloned();
                 let removed = Answer::of(members.is_empty() && new.is_none() && !self.may_be_omitted(declared, old));
                 members.iter().fold(removed, |answer, (name, declared)| {
@@ -148,7 +148,7 @@ impl Place {
             match declared.get(name) {
                 Some(value) => self.member(value, name, old, new),
                 // Its absence is declared.
-                None if self.is_whole() => Answer::of(old != new && new.is_some_and(|new| !new.is_null())),
+                None if self.is_complete() => Answer::of(old != new && new.is_some_and(|new| !new.is_null())),
                 None => Answer::Free,
             }
         };
@@ -206,7 +206,7 @@ impl Place {
     }
 
     /// Whether a map here is one value.
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         let names = ["env", "ownerReferences", "port", "selector", "volumes"];
         self.is_inside || (self.is_built_in && names.contains(&self.name.as_str()))
     }

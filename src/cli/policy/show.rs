@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use interlock_engine::policy_files::{PolicyFiles, SettingOrigin, WholePolicy, WholeSetting};
+use interlock_engine::policy_files::{EffectivePolicy, EffectiveSetting, PolicyFiles, SettingOrigin};
 use serde_json::{Value, json};
 
 use crate::cli::cluster::ClusterArguments;
@@ -32,7 +32,7 @@ impl Arguments {
             Some(directory) => policy_directory::read(directory),
             None => block_on(self.files())?,
         };
-        let policies = files.whole()?;
+        let policies = files.complete()?;
         self.output.print(&json(&policies), || policies.iter().map(text).collect::<Vec<_>>().join("---\n"))?;
         Ok(ExitStatus::Success)
     }
@@ -49,10 +49,10 @@ impl Arguments {
 const ORIGIN_COLUMN: usize = 60;
 
 /// The policy as YAML. A policy file with this text has the same meaning.
-fn text(policy: &WholePolicy) -> String {
+fn text(policy: &EffectivePolicy) -> String {
     let (mut text, mut open) = (String::new(), Vec::new());
     for setting in &policy.settings {
-        let WholeSetting { path, value, is_entry, origin } = setting;
+        let EffectiveSetting { path, value, is_entry, origin } = setting;
         let (parents, line) = match path.split_last() {
             Some((key, parents)) if !is_entry => (parents, format!("{}{key}: {value}", indent(parents.len()))),
             _ => (path.as_slice(), format!("{}- {value}", indent(path.len()))),
@@ -78,15 +78,15 @@ fn shown(origin: &SettingOrigin) -> String {
     }
 }
 
-fn json(policies: &[WholePolicy]) -> Value {
+fn json(policies: &[EffectivePolicy]) -> Value {
     json!({"policies": policies.iter().map(policy_json).collect::<Vec<_>>()})
 }
 
-fn policy_json(policy: &WholePolicy) -> Value {
+fn policy_json(policy: &EffectivePolicy) -> Value {
     json!({"file": policy.file, "settings": policy.settings.iter().map(setting_json).collect::<Vec<_>>()})
 }
 
-fn setting_json(setting: &WholeSetting) -> Value {
+fn setting_json(setting: &EffectiveSetting) -> Value {
     json!({"path": setting.path.join("."), "value": setting.value, "origin": shown(&setting.origin)})
 }
 
@@ -104,7 +104,7 @@ mod tests {
                      controllers: {only: []}\nfreezes:\n  - {name: a, reason: \"no, {really}: don't\", timeZone: UTC, weekdays: [friday]}\n\
                      rules:\n  manual-edit: {mode: 'off'}\n  manual-scale: {cases: {only: [{when: {users: [x]}, mode: warn}]}}\n";
         fs::write(&file, given).unwrap();
-        let shown = text(&policy_directory::read(directory.path()).whole().unwrap().remove(0));
+        let shown = text(&policy_directory::read(directory.path()).complete().unwrap().remove(0));
         assert!(
             shown.starts_with(&format!("{:<60}  # {}:2\n", "apiVersion: interlock.dev/v1alpha1", file.display())),
             "{shown}"

@@ -63,8 +63,8 @@ impl Examiner<'_> {
     pub(crate) async fn examine(&self, records: ReleaseRecords<'_>, checks: Checks) -> Option<Examined> {
         let none_deployed = records.history.newest_deployed().is_none();
         let mut sibling = if none_deployed { self.sibling(records).await } else { None };
-        let is_live_beside = none_deployed && sibling.as_ref().is_some_and(History::is_live);
-        let mut examined = self.examine_alone(records, is_live_beside, checks).await?;
+        let is_live_in_sibling = none_deployed && sibling.as_ref().is_some_and(History::is_live);
+        let mut examined = self.examine_alone(records, is_live_in_sibling, checks).await?;
         let begins = begins(records.history, &examined.diagnosis);
         if begins && sibling.is_none() {
             sibling = self.sibling(records).await;
@@ -81,7 +81,7 @@ impl Examiner<'_> {
     async fn examine_alone(
         &self,
         records: ReleaseRecords<'_>,
-        is_live_beside: bool,
+        is_live_in_sibling: bool,
         checks: Checks,
     ) -> Option<Examined> {
         let ReleaseRecords { release, storage, history, missing } = records;
@@ -97,7 +97,7 @@ impl Examiner<'_> {
             drivers,
             policy,
             is_opened: false,
-            is_live_beside,
+            is_live_in_sibling,
             freeze: None,
             now,
         };
@@ -128,8 +128,8 @@ impl Examiner<'_> {
         let storage = storage.sibling()?;
         sibling.newest().filter(|newest| newest.status.is_in_flight())?;
         let records = ReleaseRecords { release, storage, history: sibling, missing: &MissingParts::new() };
-        let is_live_beside = sibling.newest_deployed().is_none() && history.is_live();
-        let other = self.examine_alone(records, is_live_beside, Checks::IfStuck).await?.diagnosis;
+        let is_live_in_sibling = sibling.newest_deployed().is_none() && history.is_live();
+        let other = self.examine_alone(records, is_live_in_sibling, Checks::IfStuck).await?.diagnosis;
         let step = other.next.filter(|_| is_at_rest(history) || other.stuck != Stuck::Yes)?;
         Some(step.after(&format!("An operation is in flight on the records in {}s", storage.kind())))
     }

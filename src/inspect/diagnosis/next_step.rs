@@ -102,7 +102,7 @@ pub(super) fn next_step(
         return wait(&format!("{} may still be writing the parts of a record", state.words().name()));
     }
     let step = match problems.first()?.kind {
-        _ if state.is_live_beside => delete_remains(state),
+        _ if state.is_live_in_sibling => delete_remains(state),
         FindingKind::BrokenRecord => delete_broken(state),
         FindingKind::SeveralDeployed => one_deployed(state)?,
         FindingKind::InterruptedOperation => finish(state, newest, owner),
@@ -154,7 +154,7 @@ fn out_of_stuck(state: &ReleaseState<'_>, newest: &Entry) -> NextStep {
         settings: &state.policy.recovery,
         condition: state.condition(),
         is_opened: state.is_opened,
-        is_live_beside: state.is_live_beside,
+        is_live_in_sibling: state.is_live_in_sibling,
         driver: state.driver(newest).filter(|driver| !driver.suspended),
     };
     let way_on = stuck.way_on();

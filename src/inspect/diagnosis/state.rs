@@ -38,7 +38,7 @@ pub(crate) struct ReleaseState<'a> {
     /// `pending-recovery`.
     pub(crate) is_opened: bool,
     /// Whether the release is live in Helm's other storage, and not deployed in this one.
-    pub(crate) is_live_beside: bool,
+    pub(crate) is_live_in_sibling: bool,
     /// The freeze that stops the reader from starting an operation.
     pub(crate) freeze: Option<&'a FreezeInForce>,
     pub(crate) now: Timestamp,

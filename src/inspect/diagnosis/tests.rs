@@ -52,7 +52,7 @@ struct Case {
     drivers: Option<Vec<Driver>>,
     policy: Policy,
     is_opened: bool,
-    is_live_beside: bool,
+    is_live_in_sibling: bool,
     freeze: Option<FreezeInForce>,
 }
 
@@ -68,7 +68,7 @@ impl Case {
             drivers,
             policy,
             is_opened: false,
-            is_live_beside: false,
+            is_live_in_sibling: false,
             freeze: None,
         }
     }
@@ -88,7 +88,7 @@ impl Case {
             drivers: self.drivers.as_deref(),
             policy: &self.policy,
             is_opened: self.is_opened,
-            is_live_beside: self.is_live_beside,
+            is_live_in_sibling: self.is_live_in_sibling,
             freeze: self.freeze.as_ref(),
             now: NOW.parse().unwrap(),
         })
@@ -189,7 +189,7 @@ fn every_state_has_one_next_step_that_can_be_pasted() {
 
 #[test]
 fn an_installation_over_the_other_storage_leaves_only_records() {
-    let over = |records| Case { storage: Storage::ConfigMap, is_live_beside: true, ..Case::of(records) };
+    let over = |records| Case { storage: Storage::ConfigMap, is_live_in_sibling: true, ..Case::of(records) };
     assert_eq!(over(vec![old(1, PendingInstall)]).next(), "interlock unstick shop/web --storage configmap");
     assert_eq!(
         over(vec![old(1, Failed), old(2, Failed)]).next(),

@@ -1,7 +1,7 @@
 //! Whether the parts of a record agree, as the rule `record-integrity` defines it.
 
 use interlock_engine::effort::Effort;
-use interlock_engine::facts::{RecordBody, RecordSide};
+use interlock_engine::facts::{RecordBody, RecordVersion};
 use interlock_engine::owners::OwnerWords;
 use interlock_engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
 use interlock_engine::rules::records::record_integrity::disagreements;
@@ -19,7 +19,7 @@ pub(super) fn release(namespace: &str, stored: &Stored<'_>) -> ReleaseRef {
 
 /// The finding for a record from its metadata only.
 pub(super) fn of_metadata(storage: Storage, namespace: &str, stored: &Stored<'_>) -> Option<Finding> {
-    inconsistent(storage, namespace, &RecordSide::of(stored, RecordBody::Unread))
+    inconsistent(storage, namespace, &RecordVersion::of(stored, RecordBody::Unread))
 }
 
 /// The finding for a record with its body.
@@ -30,7 +30,7 @@ pub(super) fn of_body(
     body: Result<&[u8], DecodeError>,
 ) -> Option<Finding> {
     match body.and_then(|body| Record::read(body, &Effort::of_review())) {
-        Ok(record) => inconsistent(storage, namespace, &RecordSide::of(stored, RecordBody::Read(record))),
+        Ok(record) => inconsistent(storage, namespace, &RecordVersion::of(stored, RecordBody::Read(record))),
         Err(error) => {
             let release = release(namespace, stored);
             let words = OwnerWords { storage, namespace, release: &release.name };
@@ -53,7 +53,7 @@ pub(super) fn of_body(
     }
 }
 
-fn inconsistent(storage: Storage, namespace: &str, side: &RecordSide<'_>) -> Option<Finding> {
+fn inconsistent(storage: Storage, namespace: &str, side: &RecordVersion<'_>) -> Option<Finding> {
     let found = disagreements(storage, &side.stored.metadata.name, side);
     if found.is_empty() {
         return None;

@@ -66,7 +66,7 @@ impl Gap {
 impl ScanReport {
     /// Whether everything was scanned and every finding is listed, so that a missing finding means no problem.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.not_looked_at.is_empty() && self.left_out == 0
     }
 

@@ -219,7 +219,7 @@ async fn a_scan_of_one_namespace_knows_the_helm_releases_of_others() {
     with_flux(&fake, 200, page(&collisions, ""));
     let report = fake.scan(&options).await.unwrap();
     assert_eq!(checks(&report), [("duplicate-release", "api")], "web has two hours");
-    assert!(report.is_whole(), "{:?}", report.not_looked_at);
+    assert!(report.is_complete(), "{:?}", report.not_looked_at);
 
     let fake = Fake::default();
     fake.answer(records, 200, stuck);
@@ -228,7 +228,7 @@ async fn a_scan_of_one_namespace_knows_the_helm_releases_of_others() {
     assert_eq!(checks(&report), []);
     let gaps: Vec<_> = report.not_looked_at.iter().map(|gap| gap.what.as_str()).collect();
     assert_eq!(gaps, ["HelmReleases", "stuck operations of releases in Secrets"]);
-    assert!(!report.is_whole());
+    assert!(!report.is_complete());
 }
 
 #[tokio::test]

@@ -278,9 +278,9 @@ mod tests {
             event["responseObject"] = json!({"kind": "Status", "code": 403});
             event
         };
-        let ours = refused(json!({"create-delete.records.interlock.dev/verdict": "denied"}));
+        let own = refused(json!({"create-delete.records.interlock.dev/verdict": "denied"}));
         let wanted = "5 v2 upgrade ->pending-upgrade alice refused sure";
-        assert_eq!(read(&[ours, refused(json!({}))]).0, [wanted]);
+        assert_eq!(read(&[own, refused(json!({}))]).0, [wanted]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl LeaderMetrics {
             let found = report.findings.iter().filter(|finding| finding.kind == check).count();
             let found = i64::try_from(found).unwrap_or(i64::MAX);
             let gauge = self.scan_findings.get_or_create(&check);
-            gauge.set(if report.is_whole() { found } else { found.max(gauge.get()) });
+            gauge.set(if report.is_complete() { found } else { found.max(gauge.get()) });
         }
     }
 }
@@ -44,7 +44,7 @@ mod tests {
     use crate::serve::openmetrics;
 
     /// A report with this many failed releases and stuck operations.
-    fn report(failed: usize, stuck: usize, is_whole: bool) -> ScanReport {
+    fn report(failed: usize, stuck: usize, is_complete: bool) -> ScanReport {
         let finding = |check| Finding {
             kind: check,
             release: None,
@@ -70,7 +70,7 @@ mod tests {
             not_looked_at: Vec::new(),
             counts: Default::default(),
             findings: failed.chain(stuck).map(finding).collect(),
-            left_out: usize::from(!is_whole),
+            left_out: usize::from(!is_complete),
         }
     }
 

@@ -91,7 +91,7 @@ fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> O
             drivers: drivers.as_deref(),
             policy: policies.of(&release.namespace),
             is_opened: false,
-            is_live_beside: false,
+            is_live_in_sibling: false,
             freeze: None,
             now: shown.time,
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use interlock_engine::answers::locate::{self, ReleaseQuery};
 use interlock_engine::answers::read;
-use interlock_engine::evidence::{Located, ScaledRef};
+use interlock_engine::evidence::{CandidateRecords, ScaledRef};
 use interlock_engine::owners::{Marks, PROFILE_LABEL};
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::{ReleaseRef, Storage};
@@ -112,7 +112,7 @@ impl Caches {
     }
 
     /// The possible records of a release, as far as the copies have them. The second value says whether the copies are in sync.
-    pub(super) fn locate(&self, query: ReleaseQuery<'_>) -> (Vec<Located>, bool) {
+    pub(super) fn locate(&self, query: ReleaseQuery<'_>) -> (Vec<CandidateRecords>, bool) {
         let (mut record_sets, secrets) = self.secrets.read(|index| index.record_sets(query));
         let (more, config_maps) = self.config_maps.read(|index| index.record_sets(query));
         record_sets.extend(more);
@@ -120,18 +120,18 @@ impl Caches {
     }
 
     /// The possible records of a ClusterExtension; `None` if they are unknown.
-    pub(super) fn extension(&self, name: &str) -> Option<Vec<Located>> {
+    pub(super) fn extension(&self, name: &str) -> Option<Vec<CandidateRecords>> {
         let (record_sets, in_sync) = self.secrets.read(|index| index.record_sets_of(Storage::Index, name));
         in_sync.then(|| locate::candidates_for_extension(record_sets))
     }
 
     /// The releases with records elsewhere that are stamped for objects in a namespace; `None` if they are unknown.
-    pub(super) fn stamped_for(&self, target_namespace: &str) -> Option<Vec<(String, Located)>> {
+    pub(super) fn stamped_for(&self, target_namespace: &str) -> Option<Vec<(String, CandidateRecords)>> {
         let (mut found, secrets) = self.secrets.read(|index| index.stamped_for(target_namespace));
         let (more, config_maps) = self.config_maps.read(|index| index.stamped_for(target_namespace));
         found.extend(more);
-        let located = found.into_iter().map(|(release, record_set)| (release, record_set.located()));
-        (secrets && config_maps).then(|| located.collect())
+        let candidate = found.into_iter().map(|(release, record_set)| (release, record_set.into_candidate()));
+        (secrets && config_maps).then(|| candidate.collect())
     }
 
     /// The newest record of a release by the namespace of its records, and whether the copies are in sync.

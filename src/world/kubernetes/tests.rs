@@ -141,8 +141,8 @@ fn release(freshness: Freshness) -> Query {
 fn place(answer: &Answer) -> (Storage, &str, Option<u64>) {
     match answer {
         Answer::Known(Knowledge::Release(found)) if found.len() == 1 => {
-            let located = &found[0];
-            (located.storage, &located.namespace, located.history.newest().map(|entry| entry.revision.0))
+            let candidate = &found[0];
+            (candidate.storage, &candidate.namespace, candidate.history.newest().map(|entry| entry.revision.0))
         }
         other => panic!("expected the records of a release, not {other:?}"),
     }

@@ -94,12 +94,12 @@ pub(crate) fn progress(line: &str) {
 pub(crate) fn target_dir() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| {
-        let told = option_env!("CARGO_TARGET_TMPDIR").and_then(|tmp| Path::new(tmp).parent()).map(Path::to_owned);
+        let message = option_env!("CARGO_TARGET_TMPDIR").and_then(|tmp| Path::new(tmp).parent()).map(Path::to_owned);
         let found = || {
             let program = std::env::current_exe().ok()?;
             program.ancestors().find(|dir| dir.join("CACHEDIR.TAG").is_file()).map(Path::to_owned)
         };
-        told.or_else(found).unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"))
+        message.or_else(found).unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"))
     })
 }
 

@@ -327,8 +327,8 @@ fn a_corrupt_secret_stops_nobody_and_keeps_nobody_down(scene: &Scene<'_>) {
     let patch = json!({"data": {"current.key": base64(b"junk")}}).to_string();
     scene.admin.ok(&["patch", "secret", "interlock-ca", "-n", "interlock-system", "--type=merge", "-p", &patch]);
     eventually(PHASE, "both replicas say what is wrong and what to do", || {
-        let told = |replica: &Webhook| replica.log().contains("delete the Secret to create a new one");
-        if scene.replicas.iter().all(told) { Ok(()) } else { Err(scene.logs()) }
+        let message = |replica: &Webhook| replica.log().contains("delete the Secret to create a new one");
+        if scene.replicas.iter().all(message) { Ok(()) } else { Err(scene.logs()) }
     });
     let output = scene.certs(&["status"]);
     assert!(output.status.code() == Some(1) && output.stdout.contains("current.crt cannot be used"), "{output}");

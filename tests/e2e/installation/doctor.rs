@@ -21,7 +21,7 @@ fn doctor(plane: &Plane, who: &Identity, args: &[&str]) -> Output {
 }
 
 /// State, evidence and fix of each result of one check.
-fn told(plane: &Plane, check: &str) -> Vec<(String, String, String)> {
+fn message(plane: &Plane, check: &str) -> Vec<(String, String, String)> {
     let report = doctor(plane, &plane.admin(), &["-o", "json"]).json();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let checks = report["checks"].as_array().unwrap().iter().filter(|it| it["check"] == check);
@@ -32,11 +32,11 @@ fn told(plane: &Plane, check: &str) -> Vec<(String, String, String)> {
 #[track_caller]
 fn found(plane: &Plane, check: &str, words: &str) -> String {
     eventually(DEADLINE, &format!("a finding of {check} with {words:?}"), || {
-        let told = told(plane, check);
+        let message = message(plane, check);
         let is_it = |(state, evidence, _): &&(String, String, String)| {
             ["high", "medium", "low"].contains(&state.as_str()) && evidence.contains(words)
         };
-        told.iter().find(is_it).map(|(_, _, fix)| fix.clone()).ok_or(format!("{told:?}"))
+        message.iter().find(is_it).map(|(_, _, fix)| fix.clone()).ok_or(format!("{message:?}"))
     })
 }
 
@@ -44,9 +44,9 @@ fn found(plane: &Plane, check: &str, words: &str) -> String {
 #[track_caller]
 fn fine(plane: &Plane, checks: &[&str]) {
     eventually(DEADLINE, &format!("{checks:?} find nothing"), || {
-        let told: Vec<_> = checks.iter().flat_map(|check| told(plane, check)).collect();
+        let message: Vec<_> = checks.iter().flat_map(|check| message(plane, check)).collect();
         let is_fine = |(state, _, _): &(String, String, String)| ["ok", "note"].contains(&state.as_str());
-        if !told.is_empty() && told.iter().all(is_fine) { Ok(()) } else { Err(format!("{told:?}")) }
+        if !message.is_empty() && message.iter().all(is_fine) { Ok(()) } else { Err(format!("{message:?}")) }
     });
 }
 
@@ -56,7 +56,7 @@ fn an_installation_is_checked_as_far_as_the_user_may_read() {
     fine(plane, &["api-server", "registration", "caBundle", "stamps", "judges", "leader", "rights"]);
     // There is no Deployment: the harness starts the binary.
     assert!(found(plane, "replicas", "no Deployment interlock in interlock-system").contains("kubectl apply -k"));
-    let writers = told(plane, "writers");
+    let writers = message(plane, "writers");
     assert!(writers[0].1.contains("may disable Interlock") && writers[0].1.contains("Group devs"), "{writers:?}");
     let whole = doctor(plane, &plane.admin(), &[]);
     assert_eq!(whole.status.code(), Some(1), "{whole}");

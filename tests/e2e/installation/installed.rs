@@ -118,8 +118,8 @@ impl<'c> Site<'c> {
     fn expect_healthy(&self) {
         eventually(SOON, "the doctor finds nothing", || {
             let plane = self.cluster.plane();
-            let told = run(plane.interlock(&plane.admin(), &["doctor", "-n", NAMESPACE]), SOON);
-            if told.stdout.contains("nothing is wrong\n") { told.into_result() } else { Err(told.to_string()) }
+            let message = run(plane.interlock(&plane.admin(), &["doctor", "-n", NAMESPACE]), SOON);
+            if message.stdout.contains("nothing is wrong\n") { message.into_result() } else { Err(message.to_string()) }
         });
     }
 

@@ -48,16 +48,16 @@ fn entries_fail_closed_only_after_the_api_server_has_reached_a_replica() {
     let load = Load::start(&there, RATE);
     drop(load.phase());
     let until = Instant::now() + BLOCKED;
-    let told = eventually(SOON, "doctor names the cause", || {
-        let told = doctor(plane);
+    let message = eventually(SOON, "doctor names the cause", || {
+        let message = doctor(plane);
         let says = [
             "cannot call Interlock through validatingwebhookconfigurations/interlock",
             "these fail open",
             "targetPort",
         ];
-        if says.iter().all(|text| told.contains(text)) { Ok(told) } else { Err(told) }
+        if says.iter().all(|text| message.contains(text)) { Ok(message) } else { Err(message) }
     });
-    assert!(told.to_lowercase().contains("connection refused"), "{told}");
+    assert!(message.to_lowercase().contains("connection refused"), "{message}");
     eventually(SOON, "an Event names the cause", || {
         let events = kubectl.get(&["events.events.k8s.io"])["items"].to_string();
         let says = ["RegistrationNotProved", "onnection Refused", "targetPort"];
@@ -151,8 +151,8 @@ fn point_service_to(cluster: &Cluster, port: &serde_json::Value) {
 
 /// What `interlock doctor` prints, on one line.
 fn doctor(plane: &Plane) -> String {
-    let told = run(plane.interlock(&plane.admin(), &["doctor", "-o", "json"]), SOON);
-    told.stdout
+    let message = run(plane.interlock(&plane.admin(), &["doctor", "-o", "json"]), SOON);
+    message.stdout
 }
 
 /// A user who installs and upgrades releases, again and again.
@@ -226,14 +226,14 @@ fn every_command_that_doctor_prints_breaks_nothing_on_an_empty_cluster() {
     assert!(pre.stdout.contains("you may create all"), "{pre}");
 
     let mut round = 0;
-    let mut try_all = |told: &Output| {
-        let lines = told
+    let mut try_all = |message: &Output| {
+        let lines = message
             .stdout
             .lines()
             .map(str::trim)
             .filter(|line| ["kubectl ", "helm ", "interlock "].iter().any(|program| line.starts_with(program)));
         let lines: Vec<_> = lines.map(str::to_owned).collect();
-        assert!(!lines.is_empty(), "{told}");
+        assert!(!lines.is_empty(), "{message}");
         for line in lines {
             // It may fail where there is nothing; it may break nothing.
             let ran = shell(&line);

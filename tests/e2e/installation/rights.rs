@@ -440,15 +440,15 @@ impl Audit {
         let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let events = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
         let ours = events.filter(|event| !event["userAgent"].as_str().unwrap_or_default().starts_with("kubectl"));
-        let told = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let message = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         ours.map(|event| {
             let target = &event["objectRef"];
             Asked {
-                verb: told(&event["verb"]),
-                group: told(&target["apiGroup"]),
-                resource: told(&target["resource"]),
-                name: told(&target["name"]),
-                namespace: told(&target["namespace"]),
+                verb: message(&event["verb"]),
+                group: message(&target["apiGroup"]),
+                resource: message(&target["resource"]),
+                name: message(&target["name"]),
+                namespace: message(&target["namespace"]),
                 code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
             }
         })

@@ -315,8 +315,8 @@ fn life(version: HelmVersion) {
     alice.ok(&second);
     register_carts(&namespace);
     target.expect_all(&bob, ACTS);
-    let told: Vec<_> = decisions(&namespace).into_iter().filter(|decision| decision.user == "bob").collect();
-    assert!(told.iter().all(|decision| !decision.reason.contains("hunter")), "a decision shows a secret");
+    let message: Vec<_> = decisions(&namespace).into_iter().filter(|decision| decision.user == "bob").collect();
+    assert!(message.iter().all(|decision| !decision.reason.contains("hunter")), "a decision shows a secret");
 
     alice.ok(&["rollback", "shop", "1"]);
     // Interrupted during its 40 writes, at the latest while it waits. Some writes may follow after the record says

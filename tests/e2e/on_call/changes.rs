@@ -36,7 +36,7 @@ fn changes(namespace: &Namespace<'_>, args: &[&str]) -> Vec<Value> {
 }
 
 /// The values of some fields, in one text each.
-fn told(changes: &[Value], fields: &[&str]) -> Vec<String> {
+fn message(changes: &[Value], fields: &[&str]) -> Vec<String> {
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let line = |change: &Value| fields.iter().map(|field| shown(&change[*field])).collect::<Vec<_>>().join(" ");
     changes.iter().map(line).collect()
@@ -75,21 +75,21 @@ fn every_source_tells_the_same_changes_and_together_they_tell_each_once() {
         let moved = ["release", "revision", "transition", "from", "to", "user", "outcome", "override"];
         let of_audit = eventually(DEADLINE, "the audit log is written", || {
             let found = changes(&namespace, &["--audit-log", audit]);
-            let last = |changes: &[Value]| told(changes, &moved).last().cloned();
-            if last(&found) == last(&of_log) { Ok(found) } else { Err(told(&found, &moved).join("\n")) }
+            let last = |changes: &[Value]| message(changes, &moved).last().cloned();
+            if last(&found) == last(&of_log) { Ok(found) } else { Err(message(&found, &moved).join("\n")) }
         });
-        assert_eq!(told(&of_audit, &moved), told(&of_log, &moved), "{version:?}");
+        assert_eq!(message(&of_audit, &moved), message(&of_log, &moved), "{version:?}");
         assert!(of_log.iter().chain(&of_audit).all(|change| change["certainty"] == "sure"));
 
-        demo_is_told(&told(&of_log, &["release", "revision", "transition", "user", "chart"]));
+        demo_is_told(&message(&of_log, &["release", "revision", "transition", "user", "chart"]));
         let of_cluster = changes(&namespace, &[]);
         the_cluster_says_the_same(&of_cluster, &of_log);
         let merged = changes(&namespace, &["--audit-log", audit, "--log", log, "--records"]);
-        assert_eq!(told(&merged, &moved), told(&of_log, &moved), "{version:?}");
+        assert_eq!(message(&merged, &moved), message(&of_log, &moved), "{version:?}");
         assert!(merged.iter().all(|change| change["source"] == "log"));
         // Without the log, the records complete the audit log and add nothing.
         let rest = changes(&namespace, &["--audit-log", audit, "--records"]);
-        assert_eq!(told(&rest, &moved), told(&of_audit, &moved), "{version:?}");
+        assert_eq!(message(&rest, &moved), message(&of_audit, &moved), "{version:?}");
 
         the_freeze_is_told(&namespace, &of_log, [log, audit]);
         let table =
@@ -129,13 +129,13 @@ fn demo_is_told(all: &[String]) {
 #[track_caller]
 fn the_cluster_says_the_same(of_cluster: &[Value], of_log: &[Value]) {
     let kinds = |changes: &[Value]| {
-        let kinds = told(changes, &["release", "revision", "transition", "to"]).into_iter();
+        let kinds = message(changes, &["release", "revision", "transition", "to"]).into_iter();
         kinds.filter(|line| !line.starts_with("gone ")).collect::<BTreeSet<_>>()
     };
     assert_eq!(kinds(of_cluster), kinds(of_log));
     let stamped: Vec<_> = of_cluster.iter().filter(|change| change["certainty"] == "stamped").cloned().collect();
     let who = |changes: &[Value]| -> BTreeSet<_> {
-        told(changes, &["release", "revision", "transition", "user"]).into_iter().collect()
+        message(changes, &["release", "revision", "transition", "user"]).into_iter().collect()
     };
     let starts: Vec<_> = stamped.iter().filter(|change| change["user"].is_string()).cloned().collect();
     // Four of demo, the uninstall of kept, and two of frozen. An uninstall replaces the stamps of the install.
@@ -148,7 +148,7 @@ fn the_cluster_says_the_same(of_cluster: &[Value], of_log: &[Value]) {
 #[track_caller]
 fn the_freeze_is_told(namespace: &Namespace<'_>, of_log: &[Value], [log, audit]: [&str; 2]) {
     let frozen: Vec<_> = of_log.iter().filter(|change| change["freeze"] == "sale").cloned().collect();
-    let starts = told(&frozen, &["release", "revision", "transition", "user"]);
+    let starts = message(&frozen, &["release", "revision", "transition", "user"]);
     assert_eq!(starts, ["frozen 1 install bob", "frozen 2 upgrade alice"]);
     assert_eq!(frozen[0]["override"], Value::Null);
     let used = frozen[1]["override"].as_str().unwrap_or_default();
@@ -156,7 +156,7 @@ fn the_freeze_is_told(namespace: &Namespace<'_>, of_log: &[Value], [log, audit]:
     for source in [["--log", log], ["--audit-log", audit]] {
         let all = changes(namespace, &[&source[..], &["--refused"]].concat());
         let refused: Vec<_> = all.into_iter().filter(|change| change["outcome"] == "refused").collect();
-        let acts: BTreeSet<_> = told(&refused, &["release", "revision", "transition", "user"]).into_iter().collect();
+        let acts: BTreeSet<_> = message(&refused, &["release", "revision", "transition", "user"]).into_iter().collect();
         assert_eq!(acts.into_iter().collect::<Vec<_>>(), ["frozen 2 upgrade alice"], "{source:?}");
     }
 }

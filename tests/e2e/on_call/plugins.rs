@@ -291,7 +291,7 @@ fn k9s_explains_the_last_refusal_of_a_secret_and_of_a_helm_release() {
 fn expect_explained(rule: &str, explain: impl Fn() -> Output) {
     eventually(DEADLINE, &format!("an explanation of {rule}"), || {
         let output = explain();
-        let told = ["alice was denied: ", &format!("\n\n{rule}\n"), "\nWay out "];
-        if told.iter().all(|text| output.stdout.contains(text)) { Ok(()) } else { Err(output.to_string()) }
+        let message = ["alice was denied: ", &format!("\n\n{rule}\n"), "\nWay out "];
+        if message.iter().all(|text| output.stdout.contains(text)) { Ok(()) } else { Err(output.to_string()) }
     });
 }

@@ -163,8 +163,8 @@ impl<'p> Releases<'p> {
 
     fn warnings_and_audits_are_admitted_and_reported_apart(&self) {
         let (warned, audited, webhook) = (&self.warned, &self.audited, self.plane.webhook());
-        let told = label(warned, "bob", &[]).expect_success().stderr;
-        assert!(told.contains("Warning: interlock:"), "{told}");
+        let message = label(warned, "bob", &[]).expect_success().stderr;
+        assert!(message.contains("Warning: interlock:"), "{message}");
         let silent = label(audited, "bob", &[]).expect_success().stderr;
         assert!(!silent.contains("interlock"), "{silent}");
         assert_eq!(await_event(warned, 1)["action"], "Warned");

@@ -81,9 +81,9 @@ fn the_freeze_is_named(namespace: &Namespace<'_>, ends: Timestamp) {
     let chart = Chart::new("demo");
     alice.fails(&["install", "frozen", chart.path()], &["the freeze sale is in force until"]);
     let event = await_event(&admin, "Freeze");
-    let told =
+    let message =
         ["freeze", "frozen-until"].map(|key| event["metadata"]["annotations"][format!("interlock.dev/{key}")].clone());
-    assert_eq!(told, ["sale".into(), Value::from(ends.to_string())]);
+    assert_eq!(message, ["sale".into(), Value::from(ends.to_string())]);
     let properties = &await_report(&admin, "frozen")["results"][0]["properties"];
     assert_eq!((&properties["freeze"], &properties["frozenUntil"]), (&"sale".into(), &ends.to_string().into()));
     // The neighbour that is not frozen is upgraded.

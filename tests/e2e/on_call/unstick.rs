@@ -243,12 +243,12 @@ impl Watch {
     #[track_caller]
     fn await_last(&self, wanted: (&str, u32, &str)) {
         eventually(DEADLINE, &format!("the watch reports {wanted:?}"), || {
-            let told = std::fs::read_to_string(self.lines.path()).unwrap();
+            let message = std::fs::read_to_string(self.lines.path()).unwrap();
             let last =
-                told.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok()).unwrap_or_default();
+                message.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok()).unwrap_or_default();
             let (status, revision, stuck) = wanted;
             let is = last["status"] == status && last["revision"] == revision && last["stuck"] == stuck;
-            if is { Ok(()) } else { Err(told) }
+            if is { Ok(()) } else { Err(message) }
         });
     }
 }

@@ -61,8 +61,8 @@ impl<'n> Pipeline<'n> {
 #[track_caller]
 fn ended(output: Output, code: i32, text: &str) -> Output {
     assert_eq!(output.status.code(), Some(code), "{output}");
-    let told = if code == 2 { &output.stderr } else { &output.stdout };
-    assert!(told.contains(text), "expected {text:?}\n{output}");
+    let message = if code == 2 { &output.stderr } else { &output.stdout };
+    assert!(message.contains(text), "expected {text:?}\n{output}");
     output
 }
 
@@ -134,9 +134,9 @@ fn a_failure_ends_the_wait_unless_it_is_rolled_back() {
         namespace.await_status(Driver::Secret, "demo", revision, "pending-upgrade");
         let wait = bob.spawn("deployed");
         eventually(DEADLINE, "the upgrade fails", || {
-            let told = namespace.records(Driver::Secret, "demo");
-            let has_failed = told.iter().any(|record| record.revision == revision && record.body_status == "failed");
-            if has_failed { Ok(()) } else { Err(records::summary(&told)) }
+            let message = namespace.records(Driver::Secret, "demo");
+            let has_failed = message.iter().any(|record| record.revision == revision && record.body_status == "failed");
+            if has_failed { Ok(()) } else { Err(records::summary(&message)) }
         });
         namespace.ready_pods();
         upgrade.wait(DEADLINE).expect_failure(&[]);

@@ -137,17 +137,17 @@ fn follow_one(case: &Case) {
     let (mut number, mut of) = (0, 1);
     while number < of {
         let scene = (case.arrange)();
-        let told = scene.told.as_str();
-        let mut ways = steps::ways(plane(), told, case.rule);
+        let message = scene.message.as_str();
+        let mut ways = steps::ways(plane(), message, case.rule);
         of = ways.len();
         let way = ways.swap_remove(number);
         for step in &way {
             if let Err(why) = scene.take(step) {
-                panic!("{step:?} of {way:?} in {told:?}: {why}");
+                panic!("{step:?} of {way:?} in {message:?}: {why}");
             }
         }
         if let Err(why) = (scene.end)(&scene) {
-            panic!("after {way:?} of {told:?}: {why}");
+            panic!("after {way:?} of {message:?}: {why}");
         }
         number += 1;
     }

@@ -41,9 +41,10 @@ fn under_a_cap_everything_passes_and_a_void_override_opens_nothing_once_there_is
     namespace.kubectl("bob").ok(&["delete", "service/demo"]);
     namespace.kubectl("bob").ok(&["delete", "secret/sh.helm.release.v1.demo.v1", "--dry-run=server"]);
     other.kubectl("bob").ok(&["delete", "namespace", other.name(), "--wait=false"]);
-    let told = |rule: &str| decisions(&namespace).iter().chain(&decisions(&other)).any(|one| one.rules.contains(rule));
+    let message =
+        |rule: &str| decisions(&namespace).iter().chain(&decisions(&other)).any(|one| one.rules.contains(rule));
     for rule in ["manual-edit=audit", "manual-delete=audit", "record-deletion=audit", "protected-release=audit"] {
-        assert!(told(rule), "{rule}: {:?}", decisions(&namespace));
+        assert!(message(rule), "{rule}: {:?}", decisions(&namespace));
     }
 
     let long = open(&namespace, &["--for", "5h", "--user", "bob"]).expect_success();

@@ -72,14 +72,18 @@ fn a_freeze_stops_what_would_start_and_nothing_that_has_started() {
     owner.ok(&["rollback", "demo", "1"]);
     for (namespace, helm, upgrade) in running {
         eventually(WHILE, "the upgrade fails", || {
-            let told = namespace.records(DRIVER, "demo");
-            if told.iter().any(|record| record.body_status == "failed") { Ok(()) } else { Err(records::summary(&told)) }
+            let message = namespace.records(DRIVER, "demo");
+            if message.iter().any(|record| record.body_status == "failed") {
+                Ok(())
+            } else {
+                Err(records::summary(&message))
+            }
         });
         namespace.ready_pods();
         let ended = upgrade.wait(WHILE);
         assert!(!ended.stderr.contains("[freeze]"), "{ended}");
-        let told = namespace.records(DRIVER, "demo");
-        assert_eq!(records::deployed(&told), 1, "{}", records::summary(&told));
+        let message = namespace.records(DRIVER, "demo");
+        assert_eq!(records::deployed(&message), 1, "{}", records::summary(&message));
         // The next one is a start.
         helm.fails(&["upgrade", "demo", chart.path()], &[TEXT, "(the sale)"]);
         helm.fails(&["rollback", "demo", "1"], &[TEXT]);

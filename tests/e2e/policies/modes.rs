@@ -52,8 +52,8 @@ impl<'p> Policies<'p> {
     #[track_caller]
     fn await_state(&self, says: &str) {
         eventually(TAKEN_UP, &format!("the policies are {says:?}"), || {
-            let (code, told) = self.plane.webhook().admin("/readyz?verbose");
-            if code == 200 && told.contains(says) { Ok(()) } else { Err(told) }
+            let (code, message) = self.plane.webhook().admin("/readyz?verbose");
+            if code == 200 && message.contains(says) { Ok(()) } else { Err(message) }
         });
     }
 }
@@ -68,11 +68,11 @@ fn released<'p>(plane: &'p Plane, chart: &Chart, name: &str) -> Namespace<'p> {
 /// Verdict and rules of a person's edits in the log, without dry runs.
 fn edits(namespace: &Namespace<'_>, person: &str) -> Vec<(String, String)> {
     let edit = |decision: &Decision| decision.user == person && decision.operation == "UPDATE" && !decision.dry_run;
-    let mut told: Vec<_> =
+    let mut message: Vec<_> =
         decisions(namespace).into_iter().filter(edit).map(|decision| (decision.verdict, decision.rules)).collect();
     // The API server repeats a review.
-    told.dedup();
-    told
+    message.dedup();
+    message
 }
 
 #[test]

@@ -55,10 +55,10 @@ fn a_team_stops_the_line_of_its_namespace_within_two_seconds_and_of_no_other() {
     let made = freeze(&plane, &team, &[&[shop.name()], &asked(&["--for=10m"])[..]].concat()).expect_success();
     assert!(made.stdout.starts_with(&format!("Froze every release of namespace {} until ", shop.name())), "{made}");
     let since = Instant::now();
-    let told = eventually(PROMPTLY, "the freeze is in force", || refused(&upgrade(&in_shop, &chart)));
+    let message = eventually(PROMPTLY, "the freeze is in force", || refused(&upgrade(&in_shop, &chart)));
     println!("refused {:?} after the creation", since.elapsed());
     let who = format!(", created by {}, is in force until ", team.user());
-    assert!(told.contains(&who) && told.contains("(INC-7: the database is being restored)"), "{told}");
+    assert!(message.contains(&who) && message.contains("(INC-7: the database is being restored)"), "{message}");
     in_shop.fails(&["rollback", "demo", "1"], &["[freeze]"]);
     let objects = shop.objects_of_demo();
     in_shop.fails(&["uninstall", "demo"], &["failed to delete release"]);

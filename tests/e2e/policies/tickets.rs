@@ -56,9 +56,9 @@ fn an_override_needs_its_ticket_shows_it_everywhere_and_is_deleted_in_time() {
     an_override_from_before_stays_open(&namespace, &bob);
 
     let example = "for example \"OPS-1234: roll back the image\"";
-    let told = ["failed to create the override", example, r"must match `\b(OPS|CHG)-[0-9]+\b`"];
+    let message = ["failed to create the override", example, r"must match `\b(OPS|CHG)-[0-9]+\b`"];
     for bare in [&["--reason", "incident 8"][..], &["--reason", "incident 8", "--ticket", "OPS-8"]] {
-        open(&namespace, &[&["--for", "20s"][..], bare].concat()).expect_failure(&told);
+        open(&namespace, &[&["--for", "20s"][..], bare].concat()).expect_failure(&message);
     }
     assert_eq!(stored(&namespace), Vec::<Value>::new());
     edit(&bob, "without").expect_failure(&["[manual-edit]"]);

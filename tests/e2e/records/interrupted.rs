@@ -108,9 +108,9 @@ fn the_shipped_policy_only_warns_helm() {
     // Alice may unlock her own record. Its text says that she did so from elsewhere.
     unlock(&namespace, driver, "alice").expect_success();
     let upgraded = upgrade(&namespace, version, driver, "3.0.0").expect_success();
-    let told = upgraded.stdout + &upgraded.stderr;
-    assert!(told.contains("to demo-3.0.0: the upgrade to demo-2.0.0"), "expected a warning\n{told}");
-    assert!(told.contains("[resume-interrupted]"), "expected the rule's name\n{told}");
+    let message = upgraded.stdout + &upgraded.stderr;
+    assert!(message.contains("to demo-3.0.0: the upgrade to demo-2.0.0"), "expected a warning\n{message}");
+    assert!(message.contains("[resume-interrupted]"), "expected the rule's name\n{message}");
 }
 
 #[test]

@@ -208,12 +208,12 @@ fn remembered(acts: Vec<Act>, history: History, failed: bool) -> Vec<Act> {
         return acts;
     };
     let (ends, fails) = (history.after(new, failed), history.after(new, true));
-    let told = |act| match act {
+    let text = |act| match act {
         Act::Write(write, Reaction::Instead(mut instead)) => {
             instead.push(Act::Remember(fails.memory()));
             Act::Write(write, Reaction::Instead(instead))
         }
         act => act,
     };
-    acts.into_iter().map(told).chain([Act::Remember(ends.memory())]).collect()
+    acts.into_iter().map(text).chain([Act::Remember(ends.memory())]).collect()
 }

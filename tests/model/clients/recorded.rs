@@ -33,12 +33,12 @@ fn recorded(name: &str, release: &str, user: User) -> Vec<String> {
     let lines = BufReader::new(file).lines().enumerate();
     let admitted = lines.filter(|(index, _)| !refused.contains(&(index + 1)));
     admitted
-        .filter_map(|(_, line)| told(&serde_json::from_str(&line.unwrap()).unwrap(), release, user.name()))
+        .filter_map(|(_, line)| text(&serde_json::from_str(&line.unwrap()).unwrap(), release, user.name()))
         .collect()
 }
 
 /// A write to a record in the words of [`Alone`].
-fn told(line: &Value, release: &str, user: &str) -> Option<String> {
+fn text(line: &Value, release: &str, user: &str) -> Option<String> {
     let request = line.pointer("/review/request").filter(|request| request["userInfo"]["username"] == user)?;
     let status = |side: &str| request[side].pointer("/metadata/labels/status").and_then(Value::as_str);
     let object = if request["object"].is_null() { &request["oldObject"] } else { &request["object"] };

@@ -1,7 +1,7 @@
 //! Finds the records that may belong to the release of an object. Every world searches the same places; the rules
 //! decide which records count.
 
-use crate::evidence::Located;
+use crate::evidence::CandidateRecords;
 use crate::object::account_namespace;
 use crate::release::{Entry, History, Storage};
 
@@ -59,7 +59,7 @@ impl<'q> ReleaseQuery<'q> {
 
     /// The record sets that may belong to the release: those in these namespaces, and those elsewhere that are stamped
     /// with the namespace of its objects. Records stamped with another namespace are left out.
-    pub fn candidates(self, record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<Located> {
+    pub fn candidates(self, record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<CandidateRecords> {
         let candidates = record_sets.into_iter().filter_map(|record_set| {
             let RecordSet { storage, namespace, mut entries } = record_set;
             let near = self.namespaces().any(|near| near == namespace);
@@ -71,7 +71,7 @@ impl<'q> ReleaseQuery<'q> {
                 let history = History::new(entries);
                 let of_origin = self.origin.filter(|it| it.records == namespace && storage == Storage::Secret);
                 let held_for_origin = of_origin.is_some_and(|it| it.is_held(&history));
-                Located { storage, namespace, history, held_for_origin }
+                CandidateRecords { storage, namespace, history, held_for_origin }
             })
         });
         candidates.collect()
@@ -94,16 +94,16 @@ impl RecordSet {
     }
 
     /// The records of a release, found in the namespace of the query.
-    pub fn located(self) -> Located {
+    pub fn into_candidate(self) -> CandidateRecords {
         let Self { storage, namespace, entries } = self;
-        Located { storage, namespace, history: History::new(entries), held_for_origin: false }
+        CandidateRecords { storage, namespace, history: History::new(entries), held_for_origin: false }
     }
 }
 
 /// The records that may be those of a ClusterExtension: OLM stores them.
-pub fn candidates_for_extension(record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<Located> {
+pub fn candidates_for_extension(record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<CandidateRecords> {
     let of_extensions = record_sets.into_iter().filter(|record_set| record_set.storage == Storage::Index);
-    of_extensions.map(RecordSet::located).collect()
+    of_extensions.map(RecordSet::into_candidate).collect()
 }
 
 /// The namespace of the objects of a record's release, if the record is stamped with it.
@@ -133,7 +133,7 @@ mod tests {
 
     fn found(record_sets: Vec<RecordSet>) -> Vec<(Storage, String, bool)> {
         let found = QUERY.candidates(record_sets).into_iter();
-        found.map(|located| (located.storage, located.namespace, located.held_for_origin)).collect()
+        found.map(|candidate| (candidate.storage, candidate.namespace, candidate.held_for_origin)).collect()
     }
 
     #[test]
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn unstamped_records_belong_to_the_stamped_ones() {
         let entries = vec![record(1, None), record(2, Some("shop")), record(3, Some("elsewhere"))];
-        let located = QUERY.candidates([record_set(Storage::Secret, "olm", entries)]);
-        assert_eq!(located[0].history.newest().unwrap().revision, Revision(2));
-        assert_eq!(located[0].history.below(Revision(2)).count(), 1);
+        let candidate = QUERY.candidates([record_set(Storage::Secret, "olm", entries)]);
+        assert_eq!(candidate[0].history.newest().unwrap().revision, Revision(2));
+        assert_eq!(candidate[0].history.below(Revision(2)).count(), 1);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::{Decision, Groups};
 use crate::evidence::Evidence;
-use crate::facts::{Facts, RecordChange, RecordSide, RecordWrite};
+use crate::facts::{Facts, RecordChange, RecordVersion, RecordWrite};
 use crate::outcome::Verdict;
 use crate::policy::{Policy, frozen_by};
 use crate::release::{ReleaseRef, Revision, Status};
@@ -159,13 +159,13 @@ impl Transition {
     /// The transition of a request that is not a dry run; `None` if it writes no record or does not change its status.
     #[must_use]
     pub fn of(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Option<Self> {
-        let (target, change) = facts.record()?;
+        let (id, change) = facts.record()?;
         let (before, after) = match change {
             RecordChange::Created(after) => (None, Some(after)),
             RecordChange::Updated { before, after, .. } => (Some(before), Some(after)),
             RecordChange::Deleted(before) => (Some(before), None),
         };
-        let (from, to) = (before.and_then(RecordSide::status), after.and_then(RecordSide::status));
+        let (from, to) = (before.and_then(RecordVersion::status), after.and_then(RecordVersion::status));
         // A user who continues the uninstall of another user starts one.
         let starts = change.write().is_some_and(|write: RecordWrite<'_>| write.starts(facts.actor));
         let kind = match (starts, after, to) {
@@ -176,15 +176,15 @@ impl Transition {
         }?;
         let side = if starts { after } else { before.or(after) }?;
         let of_objects = side.target_namespace();
-        let release = ReleaseRef::new(target.storage.home(&target.namespace, of_objects.as_deref()), &target.release);
+        let release = ReleaseRef::new(id.storage.home(&id.namespace, of_objects.as_deref()), &id.release);
         let ends = !starts && from.is_some_and(Status::is_in_flight);
         let groups = facts.actor.groups.iter().map(AsRef::as_ref);
         Some(Self {
             kind,
             time: now,
             groups: Groups::of(groups, MAX_GROUPS_BYTES),
-            storage: target.storage.kind(),
-            revision: target.revision,
+            storage: id.storage.kind(),
+            revision: id.revision,
             from,
             to,
             chart: chart(after.or(before)).map(|chart| into_printable(chart, MAX_CHART_BYTES)),
@@ -196,7 +196,7 @@ impl Transition {
 }
 
 /// The seconds since the operation of a record started.
-fn seconds_since_start(side: &RecordSide<'_>, status: Option<Status>, now: Timestamp) -> Option<u64> {
+fn seconds_since_start(side: &RecordVersion<'_>, status: Option<Status>, now: Timestamp) -> Option<u64> {
     let stamps = side.stamps();
     let created = side.stored.metadata.creation_timestamp;
     let started = stamps.operation_started(status, created).or(stamps.started())?;
@@ -204,7 +204,7 @@ fn seconds_since_start(side: &RecordSide<'_>, status: Option<Status>, now: Times
 }
 
 /// The chart, if it is known without decoding a body.
-fn chart(side: Option<&RecordSide<'_>>) -> Option<String> {
+fn chart(side: Option<&RecordVersion<'_>>) -> Option<String> {
     let side = side?;
     side.record().and_then(|record| record.chart()).or_else(|| side.stamps().chart().map(str::to_owned))
 }

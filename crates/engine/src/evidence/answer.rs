@@ -11,7 +11,7 @@ use crate::release::{History, Storage};
 
 /// Records that may be those of the release that an object names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Located {
+pub struct CandidateRecords {
     pub storage: Storage,
     /// The namespace of the records.
     pub namespace: String,
@@ -121,11 +121,11 @@ impl Answer {
                 return drivers.iter().map(|driver| driver.drift_detection.steps()).fold(0, u64::saturating_add);
             }
             Knowledge::History(history) => (0, history.iter().count()),
-            Knowledge::Release(located) | Knowledge::Extension(located) => {
-                (0, located.iter().map(|located| located.history.iter().count()).sum())
+            Knowledge::Release(candidate) | Knowledge::Extension(candidate) => {
+                (0, candidate.iter().map(|candidate| candidate.history.iter().count()).sum())
             }
             Knowledge::ReleasesIn(releases) => {
-                (0, releases.iter().map(|(_, located)| located.history.iter().count()).sum())
+                (0, releases.iter().map(|(_, candidate)| candidate.history.iter().count()).sum())
             }
             Knowledge::Overrides(overrides) => (0, overrides.len()),
             Knowledge::Freezes(freezes) | Knowledge::FreezesIn(freezes) => (0, freezes.len()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::answer::{
-    Answer, Candidates, Located, NamespaceState, ReadBundles, ReadDocument, ScaledObject, StoredBody, Workload,
+    Answer, CandidateRecords, Candidates, NamespaceState, ReadBundles, ReadDocument, ScaledObject, StoredBody, Workload,
 };
 use super::question::*;
 use crate::owners::Driver;
@@ -92,8 +92,8 @@ macro_rules! questions {
 questions! {
     History => crate::release::History, "history";
     Body => StoredBody, "body";
-    Release => Vec<Located>, "release";
-    Extension => Vec<Located>, "extension";
+    Release => Vec<CandidateRecords>, "release";
+    Extension => Vec<CandidateRecords>, "extension";
     Document => ReadDocument, "document";
     Parent => ScaledObject, "parent";
     HelmReleases => Candidates, "helm-releases";
@@ -106,5 +106,5 @@ questions! {
     Object => String, "object";
     Bundles => ReadBundles, "bundles";
     Namespace => NamespaceState, "namespace";
-    ReleasesIn => Vec<(String, Located)>, "releases-in";
+    ReleasesIn => Vec<(String, CandidateRecords)>, "releases-in";
 }

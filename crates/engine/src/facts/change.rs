@@ -12,7 +12,7 @@ use crate::review::Operation;
 
 /// A record before or after the request.
 #[derive(Debug)]
-pub struct RecordSide<'r> {
+pub struct RecordVersion<'r> {
     pub stored: &'r Stored<'r>,
     pub body: RecordBody<'r>,
     /// The workloads of the manifest, or why they are unknown. Found once, if a rule needs them.
@@ -41,7 +41,7 @@ impl<'r> RecordBody<'r> {
     }
 }
 
-impl<'r> RecordSide<'r> {
+impl<'r> RecordVersion<'r> {
     /// A record with its body.
     #[must_use]
     pub fn of(stored: &'r Stored<'r>, body: RecordBody<'r>) -> Self {
@@ -112,26 +112,26 @@ impl<'r> RecordSide<'r> {
 #[expect(clippy::large_enum_variant, reason = "there is one a review, and it is boxed as a whole")]
 pub enum RecordChange<'r> {
     /// A CREATE, or an UPDATE that turns an ordinary object into a record.
-    Created(RecordSide<'r>),
+    Created(RecordVersion<'r>),
     /// An UPDATE of a record.
     Updated {
-        before: RecordSide<'r>,
-        after: RecordSide<'r>,
+        before: RecordVersion<'r>,
+        after: RecordVersion<'r>,
         /// Whether the payload is the same, byte by byte.
         same_payload: bool,
         /// Found once: it is the most expensive part of a decision, and a decision has several steps.
         differences: OnceLock<Vec<Difference>>,
     },
     /// A DELETE.
-    Deleted(RecordSide<'r>),
+    Deleted(RecordVersion<'r>),
 }
 
 /// A record that is written, and the record before it.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordWrite<'c> {
     /// `None` if the record is created.
-    pub before: Option<&'c RecordSide<'c>>,
-    pub after: &'c RecordSide<'c>,
+    pub before: Option<&'c RecordVersion<'c>>,
+    pub after: &'c RecordVersion<'c>,
     /// Whether the payload stays the same, byte by byte.
     pub same_payload: bool,
 }
@@ -157,14 +157,14 @@ impl RecordWrite<'_> {
     #[must_use]
     pub fn uninstalls(&self) -> bool {
         let is_uninstall = |status: Option<Status>| matches!(status, Some(Status::Uninstalling | Status::Uninstalled));
-        let marked = |side: &RecordSide<'_>| is_uninstall(side.status()) || is_uninstall(side.label_status());
+        let marked = |side: &RecordVersion<'_>| is_uninstall(side.status()) || is_uninstall(side.label_status());
         marked(self.after) && !self.before.is_some_and(marked)
     }
 
     /// Whether an operation ends: its record is at rest afterwards.
     #[must_use]
     pub fn ends(&self) -> bool {
-        let in_flight = |side: &RecordSide<'_>| side.status().is_some_and(Status::is_in_flight);
+        let in_flight = |side: &RecordVersion<'_>| side.status().is_some_and(Status::is_in_flight);
         self.before.is_some_and(in_flight) && self.after.status().is_some() && !in_flight(self.after)
     }
 }
@@ -177,13 +177,13 @@ impl<'r> RecordChange<'r> {
         effort: &Effort,
     ) -> Option<Self> {
         let old =
-            objects.old.as_ref().map(|stored| RecordSide::of(stored, RecordBody::of(bodies.old.as_ref(), effort)));
+            objects.old.as_ref().map(|stored| RecordVersion::of(stored, RecordBody::of(bodies.old.as_ref(), effort)));
         let new = objects.new.as_ref().map(|stored| {
             let body = match (&old, bodies.unchanged) {
                 (Some(old), true) => old.body.clone(),
                 _ => RecordBody::of(bodies.new.as_ref(), effort),
             };
-            RecordSide::of(stored, body)
+            RecordVersion::of(stored, body)
         });
         match (operation, old, new) {
             (Operation::Create, _, Some(new)) => Some(Self::Created(new)),
@@ -198,7 +198,7 @@ impl<'r> RecordChange<'r> {
 
     /// The record as it would be stored, or as it was before the deletion.
     #[must_use]
-    pub fn latest(&self) -> &RecordSide<'r> {
+    pub fn latest(&self) -> &RecordVersion<'r> {
         match self {
             Self::Created(side) | Self::Deleted(side) | Self::Updated { after: side, .. } => side,
         }

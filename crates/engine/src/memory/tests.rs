@@ -70,7 +70,7 @@ fn put_manifest(
     objects.put(ObjectKey::new("", storage.kind(), namespace, &name), object.to_string());
 }
 
-fn located(objects: &Objects, origin: Option<&str>) -> Vec<(Storage, String, u64)> {
+fn candidate(objects: &Objects, origin: Option<&str>) -> Vec<(Storage, String, u64)> {
     let question = question::Release {
         name: "web".to_owned(),
         target_namespace: "shop".to_owned(),
@@ -89,20 +89,20 @@ fn located(objects: &Objects, origin: Option<&str>) -> Vec<(Storage, String, u64
 #[test]
 fn records_are_found_at_home_through_flux_and_by_stamp() {
     let objects = Objects::new(1 << 20);
-    assert_eq!(located(&objects, None), []);
+    assert_eq!(candidate(&objects, None), []);
     put_record(&objects, Storage::ConfigMap, "shop", 1, None);
     put_record(&objects, Storage::Secret, "flux", 2, None);
     let home = || (Storage::ConfigMap, "shop".to_owned(), 1);
-    assert_eq!(located(&objects, Some("flux")), [home()]);
+    assert_eq!(candidate(&objects, Some("flux")), [home()]);
     let status = json!({"storageNamespace": "flux", "history": [
         {"name": "web", "namespace": "shop", "status": "deployed"}]});
     let helm_release = json!({"metadata": {"name": "web", "namespace": "flux"}, "spec": {}, "status": status});
     objects.put(ObjectKey::new(HELM_RELEASES.0, HELM_RELEASES.1, "flux", "web"), helm_release.to_string());
     put_record(&objects, Storage::Index, "olm", 3, Some("shop"));
     let stamped = || (Storage::Index, "olm".to_owned(), 3);
-    assert_eq!(located(&objects, None), [home(), stamped()]);
+    assert_eq!(candidate(&objects, None), [home(), stamped()]);
     let installed = (Storage::Secret, "flux".to_owned(), 2);
-    let mut all = located(&objects, Some("flux"));
+    let mut all = candidate(&objects, Some("flux"));
     all.sort_by(|one, other| one.1.cmp(&other.1));
     assert_eq!(all, [installed, stamped(), home()]);
 }

@@ -156,7 +156,7 @@ impl HelmRelease {
     /// Whether the history in the status begins with the first revision. Flux keeps the five newest attempts where it retries
     /// failures, and nothing from before somebody else wrote a record.
     #[must_use]
-    pub fn has_whole_history(&self) -> bool {
+    pub fn has_complete_history(&self) -> bool {
         self.status.history.last().is_none_or(|oldest| oldest.version <= 1)
     }
 

@@ -10,14 +10,14 @@ use super::problem::{PolicyError, Problems, SourceFile};
 
 /// A file, completed by the shipped policy.
 #[derive(Debug)]
-pub struct WholePolicy {
+pub struct EffectivePolicy {
     pub file: PathBuf,
-    pub settings: Vec<WholeSetting>,
+    pub settings: Vec<EffectiveSetting>,
 }
 
 /// A setting, or an entry of a list.
 #[derive(Debug)]
-pub struct WholeSetting {
+pub struct EffectiveSetting {
     /// The keys, from the outermost one on.
     pub path: Vec<String>,
     /// As YAML, on one line.
@@ -31,7 +31,7 @@ impl PolicyFiles {
     ///
     /// # Errors
     /// Every problem in the files.
-    pub fn whole(&self) -> Result<Vec<WholePolicy>, PolicyError> {
+    pub fn complete(&self) -> Result<Vec<EffectivePolicy>, PolicyError> {
         LoadedPolicies::of(self).into_policies()?;
         let cluster = self.cluster.iter().map(|source| (source, PolicyKind::Cluster));
         let namespaces = self.namespaces.iter().map(|(_, source)| (source, PolicyKind::Namespace));
@@ -39,18 +39,18 @@ impl PolicyFiles {
     }
 }
 
-fn completed(source: &SourceFile, kind: PolicyKind) -> WholePolicy {
+fn completed(source: &SourceFile, kind: PolicyKind) -> EffectivePolicy {
     let mut settings = Vec::new();
     if let Some(tree) = tree(source, kind, &mut Problems::of(source)) {
         collect(source, &tree, &mut Vec::new(), &mut settings);
     }
-    WholePolicy { file: source.path.clone(), settings }
+    EffectivePolicy { file: source.path.clone(), settings }
 }
 
-fn collect(source: &SourceFile, node: &Node, path: &mut Vec<String>, settings: &mut Vec<WholeSetting>) {
+fn collect(source: &SourceFile, node: &Node, path: &mut Vec<String>, settings: &mut Vec<EffectiveSetting>) {
     let mut add = |node: &Node, is_entry| {
         let origin = SettingOrigin::of(source, node.span);
-        settings.push(WholeSetting { path: path.clone(), value: node.to_string(), is_entry, origin });
+        settings.push(EffectiveSetting { path: path.clone(), value: node.to_string(), is_entry, origin });
     };
     match &node.content {
         Content::List(items) if !items.is_empty() => items.iter().for_each(|item| add(item, true)),

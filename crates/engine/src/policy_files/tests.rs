@@ -340,7 +340,7 @@ fn a_completed_policy_has_the_origin_of_each_setting() {
     let text = "managers: [own]\ntools: {only: []}\nrules:\n  manual-edit: {mode: warn}\n";
     let mut files = PolicyFiles::default();
     files.set_cluster("c".into(), format!("{HEADER}{text}"));
-    let completed = files.whole().unwrap().remove(0);
+    let completed = files.complete().unwrap().remove(0);
     let find = |path: &str, value: &str| {
         let found = completed.settings.iter().find(|it| it.path.join(".") == path && it.value == value);
         &found.unwrap_or_else(|| panic!("{path} {value}: {:?}", completed.settings)).origin

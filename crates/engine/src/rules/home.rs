@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use crate::evidence::Located;
+use crate::evidence::CandidateRecords;
 use crate::policy::Policy;
 use crate::release::Storage;
 
@@ -14,32 +14,32 @@ use crate::release::Storage;
 /// Live records count before others, then those in that namespace, then those in the storage that fewer users can write. Among equal
 /// ones it is those whose newest record was created last: the others are left over from an earlier life of the release.
 pub(crate) fn records_of_release<'l>(
-    found: &'l [Located],
+    found: &'l [CandidateRecords],
     target_namespace: &str,
     policy: &Policy,
-) -> Option<&'l Located> {
-    let at_home = |located: &Located| located.namespace == target_namespace;
-    let proven = found.iter().filter(|located| at_home(located) || is_proven(located, policy));
-    proven.max_by_key(|located| {
-        let Located { storage, namespace, history, .. } = located;
+) -> Option<&'l CandidateRecords> {
+    let at_home = |candidate: &CandidateRecords| candidate.namespace == target_namespace;
+    let proven = found.iter().filter(|candidate| at_home(candidate) || is_proven(candidate, policy));
+    proven.max_by_key(|candidate| {
+        let CandidateRecords { storage, namespace, history, .. } = candidate;
         let created = history.newest().and_then(|newest| newest.created);
-        (history.is_live(), at_home(located), Reverse(exposure(*storage)), created, namespace)
+        (history.is_live(), at_home(candidate), Reverse(exposure(*storage)), created, namespace)
     })
 }
 
 /// The records of a ClusterExtension, which has no namespace. If several are proven, those that were written last.
-pub(crate) fn records_of_extension<'l>(found: &'l [Located], policy: &Policy) -> Option<&'l Located> {
-    let proven = found.iter().filter(|located| is_proven(located, policy));
-    proven.max_by_key(|located| located.history.newest().and_then(|newest| newest.created))
+pub(crate) fn records_of_extension<'l>(found: &'l [CandidateRecords], policy: &Policy) -> Option<&'l CandidateRecords> {
+    let proven = found.iter().filter(|candidate| is_proven(candidate, policy));
+    proven.max_by_key(|candidate| candidate.history.newest().and_then(|newest| newest.created))
 }
 
 /// Whether something that the author of records cannot write says that they are those of the release: the stamp of an account of the
 /// HelmRelease that the object names, the stamp of a manager, or that only the namespace's own manager can write there.
-pub(crate) fn is_proven(located: &Located, policy: &Policy) -> bool {
-    let holder = located.history.newest().and_then(|newest| newest.stamps.holder());
-    located.held_for_origin
+pub(crate) fn is_proven(candidate: &CandidateRecords, policy: &Policy) -> bool {
+    let holder = candidate.history.newest().and_then(|newest| newest.stamps.holder());
+    candidate.held_for_origin
         || holder.is_some_and(|holder| policy.managers.contains(holder))
-        || policy.managers.have_an_account_in(&located.namespace)
+        || policy.managers.have_an_account_in(&candidate.namespace)
 }
 
 /// How many users can usually write a storage.
@@ -60,15 +60,15 @@ mod tests {
 
     const MANAGER: &str = "system:serviceaccount:flux-system:helm-controller";
 
-    fn located(storage: Storage, namespace: &str, status: Status, holder: &str) -> Located {
+    fn candidate(storage: Storage, namespace: &str, status: Status, holder: &str) -> CandidateRecords {
         let stamps = Stamps::of(|key| (key == HOLDER && !holder.is_empty()).then(|| holder.to_owned()));
         let history = History::new(vec![Entry { stamps, ..Entry::of_web(1, status) }]);
-        Located { storage, namespace: namespace.to_owned(), history, held_for_origin: false }
+        CandidateRecords { storage, namespace: namespace.to_owned(), history, held_for_origin: false }
     }
 
-    fn chosen(found: &[Located]) -> Option<(Storage, &str)> {
+    fn chosen(found: &[CandidateRecords]) -> Option<(Storage, &str)> {
         let chosen = records_of_release(found, "shop", &Policy::shipped().unwrap());
-        chosen.map(|located| (located.storage, located.namespace.as_str()))
+        chosen.map(|candidate| (candidate.storage, candidate.namespace.as_str()))
     }
 
     /// Places and proofs: what each record elsewhere is worth beside the records at home.
@@ -76,12 +76,12 @@ mod tests {
     fn a_record_elsewhere_counts_only_with_a_proof_and_never_before_a_live_one_at_home() {
         use Status::{Deployed, Failed, PendingUpgrade, Uninstalled};
         use Storage::{ConfigMap, Index, Secret};
-        let home = |status| located(Secret, "shop", status, "alice");
-        let strangers = || located(Secret, "evil", PendingUpgrade, "bob");
-        let index = || located(Index, "evil", Deployed, "bob");
-        let managers = || located(Secret, "flux", Deployed, MANAGER);
-        let olms = || located(Index, "olmv1-system", Deployed, "");
-        let of_origin = || Located { held_for_origin: true, ..located(Secret, "flux", Deployed, "bob") };
+        let home = |status| candidate(Secret, "shop", status, "alice");
+        let strangers = || candidate(Secret, "evil", PendingUpgrade, "bob");
+        let index = || candidate(Index, "evil", Deployed, "bob");
+        let managers = || candidate(Secret, "flux", Deployed, MANAGER);
+        let olms = || candidate(Index, "olmv1-system", Deployed, "");
+        let of_origin = || CandidateRecords { held_for_origin: true, ..candidate(Secret, "flux", Deployed, "bob") };
         for (found, wanted) in [
             (vec![], None),
             (vec![home(Deployed)], Some((Secret, "shop"))),
@@ -100,9 +100,9 @@ mod tests {
             (vec![home(Deployed), managers(), olms(), of_origin()], Some((Secret, "shop"))),
             (vec![home(PendingUpgrade), of_origin()], Some((Secret, "shop"))),
             // At home, more users can write ConfigMaps than Secrets.
-            (vec![home(Deployed), located(ConfigMap, "shop", PendingUpgrade, "bob")], Some((Secret, "shop"))),
-            (vec![home(Uninstalled), located(ConfigMap, "shop", Deployed, "bob")], Some((ConfigMap, "shop"))),
-            (vec![home(Deployed), located(Index, "shop", Deployed, "bob")], Some((Secret, "shop"))),
+            (vec![home(Deployed), candidate(ConfigMap, "shop", PendingUpgrade, "bob")], Some((Secret, "shop"))),
+            (vec![home(Uninstalled), candidate(ConfigMap, "shop", Deployed, "bob")], Some((ConfigMap, "shop"))),
+            (vec![home(Deployed), candidate(Index, "shop", Deployed, "bob")], Some((Secret, "shop"))),
         ] {
             assert_eq!(chosen(&found), wanted, "{found:?}");
         }
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn the_records_of_an_extension_are_those_of_a_manager() {
         let policy = Policy::shipped().unwrap();
-        let strangers = located(Storage::Index, "evil", Status::Deployed, "bob");
-        let olms = located(Storage::Index, "olmv1-system", Status::Deployed, "");
+        let strangers = candidate(Storage::Index, "evil", Status::Deployed, "bob");
+        let olms = candidate(Storage::Index, "olmv1-system", Status::Deployed, "");
         let found = [strangers, olms];
         assert_eq!(records_of_extension(&found, &policy), Some(&found[1]));
         assert_eq!(records_of_extension(&found[..1], &policy), None);

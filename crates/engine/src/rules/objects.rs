@@ -5,10 +5,10 @@ mod conflict;
 pub(super) mod declared_fields;
 pub mod exceptions;
 pub(super) mod foreign_edit_in_transition;
-pub(super) mod holding;
 pub(super) mod manual_delete;
 pub(super) mod manual_edit;
 pub(super) mod manual_scale;
+pub(super) mod operation_holder;
 
 use super::check::Rule;
 

@@ -35,7 +35,7 @@ impl Undecided {
     }
 
     /// Why the rule is undecided and what to do about it; the query, if only its answer is missing.
-    pub(crate) fn reason(self) -> Result<(ViolationKind, String, WaysOut), Query> {
+    pub(crate) fn into_query_or_violation(self) -> Result<(ViolationKind, String, WaysOut), Query> {
         match self {
             Self::Ask(query) => Err(query),
             Self::Unavailable(why) => {

@@ -73,7 +73,7 @@ enum Event {
     DeletesSecret,
     CorruptsSecret,
     Wipes(usize),
-    /// A foreign CA replaces ours.
+    /// A foreign CA replaces the own one.
     Adds(usize),
 }
 
@@ -418,11 +418,11 @@ fn an_earlier_promotion_time_retires_a_leaked_ca() {
 #[test]
 fn any_replica_heals_a_wiped_or_foreign_ca_bundle() {
     let mut scene = Scene::rest();
-    let ours = scene.live[0].clone();
+    let own = scene.live[0].clone();
     let foreign = CaBundle::from_iter([ca(7, at(0))]);
     for broken in [CaBundle::default(), foreign] {
         scene.live[1] = broken;
-        assert_eq!(scene.plan(false, 1), RotationStep::Add(ours.clone()));
+        assert_eq!(scene.plan(false, 1), RotationStep::Add(own.clone()));
     }
     scene.live.clear();
     assert_eq!(scene.plan(true, 1), RotationStep::Wait(at(40)), "nothing is registered");

@@ -3,7 +3,7 @@
 use std::mem::size_of;
 
 use interlock_engine::answers::locate::OriginRecords;
-use interlock_engine::evidence::Located;
+use interlock_engine::evidence::CandidateRecords;
 use serde_json::{Value, json};
 
 use super::*;
@@ -50,20 +50,20 @@ fn index(records: &[Value]) -> Index {
 }
 
 /// The records in the namespace that is named last, or elsewhere if there are any.
-fn locate(index: &Index, name: &str, target_namespace: &str, records: Option<&str>) -> Option<Located> {
+fn locate(index: &Index, name: &str, target_namespace: &str, records: Option<&str>) -> Option<CandidateRecords> {
     let origin = records.map(|records| OriginRecords { origin: "tenants", records });
     let query = ReleaseQuery { name, target_namespace, origin };
     let found = query.candidates(index.record_sets(query));
     found
         .into_iter()
-        .max_by_key(|located| (located.namespace != target_namespace, records == Some(&*located.namespace)))
+        .max_by_key(|candidate| (candidate.namespace != target_namespace, records == Some(&*candidate.namespace)))
 }
 
 /// Namespace of the records and revisions found, newest first.
 fn found(index: &Index, name: &str, target_namespace: &str, origin: Option<&str>) -> Option<(String, Vec<u64>)> {
-    let located = locate(index, name, target_namespace, origin)?;
-    let revisions = located.history.below(Revision(u64::MAX)).map(|entry| entry.revision.0).collect();
-    Some((located.namespace, revisions))
+    let candidate = locate(index, name, target_namespace, origin)?;
+    let revisions = candidate.history.below(Revision(u64::MAX)).map(|entry| entry.revision.0).collect();
+    Some((candidate.namespace, revisions))
 }
 
 fn at(namespace: &str, revisions: &[u64]) -> Option<(String, Vec<u64>)> {
@@ -102,9 +102,9 @@ fn the_index_keeps_all_fields_of_an_entry() {
     let record = metadata(&stamped(record("flux", "web", 3, "failed"), "shop"));
     let mut index = Index::new("Secret", Arc::default());
     index.apply(&record);
-    let located = locate(&index, "web", "shop", None).unwrap();
-    assert_eq!(located.history.newest(), read::entry(&record).as_ref());
-    assert_eq!(located.storage, Storage::Secret);
+    let candidate = locate(&index, "web", "shop", None).unwrap();
+    assert_eq!(candidate.history.newest(), read::entry(&record).as_ref());
+    assert_eq!(candidate.storage, Storage::Secret);
 }
 
 #[test]

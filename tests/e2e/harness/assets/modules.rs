@@ -94,9 +94,9 @@ fn written(dir: &Path, modules: &str, sums: &str) -> Result<PathBuf, String> {
 
 fn json(command: &mut Command) -> Result<Value, String> {
     let output = command.output().map_err(|e| format!("cannot start go: {e}"))?;
-    let told = [output.stdout.as_slice(), output.stderr.as_slice()].map(String::from_utf8_lossy).concat();
+    let message = [output.stdout.as_slice(), output.stderr.as_slice()].map(String::from_utf8_lossy).concat();
     if !output.status.success() {
-        return Err(format!("{command:?} failed; it needs the Go module proxy or a filled module cache:\n{told}"));
+        return Err(format!("{command:?} failed; it needs the Go module proxy or a filled module cache:\n{message}"));
     }
-    serde_json::from_slice(&output.stdout).map_err(|e| format!("{command:?} printed no JSON ({e}):\n{told}"))
+    serde_json::from_slice(&output.stdout).map_err(|e| format!("{command:?} printed no JSON ({e}):\n{message}"))
 }

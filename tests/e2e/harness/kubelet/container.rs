@@ -49,10 +49,10 @@ impl Process {
             return Err("interlock has no pipes".to_owned());
         };
         let said = Arc::<Mutex<Said>>::default();
-        let told = said.clone();
+        let message = said.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                let mut said = told.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut said = message.lock().unwrap_or_else(PoisonError::into_inner);
                 if said.pid.is_none() {
                     said.pid = line.trim().parse().ok();
                 } else {

@@ -45,7 +45,7 @@ struct Life {
     next: Instant,
     /// When it got SIGTERM.
     ending: Option<Instant>,
-    told: Option<Report>,
+    reported: Option<Report>,
 }
 
 enum Container {
@@ -74,7 +74,7 @@ pub(super) async fn live(node: Arc<Node>, first: Arc<Pod>) {
         restarts: 0,
         next: Instant::now(),
         ending: None,
-        told: None,
+        reported: None,
     };
     while let Some(pod) = life.node.pod(&first) {
         if let Err(why) = life.look(&pod).await {
@@ -333,13 +333,13 @@ impl Life {
             address: self.address.clone(),
             since: self.since,
         };
-        if self.told.as_ref() == Some(&report) {
+        if self.reported.as_ref() == Some(&report) {
             return Ok(());
         }
         let patch = Patch::Merge(json!({"metadata": {"uid": pod.uid()}, "status": report.status(pod)}));
         let api = self.node.api::<Pod>();
         call(api.patch_status(&pod.name_any(), &PatchParams::default(), &patch)).await?;
-        self.told = Some(report);
+        self.reported = Some(report);
         Ok(())
     }
 

@@ -59,8 +59,8 @@ impl Start {
         let command = container.command.iter().flatten().skip(1).chain(container.args.iter().flatten());
         let arguments = command.map(|argument| moved(argument)).collect();
         let ports = PORTS.map(|(variable, default)| {
-            let told = environment.get(variable).and_then(|address| address.rsplit(':').next()?.parse().ok());
-            told.unwrap_or(default)
+            let message = environment.get(variable).and_then(|address| address.rsplit(':').next()?.parse().ok());
+            message.unwrap_or(default)
         });
         // Pods share this machine's ports.
         for (variable, _) in PORTS {

@@ -63,8 +63,8 @@ fn await_open() {
 fn frozen(act: impl Fn() -> Output) -> Output {
     eventually(TURN, "a freeze begins", || {
         let done = act();
-        let told = done.to_string();
-        if told.contains("[freeze]") { Ok(done) } else { Err(told) }
+        let message = done.to_string();
+        if message.contains("[freeze]") { Ok(done) } else { Err(message) }
     })
 }
 

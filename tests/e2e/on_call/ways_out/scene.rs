@@ -41,7 +41,7 @@ pub(super) fn place(test: &str) -> &'static Namespace<'static> {
 /// The place of a refusal.
 pub(super) struct Scene {
     /// What was printed.
-    pub(super) told: String,
+    pub(super) message: String,
     /// Who was refused, and runs the printed commands.
     pub(super) who: Identity,
     pub(super) namespace: &'static Namespace<'static>,
@@ -69,13 +69,13 @@ impl Scene {
         person: &'static str,
         refused: Output,
     ) -> Self {
-        Self::told(namespace, chart, person, denied(refused))
+        Self::message(namespace, chart, person, denied(refused))
     }
 
-    fn told(namespace: &'static Namespace<'static>, chart: Chart, person: &'static str, told: String) -> Self {
+    fn message(namespace: &'static Namespace<'static>, chart: Chart, person: &'static str, message: String) -> Self {
         let who = namespace.plane().person(person);
         Self {
-            told,
+            message,
             who,
             namespace,
             chart,
@@ -93,7 +93,7 @@ impl Scene {
 
     /// The same for a request that was admitted with a warning.
     pub(super) fn advised(namespace: &'static Namespace<'static>, chart: Chart, advised: &Output) -> Self {
-        Self::told(namespace, chart, "bob", advised.stderr.clone())
+        Self::message(namespace, chart, "bob", advised.stderr.clone())
     }
 
     pub(super) fn retry(mut self, act: impl Fn(&Scene) -> Output + 'static) -> Self {
@@ -140,7 +140,7 @@ impl Scene {
             (StepKind::Retry, _) => return self.try_again(),
             (StepKind::Override, _) => {
                 let (_, command) =
-                    self.told.split_once("In an emergency: ").ok_or("it names no break-glass command")?;
+                    self.message.split_once("In an emergency: ").ok_or("it names no break-glass command")?;
                 self.run(command.lines().next().unwrap_or_default())?;
                 return self.try_again();
             }

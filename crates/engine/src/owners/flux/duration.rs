@@ -25,13 +25,13 @@ pub(super) fn parse(text: &str) -> Option<SignedDuration> {
         return None;
     }
     while !rest.is_empty() {
-        let (whole, after) = digits(rest);
+        let (integer, after) = digits(rest);
         let (fraction, after) = after.strip_prefix('.').map_or(("", after), digits);
-        if whole.is_empty() && fraction.is_empty() {
+        if integer.is_empty() && fraction.is_empty() {
             return None;
         }
         let (unit, after) = DURATION_UNITS.iter().find_map(|(name, unit)| Some((unit, after.strip_prefix(name)?)))?;
-        nanoseconds = nanoseconds.checked_add(count(whole)?.checked_mul(*unit)?)?;
+        nanoseconds = nanoseconds.checked_add(count(integer)?.checked_mul(*unit)?)?;
         // Fractions of a nanosecond are ignored.
         let fraction = &fraction[..fraction.len().min(15)];
         let scale = 10_i128.pow(u32::try_from(fraction.len()).ok()?);

@@ -69,11 +69,11 @@ impl ExtensionSource<'_> {
             (Some(one), Some(two)) => one.admits_the_same(&two, effort)?,
             _ => self.catalog.version == other.catalog.version,
         };
-        Ok(same_range && self.beside_the_version(effort)? == other.beside_the_version(effort)?)
+        Ok(same_range && self.all_but_the_version(effort)? == other.all_but_the_version(effort)?)
     }
 
     /// Everything but the version, in one spelling.
-    fn beside_the_version(&self, effort: &Effort) -> Result<Value, OverBudget> {
+    fn all_but_the_version(&self, effort: &Effort) -> Result<Value, OverBudget> {
         effort.take_text(self.text, READ_STEPS)?;
         effort.take_tree(effort.most_trees_of(self.text.len()) as u64)?;
         let mut source: Value = serde_json::from_str(self.text).unwrap_or_default();

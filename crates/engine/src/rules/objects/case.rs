@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::conflict::{DeclaringRelease, OwnershipConflict, declaration, declared_by};
 use super::declared_fields::{Declaration, LostFields};
-use super::holding::{Holding, declaring_record, holding};
-use crate::evidence::{Evidence, Freshness, Located, RecordRef, ScaledObject, ScaledRef, question};
+use super::operation_holder::{OperationHolder, declaring_record, operation_holder};
+use crate::evidence::{CandidateRecords, Evidence, Freshness, RecordRef, ScaledObject, ScaledRef, question};
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::managed::Owner;
 use crate::owners::{self, DrivenRelease, Marks};
@@ -30,7 +30,7 @@ pub(crate) struct ObjectCase<'a> {
 
 /// What a request is judged as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum JudgedAs {
+enum Purpose {
     /// A write of its own. Operations and managers do what they need for their work.
     Write,
     /// A part of an uninstall, where none may start: a deletion has the rights of an uninstall that has begun, and of no other operation.
@@ -51,7 +51,7 @@ impl<'a> ObjectCase<'a> {
     /// The conflict of the request; `None` if there is none.
     pub(crate) fn conflict(&self) -> Result<Option<&OwnershipConflict>, Undecided> {
         self.conflict
-            .get_or_init(|| self.find_conflict(JudgedAs::Write))
+            .get_or_init(|| self.find_conflict(Purpose::Write))
             .as_ref()
             .map(Option::as_ref)
             .map_err(Undecided::clone)
@@ -60,7 +60,7 @@ impl<'a> ObjectCase<'a> {
     /// The conflict of a deletion that may belong to an uninstall which may not start: also of a manager, and of the holder of an
     /// upgrade.
     pub(crate) fn conflict_of_uninstall(&self) -> Result<Option<OwnershipConflict>, Undecided> {
-        if self.deletes() { self.find_conflict(JudgedAs::Uninstall) } else { Ok(None) }
+        if self.deletes() { self.find_conflict(Purpose::Uninstall) } else { Ok(None) }
     }
 
     /// What a check finds, by caches first, then by the API server: a cache may say that there is nothing, and only the API server that
@@ -80,11 +80,11 @@ impl<'a> ObjectCase<'a> {
         check(Freshness::Live)
     }
 
-    fn find_conflict(&self, judged_as: JudgedAs) -> Result<Option<OwnershipConflict>, Undecided> {
+    fn find_conflict(&self, purpose: Purpose) -> Result<Option<OwnershipConflict>, Undecided> {
         if self.is_exempt() || self.write.being_deleted || self.changes_nothing() {
             return Ok(None);
         }
-        self.confirmed(|freshness| self.conflict_by(freshness, judged_as))
+        self.confirmed(|freshness| self.conflict_by(freshness, purpose))
     }
 
     /// `Deployment shop/web`.
@@ -124,13 +124,13 @@ impl<'a> ObjectCase<'a> {
         }
     }
 
-    fn conflict_by(&self, freshness: Freshness, judged_as: JudgedAs) -> Result<Option<OwnershipConflict>, Undecided> {
+    fn conflict_by(&self, freshness: Freshness, purpose: Purpose) -> Result<Option<OwnershipConflict>, Undecided> {
         let Some(marks) = self.marks(freshness)? else {
             return Ok(None);
         };
         match &marks.owner {
             Owner::Release { name, target_namespace, .. } => {
-                self.conflict_with_release(marks, (name, target_namespace), freshness, judged_as)
+                self.conflict_with_release(marks, (name, target_namespace), freshness, purpose)
             }
             Owner::Profile { .. } if self.by_manager() => Ok(None),
             Owner::Profile { kind, name } => {
@@ -167,32 +167,32 @@ impl<'a> ObjectCase<'a> {
         marks: &Marks,
         (name, target_namespace): (&str, &str),
         freshness: Freshness,
-        judged_as: JudgedAs,
+        purpose: Purpose,
     ) -> Result<Option<OwnershipConflict>, Undecided> {
-        let Some(located) = self.records_of(&marks.owner, freshness)? else {
+        let Some(candidate) = self.records_of(&marks.owner, freshness)? else {
             return Ok(None);
         };
-        let Located { storage, namespace, history, .. } = located;
+        let CandidateRecords { storage, namespace, history, .. } = candidate;
         let holder = history.newest().and_then(|newest| newest.stamps.holder());
         let driven = DrivenRelease { storage: *storage, namespace, release: name, holder };
         let is_stale = |entry: &Entry| driven.is_stale(self.evidence, self.policy, entry.started(), self.now);
-        let holding = holding(history, self.facts.actor, self.policy, self.now, is_stale)?;
-        let entry = match holding {
-            Holding::Gone => return Ok(None),
-            Holding::Actor => match history.newest() {
-                Some(newest) if judged_as == JudgedAs::Uninstall && !may_uninstall(history, freshness) => newest,
+        let held_by = operation_holder(history, self.facts.actor, self.policy, self.now, is_stale)?;
+        let entry = match held_by {
+            OperationHolder::Gone => return Ok(None),
+            OperationHolder::Actor => match history.newest() {
+                Some(newest) if purpose == Purpose::Uninstall && !may_uninstall(history, freshness) => newest,
                 _ => return Ok(None),
             },
-            Holding::Other(entry) | Holding::Nobody(entry) | Holding::Unknown(entry) => entry,
+            OperationHolder::Other(entry) | OperationHolder::Nobody(entry) | OperationHolder::Unknown(entry) => entry,
         };
         // Controllers delete objects of a release at any time. But an uninstall whose record write is refused goes on with its deletions.
-        let uninstalls_over = self.deletes() && matches!(holding, Holding::Other(_));
+        let uninstalls_over = self.deletes() && matches!(held_by, OperationHolder::Other(_));
         let of_manager = holder.is_some_and(|holder| self.policy.managers.contains(holder));
-        let may_pass = judged_as == JudgedAs::Write && self.by_manager() && (of_manager || !uninstalls_over);
+        let may_pass = purpose == Purpose::Write && self.by_manager() && (of_manager || !uninstalls_over);
         if may_pass || self.is_taken_over(freshness)? {
             return Ok(None);
         }
-        let Some(record) = declaring(located) else {
+        let Some(record) = declaring(candidate) else {
             return Ok(None);
         };
         let lost = require_consistent(marks)
@@ -200,7 +200,7 @@ impl<'a> ObjectCase<'a> {
         // Flux works for a tenant outside of operations too: it corrects drift, runs tests, applies definitions. Checked last, so
         // that requests without a conflict need no query.
         let may_go_on = matches!(lost, Ok(None) | Err(Undecided::Ask(_)));
-        if judged_as == JudgedAs::Write && !may_go_on && self.is_driver_at_work(driven, uninstalls_over)? {
+        if purpose == Purpose::Write && !may_go_on && self.is_driver_at_work(driven, uninstalls_over)? {
             return Ok(None);
         }
         let Some(LostFields { fields, unreadable }) = lost? else {
@@ -209,7 +209,7 @@ impl<'a> ObjectCase<'a> {
         if owners::rules::are_outdated(self.evidence, *storage, name)? {
             return Ok(None);
         }
-        if matches!(holding, Holding::Unknown(_)) {
+        if matches!(held_by, OperationHolder::Unknown(_)) {
             return Err(of_unknown_holder(entry));
         }
         let release = ReleaseRef::new(namespace, name);
@@ -219,7 +219,7 @@ impl<'a> ObjectCase<'a> {
             through: declared_by(&marks.owner, *storage, &release),
             release,
             fields,
-            in_flight: matches!(holding, Holding::Other(_)),
+            in_flight: matches!(held_by, OperationHolder::Other(_)),
             declaring: Some(DeclaringRelease {
                 record,
                 target_namespace: target_namespace.to_owned(),
@@ -243,17 +243,17 @@ impl<'a> ObjectCase<'a> {
         let Owner::Release { target_namespace, .. } = &after.owner else {
             return Ok(false);
         };
-        let Some(located) = self.records_of(&after.owner, freshness)? else {
+        let Some(candidate) = self.records_of(&after.owner, freshness)? else {
             return Ok(false);
         };
         // The age of the operation does not matter to its holder.
         let is_stale = |_: &Entry| Ok(false);
-        let holding = holding(&located.history, self.facts.actor, self.policy, self.now, is_stale)?;
-        if holding != Holding::Actor {
+        let held_by = operation_holder(&candidate.history, self.facts.actor, self.policy, self.now, is_stale)?;
+        if held_by != OperationHolder::Actor {
             return Ok(false);
         }
         // Otherwise the object would belong to a release that neither upgrades nor deletes it.
-        let Some(record) = declaring(located) else {
+        let Some(record) = declaring(candidate) else {
             return Ok(false);
         };
         Ok(matches!(self.declaration(record, target_namespace.clone())?, Declaration::Document(_)))
@@ -292,7 +292,11 @@ impl<'a> ObjectCase<'a> {
     }
 
     /// The records of an owner; `None` if there are none, and for a profile, which has none.
-    pub(crate) fn records_of(&self, owner: &Owner, freshness: Freshness) -> Result<Option<&'a Located>, Undecided> {
+    pub(crate) fn records_of(
+        &self,
+        owner: &Owner,
+        freshness: Freshness,
+    ) -> Result<Option<&'a CandidateRecords>, Undecided> {
         let Owner::Release { name, target_namespace, origin, of_extension } = owner else {
             return Ok(None);
         };
@@ -304,7 +308,7 @@ impl<'a> ObjectCase<'a> {
         };
         let of_release = ask(self.evidence, release)?;
         let of_release = of_release.and_then(|found| records_of_release(found, target_namespace, self.policy));
-        if of_release.is_some_and(|located| located.history.is_live()) || !of_extension {
+        if of_release.is_some_and(|candidate| candidate.history.is_live()) || !of_extension {
             return Ok(of_release);
         }
         // A label can name any extension, so what the release's namespace says comes first.
@@ -331,11 +335,11 @@ fn may_uninstall(history: &History, freshness: Freshness) -> bool {
 }
 
 /// The record that says what a release declares.
-pub(crate) fn declaring(located: &Located) -> Option<RecordRef> {
-    let record = declaring_record(&located.history)?;
+pub(crate) fn declaring(candidate: &CandidateRecords) -> Option<RecordRef> {
+    let record = declaring_record(&candidate.history)?;
     Some(RecordRef {
-        storage: located.storage,
-        namespace: located.namespace.clone(),
+        storage: candidate.storage,
+        namespace: candidate.namespace.clone(),
         name: record.name.clone(),
         uid: record.uid.clone(),
         resource_version: record.resource_version.clone(),

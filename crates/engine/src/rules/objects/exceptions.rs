@@ -30,27 +30,27 @@ use crate::rules::undecided::Undecided;
 
 impl ObjectCase<'_> {
     /// The conflict without the fields that people have excepted; `None` if nothing is left of it.
-    pub(crate) fn beside_exceptions<'c>(
+    pub(crate) fn outside_exceptions<'c>(
         &self,
         conflict: &'c OwnershipConflict,
     ) -> Result<Option<Cow<'c, OwnershipConflict>>, Undecided> {
-        let whole = Ok(Some(Cow::Borrowed(conflict)));
+        let unchanged = Ok(Some(Cow::Borrowed(conflict)));
         let Some(declaring) = conflict.declaring.as_ref().filter(|_| self.policy.drift_exceptions.honour_drift_ignore)
         else {
-            return whole;
+            return unchanged;
         };
         let drivers = self.installing(declaring, conflict)?;
         if drivers.is_empty() {
-            return whole;
+            return unchanged;
         }
         let declaration = self.declaration(declaring.record.clone(), declaring.target_namespace.clone());
         let Ok(Declaration::Document(document)) = declaration else {
-            return whole;
+            return unchanged;
         };
         let object = (self.kind(), self.write.namespace.as_str(), self.write.name.as_str());
         // The rules of a client must not make its edits undecided, which admits them.
         let Ok(excepted) = ExceptedFields::of(&drivers, document, object, &declaring.marks, self.facts.effort) else {
-            return whole;
+            return unchanged;
         };
         let fields = self.changed_in_manifest(&declaring.marks, document, &|field| excepted.contains(field));
         let unusable_exception = unusable_exception(&drivers, &excepted.ignored);

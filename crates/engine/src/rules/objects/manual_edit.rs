@@ -38,15 +38,15 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     if !matches!(case.write.change, ObjectChange::Edited { .. }) {
         return Ok(None);
     }
-    refusal_beside_exceptions(case)
+    refusal_outside_exceptions(case)
 }
 
 /// The refusal of a change of declared fields that people have not excepted; a scaling is one too.
-pub(crate) fn refusal_beside_exceptions(case: &ObjectCase<'_>) -> Checked {
+pub(crate) fn refusal_outside_exceptions(case: &ObjectCase<'_>) -> Checked {
     let Some(conflict) = case.conflict()? else {
         return Ok(None);
     };
-    let Some(left) = case.beside_exceptions(conflict)? else {
+    let Some(left) = case.outside_exceptions(conflict)? else {
         return Ok(None);
     };
     case.unless_suspended(conflict, refusal(case, &left)).map(Some)
@@ -78,15 +78,16 @@ pub(crate) fn declared(conflict: &OwnershipConflict) -> String {
         others.into_iter().partition(|field| field.to_string() == MANAGED_FIELDS);
     let verb = if declared.len() == 1 { "is" } else { "are" };
     let declarer = conflict.declarer;
-    let told = [
+    let sentences = [
         (declared, format!("{verb} declared by {declarer}")),
         (binding, "would take it out of the release's hands".to_owned()),
         (cleared, "shows who has written which field, and would be cleared".to_owned()),
     ];
-    let told = told.into_iter().filter(|(named, _)| !named.is_empty());
-    let mut told: Vec<_> = told.map(|(named, what)| format!("{} {what}", fields(&named, MAX_ENUMERATED))).collect();
-    told.extend(conflict.unreadable.as_deref().map(everything));
-    told.join("; ")
+    let sentences = sentences.into_iter().filter(|(named, _)| !named.is_empty());
+    let mut sentences: Vec<_> =
+        sentences.map(|(named, what)| format!("{} {what}", fields(&named, MAX_ENUMERATED))).collect();
+    sentences.extend(conflict.unreadable.as_deref().map(everything));
+    sentences.join("; ")
 }
 
 /// Why all of an object counts as declared.

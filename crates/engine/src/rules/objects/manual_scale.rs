@@ -31,5 +31,5 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     if !matches!(case.write.change, ObjectChange::Scaled { .. }) {
         return Ok(None);
     }
-    manual_edit::refusal_beside_exceptions(case)
+    manual_edit::refusal_outside_exceptions(case)
 }

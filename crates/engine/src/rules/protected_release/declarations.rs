@@ -2,7 +2,7 @@
 //! take the protection away.
 
 use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installed, refusal};
-use crate::evidence::{Located, question};
+use crate::evidence::{CandidateRecords, question};
 use crate::facts::{Declaration, DeclarationWrite, Namespace};
 use crate::object::{PROTECTED, annotation_pointer};
 use crate::owners;
@@ -55,9 +55,9 @@ fn namespace(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, Namespac
     let is_annotated = before.metadata.is_protected();
     let mut refusals = Vec::new();
     if is_annotated || !case.policy.protected.names_nothing() {
-        for (name, located) in releases_in(case, &written.name)? {
-            let at_home = ReleaseAtHome::of_records(located, name);
-            if !(is_annotated || at_home.is_covered(case.policy)) || !is_installed_here(case, located, &at_home)? {
+        for (name, candidate) in releases_in(case, &written.name)? {
+            let at_home = ReleaseAtHome::of_records(candidate, name);
+            if !(is_annotated || at_home.is_covered(case.policy)) || !is_installed_here(case, candidate, &at_home)? {
                 continue;
             }
             refusals.push(match removal {
@@ -81,17 +81,17 @@ fn namespace(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, Namespac
 /// Anybody can write a record somewhere that names this namespace, and that costs no read.
 fn is_installed_here(
     case: &DeclarationCase<'_>,
-    located: &Located,
+    candidate: &CandidateRecords,
     ReleaseAtHome { release, .. }: &ReleaseAtHome,
 ) -> Result<bool, Undecided> {
-    if located.namespace == case.declaration.name() {
-        return Ok(is_installed(&located.history));
+    if candidate.namespace == case.declaration.name() {
+        return Ok(is_installed(&candidate.history));
     }
-    let may_be = is_proven(located, case.policy) && may_be_installed(&located.history);
-    Ok(may_be && is_installed(case.history_in(located.storage, release)?))
+    let may_be = is_proven(candidate, case.policy) && may_be_installed(&candidate.history);
+    Ok(may_be && is_installed(case.history_in(candidate.storage, release)?))
 }
 
-fn releases_in<'a>(case: &DeclarationCase<'a>, namespace: &str) -> Result<&'a [(String, Located)], Undecided> {
+fn releases_in<'a>(case: &DeclarationCase<'a>, namespace: &str) -> Result<&'a [(String, CandidateRecords)], Undecided> {
     let found = ask(case.evidence, question::ReleasesIn { namespace: namespace.to_owned() })?;
     Ok(found.map_or(&[], Vec::as_slice))
 }

@@ -2,7 +2,7 @@
 //! hide whose it is.
 
 use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installed, refusal};
-use crate::evidence::{Freshness, Located};
+use crate::evidence::{CandidateRecords, Freshness};
 use crate::facts::{ActorKind, ObjectChange};
 use crate::managed::Owner;
 use crate::owners;
@@ -84,15 +84,15 @@ fn protected(
     let Owner::Release { name, target_namespace, .. } = &marks.owner else {
         return Ok(None);
     };
-    let Some(located) = case.records_of(&marks.owner, freshness)? else {
+    let Some(candidate) = case.records_of(&marks.owner, freshness)? else {
         return Ok(None);
     };
-    let Located { storage, namespace, history, .. } = located;
+    let CandidateRecords { storage, namespace, history, .. } = candidate;
     let may_be_installed = match freshness {
         Freshness::Cached => may_be_installed(history),
         Freshness::Live => is_installed(history),
     };
-    let Some(record) = declaring(located).filter(|_| may_be_installed) else {
+    let Some(record) = declaring(candidate).filter(|_| may_be_installed) else {
         return Ok(None);
     };
     match case.declaration(record, target_namespace.clone())? {

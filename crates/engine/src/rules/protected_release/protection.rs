@@ -1,6 +1,6 @@
 //! Which release a request concerns, whether it is installed, and what protects it. Every door asks these questions here.
 
-use crate::evidence::{Evidence, Located};
+use crate::evidence::{CandidateRecords, Evidence};
 use crate::object::PROTECTED;
 use crate::owners;
 use crate::policy::Policy;
@@ -44,9 +44,9 @@ impl ReleaseAtHome {
     }
 
     /// The release of some records.
-    pub(crate) fn of_records(located: &Located, name: &str) -> Self {
-        let target = located.history.newest().and_then(|newest| newest.stamps.get(TARGET_NAMESPACE));
-        Self::new(located.storage, ReleaseRef::new(&located.namespace, name), target)
+    pub(crate) fn of_records(candidate: &CandidateRecords, name: &str) -> Self {
+        let target = candidate.history.newest().and_then(|newest| newest.stamps.get(TARGET_NAMESPACE));
+        Self::new(candidate.storage, ReleaseRef::new(&candidate.namespace, name), target)
     }
 
     /// What protects the release: the policy, the annotation of the HelmRelease or ClusterExtension that declares it, or that of its

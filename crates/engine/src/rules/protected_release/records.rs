@@ -10,13 +10,13 @@ pub(super) fn check(case: &RecordCase<'_>) -> Checked {
     if case.policy.controllers.contains(case.facts.actor.name) || !uninstalls(case) {
         return Ok(None);
     }
-    let release = ReleaseRef::new(&case.target.namespace, &case.target.release);
-    let at_home = ReleaseAtHome { storage: case.target.storage, release, home: case.home()? };
+    let release = ReleaseRef::new(&case.id.namespace, &case.id.release);
+    let at_home = ReleaseAtHome { storage: case.id.storage, release, home: case.home()? };
     let Some(protection) = at_home.protection(case.policy, case.evidence)? else {
         return Ok(None);
     };
     let history = case.history()?;
-    let is_base = history.newest_deployed().is_some_and(|newest| newest.name == case.target.object);
+    let is_base = history.newest_deployed().is_some_and(|newest| newest.name == case.id.object);
     let is_pruned = matches!(case.change, RecordChange::Deleted(_)) && !is_base;
     if is_pruned || !is_installed(history) {
         return Ok(None);

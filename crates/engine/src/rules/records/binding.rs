@@ -4,7 +4,7 @@
 //! ask.
 
 use super::case::RecordCase;
-use crate::facts::{RecordChange, RecordSide, adds_finalizer, adds_owner};
+use crate::facts::{RecordChange, RecordVersion, adds_finalizer, adds_owner};
 
 /// A part of the metadata of a record that a write adds to.
 pub(super) struct Binding {
@@ -32,7 +32,7 @@ pub(super) fn added(case: &RecordCase<'_>) -> Option<Binding> {
     let (old, new) = (before.map(|before| &before.stored.metadata), &after.stored.metadata);
     let owners = (old.and_then(|old| old.owner_references), new.owner_references);
     let finalizers = (old.and_then(|old| old.finalizers), new.finalizers);
-    let is_immutable = |side: &RecordSide<'_>| side.stored.immutable == Some(true);
+    let is_immutable = |side: &RecordVersion<'_>| side.stored.immutable == Some(true);
     match () {
         () if !(is_program && holds) && adds_owner(owners.0, owners.1) => {
             Some(Binding { what: "an owner reference", pointer: "/metadata/ownerReferences" })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::evidence::{Evidence, StoredBody, Workload, question};
-use crate::facts::{Facts, RecordChange, Target};
+use crate::facts::{Facts, RecordChange, RecordId};
 use crate::owners;
 use crate::owners::DrivenRelease;
 use crate::owners::OwnerWords;
@@ -18,7 +18,7 @@ use crate::rules::wording;
 /// One request that writes or deletes a record.
 pub(crate) struct RecordCase<'a> {
     pub(crate) facts: &'a Facts<'a>,
-    pub(crate) target: &'a Target,
+    pub(crate) id: &'a RecordId,
     pub(crate) change: &'a RecordChange<'a>,
     pub(crate) policy: &'a Policy,
     pub(crate) evidence: &'a Evidence,
@@ -28,19 +28,19 @@ pub(crate) struct RecordCase<'a> {
 impl<'a> RecordCase<'a> {
     /// The records of the release; on an update or a deletion including the record itself.
     pub(crate) fn history(&self) -> Result<&'a History, Undecided> {
-        self.history_in(self.target.storage)
+        self.history_in(self.id.storage)
     }
 
     /// The records of the release's name in one storage.
     pub(crate) fn history_in(&self, storage: Storage) -> Result<&'a History, Undecided> {
-        let Target { namespace, release, .. } = self.target.clone();
+        let RecordId { namespace, release, .. } = self.id.clone();
         ask_for(self.evidence, question::History { storage, namespace, release }, "the records of the release")
     }
 
     /// The namespace that the release counts as in. For an extension the stored record says it, or else the ClusterExtension, because a
     /// record in several Secrets cannot be read in one of them.
     pub(crate) fn home(&self) -> Result<String, Undecided> {
-        let Target { storage, namespace, release, .. } = self.target;
+        let RecordId { storage, namespace, release, .. } = self.id;
         let stored = match self.change {
             RecordChange::Created(side) | RecordChange::Deleted(side) | RecordChange::Updated { before: side, .. } => {
                 side
@@ -55,7 +55,7 @@ impl<'a> RecordCase<'a> {
 
     /// The JSON of the body of a record; `None` if the record does not exist.
     pub(crate) fn body(&self, object: &str) -> Result<Option<&'a [u8]>, Undecided> {
-        match self.whole(object)? {
+        match self.assembled_body(object)? {
             Some(Ok(json)) => Ok(Some(json)),
             Some(Err(missing)) => Err(Undecided::Unavailable(format!("the record {object} cannot be read: {missing}"))),
             None => Ok(None),
@@ -63,8 +63,8 @@ impl<'a> RecordCase<'a> {
     }
 
     /// The JSON of the body of a record, or which of its parts are missing; `None` if the record does not exist.
-    pub(crate) fn whole(&self, object: &str) -> Result<Option<Result<&'a [u8], DecodeError>>, Undecided> {
-        let Target { storage, namespace, .. } = self.target;
+    pub(crate) fn assembled_body(&self, object: &str) -> Result<Option<Result<&'a [u8], DecodeError>>, Undecided> {
+        let RecordId { storage, namespace, .. } = self.id;
         let body = question::Body { storage: *storage, namespace: namespace.clone(), object: object.to_owned() };
         Ok(ask(self.evidence, body)?.map(|body| match body {
             StoredBody::Json(json) => Ok(json.as_slice()),
@@ -80,7 +80,7 @@ impl<'a> RecordCase<'a> {
 
     /// The leases that nelm and werf hold in the namespace of the records.
     pub(crate) fn leases(&self) -> Result<Option<&'a BTreeMap<String, String>>, Undecided> {
-        ask(self.evidence, question::Leases { namespace: self.target.namespace.clone() })
+        ask(self.evidence, question::Leases { namespace: self.id.namespace.clone() })
     }
 
     /// The newest record, if an operation is in flight on it by its label, and by its body if the body can be read. A user may have
@@ -119,24 +119,24 @@ impl<'a> RecordCase<'a> {
     where
         'a: 'h,
     {
-        let target = self.target;
-        DrivenRelease { storage: target.storage, namespace: &target.namespace, release: &target.release, holder }
+        let id = self.id;
+        DrivenRelease { storage: id.storage, namespace: &id.namespace, release: &id.release, holder }
     }
 
     /// Whether no client gave the object its name: then it is not the record that its labels say, and nothing is lost with it.
     pub(crate) fn is_misnamed(&self) -> bool {
-        self.target.object.parse::<RecordName>().is_err()
+        self.id.object.parse::<RecordName>().is_err()
     }
 
     /// `release shop/web`, and the revision where it is known.
     pub(crate) fn subject(&self) -> String {
-        let revision = self.target.revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
-        format!("release {}/{}{revision}", self.target.namespace, self.target.release)
+        let revision = self.id.revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
+        format!("release {}/{}{revision}", self.id.namespace, self.id.release)
     }
 
     /// What the owner of the release calls things.
     pub(crate) fn words(&self) -> OwnerWords<'a> {
-        let Target { storage, namespace, release, .. } = self.target;
+        let RecordId { storage, namespace, release, .. } = self.id;
         OwnerWords { storage: *storage, namespace, release }
     }
 

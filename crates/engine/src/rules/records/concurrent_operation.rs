@@ -12,7 +12,7 @@ use super::lease;
 use super::pending_recovery::go_on;
 use super::recovery::RecordCondition;
 use super::standing::InFlight;
-use crate::facts::{RecordSide, RecordWrite};
+use crate::facts::{RecordVersion, RecordWrite};
 use crate::owners;
 use crate::release::status::Guard;
 use crate::release::{Entry, Status};
@@ -60,7 +60,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
 
 /// Whether the table has a condition for the start of this operation. It has one for each.
 fn is_guarded(case: &RecordCase<'_>, write: &RecordWrite<'_>) -> bool {
-    let from = write.before.and_then(RecordSide::status);
+    let from = write.before.and_then(RecordVersion::status);
     case.policy.transitions.guard(from, write.after.status()) != Guard::Free
 }
 
@@ -73,7 +73,7 @@ fn in_the_way<'c>(case: &RecordCase<'c>, status: Status) -> Result<Option<&'c En
             newest => newest,
         }),
         // Helm uninstalls the newest record. What has come in between may be in flight.
-        Status::Uninstalling => Ok(case.in_flight()?.filter(|newest| newest.name != case.target.object)),
+        Status::Uninstalling => Ok(case.in_flight()?.filter(|newest| newest.name != case.id.object)),
         _ => Ok(None),
     }
 }
@@ -109,7 +109,7 @@ fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refu
 
 /// The refusal of an operation over the same objects as an operation in flight whose records are in Helm's other storage.
 fn under_the_other_driver(case: &RecordCase<'_>, status: Status) -> Checked {
-    let Some(storage) = case.target.storage.sibling() else {
+    let Some(storage) = case.id.storage.sibling() else {
         return Ok(None);
     };
     let Some(newest) = case.history_in(storage)?.newest().filter(|newest| newest.status.is_in_flight()) else {

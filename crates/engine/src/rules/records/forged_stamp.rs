@@ -4,7 +4,7 @@
 //! missing stamp was lost during such a time, and is never a reason to refuse.
 
 use super::case::RecordCase;
-use crate::facts::RecordSide;
+use crate::facts::RecordVersion;
 use crate::object::annotation_pointer;
 use crate::owners;
 use crate::release::stamps::PIPELINE;
@@ -42,7 +42,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
     let sent = write.after.stamps();
     let expected = stamp::expected(case.facts, &write, case.now);
-    let before = write.before.map(RecordSide::stamps).unwrap_or_default();
+    let before = write.before.map(RecordVersion::stamps).unwrap_or_default();
     let formerly = case.policy.accounts.formerly(case.facts.actor);
     let formerly = formerly.as_ref().and_then(stamp::stamped_pipeline);
     let Some((key, must)) = stamp::forged(&expected, &before, &sent, formerly.as_deref(), case.now) else {

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::case::RecordCase;
 use super::standing::InFlight;
 use crate::evidence::{Evidence, question};
-use crate::facts::{Actor, ObjectChange, RecordSide};
+use crate::facts::{Actor, ObjectChange, RecordVersion};
 use crate::owners;
 use crate::policy::{ActiveFreeze, Freeze, Policy, in_force};
 use crate::release::{Entry, ReleaseRef, Status};
@@ -52,7 +52,7 @@ fn check(case: &RecordCase<'_>) -> Checked {
     if !stops_something(case.policy, stored, actor, case.now) {
         return Ok(None);
     }
-    let release = ReleaseRef::new(&case.home()?, &case.target.release);
+    let release = ReleaseRef::new(&case.home()?, &case.id.release);
     let Some(active) = in_force(case.policy.all_freezes(stored), &release, actor, case.now) else {
         return Ok(None);
     };
@@ -105,7 +105,11 @@ fn stops_something(policy: &Policy, stored: &[Freeze], actor: Actor<'_>, now: Ti
 }
 
 /// Whether a start is part of an operation that has begun: its remedy, or the rest of an uninstall.
-fn goes_on(case: &RecordCase<'_>, before: Option<&RecordSide<'_>>, status: Option<Status>) -> Result<bool, Undecided> {
+fn goes_on(
+    case: &RecordCase<'_>,
+    before: Option<&RecordVersion<'_>>,
+    status: Option<Status>,
+) -> Result<bool, Undecided> {
     match (before, status) {
         // An uninstall writes over the record of what it takes away. What was deployed before the failure is not to go with it.
         (Some(before), _) => {

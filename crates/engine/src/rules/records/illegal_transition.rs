@@ -10,7 +10,7 @@ use super::lease;
 use super::pending_recovery::go_on;
 use super::recovery::RecordCondition;
 use super::standing::InFlight;
-use crate::facts::{RecordChange, RecordSide};
+use crate::facts::{RecordChange, RecordVersion};
 use crate::owners;
 use crate::release::status::Guard;
 use crate::release::{Entry, Status};
@@ -57,7 +57,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         Guard::Unlock if to == Status::Deployed => {
             let newest = newer(case)?.and_then(|newer| newer.first().copied());
             if let Some(left) = left_deployed(case, from, before)?.filter(|_| newest.is_none()) {
-                return beside_another(case, from, left);
+                return second_deployed(case, from, left);
             }
             newest.map(|newest| format!("the release has a newer record ({})", case.state(newest)))
         }
@@ -94,9 +94,9 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
 fn left_deployed<'c>(
     case: &RecordCase<'c>,
     from: Status,
-    before: &RecordSide<'_>,
+    before: &RecordVersion<'_>,
 ) -> Result<Option<&'c Entry>, Undecided> {
-    let Some(revision) = case.target.revision.filter(|_| from != Status::PendingInstall) else {
+    let Some(revision) = case.id.revision.filter(|_| from != Status::PendingInstall) else {
         return Ok(None);
     };
     let stamps = before.stamps();
@@ -107,14 +107,14 @@ fn left_deployed<'c>(
 }
 
 /// The refusal of a promotion that would leave two records deployed.
-fn beside_another(case: &RecordCase<'_>, from: Status, left: &Entry) -> Checked {
+fn second_deployed(case: &RecordCase<'_>, from: Status, left: &Entry) -> Checked {
     let sentence = format!(
         "Cannot change the status of {} from {from} to deployed: revision {} is still deployed.",
         case.subject(),
         left.revision
     );
     let history = case.history()?;
-    let promoted = history.iter().find(|entry| entry.name == case.target.object);
+    let promoted = history.iter().find(|entry| entry.name == case.id.object);
     let ways_out = match promoted {
         None => case.words().look().into(),
         Some(promoted) => {
@@ -127,21 +127,21 @@ fn beside_another(case: &RecordCase<'_>, from: Status, left: &Entry) -> Checked 
 
 /// The records above the one that is written, newest first; `None` if its revision is not known.
 fn newer<'c>(case: &RecordCase<'c>) -> Result<Option<Vec<&'c Entry>>, Undecided> {
-    let Some(revision) = case.target.revision else {
+    let Some(revision) = case.id.revision else {
         return Ok(None);
     };
     Ok(Some(case.history()?.above(revision).collect()))
 }
 
 /// Whether the actor's own operation on this record has ended a moment ago.
-fn has_just_ended(case: &RecordCase<'_>, before: &RecordSide<'_>) -> bool {
+fn has_just_ended(case: &RecordCase<'_>, before: &RecordVersion<'_>) -> bool {
     let stamps = before.stamps();
     let recent = |ended| case.now.duration_since(ended) <= CANCELLED_WITHIN;
     case.facts.actor.holds(&stamps) && stamps.ended().is_some_and(recent)
 }
 
 /// Why a superseded record does not become the current one again; `None` if its own controller resumes it.
-fn not_resumed(case: &RecordCase<'_>, before: &RecordSide<'_>) -> Result<Option<String>, Undecided> {
+fn not_resumed(case: &RecordCase<'_>, before: &RecordVersion<'_>) -> Result<Option<String>, Undecided> {
     let operation = InFlight::of_side(before);
     // A record from before Interlock, or one that lost its stamp.
     let unknown = operation.holder().is_none() && case.facts.actor.is_service_account();
@@ -152,6 +152,6 @@ fn not_resumed(case: &RecordCase<'_>, before: &RecordSide<'_>) -> Result<Option<
     if let Some(deployed) = history.newest_deployed() {
         return Ok(Some(format!("revision {} is deployed", deployed.revision)));
     }
-    let newer = history.newest().filter(|newest| newest.name != case.target.object);
+    let newer = history.newest().filter(|newest| newest.name != case.id.object);
     Ok(newer.map(|newest| format!("the release has a newer record ({})", case.state(newest))))
 }

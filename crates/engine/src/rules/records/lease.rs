@@ -25,7 +25,7 @@ pub(crate) fn is_held(case: &RecordCase<'_>) -> Result<bool, Undecided> {
     let Some(annotations) = case.leases()? else {
         return Ok(false);
     };
-    let lease = annotations.get(&annotation(&case.target.release));
+    let lease = annotations.get(&annotation(&case.id.release));
     let lease = lease.and_then(|lease| serde_json::from_str::<Lease>(lease).ok());
     let left = lease.map(|lease| lease.expire_at_timestamp.saturating_sub(case.now.as_second()));
     Ok(left.is_some_and(|left| (1..=MOST_SECONDS_LEFT).contains(&left)))

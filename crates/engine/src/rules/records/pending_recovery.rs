@@ -12,7 +12,7 @@ use super::case::RecordCase;
 use super::recovery::{RecordCondition, StuckOperation};
 use super::standing::InFlight;
 use super::{lease, runbook};
-use crate::facts::{RecordChange, RecordSide};
+use crate::facts::{RecordChange, RecordVersion};
 use crate::owners;
 use crate::owners::goes_on_at_once;
 use crate::policy::AllowRollback;
@@ -117,15 +117,15 @@ pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCond
         Ok(driver) => driver,
     };
     let (words, history, settings) = (case.words(), case.history()?, &case.policy.recovery);
-    let is_live_beside = history.newest_deployed().is_none() && is_live_beside(case)?;
+    let is_live_in_sibling = history.newest_deployed().is_none() && is_live_in_sibling(case)?;
     let stuck =
-        StuckOperation { words, history, newest, settings, condition, is_opened: false, is_live_beside, driver };
+        StuckOperation { words, history, newest, settings, condition, is_opened: false, is_live_in_sibling, driver };
     Ok(stuck.way_on().way(&stuck))
 }
 
 /// Whether the release is live in Helm's other storage.
-fn is_live_beside(case: &RecordCase<'_>) -> Result<bool, Undecided> {
-    let Some(sibling) = case.target.storage.sibling() else { return Ok(false) };
+fn is_live_in_sibling(case: &RecordCase<'_>) -> Result<bool, Undecided> {
+    let Some(sibling) = case.id.storage.sibling() else { return Ok(false) };
     match case.history_in(sibling) {
         Err(Undecided::Ask(query)) => Err(Undecided::Ask(query)),
         // The refusal stands without it.
@@ -160,20 +160,20 @@ fn once_stale(case: &RecordCase<'_>, operation: &InFlight, allowed: &str) -> Res
 }
 
 /// Ends the operation of a record by another status, or by deletion.
-fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, after: Option<&RecordSide<'_>>) -> Checked {
-    let to = after.and_then(RecordSide::status);
+fn end(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: Option<&RecordVersion<'_>>) -> Checked {
+    let to = after.and_then(RecordVersion::status);
     let operation = InFlight::of_side(before);
     if case.may_end(&operation)? {
         return Ok(None);
     }
-    let (Some(status), Some(revision)) = (before.status(), case.target.revision) else {
+    let (Some(status), Some(revision)) = (before.status(), case.id.revision) else {
         return Ok(None);
     };
     // A rollback over the record has ended its operation. It writes the record again if it fails, and pruning deletes it.
     if to.is_none_or(|to| to == status) && case.history()?.above(revision).next().is_some() {
         return Ok(None);
     }
-    let (namespace, name, words) = (&case.target.namespace, &case.target.release, case.words());
+    let (namespace, name, words) = (&case.id.namespace, &case.id.release, case.words());
     let (verb, way) = match to {
         // An owner without commands does none of the others, and its records go by deletion.
         Some(_) if !words.has_commands() => ("change the record of", ""),
@@ -204,7 +204,7 @@ fn end(case: &RecordCase<'_>, before: &RecordSide<'_>, after: Option<&RecordSide
 fn driver_goes_on(
     case: &RecordCase<'_>,
     operation: &InFlight,
-    unlocked: &RecordSide<'_>,
+    unlocked: &RecordVersion<'_>,
 ) -> Result<Option<Step>, Undecided> {
     let release = case.driven(operation.holder());
     let driver = match release.reconciled_by(case.evidence, case.policy, case.facts.actor) {
@@ -217,10 +217,10 @@ fn driver_goes_on(
     Ok(is_driven.then(|| goes_on_at_once(driver)))
 }
 
-fn delete(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
+fn delete(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Checked {
     let history = case.history()?;
     // Pruning deletes stuck records of past operations in the middle of the history.
-    let Some(revision) = case.target.revision else {
+    let Some(revision) = case.id.revision else {
         return Ok(None);
     };
     if history.above(revision).next().is_some() || case.is_misnamed() {

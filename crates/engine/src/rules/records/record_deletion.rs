@@ -8,7 +8,7 @@
 use super::case::RecordCase;
 use super::lease;
 use super::standing::InFlight;
-use crate::facts::{RecordChange, RecordSide};
+use crate::facts::{RecordChange, RecordVersion};
 use crate::owners;
 use crate::owners::rules::record_part;
 use crate::release::status::Guard;
@@ -67,7 +67,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
     let history = case.history()?;
     let base = history.newest_deployed().or_else(|| history.iter().find(|entry| !entry.status.is_in_flight()));
-    let is_base = base.is_none_or(|base| base.name == case.target.object);
+    let is_base = base.is_none_or(|base| base.name == case.id.object);
     if !is_base || may_go(case, side, history)? {
         return Ok(None);
     }
@@ -110,7 +110,7 @@ fn broken(case: &RecordCase<'_>, history: &History, missing: &DecodeError) -> Ch
         case.subject(),
         case.state(newest)
     );
-    let delete = Step::run("run {}", case.words().delete_command(&[&case.target.object]));
+    let delete = Step::run("run {}", case.words().delete_command(&[&case.id.object]));
     let wait = WaysOut::from(Step::wait("wait until the operation ends"));
     let ways_out = wait.when("if the parts are still missing then, or it is stuck", delete);
     Ok(Some(Refusal::new(sentence, ways_out)))
@@ -118,14 +118,14 @@ fn broken(case: &RecordCase<'_>, history: &History, missing: &DecodeError) -> Ch
 
 /// The operation in flight that the deletion is a part of, or that needs the record if it fails: an uninstall deletes them all, and a
 /// rollback may prune the superseded one that it starts from.
-fn operation_over<'h>(side: &RecordSide<'_>, history: &'h History) -> Option<&'h Entry> {
+fn operation_over<'h>(side: &RecordVersion<'_>, history: &'h History) -> Option<&'h Entry> {
     let needs_it = side.label_status() == Some(Status::Superseded);
     history.newest().filter(|newest| newest.status == Status::Uninstalling || (newest.status.is_pending() && needs_it))
 }
 
 /// Whether the record goes with its release: that is uninstalled, by somebody who may go on with it, or a manager gives up the
 /// record of a manager and may keep the objects, as Fleet does on request.
-fn may_go(case: &RecordCase<'_>, side: &RecordSide<'_>, history: &History) -> Result<bool, Undecided> {
+fn may_go(case: &RecordCase<'_>, side: &RecordVersion<'_>, history: &History) -> Result<bool, Undecided> {
     if let Some(newest) = operation_over(side, history) {
         return case.may_end(&InFlight::of_entry(newest));
     }

@@ -4,7 +4,7 @@
 //! that exists already is tolerated on an update that does not add to it: `helm uninstall --keep-history` repairs some.
 
 use super::case::RecordCase;
-use crate::facts::{RecordBody, RecordChange, RecordSide};
+use crate::facts::{RecordBody, RecordChange, RecordVersion};
 use crate::owners;
 use crate::release::record::truncated;
 use crate::release::storage::{HELM_SECRET_TYPE, INDEX_TYPE, KEY_LABEL};
@@ -61,7 +61,7 @@ enum About {
 }
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
-    let (storage, object) = (case.target.storage, case.target.object.as_str());
+    let (storage, object) = (case.id.storage, case.id.object.as_str());
     let (before, after) = match case.change {
         RecordChange::Created(side) => (Vec::new(), side),
         RecordChange::Updated { before, after, .. } => (disagreements(storage, object, before), after),
@@ -83,7 +83,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
 }
 
 /// Every disagreement between the parts of a record, including its body if it was read.
-pub fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_>) -> Vec<Disagreement> {
+pub fn disagreements(storage: Storage, object: &str, side: &RecordVersion<'_>) -> Vec<Disagreement> {
     let mut found = Vec::new();
     let mut note = |about, pointer, sentence: String| found.push(Disagreement { about, sentence, pointer });
     let metadata = &side.stored.metadata;
@@ -126,7 +126,7 @@ pub fn disagreements(storage: Storage, object: &str, side: &RecordSide<'_>) -> V
 }
 
 /// The disagreements of the body with the name of the object and the label `status`.
-fn body_disagreements(name: Option<&RecordName>, side: &RecordSide<'_>) -> Vec<Disagreement> {
+fn body_disagreements(name: Option<&RecordName>, side: &RecordVersion<'_>) -> Vec<Disagreement> {
     let mut found = Vec::new();
     let mut note = |about, pointer, sentence: String| found.push(Disagreement { about, sentence, pointer });
     let label = side.stored.metadata.label("status").unwrap_or_default();

@@ -7,7 +7,7 @@
 
 use super::binding::{self, Binding};
 use super::case::RecordCase;
-use crate::facts::{RecordBody, RecordChange, RecordSide};
+use crate::facts::{RecordBody, RecordChange, RecordVersion};
 use crate::owners;
 use crate::owners::rules::record_part;
 use crate::release::record::Difference;
@@ -64,10 +64,10 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
 }
 
 /// The refusal of a changed label on an unchanged payload. A label alone may change only to the value in the body, which repairs it.
-fn relabelled(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
+fn relabelled(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> Option<Refusal> {
     let (old, new) = (&before.stored.metadata, &after.stored.metadata);
     let said = |label: &str| match (label, after.record()) {
-        ("owner", _) => Some(case.target.storage.owner().to_owned()),
+        ("owner", _) => Some(case.id.storage.owner().to_owned()),
         ("name", Some(record)) => Some(record.name.to_string()),
         ("version", Some(record)) => Some(record.version.to_string()),
         ("status", Some(record)) => Some(record.info.status.to_string()),
@@ -86,12 +86,12 @@ fn relabelled(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide
 }
 
 /// The refusal of a label by which the record or its parts would not be found any more. Setting it back is a repair.
-fn hidden(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
-    if case.target.storage != Storage::Index {
+fn hidden(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> Option<Refusal> {
+    if case.id.storage != Storage::Index {
         return None;
     }
     let (old, new) = (&before.stored.metadata, &after.stored.metadata);
-    let found_by = [(TYPE_LABEL, INDEX_LABEL), (KEY_LABEL, case.target.object.as_str())];
+    let found_by = [(TYPE_LABEL, INDEX_LABEL), (KEY_LABEL, case.id.object.as_str())];
     let is_lost =
         |&(label, value): &(&str, &str)| old.label(label) != new.label(label) && new.label(label) != Some(value);
     let (label, _) = found_by.into_iter().find(is_lost)?;
@@ -103,13 +103,13 @@ fn hidden(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>
 }
 
 /// The refusal of another payload that cannot be compared, because one of the two is stored in several Secrets.
-fn in_parts(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
-    let is_in_parts = |side: &RecordSide<'_>| matches!(side.body, RecordBody::Broken(DecodeError::Chunked));
+fn in_parts(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> Option<Refusal> {
+    let is_in_parts = |side: &RecordVersion<'_>| matches!(side.body, RecordBody::Broken(DecodeError::Chunked));
     if !is_in_parts(before) && !is_in_parts(after) {
         return None;
     }
     let stamps = before.stamps();
-    if record_part::keeps(case.facts.actor, case.policy, &case.target.namespace, &stamps) {
+    if record_part::keeps(case.facts.actor, case.policy, &case.id.namespace, &stamps) {
         return None;
     }
     let sentence = format!(
@@ -122,7 +122,7 @@ fn in_parts(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'
 }
 
 /// The refusal of a payload that says something else than before about what was released.
-fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> Option<Refusal> {
+fn rewritten(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> Option<Refusal> {
     let mut changed = case.change.differences(case.facts.effort).to_vec();
     let (from, to) = (before.status(), after.status());
     if to == Some(Status::Failed)
@@ -154,12 +154,12 @@ fn rewritten(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<
 }
 
 /// Whether the hooks would run something else. A filtered test leaves some out and writes them back at its end.
-fn changes_hooks(case: &RecordCase<'_>, before: &RecordSide<'_>, after: &RecordSide<'_>) -> bool {
+fn changes_hooks(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> bool {
     let effort = case.facts.effort;
     let (Some(old), Some(new)) = (before.hooks(effort), after.hooks(effort)) else {
         return true;
     };
-    let is_restored = || before.stamps().get(HOOKS).is_some_and(|whole| *whole == new.digest());
+    let is_restored = || before.stamps().get(HOOKS).is_some_and(|stored| *stored == new.digest());
     let same_status = before.status() == after.status();
     !(new.run_the_same(old) || (same_status && (new.are_tested_among(old) || is_restored())))
 }

@@ -36,7 +36,7 @@ pub struct StuckOperation<'a> {
     pub is_opened: bool,
     /// Whether the release is live in Helm's other storage, and not deployed in this one: an uninstall would take objects that belong
     /// there.
-    pub is_live_beside: bool,
+    pub is_live_in_sibling: bool,
     /// The HelmRelease for which its controller goes on with the release by itself.
     pub driver: Option<&'a Driver>,
 }
@@ -75,7 +75,7 @@ impl<'a> StuckOperation<'a> {
             (RecordCondition::Unhealthy, Some(deployed), _) => rollback(deployed).unwrap_or_else(|| self.delete()),
             (RecordCondition::Unhealthy | RecordCondition::Unreadable, ..) => self.delete(),
             (_, Some(_), _) => WayOn::Unstick,
-            (_, None, _) if !has_commands && superseded.is_none() || self.is_live_beside => WayOn::Unstick,
+            (_, None, _) if !has_commands && superseded.is_none() || self.is_live_in_sibling => WayOn::Unstick,
             (_, None, Some(superseded)) => rollback(superseded).unwrap_or(WayOn::Unstick),
             (_, None, None) => WayOn::Uninstall,
         }
@@ -166,7 +166,7 @@ mod tests {
             settings: &settings,
             condition,
             is_opened,
-            is_live_beside: false,
+            is_live_in_sibling: false,
             driver: None,
         };
         stuck.way_on().command(&stuck)
@@ -184,11 +184,11 @@ mod tests {
             settings: &settings,
             condition: Sound,
             is_opened: false,
-            is_live_beside: true,
+            is_live_in_sibling: true,
             driver: None,
         };
         assert_eq!(stuck.way_on(), WayOn::Unstick);
-        let alone = StuckOperation { is_live_beside: false, ..stuck };
+        let alone = StuckOperation { is_live_in_sibling: false, ..stuck };
         assert_eq!(alone.way_on(), WayOn::Uninstall);
     }
 
@@ -222,8 +222,8 @@ mod tests {
             (helm, &[Deployed, Uninstalling], Unknown, closed, false, "helm uninstall web -n shop"),
             (olm, &[Uninstalling], Unknown, open, false, "kubectl delete secret -n shop sh.helm.release.v1.web.v1"),
         ] {
-            let told = way_on(storage, records, condition, settings, is_opened);
-            assert!(told.starts_with(wanted), "{storage:?} {records:?} {condition:?} {is_opened}: {told}");
+            let text = way_on(storage, records, condition, settings, is_opened);
+            assert!(text.starts_with(wanted), "{storage:?} {records:?} {condition:?} {is_opened}: {text}");
         }
     }
 }

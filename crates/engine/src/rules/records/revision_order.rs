@@ -32,7 +32,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
-    let (RecordChange::Created(side), Some(revision)) = (case.change, case.target.revision) else {
+    let (RecordChange::Created(side), Some(revision)) = (case.change, case.id.revision) else {
         return Ok(None);
     };
     if case.policy.tools.contains(case.facts.actor.name) {

@@ -16,7 +16,7 @@ use super::recovery::RecordCondition;
 use super::standing::InFlight;
 use super::workload_health::{describe_workload, failure_of};
 use crate::evidence::{Evidence, Query, question};
-use crate::facts::{Facts, RecordBody, RecordChange, RecordSide, Subject};
+use crate::facts::{Facts, RecordBody, RecordChange, RecordVersion, Subject};
 use crate::object::ObjectKey;
 use crate::owners::rules::record_part;
 use crate::policy::Policy;
@@ -103,7 +103,7 @@ impl fmt::Display for RunbookCheckName {
 }
 
 /// Runs one or several checks of the runbook.
-type RunbookProbe = fn(&RecordCase<'_>, &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided>;
+type RunbookProbe = fn(&RecordCase<'_>, &RecordVersion<'_>) -> Result<Vec<RunbookCheck>, Undecided>;
 
 /// The checks that the rule needs, the cheapest first.
 const RUNBOOK_PROBES: [(RunbookCheckName, RunbookProbe); 4] = [
@@ -124,7 +124,7 @@ pub(crate) struct FailedChecks {
 
 /// The checks of the rule that fail. The workloads are checked only if everything else holds: whatever they say, it would change
 /// nothing, and a manifest may name thousands.
-pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<FailedChecks, Undecided> {
+pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<FailedChecks, Undecided> {
     let mut failed = FailedChecks { sentences: Vec::new(), is_stuck: true, condition: RecordCondition::Unknown };
     for (name, probe) in RUNBOOK_PROBES {
         if name == RunbookCheckName::PendingBody && !failed.sentences.is_empty() {
@@ -167,13 +167,13 @@ pub fn inspect(
     evidence: &Evidence,
     now: Timestamp,
 ) -> Result<Vec<RunbookCheck>, Query> {
-    let Subject::Record(target, change) = &facts.subject else {
+    let Subject::Record(id, change) = &facts.subject else {
         return Ok(Vec::new());
     };
     let RecordChange::Deleted(side) = change.as_ref() else {
         return Ok(Vec::new());
     };
-    let case = RecordCase { facts, target, change, policy, evidence, now };
+    let case = RecordCase { facts, id, change, policy, evidence, now };
     let mut checks = Vec::new();
     for (name, probe) in
         RUNBOOK_PROBES.into_iter().chain([(RunbookCheckName::NoHookRuns, no_hook_runs as RunbookProbe)])
@@ -181,7 +181,7 @@ pub fn inspect(
         match probe(&case, side) {
             Ok(found) => checks.extend(found),
             Err(need) => {
-                let (_, why, _) = need.reason()?;
+                let (_, why, _) = need.into_query_or_violation()?;
                 checks.push(RunbookCheck {
                     name,
                     evidence: "could not be checked".to_owned(),
@@ -202,13 +202,13 @@ fn alone(case: &RecordCase<'_>) -> RunbookCheck {
 /// Whether an earlier revision would look live again without this record.
 fn is_deployed_below(case: &RecordCase<'_>) -> Result<bool, Undecided> {
     let history = case.history()?;
-    let Some(revision) = case.target.revision else {
+    let Some(revision) = case.id.revision else {
         return Ok(false);
     };
     Ok(history.below(revision).any(|entry| entry.status == Status::Deployed))
 }
 
-fn stale(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<RunbookCheck, Undecided> {
+fn stale(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<RunbookCheck, Undecided> {
     let operation = InFlight::of_side(side);
     let is_stale = case.is_stuck(&operation)?;
     let age = operation.started().map_or("of unknown age".to_owned(), |started| {
@@ -234,7 +234,7 @@ fn no_lease(case: &RecordCase<'_>) -> Result<RunbookCheck, Undecided> {
 const WORKLOADS_AT_A_TIME: usize = 64;
 
 /// Checks that the body is pending too, and that the workloads of its manifest are healthy.
-fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
+fn healthy(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
     // OLM died while it rewrote them. Nobody can read the record any more, and it blocks its ClusterExtension: nothing is better for
     // waiting until workloads are healthy that nobody knows.
     if let Some(missing) = record_part::missing(case)? {
@@ -279,7 +279,7 @@ fn healthy(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCh
 /// The workloads of a pending record, or why they are unknown.
 fn pending_workloads<'s>(
     case: &RecordCase<'_>,
-    side: &'s RecordSide<'_>,
+    side: &'s RecordVersion<'_>,
 ) -> Result<&'s Result<Vec<WorkloadRef>, String>, Undecided> {
     if let Some(known) = side.workloads.get() {
         return Ok(known);
@@ -297,7 +297,7 @@ fn pending_workloads<'s>(
 }
 
 /// Checks that no Job of a hook is running.
-fn no_hook_runs(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
+fn no_hook_runs(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
     // `healthy` reports a body that cannot be parsed.
     let jobs = with_record(case, side, |record| {
         record.map_or_else(|_| Ok(Vec::new()), |record| record.hook_jobs(case.facts.effort))
@@ -347,14 +347,14 @@ struct JobStatus {
 /// Parses the record that is deleted: from the request, or from the cluster if OLM stores it in several Secrets.
 fn with_record<T>(
     case: &RecordCase<'_>,
-    side: &RecordSide<'_>,
+    side: &RecordVersion<'_>,
     read: impl FnOnce(Result<&Record<'_>, DecodeError>) -> T,
 ) -> Result<T, Undecided> {
     match &side.body {
         RecordBody::Read(record) => Ok(read(Ok(record))),
         RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
-            let whole = case.whole(&case.target.object)?.unwrap_or(Err(DecodeError::Missing));
-            match whole.and_then(|json| Record::read(json, case.facts.effort)) {
+            let body = case.assembled_body(&case.id.object)?.unwrap_or(Err(DecodeError::Missing));
+            match body.and_then(|json| Record::read(json, case.facts.effort)) {
                 Ok(record) => Ok(read(Ok(&record))),
                 Err(error) => Ok(read(Err(error))),
             }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::case::RecordCase;
-use crate::facts::RecordSide;
+use crate::facts::RecordVersion;
 use crate::release::{Entry, Stamps};
 use crate::rules::undecided::Undecided;
 
@@ -20,7 +20,7 @@ impl InFlight {
     }
 
     /// The operation of a record in a request.
-    pub(super) fn of_side(side: &RecordSide<'_>) -> Self {
+    pub(super) fn of_side(side: &RecordVersion<'_>) -> Self {
         let (stamps, created) = (side.stamps(), side.stored.metadata.creation_timestamp);
         let started = stamps.operation_started(side.status(), created);
         Self { stamps, started }

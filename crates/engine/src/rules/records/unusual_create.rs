@@ -5,7 +5,7 @@
 //! managers start operations; an uninstall creates no record: it starts with an update, and with deletions of objects.
 
 use super::case::RecordCase;
-use crate::facts::{ObjectChange, RecordChange, RecordSide, RecordWrite};
+use crate::facts::{ObjectChange, RecordChange, RecordVersion, RecordWrite};
 use crate::owners;
 use crate::owners::OwnerWords;
 use crate::policy::StartedBy;
@@ -98,7 +98,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
 
 /// The refusal of an install over a release that is deployed, whichever driver of Helm has its records. An operation on a release
 /// without records is an install too, whatever it is called: helm upgrades what it finds.
-fn installs_over(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
+fn installs_over(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Checked {
     let Some(status) = side.status().filter(|status| status.is_pending()) else {
         return Ok(None);
     };
@@ -115,7 +115,7 @@ fn installs_over(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Checked {
         );
         Refusal::new(sentence, OwnerWords { storage, ..case.words() }.upgrade_instead())
     };
-    let (storage, newest) = (case.target.storage, case.history()?.newest());
+    let (storage, newest) = (case.id.storage, case.history()?.newest());
     let is_install = status == Status::PendingInstall || newest.is_none();
     // `helm install --replace` over a failed revision leaves an older deployed one as it is.
     if let Some(newest) = newest.filter(|newest| is_install && newest.status == Status::Deployed) {
@@ -151,7 +151,7 @@ fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
 }
 
 /// Why the new record is not the mapped copy of the newest one.
-fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Option<String>, Undecided> {
+fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<Option<String>, Undecided> {
     let history = case.history()?;
     if let Some(deployed) = history.newest_deployed() {
         return Ok(Some(format!("revision {} is deployed", deployed.revision)));
@@ -162,7 +162,7 @@ fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordSide<'_>) -> Result<Opti
     if newest.status != Status::Superseded {
         return Ok(Some(format!("the newest record is {}", case.state(newest))));
     }
-    if case.target.revision != newest.revision.0.checked_add(1).map(Revision) {
+    if case.id.revision != newest.revision.0.checked_add(1).map(Revision) {
         return Ok(Some(format!("it does not follow revision {}", newest.revision)));
     }
     let (Some(json), Some(new)) = (case.body(&newest.name)?, side.record()) else {

@@ -245,7 +245,7 @@ fn no_metadata_that_binds_a_record_is_added() {
         object
     };
     let nobody = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "0"}]);
-    for (pointer, value, told) in [
+    for (pointer, value, text) in [
         ("ownerReferences", nobody, "an owner reference"),
         ("finalizers", json!(["example.com/keep"]), "a finalizer"),
         ("immutable", json!(true), "immutable: true"),
@@ -254,10 +254,10 @@ fn no_metadata_that_binds_a_record_is_added() {
         let mut cluster = Cluster::new();
         cluster.given_record(&record);
         for user in ["alice", CI] {
-            let found = cluster.told(user, record.object(), bound.clone());
-            assert!(found.contains(told) && found.contains("[record-tampering]"), "{user}: {found}");
+            let found = cluster.messages_for(user, record.object(), bound.clone());
+            assert!(found.contains(text) && found.contains("[record-tampering]"), "{user}: {found}");
         }
-        assert_eq!(cluster.told("alice", bound.clone(), bound.clone()), "", "it is there already");
-        assert_eq!(cluster.told("alice", bound, record.object()), "", "helm drops it");
+        assert_eq!(cluster.messages_for("alice", bound.clone(), bound.clone()), "", "it is there already");
+        assert_eq!(cluster.messages_for("alice", bound, record.object()), "", "helm drops it");
     }
 }

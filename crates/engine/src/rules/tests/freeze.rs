@@ -44,10 +44,10 @@ fn no_operation_starts_in_a_freeze() {
         assert_eq!(after.create(user, &upgrade), Ok(()), "{user}, after");
     }
     assert_eq!(frozen().create("bob", &upgrade), Ok(()), "exempt");
-    let told = frozen().refusal("CREATE", "alice", &upgrade);
+    let text = frozen().refusal("CREATE", "alice", &upgrade);
     let wanted = "Cannot start the upgrade of release shop/web, revision 6: the freeze sale is in force until 2026-11-21 13:00 \
                   Europe/Berlin (the sale). Wait until the freeze ends";
-    assert!(told.starts_with(wanted), "{told}");
+    assert!(text.starts_with(wanted), "{text}");
 }
 
 #[test]
@@ -227,17 +227,17 @@ fn operations_start_only_in_a_window_that_allows_them() {
     );
     cluster.given_record(&rec(5, "deployed"));
     let upgrade = rec(6, "pending-upgrade");
-    let told = cluster.refusal("CREATE", "alice", &upgrade);
-    assert!(told.contains("the freeze hours is in force until 2026-11-23 09:00 UTC (office hours)"), "{told}");
+    let text = cluster.refusal("CREATE", "alice", &upgrade);
+    assert!(text.contains("the freeze hours is in force until 2026-11-23 09:00 UTC (office hours)"), "{text}");
     cluster.later(47 * HOUR);
     assert_eq!(cluster.create("alice", &upgrade), Ok(()));
 }
 
 #[test]
 fn whoever_may_start_operations_may_still_not_delete_the_objects_by_hand() {
-    let told = frozen().findings("alice", Some(web()), None);
+    let text = frozen().findings("alice", Some(web()), None);
     assert!(
-        told.iter().any(|told| told.contains("[freeze]")) && told.iter().any(|told| told.contains("[manual-delete]")),
-        "{told:?}"
+        text.iter().any(|text| text.contains("[freeze]")) && text.iter().any(|text| text.contains("[manual-delete]")),
+        "{text:?}"
     );
 }

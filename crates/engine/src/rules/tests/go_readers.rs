@@ -49,8 +49,8 @@ fn an_object_whose_document_nobody_can_read_is_refused_as_if_it_declared_everyth
         let mut cluster = release(manifest);
         assert_eq!(cluster.update_objects("bob", web(), labelled.clone()), Err(vec!["manual-edit"]));
         assert_eq!(cluster.delete_object("bob", web()), Err(vec!["manual-delete"]));
-        let told = cluster.told("bob", web(), labelled);
-        assert!(told.contains("cannot be parsed") && told.contains("all of it counts as declared"), "{told}");
+        let text = cluster.messages_for("bob", web(), labelled);
+        assert!(text.contains("cannot be parsed") && text.contains("all of it counts as declared"), "{text}");
         // Not what the chart cannot concern, and not what nobody changes.
         assert_eq!(cluster.update_objects("bob", web(), web()), Ok(()));
         let mut other = web();

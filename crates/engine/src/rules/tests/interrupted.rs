@@ -40,14 +40,14 @@ fn third() -> Rec {
 fn another_version_waits_until_the_interrupted_one_is_finished() {
     let mut cluster = interrupted();
     assert_eq!(cluster.create("alice", &third()), Err(vec!["resume-interrupted"]));
-    let told = cluster.refusal("CREATE", "alice", &third());
-    assert!(told.contains("the upgrade to shop-2.0.0 (revision 2) was interrupted and never finished"), "{told}");
+    let text = cluster.refusal("CREATE", "alice", &third());
+    assert!(text.contains("the upgrade to shop-2.0.0 (revision 2) was interrupted and never finished"), "{text}");
     assert!(
-        told.contains(
+        text.contains(
             "Upgrade to shop-2.0.0 again, then continue from there. Or roll back, then continue from there. If you will not \
              finish that upgrade, remove"
         ),
-        "{told}"
+        "{text}"
     );
     let again = chart(rec(2, "pending-upgrade"), "2.0.0");
     assert_eq!(cluster.create("alice", &again), Ok(()));
@@ -172,8 +172,8 @@ fn a_pending_record_pruned_out_of_the_middle_was_made_good_before() {
 fn the_shipped_policy_warns_helm_and_refuses_olm() {
     let (mut cluster, second) = upgrading("");
     assert_eq!(cluster.delete("alice", &second), Ok(()));
-    let told = cluster.refusal("CREATE", "alice", &third());
-    assert!(told.contains("[resume-interrupted]"), "{told}");
+    let text = cluster.refusal("CREATE", "alice", &third());
+    assert!(text.contains("[resume-interrupted]"), "{text}");
 
     let olm = |record: &Rec| -> Value {
         let mut object = record.object();

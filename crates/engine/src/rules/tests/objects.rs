@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::scenario::{Cluster, Rec, Verdict, decided, rec, start};
 use crate::effort::Effort;
-use crate::evidence::{Freshness, Located, Query, Question};
+use crate::evidence::{CandidateRecords, Freshness, Query, Question};
 use crate::facts::{Facts, RecordBodies, RequestObjects};
 use crate::policy::Policy;
 use crate::release::manifest::{DocumentKey, document};
@@ -98,9 +98,9 @@ fn declared_fields_change_through_the_release_alone() {
         assert_eq!(edit(&mut cluster, "alice", new.clone()), refused("manual-edit"), "{new}");
         assert_eq!(edit(&mut cluster, ROBOT, new), Ok(()));
     }
-    let told = cluster.told("bob", web(), image("evil"));
+    let text = cluster.messages_for("bob", web(), image("evil"));
     assert_eq!(
-        told,
+        text,
         "Deployment shop/web is managed by release shop/web (revision 6, deployed): \
          spec.template.spec.containers[web].image is declared by the chart. Change it through `helm upgrade web CHART \
          -n shop`, or ask for a ReleaseOverride. [manual-edit]"
@@ -153,9 +153,9 @@ fn during_an_operation_only_its_holder_writes() {
     assert_eq!(edit(&mut cluster, "bob", with("/metadata/labels/team", json!("blue"))), Ok(()));
     assert_eq!(edit(&mut cluster, ROBOT, image("2")), Ok(()), "watched first");
     cluster.later(12);
-    let told = cluster.told("bob", web(), image("2"));
-    assert!(told.contains("(pending-upgrade, revision 6, held by alice for 12 s)"), "{told}");
-    assert!(told.contains("Wait until the operation ends"), "{told}");
+    let text = cluster.messages_for("bob", web(), image("2"));
+    assert!(text.contains("(pending-upgrade, revision 6, held by alice for 12 s)"), "{text}");
+    assert!(text.contains("Wait until the operation ends"), "{text}");
     cluster.later(900);
     assert_eq!(edit(&mut cluster, "bob", image("2")), refused("manual-edit"), "a stuck operation holds nothing");
     assert_eq!(edit(&mut cluster, "alice", image("2")), Ok(()));
@@ -165,9 +165,9 @@ fn during_an_operation_only_its_holder_writes() {
 fn a_lost_stamp_is_no_reason_to_refuse() {
     let mut cluster = release("pending-upgrade", "");
     assert_eq!(edit(&mut cluster, "alice", image("2")), Ok(()));
-    let told = cluster.told("alice", web(), image("2"));
-    assert!(told.contains("the user who holds it is not known. Wait until the operation ends."), "{told}");
-    assert_eq!(cluster.told("alice", web(), with("/metadata/labels/team", json!("x"))), "");
+    let text = cluster.messages_for("alice", web(), image("2"));
+    assert!(text.contains("the user who holds it is not known. Wait until the operation ends."), "{text}");
+    assert_eq!(cluster.messages_for("alice", web(), with("/metadata/labels/team", json!("x"))), "");
 }
 
 #[test]
@@ -330,11 +330,11 @@ fn contradictory_marks_decide_nothing() {
     let mut cluster = release("deployed", "alice");
     let stripped = with(MANAGED_BY, json!(null));
     assert_eq!(cluster.update_objects("bob", stripped.clone(), image("2")), Ok(()));
-    let told = cluster.told("bob", stripped, image("2"));
-    assert!(told.contains("app.kubernetes.io/managed-by is missing or contradicts its other"), "{told}");
-    assert!(told.contains("Correct it"), "{told}");
+    let text = cluster.messages_for("bob", stripped, image("2"));
+    assert!(text.contains("app.kubernetes.io/managed-by is missing or contradicts its other"), "{text}");
+    assert!(text.contains("Correct it"), "{text}");
     let argo = with("/metadata/annotations", json!(null));
-    assert_eq!(cluster.told("bob", argo, image("2")), "");
+    assert_eq!(cluster.messages_for("bob", argo, image("2")), "");
 }
 
 #[test]
@@ -357,8 +357,8 @@ fn a_sveltos_profile_owns_what_its_agent_wrote() {
     assert_eq!(cluster.update_objects("bob", object("a", "x"), object("a", "y")), Ok(()));
     assert_eq!(cluster.update_objects("bob", object("a", "x"), object("b", "x")), refused("manual-edit"));
     assert_eq!(cluster.delete_object("bob", object("a", "x")), refused("manual-delete"));
-    let told = cluster.told("bob", object("a", "x"), object("b", "x"));
-    assert!(told.starts_with("ConfigMap shop/web is managed by the Sveltos ClusterProfile prod: data.mode"), "{told}");
+    let text = cluster.messages_for("bob", object("a", "x"), object("b", "x"));
+    assert!(text.starts_with("ConfigMap shop/web is managed by the Sveltos ClusterProfile prod: data.mode"), "{text}");
     let agent = "system:serviceaccount:projectsveltos:sveltos-applier-manager";
     assert_eq!(cluster.update_objects(agent, object("a", "x"), object("b", "x")), Ok(()));
 }
@@ -398,9 +398,9 @@ fn values_of_secrets_are_never_shown() {
         object["metadata"]["name"] = "key".into();
         object
     };
-    let told = cluster.told("bob", object("aHVudGVyMg=="), object("aHVudGVyMw=="));
-    assert!(told.contains("data.password is declared by the chart"), "{told}");
-    assert!(!told.contains("hunter") && !told.contains("aHVu"), "{told}");
+    let text = cluster.messages_for("bob", object("aHVudGVyMg=="), object("aHVudGVyMw=="));
+    assert!(text.contains("data.password is declared by the chart"), "{text}");
+    assert!(!text.contains("hunter") && !text.contains("aHVu"), "{text}");
 }
 
 /// What the rules ask about an edit, in a cluster where everything lies in a cache.
@@ -429,7 +429,8 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
         ..Entry::of_web(5, status)
     };
     let history = History::new(vec![entry]);
-    let located = vec![Located { storage: Storage::Secret, namespace: "shop".into(), history, held_for_origin: false }];
+    let candidate =
+        vec![CandidateRecords { storage: Storage::Secret, namespace: "shop".into(), history, held_for_origin: false }];
     let document = document(
         MANIFEST,
         &DocumentKey {
@@ -446,7 +447,7 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
     _ = decided(&facts, &Policy::shipped().unwrap(), |query| {
         let (name, answer) = match query {
             Query::Release(it) => {
-                (if it.freshness == Freshness::Cached { "cache" } else { "live" }, it.answered(located.clone()))
+                (if it.freshness == Freshness::Cached { "cache" } else { "live" }, it.answered(candidate.clone()))
             }
             Query::Document(it) => ("document", it.answered(Ok(Some(document.clone())))),
             Query::Overrides(it) => {

@@ -215,10 +215,10 @@ fn what_may_not_be_stored_is_told_in_a_sentence() {
         ("{}", &with("/spec/release", "a//b".into()), Some("`a//b` is no name of one")),
         ("{}", &with("/spec/release", "shop-sveltos-prod.helm".into()), None),
     ] {
-        let told = objection("alice", policy, None, object);
+        let text = objection("alice", policy, None, object);
         match wanted {
-            None => assert_eq!(told, None),
-            Some(wanted) => assert!(told.as_deref().unwrap_or_default().contains(wanted), "{wanted}: {told:?}"),
+            None => assert_eq!(text, None),
+            Some(wanted) => assert!(text.as_deref().unwrap_or_default().contains(wanted), "{wanted}: {text:?}"),
         }
     }
     let stamped = |user: &str| with("/metadata", json!({"name": "web-1", "annotations": {CREATED_BY: user}}));
@@ -231,8 +231,8 @@ fn what_may_not_be_stored_is_told_in_a_sentence() {
         // A stamp that was lost only means that the maker is not known.
         (Some(stamped("bob")), fine.clone(), true),
     ] {
-        let told = objection("alice", "{}", old.as_ref(), &new);
-        assert_eq!(told.is_none(), fine, "{old:?} {new}: {told:?}");
+        let text = objection("alice", "{}", old.as_ref(), &new);
+        assert_eq!(text.is_none(), fine, "{old:?} {new}: {text:?}");
     }
 }
 
@@ -324,16 +324,16 @@ fn every_declaration_stands_for_a_release() {
 
 /// The outcome of the creation of an override in Interlock's namespace by its own account, and the patch of the mutating half.
 fn created_by_interlock(object: &Value, is_dry_run: bool) -> (crate::outcome::Outcome, Option<crate::json::Patch>) {
-    let ours = "system:serviceaccount:interlock-system:interlock";
+    let own = "system:serviceaccount:interlock-system:interlock";
     let kind = ["interlock.dev", "v1alpha1", "ReleaseOverride", "interlock-system"];
-    let mut body: Value = serde_json::from_slice(&review(ours, "CREATE", kind, None, Some(object))).unwrap();
+    let mut body: Value = serde_json::from_slice(&review(own, "CREATE", kind, None, Some(object))).unwrap();
     body["request"]["dryRun"] = is_dry_run.into();
     let body = body.to_string();
     let review = Review::parse(body.as_bytes()).unwrap();
     let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
     let effort = Effort::of_review();
     let facts = Facts::of(&review.request, &objects, &bodies, &effort);
-    let facts = Facts { actor: facts.actor.or_interlock(Some(ours)), ..facts };
+    let facts = Facts { actor: facts.actor.or_interlock(Some(own)), ..facts };
     let crate::facts::Subject::Own(write) = &facts.subject else { panic!("expected an override") };
     let policy = Policy::parse(
         "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\noverrides: {allowed: false}\n",
@@ -403,8 +403,8 @@ fn under_a_cap_an_override_that_is_not_valid_is_void_for_good() {
     unmarked["metadata"]["annotations"].as_object_mut().unwrap().remove(VOID);
     let restored = cluster.judged("alice", Some(long.clone()), unmarked.clone());
     assert!(restored.allowed && serde_json::to_string(&restored.patch).unwrap().contains("interlock.dev~1void"));
-    let told = objection("alice", "{}", Some(&long), &unmarked);
-    assert!(told.is_some_and(|told| told.contains("Create another one")));
+    let text = objection("alice", "{}", Some(&long), &unmarked);
+    assert!(text.is_some_and(|text| text.contains("Create another one")));
     let mut without_cap = release("");
     without_cap.given(long);
     assert_eq!(edit(&mut without_cap, "alice"), Err(vec!["manual-edit"]));

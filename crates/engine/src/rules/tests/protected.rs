@@ -194,13 +194,13 @@ fn what_began_while_the_webhook_was_away_ends_there() {
 
 #[test]
 fn a_manager_keeps_the_record_that_the_release_rests_on() {
-    let ours = record(5, "deployed", FLUX);
+    let recorded = record(5, "deployed", FLUX);
     let older = record(4, "deployed", FLUX);
     for (policy, verdict) in [(PROTECTED, refused()), ("rules: {}", Ok(()))] {
         let mut cluster = Cluster::with_policy(policy);
         cluster.given_record(&older);
-        cluster.given_record(&ours);
-        assert_eq!(cluster.delete(FLUX, &ours), verdict, "{policy}");
+        cluster.given_record(&recorded);
+        assert_eq!(cluster.delete(FLUX, &recorded), verdict, "{policy}");
         assert_eq!(cluster.delete(FLUX, &older), Ok(()), "{policy}");
     }
     let alices = record(5, "deployed", "alice");

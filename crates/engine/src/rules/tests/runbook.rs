@@ -86,9 +86,9 @@ const STALE: i64 = 15 * 60;
 fn all_are_told_with_what_was_seen_when_all_hold() {
     let objects = [rec(5, "deployed").object(), deployment(10, 10, "True"), job(0)];
     let checks = checks(&pending(), &objects, STALE, |_| false);
-    let told: Vec<_> = checks.iter().map(|check| (check.name.as_str(), check.evidence.as_str())).collect();
+    let text: Vec<_> = checks.iter().map(|check| (check.name.as_str(), check.evidence.as_str())).collect();
     assert_eq!(
-        told,
+        text,
         [
             ("alone", "only this record is deleted"),
             ("stale", "held by alice, 15 min old; counts as stuck after 15 min"),

@@ -338,7 +338,7 @@ impl Cluster {
     }
 
     /// What the user reads of an edit, refusal or warning.
-    pub(crate) fn told(&mut self, user: &str, old: Value, new: Value) -> String {
+    pub(crate) fn messages_for(&mut self, user: &str, old: Value, new: Value) -> String {
         let name = old["metadata"]["name"].as_str().unwrap().to_owned();
         self.send(&self.review("UPDATE", user, Some(old), Some(new), Some(&name))).messages().collect()
     }

@@ -11,15 +11,15 @@ use crate::policy::Policy;
 use crate::review::Review;
 
 /// Namespace, release, kind, owner, and whether a record is created.
-type Told = (String, Option<String>, String, Option<String>, bool);
+type Seen = (String, Option<String>, String, Option<String>, bool);
 
-fn told(namespace: &str, release: &str, kind: &str, owner: &str, creates: bool) -> Told {
+fn seen(namespace: &str, release: &str, kind: &str, owner: &str, creates: bool) -> Seen {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     (namespace.to_owned(), some(release), kind.to_owned(), some(owner), creates)
 }
 
 /// The scope of a write of an object; with a subresource also of that.
-fn scope(operation: &str, object: &Value, resource: &str, scale: bool) -> Told {
+fn scope(operation: &str, object: &Value, resource: &str, scale: bool) -> Seen {
     let api_version = object["apiVersion"].as_str().unwrap();
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     let sides = |replicas: u64| match scale {
@@ -67,15 +67,15 @@ fn every_kind_of_request_is_told_apart() {
     });
     let plain = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "shop"}});
     for (operation, object, resource, scale, wanted) in [
-        ("CREATE", record.object(), "secrets", false, told("shop", "web", "Secret", "helm", true)),
-        ("UPDATE", record.object(), "secrets", false, told("shop", "web", "Secret", "helm", false)),
-        ("CREATE", index(&record, &[]), "secrets", false, told("shop", "web", "Secret", "operator-controller", true)),
-        ("CREATE", part, "secrets", false, told("shop", "web", "Secret", "operator-controller", false)),
-        ("CREATE", helm_release, "helmreleases", false, told("shop", "api", "HelmRelease", "", false)),
-        ("UPDATE", web(), "deployments", false, told("shop", "web", "Deployment", "", false)),
-        ("UPDATE", web(), "deployments", true, told("shop", "", "Deployment", "", false)),
-        ("CREATE", opened, "releaseoverrides", false, told("shop", "", "ReleaseOverride", "", false)),
-        ("CREATE", plain, "configmaps", false, told("", "", "", "", false)),
+        ("CREATE", record.object(), "secrets", false, seen("shop", "web", "Secret", "helm", true)),
+        ("UPDATE", record.object(), "secrets", false, seen("shop", "web", "Secret", "helm", false)),
+        ("CREATE", index(&record, &[]), "secrets", false, seen("shop", "web", "Secret", "operator-controller", true)),
+        ("CREATE", part, "secrets", false, seen("shop", "web", "Secret", "operator-controller", false)),
+        ("CREATE", helm_release, "helmreleases", false, seen("shop", "api", "HelmRelease", "", false)),
+        ("UPDATE", web(), "deployments", false, seen("shop", "web", "Deployment", "", false)),
+        ("UPDATE", web(), "deployments", true, seen("shop", "", "Deployment", "", false)),
+        ("CREATE", opened, "releaseoverrides", false, seen("shop", "", "ReleaseOverride", "", false)),
+        ("CREATE", plain, "configmaps", false, seen("", "", "", "", false)),
     ] {
         assert_eq!(scope(operation, &object, resource, scale), wanted, "{operation} {resource}");
     }

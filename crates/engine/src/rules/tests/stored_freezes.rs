@@ -53,10 +53,10 @@ fn a_freeze_stops_what_starts_in_its_namespace_until_it_ends_and_names_its_creat
     assert_eq!(cluster.create("bob", &upgrade), Err(vec!["freeze"]));
     assert_eq!(cluster.update("bob", &deployed, &deployed.to("uninstalling")), Err(vec!["freeze"]));
     assert!(cluster.delete_object("bob", web()).unwrap_err().contains(&"freeze"));
-    let told = cluster.refusal("CREATE", "bob", &upgrade);
+    let text = cluster.refusal("CREATE", "bob", &upgrade);
     let wanted = "Cannot start the upgrade of release shop/web, revision 6: the freeze stop-1, created by alice, is in force until \
                   2026-11-21 11:00 UTC (INC-7). Wait until the freeze ends";
-    assert!(told.starts_with(wanted), "{told}");
+    assert!(text.starts_with(wanted), "{text}");
     cluster.later(HOUR);
     assert_eq!(cluster.create("bob", &upgrade), Ok(()));
 }
@@ -184,16 +184,16 @@ fn what_may_not_be_stored_is_refused_with_the_line_that_is_wrong() {
         ("{}", json!({"metadata": {"name": "stop-1"}}), Some("it has no spec")),
         ("{}", json!({"metadata": {"name": "stop-1"}, "spec": {"reason": "x"}}), Some("the key `timeZone` is missing")),
     ] {
-        let told = objection(policy, 0, None, &object);
+        let text = objection(policy, 0, None, &object);
         match wanted {
-            None => assert_eq!(told, None, "{object}"),
+            None => assert_eq!(text, None, "{object}"),
             Some(wanted) => {
-                assert!(told.as_deref().unwrap_or_default().contains(wanted), "{wanted}: {}", told.unwrap_or_default())
+                assert!(text.as_deref().unwrap_or_default().contains(wanted), "{wanted}: {}", text.unwrap_or_default())
             }
         }
     }
-    let told = objection("{}", MAX_OF_NAMESPACE, None, &fine).unwrap();
-    assert!(told.ends_with("Delete those that are over: kubectl delete freezes -n shop NAME"), "{told}");
+    let text = objection("{}", MAX_OF_NAMESPACE, None, &fine).unwrap();
+    assert!(text.ends_with("Delete those that are over: kubectl delete freezes -n shop NAME"), "{text}");
     assert_eq!(objection("{}", MAX_OF_NAMESPACE - 1, None, &fine), None);
     assert_eq!(objection("{allowed: false}", MAX_OF_NAMESPACE, Some(&fine), &fine), None, "a change of its labels");
 }

@@ -31,26 +31,26 @@ fn dead(policy: &str, below: Option<&'static str>, status: &'static str) -> Clus
 }
 
 /// Follows the way out of a refused upgrade. What the text names is done as this user, and must be admitted.
-fn follow(dead: impl Fn() -> Cluster, user: &str, told: &str, (below, status): (Option<&'static str>, &'static str)) {
+fn follow(dead: impl Fn() -> Cluster, user: &str, text: &str, (below, status): (Option<&'static str>, &'static str)) {
     let (record, mut cluster) = (rec(6, status), dead());
-    if told.contains("Roll back with `helm rollback web 5 -n shop`") {
-        assert_eq!(cluster.create(user, &rec(7, "pending-rollback")), Ok(()), "{told}");
-        assert_eq!(cluster.update(user, &rec(7, "pending-rollback"), &rec(7, "deployed")), Ok(()), "{told}");
+    if text.contains("Roll back with `helm rollback web 5 -n shop`") {
+        assert_eq!(cluster.create(user, &rec(7, "pending-rollback")), Ok(()), "{text}");
+        assert_eq!(cluster.update(user, &rec(7, "pending-rollback"), &rec(7, "deployed")), Ok(()), "{text}");
         return;
     }
-    if told.contains("Run `helm uninstall web -n shop`, ") {
+    if text.contains("Run `helm uninstall web -n shop`, ") {
         let again = Rec { hooks_run: 1, ..record.to("uninstalling") };
-        assert_eq!(cluster.update(user, &record, &again), Ok(()), "{told}");
+        assert_eq!(cluster.update(user, &record, &again), Ok(()), "{text}");
         for record in below.map(|below| rec(5, below)).into_iter().chain([again]) {
-            assert_eq!(cluster.delete(user, &record), Ok(()), "{told}");
+            assert_eq!(cluster.delete(user, &record), Ok(()), "{text}");
         }
         return;
     }
-    assert!(told.contains("Run `interlock unstick shop/web`, ") && told.contains("Then run the "), "{told}");
-    assert_eq!(cluster.delete(user, &record), Ok(()), "{told}");
-    assert_eq!(cluster.create(user, &rec(6, "pending-upgrade")), Ok(()), "{told}");
-    assert_eq!(cluster.update(user, &rec(5, "deployed"), &rec(5, "superseded")), Ok(()), "{told}");
-    assert_eq!(cluster.update(user, &rec(6, "pending-upgrade"), &rec(6, "deployed")), Ok(()), "{told}");
+    assert!(text.contains("Run `interlock unstick shop/web`, ") && text.contains("Then run the "), "{text}");
+    assert_eq!(cluster.delete(user, &record), Ok(()), "{text}");
+    assert_eq!(cluster.create(user, &rec(6, "pending-upgrade")), Ok(()), "{text}");
+    assert_eq!(cluster.update(user, &rec(5, "deployed"), &rec(5, "superseded")), Ok(()), "{text}");
+    assert_eq!(cluster.update(user, &rec(6, "pending-upgrade"), &rec(6, "deployed")), Ok(()), "{text}");
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn what_a_refused_upgrade_over_a_dead_operation_is_told_works_for_everybody() {
                     cluster.later(STALE);
                     cluster
                 };
-                let told = stale().refusal("CREATE", user, &rec(7, "pending-upgrade"));
-                assert!(told.contains("[concurrent-operation]") && told.contains("counts as stuck"), "{told}");
-                follow(stale, user, &told, (below, status));
+                let text = stale().refusal("CREATE", user, &rec(7, "pending-upgrade"));
+                assert!(text.contains("[concurrent-operation]") && text.contains("counts as stuck"), "{text}");
+                follow(stale, user, &text, (below, status));
             }
         }
     }
@@ -86,8 +86,8 @@ fn where_the_workloads_stay_unhealthy_and_nothing_may_roll_back_the_holder_goes_
     cluster.given(deployment(10, 1, "False"));
     cluster.later(STALE);
     let record = rec(6, "pending-upgrade");
-    let told = cluster.refusal("DELETE", "bob", &record);
-    assert!(told.contains("alice may delete it as soon as it counts as stuck"), "{told}");
+    let text = cluster.refusal("DELETE", "bob", &record);
+    assert!(text.contains("alice may delete it as soon as it counts as stuck"), "{text}");
     assert_eq!(cluster.delete("alice", &record), Ok(()));
     assert_eq!(cluster.create("bob", &record), Ok(()));
 }
@@ -96,10 +96,10 @@ fn where_the_workloads_stay_unhealthy_and_nothing_may_roll_back_the_holder_goes_
 fn whoever_waits_as_long_as_a_refusal_says_gets_through() {
     type Try = fn(&mut Cluster, &str) -> Option<String>;
     let tries: [(&str, Try); 4] = [
-        ("pending-upgrade", |cluster, user| told(cluster, "UPDATE", user, "pending-upgrade", Some("failed"))),
-        ("pending-upgrade", |cluster, user| told(cluster, "UPDATE", user, "pending-upgrade", Some("uninstalling"))),
-        ("uninstalling", |cluster, user| told(cluster, "UPDATE", user, "uninstalling", Some("uninstalled"))),
-        ("uninstalling", |cluster, user| told(cluster, "DELETE", user, "uninstalling", None)),
+        ("pending-upgrade", |cluster, user| text(cluster, "UPDATE", user, "pending-upgrade", Some("failed"))),
+        ("pending-upgrade", |cluster, user| text(cluster, "UPDATE", user, "pending-upgrade", Some("uninstalling"))),
+        ("uninstalling", |cluster, user| text(cluster, "UPDATE", user, "uninstalling", Some("uninstalled"))),
+        ("uninstalling", |cluster, user| text(cluster, "DELETE", user, "uninstalling", None)),
     ];
     for (status, attempt) in tries {
         for user in ["bob", CI, FLUX, FLEET, KLIPPER] {
@@ -113,7 +113,7 @@ fn whoever_waits_as_long_as_a_refusal_says_gets_through() {
 }
 
 /// The refusal of a write of revision 6; `None` if it is admitted.
-fn told(
+fn text(
     cluster: &mut Cluster,
     operation: &str,
     user: &str,
@@ -122,7 +122,7 @@ fn told(
 ) -> Option<String> {
     let record = rec(6, from);
     let found = match to {
-        Some(to) => cluster.told(user, record.object(), record.to(to).object()),
+        Some(to) => cluster.messages_for(user, record.object(), record.to(to).object()),
         None if cluster.delete(user, &record).is_ok() => String::new(),
         None => cluster.refusal(operation, user, &record),
     };
@@ -134,16 +134,16 @@ fn the_refusal_of_a_deletion_does_not_send_people_back_to_it() {
     let superseded = rec(5, "superseded").annotated("interlock.dev/holder", "alice");
     let mut cluster = Cluster::new();
     cluster.given_record(&superseded);
-    let told = cluster.refusal("DELETE", "bob", &superseded);
+    let text = cluster.refusal("DELETE", "bob", &superseded);
     assert!(
-        told.contains("`helm upgrade web CHART -n shop`. To remove it, run `helm uninstall web -n shop`"),
-        "{told}"
+        text.contains("`helm upgrade web CHART -n shop`. To remove it, run `helm uninstall web -n shop`"),
+        "{text}"
     );
-    assert!(!told.contains("delete one superseded"), "{told}");
+    assert!(!text.contains("delete one superseded"), "{text}");
     // An uninstall may need it still.
     let mut cluster = dead("", Some("superseded"), "uninstalling");
-    let told = cluster.refusal("DELETE", "bob", &rec(5, "superseded"));
-    assert!(told.contains("Wait until that operation ends.") && !told.contains("delete one"), "{told}");
+    let text = cluster.refusal("DELETE", "bob", &rec(5, "superseded"));
+    assert!(text.contains("Wait until that operation ends.") && !text.contains("delete one"), "{text}");
 }
 
 #[test]

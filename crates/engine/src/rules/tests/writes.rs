@@ -38,8 +38,8 @@ fn releases_are_apart_and_the_drivers_of_helm_are_not() {
     assert_eq!(cluster.create("bob", &rec(6, "pending-upgrade")), Err(vec!["concurrent-operation"]));
     // The same objects are deployed from Secrets.
     assert_eq!(with(&[rec(5, "deployed")]).create("bob", &other_driver), Err(vec!["unusual-create"]));
-    let told = with(&[rec(5, "deployed")]).refusal("CREATE", "bob", &other_driver);
-    assert!(told.contains("`HELM_DRIVER=secret helm upgrade web CHART -n shop`"), "{told}");
+    let text = with(&[rec(5, "deployed")]).refusal("CREATE", "bob", &other_driver);
+    assert!(text.contains("`HELM_DRIVER=secret helm upgrade web CHART -n shop`"), "{text}");
     let upgrade = Rec { kind: "ConfigMap", ..rec(1, "pending-upgrade") };
     assert_eq!(with(&[rec(5, "deployed")]).create("bob", &upgrade), Err(vec!["unusual-create"]), "of nothing");
     assert_eq!(with(&[rec(5, "uninstalled")]).create("bob", &other_driver), Ok(()));

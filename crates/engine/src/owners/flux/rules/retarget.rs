@@ -210,7 +210,7 @@ pub(crate) fn deployed(
     if let Some(status) = before.release_status() {
         return Ok(Deployed::Once(status.to_owned()));
     }
-    if before.has_whole_history() {
+    if before.has_complete_history() {
         return Ok(Deployed::Never);
     }
     if before.spec.kube_config.is_some() {

@@ -63,7 +63,7 @@ fn each_risk_is_told_once_by_the_write_that_brings_it_in() {
     unbounded["remediation"] = json!({"retries": -1});
     let mut endless = both.clone();
     endless["maxHistory"] = json!(0);
-    for (spec, told) in [
+    for (spec, text) in [
         (json!({}), vec![]),
         (both, vec![]),
         (json!({"upgrade": remedy(3, "rollback"), "install": remedy(3, "")}), vec![]),
@@ -102,9 +102,9 @@ fn each_risk_is_told_once_by_the_write_that_brings_it_in() {
         (json!({"timeout": "5m", "install": {"timeout": "15m1s"}}), vec!["counts as stuck only after that"]),
     ] {
         let found = risks(None, spec.clone());
-        assert_eq!(found.len(), told.len(), "{spec}: {found:#?}");
-        for (found, told) in found.iter().zip(told) {
-            assert!(found.starts_with("HelmRelease shop/web ") && found.contains(told), "{spec}: {found}");
+        assert_eq!(found.len(), text.len(), "{spec}: {found:#?}");
+        for (found, text) in found.iter().zip(text) {
+            assert!(found.starts_with("HelmRelease shop/web ") && found.contains(text), "{spec}: {found}");
             assert!(found.ends_with("[retry-strategy]"), "{found}");
         }
         let mut later = spec.clone();
@@ -121,7 +121,7 @@ fn what_is_just_not_a_risk_is_not_told() {
     let last = |strategy: &str| json!({"remediation": {"remediateLastFailure": true, "strategy": strategy}});
     let mut counted = retry("5m");
     counted["remediation"] = json!({"retries": 0});
-    for (spec, told) in [
+    for (spec, text) in [
         (json!({"install": remedy(0, ""), "upgrade": remedy(0, "")}), vec![]),
         (json!({"maxHistory": 0, "install": remedy(0, ""), "upgrade": remedy(0, "")}), vec![]),
         (json!({"maxHistory": 1, "install": retry("5m"), "upgrade": retry("5m")}), vec![]),
@@ -153,8 +153,8 @@ fn what_is_just_not_a_risk_is_not_told() {
         (json!({"rollback": {"recreate": true}}), vec!["no effect"]),
     ] {
         let found = risks(None, spec.clone());
-        assert_eq!(found.len(), told.len(), "{spec}: {found:#?}");
-        assert!(found.iter().zip(told).all(|(found, told)| found.contains(told)), "{spec}: {found:#?}");
+        assert_eq!(found.len(), text.len(), "{spec}: {found:#?}");
+        assert!(found.iter().zip(text).all(|(found, text)| found.contains(text)), "{spec}: {found:#?}");
     }
 }
 
@@ -175,21 +175,21 @@ fn a_write_tells_only_the_risks_that_it_brings_in() {
 #[test]
 fn a_deletion_tells_what_it_leaves_behind_or_breaks_off() {
     let mut cluster = Cluster::new();
-    let told = |cluster: &mut Cluster, object: Value| cluster.findings("alice", Some(object), None).concat();
-    assert_eq!(told(&mut cluster, first()), "");
+    let text = |cluster: &mut Cluster, object: Value| cluster.findings("alice", Some(object), None).concat();
+    assert_eq!(text(&mut cluster, first()), "");
     let suspended = helm_release("web", json!({"suspend": true}));
-    assert!(told(&mut cluster, suspended).contains(
+    assert!(text(&mut cluster, suspended).contains(
         "leaves the objects and records of its release behind. To uninstall the release, resume the HelmRelease first."
     ));
     cluster.given_record(&record(5, "deployed", CONTROLLER));
-    assert_eq!(told(&mut cluster, first()), "");
+    assert_eq!(text(&mut cluster, first()), "");
     cluster.given_record(&record(6, "pending-upgrade", CONTROLLER));
-    let pending = told(&mut cluster, first());
+    let pending = text(&mut cluster, first());
     assert!(pending.contains("is deleted while release shop/web is pending-upgrade, revision 6, held by"), "{pending}");
     let elsewhere = installed(helm_release("web", json!({"releaseName": "other", "storageNamespace": "records"})));
-    assert!(told(&mut cluster, elsewhere).contains("release shop/web"), "where the records really are");
-    assert_eq!(told(&mut cluster, dying(first())), "");
-    assert_eq!(told(&mut cluster, helm_release("web", json!({"kubeConfig": {}}))), "");
+    assert!(text(&mut cluster, elsewhere).contains("release shop/web"), "where the records really are");
+    assert_eq!(text(&mut cluster, dying(first())), "");
+    assert_eq!(text(&mut cluster, helm_release("web", json!({"kubeConfig": {}}))), "");
     assert_eq!(cluster.delete_object("alice", first()), Ok(()));
 }
 
@@ -275,7 +275,7 @@ fn flux_unlocks_what_it_began_under_another_account() {
 #[test]
 fn a_refused_unlock_says_how_to_wake_flux() {
     let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
-    let told = |cluster: &mut Cluster, user: &str| cluster.told(user, pending.object(), failed.object());
+    let text = |cluster: &mut Cluster, user: &str| cluster.messages_for(user, pending.object(), failed.object());
     let command = "Then `flux reconcile helmrelease web --with-source -n shop` makes Flux go on at once.";
     let tenant = || json!({"serviceAccountName": "deployer"});
     for (spec, actor, named) in [
@@ -286,7 +286,7 @@ fn a_refused_unlock_says_how_to_wake_flux() {
         (json!({"releaseName": "other"}), CONTROLLER, false),
         (json!({"kubeConfig": {"secretRef": {"name": "a"}}}), CONTROLLER, false),
     ] {
-        let found = told(&mut running(spec.clone(), "alice", 12), actor);
+        let found = text(&mut running(spec.clone(), "alice", 12), actor);
         assert!(
             found.contains("Cannot unlock release shop/web") && found.contains("Wait until the operation ends."),
             "{found}"
@@ -297,23 +297,26 @@ fn a_refused_unlock_says_how_to_wake_flux() {
     // Flux says in the record that it unlocks it. Its HelmRelease may be on another cluster.
     let unlocked =
         Rec { description: "Release unlocked from stale 'pending-upgrade' state".to_owned(), ..failed.clone() };
-    let found =
-        running(json!({"releaseName": "other"}), "alice", 12).told(CONTROLLER, pending.object(), unlocked.object());
+    let found = running(json!({"releaseName": "other"}), "alice", 12).messages_for(
+        CONTROLLER,
+        pending.object(),
+        unlocked.object(),
+    );
     assert!(found.contains("Then `flux reconcile helmrelease NAME --with-source` makes Flux go on"), "{found}");
-    let found = running(json!({}), "alice", 12).told(CONTROLLER, pending.object(), unlocked.object());
+    let found = running(json!({}), "alice", 12).messages_for(CONTROLLER, pending.object(), unlocked.object());
     assert!(found.contains(command), "{found}");
     // Another end of the operation is no unlock.
-    let found = running(json!({}), "alice", 12).told(CONTROLLER, pending.object(), rec(6, "deployed").object());
+    let found = running(json!({}), "alice", 12).messages_for(CONTROLLER, pending.object(), rec(6, "deployed").object());
     assert!(found.contains("Cannot promote") && !found.contains("flux reconcile"), "{found}");
     // Flux stores its records as Secrets.
     let config_map = |record: &Rec| Rec { kind: "ConfigMap", ..record.clone() }.object();
-    let found = running(json!({}), "alice", 12).told(CONTROLLER, config_map(&pending), config_map(&failed));
+    let found = running(json!({}), "alice", 12).messages_for(CONTROLLER, config_map(&pending), config_map(&failed));
     assert!(!found.contains("flux reconcile"), "{found}");
     // One that names the records from elsewhere is not the one to wake.
     let mut cluster = running(json!({"releaseName": "other"}), "alice", 12);
     let elsewhere = helm_release("x", json!({"releaseName": "web", "storageNamespace": "shop"}));
     cluster.given(with(elsewhere, "/metadata/namespace", json!("bar")));
-    assert!(!told(&mut cluster, CONTROLLER).contains("flux reconcile"));
+    assert!(!text(&mut cluster, CONTROLLER).contains("flux reconcile"));
 }
 
 #[test]
@@ -322,31 +325,31 @@ fn the_account_of_a_helm_release_writes_the_objects_of_its_release_at_any_time()
     cluster.given(helm_release("web", json!({"serviceAccountName": "deployer"})));
     cluster.given(helm_release("other", json!({"serviceAccountName": "other"})));
     cluster.given_record(&record(6, "deployed", TENANT));
-    for (user, told) in
+    for (user, text) in
         [(TENANT, ""), ("system:serviceaccount:shop:other", "[manual-edit]"), (FOREIGNER, "[manual-edit]")]
     {
-        let found = cluster.told(user, web(), image("2"));
-        assert_eq!(found.is_empty(), told.is_empty(), "{user}: {found}");
-        assert!(found.contains(told), "{user}: {found}");
-        assert_eq!(cluster.findings(user, Some(web()), None).is_empty(), told.is_empty(), "{user}");
+        let found = cluster.messages_for(user, web(), image("2"));
+        assert_eq!(found.is_empty(), text.is_empty(), "{user}: {found}");
+        assert!(found.contains(text), "{user}: {found}");
+        assert_eq!(cluster.findings(user, Some(web()), None).is_empty(), text.is_empty(), "{user}");
         // Its marks are among what it sets back.
         let mut stripped = web();
         stripped["metadata"]["labels"] = json!({"app": "web"});
-        assert_eq!(cluster.told(user, stripped, web()).is_empty(), told.is_empty(), "{user}");
+        assert_eq!(cluster.messages_for(user, stripped, web()).is_empty(), text.is_empty(), "{user}");
     }
     // Somebody else's operation, and one whose holder is not known.
     for holder in ["alice", ""] {
         let mut cluster = Cluster::new();
         cluster.given(installed(helm_release("web", json!({"serviceAccountName": "deployer"}))));
         cluster.given_record(&record(6, "pending-upgrade", holder));
-        assert_eq!(cluster.told(TENANT, web(), image("2")), "", "{holder}");
-        assert_ne!(cluster.told(FOREIGNER, web(), image("2")), "", "{holder}");
+        assert_eq!(cluster.messages_for(TENANT, web(), image("2")), "", "{holder}");
+        assert_ne!(cluster.messages_for(FOREIGNER, web(), image("2")), "", "{holder}");
     }
     // Flux stores its records as Secrets: a release of that name in ConfigMaps is another one.
     let mut cluster = Cluster::new();
     cluster.given(helm_release("web", json!({"serviceAccountName": "deployer"})));
     cluster.given_record(&Rec { kind: "ConfigMap", ..record(6, "deployed", "alice") });
-    assert!(cluster.told(TENANT, web(), image("2")).contains("[manual-edit]"));
+    assert!(cluster.messages_for(TENANT, web(), image("2")).contains("[manual-edit]"));
 }
 
 #[test]
@@ -360,15 +363,15 @@ fn the_origin_labels_lead_to_records_in_another_namespace() {
     let flux_s = |object: Value| with(object, "/metadata/labels", labels.clone());
     let mut cluster = Cluster::new();
     cluster.given(stored(6));
-    assert_eq!(cluster.told("bob", flux_s(web()), flux_s(image("2"))), "", "nothing leads there");
+    assert_eq!(cluster.messages_for("bob", flux_s(web()), flux_s(image("2"))), "", "nothing leads there");
     cluster.given(helm_release("web", json!({"storageNamespace": "records"})));
-    assert_eq!(cluster.told("bob", flux_s(web()), flux_s(image("2"))), "", "wanting is not having");
-    // It has been told to put them elsewhere, and they are still where they were.
+    assert_eq!(cluster.messages_for("bob", flux_s(web()), flux_s(image("2"))), "", "wanting is not having");
+    // It has been text to put them elsewhere, and they are still where they were.
     let status = json!({"storageNamespace": "records", "history": [{"name": "web", "namespace": "shop"}]});
     cluster.given(with(helm_release("web", json!({})), "/status", status));
-    let told = cluster.told("bob", flux_s(web()), flux_s(image("2")));
-    assert!(told.contains("is managed by release records/web (revision 6, deployed)"), "{told}");
-    assert_eq!(cluster.told("bob", web(), image("2")), "", "without the labels nothing leads there");
+    let text = cluster.messages_for("bob", flux_s(web()), flux_s(image("2")));
+    assert!(text.contains("is managed by release records/web (revision 6, deployed)"), "{text}");
+    assert_eq!(cluster.messages_for("bob", web(), image("2")), "", "without the labels nothing leads there");
 }
 
 #[test]
@@ -384,7 +387,7 @@ fn asking_for_the_release_of_another_wins_nothing_over_it() {
     let mut cluster = Cluster::new();
     cluster.given(intruder(json!({})));
     cluster.given_record(&record(5, "deployed", "alice"));
-    assert_ne!(cluster.told(FOREIGNER, web(), image("2")), "");
+    assert_ne!(cluster.messages_for(FOREIGNER, web(), image("2")), "");
     assert_eq!(cluster.create("alice", &pending), Ok(()));
     assert_eq!(cluster.update(FOREIGNER, &pending, &failed), refused("pending-recovery"));
     cluster.later(STALE);
@@ -402,7 +405,7 @@ fn asking_for_the_release_of_another_wins_nothing_over_it() {
     let history = json!([{"name": "web", "namespace": "shop", "status": "deployed"}]);
     cluster.given(intruder(json!({"storageNamespace": "shop", "history": history})));
     cluster.given_record(&record(5, "deployed", "alice"));
-    assert_ne!(cluster.told(FOREIGNER, web(), image("2")), "", "a status proves nothing across namespaces");
+    assert_ne!(cluster.messages_for(FOREIGNER, web(), image("2")), "", "a status proves nothing across namespaces");
 }
 
 /// HelmReleases of a namespace that name the records of shop/web, and say in their status that Flux has installed them.
@@ -440,8 +443,8 @@ fn any_number_of_helm_releases_elsewhere_changes_no_verdict_and_too_many_at_home
     // The way out is open.
     let mut cluster = stuck("shop", 8);
     let claim = with(claims("shop", 1).next().unwrap(), "/spec/suspend", json!(false));
-    let told = cluster.findings("bob", Some(claim.clone()), None).concat();
-    assert!(told.contains("another HelmRelease claims release shop/web too"), "{told}");
+    let text = cluster.findings("bob", Some(claim.clone()), None).concat();
+    assert!(text.contains("another HelmRelease claims release shop/web too"), "{text}");
     assert_eq!(cluster.delete_object("bob", claim), Ok(()));
 }
 

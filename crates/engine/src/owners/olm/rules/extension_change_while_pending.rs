@@ -6,7 +6,7 @@
 
 use semver::Version;
 
-use crate::evidence::{Freshness, Located, StoredBody, question};
+use crate::evidence::{CandidateRecords, Freshness, StoredBody, question};
 use crate::owners::OwnerWords;
 use crate::owners::olm;
 use crate::owners::olm::CLUSTER_EXTENSION;
@@ -58,16 +58,16 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     }
     // A copy that lags behind may say that all is well; that it is not, only the API server itself can say.
     for freshness in [Freshness::Cached, Freshness::Live] {
-        let Some((located, newest)) = pending(case, &written.name, freshness)? else {
+        let Some((candidate, newest)) = pending(case, &written.name, freshness)? else {
             return Ok(Vec::new());
         };
-        let pending = brought_in(case, located, newest)?;
+        let pending = brought_in(case, candidate, newest)?;
         let version = pending.as_deref().and_then(|chart| version_of(chart, &after.spec.source.catalog.package_name));
         if pins(case, after, version.as_ref())? {
             return Ok(Vec::new());
         }
         if freshness == Freshness::Live {
-            return Ok(vec![refusal(case, &written.name, pending.as_deref(), located, newest)]);
+            return Ok(vec![refusal(case, &written.name, pending.as_deref(), candidate, newest)]);
         }
     }
     Ok(Vec::new())
@@ -78,20 +78,24 @@ fn pending<'a>(
     case: &DeclarationCase<'a>,
     extension: &str,
     freshness: Freshness,
-) -> Result<Option<(&'a Located, &'a Entry)>, Undecided> {
+) -> Result<Option<(&'a CandidateRecords, &'a Entry)>, Undecided> {
     let found = ask(case.evidence, question::Extension { name: extension.to_owned(), freshness })?;
-    let Some(located) = found.and_then(|found| records_of_extension(found, case.policy)) else {
+    let Some(candidate) = found.and_then(|found| records_of_extension(found, case.policy)) else {
         return Ok(None);
     };
-    Ok(located.history.newest().filter(|newest| newest.status.is_pending()).map(|newest| (located, newest)))
+    Ok(candidate.history.newest().filter(|newest| newest.status.is_pending()).map(|newest| (candidate, newest)))
 }
 
 /// What the pending operation brings in: as stamped, or, of a large record whose beginning does not tell, from its body.
-fn brought_in(case: &DeclarationCase<'_>, located: &Located, newest: &Entry) -> Result<Option<String>, Undecided> {
+fn brought_in(
+    case: &DeclarationCase<'_>,
+    candidate: &CandidateRecords,
+    newest: &Entry,
+) -> Result<Option<String>, Undecided> {
     if let Some(stamped) = newest.stamps.chart() {
         return Ok(Some(stamped.to_owned()));
     }
-    let Located { storage, namespace, .. } = located;
+    let CandidateRecords { storage, namespace, .. } = candidate;
     let body = question::Body { storage: *storage, namespace: namespace.clone(), object: newest.name.clone() };
     Ok(match ask(case.evidence, body)? {
         Some(StoredBody::Json(json)) => Record::read(json, case.facts.effort).ok().and_then(|record| record.chart()),
@@ -116,7 +120,7 @@ fn refusal(
     case: &DeclarationCase<'_>,
     extension: &str,
     pending: Option<&str>,
-    located: &Located,
+    candidate: &CandidateRecords,
     newest: &Entry,
 ) -> Refusal {
     let state = wording::state(newest.status, newest.revision, newest.stamps.holder(), newest.started(), case.now);
@@ -125,7 +129,7 @@ fn refusal(
         "Cannot change what ClusterExtension {extension} resolves (version, channels, selector, upgradeConstraintPolicy): its \
          operation{chart} is {state}."
     );
-    let words = OwnerWords { storage: located.storage, namespace: &located.namespace, release: extension };
+    let words = OwnerWords { storage: candidate.storage, namespace: &candidate.namespace, release: extension };
     let wait = WaysOut::from(Step::wait("wait until the operation ends"));
     Refusal::new(sentence, wait.when("if it is stuck", unstick(words, newest.status))).at("/spec/source")
 }

@@ -42,8 +42,8 @@ fn is_installed(case: &DeclarationCase<'_>, before: &ClusterExtension<'_>, name:
         return Ok(true);
     }
     let found = ask(case.evidence, question::Extension { name: name.to_owned(), freshness: Freshness::Live })?;
-    let located = found.and_then(|found| records_of_extension(found, case.policy));
-    Ok(located.is_some_and(|located| protection::is_installed(&located.history)))
+    let candidate = found.and_then(|found| records_of_extension(found, case.policy));
+    Ok(candidate.is_some_and(|candidate| protection::is_installed(&candidate.history)))
 }
 
 /// The ClusterExtension of a release, if it is annotated as protected.

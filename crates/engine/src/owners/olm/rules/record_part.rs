@@ -96,10 +96,10 @@ fn stamps(metadata: &Metadata<'_>) -> Stamps {
 /// Which parts of the record of a request are missing; `None` if it is whole, or that is not known.
 pub(crate) fn missing(case: &RecordCase<'_>) -> Result<Option<DecodeError>, Undecided> {
     let parts = extra_chunks(&case.change.latest().stored.data).unwrap_or_default();
-    if case.target.storage != Storage::Index || parts.is_empty() {
+    if case.id.storage != Storage::Index || parts.is_empty() {
         return Ok(None);
     }
-    match case.whole(&case.target.object) {
+    match case.assembled_body(&case.id.object) {
         Ok(Some(Err(missing))) => Ok(Some(missing)),
         Err(need @ Undecided::Ask(_)) => Err(need),
         Ok(_) | Err(_) => Ok(None),

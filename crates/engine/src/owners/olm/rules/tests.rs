@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::effort::Effort;
-use crate::evidence::{Freshness, Located, Query, Question};
+use crate::evidence::{CandidateRecords, Freshness, Query, Question};
 use crate::facts::{Facts, RecordBodies, RequestObjects};
 use crate::owners::olm::{OBJECT_SET_KINDS, OWNER_NAME_LABEL};
 use crate::policy::Policy;
@@ -132,8 +132,8 @@ fn parts_are_written_by_who_keeps_the_record() {
         (edited(|part| part["metadata"]["ownerReferences"] = json!([{"uid": "gone"}])), "owner"),
         (edited(|part| part["data"]["chunk"] = "eQ==".into()), "data"),
     ] {
-        let told = cluster.told("alice", listed.clone(), edit.clone());
-        assert!(told.contains(&format!("Cannot change the {pointer} of Secret shop/{name}")), "{told}");
+        let text = cluster.messages_for("alice", listed.clone(), edit.clone());
+        assert!(text.contains(&format!("Cannot change the {pointer} of Secret shop/{name}")), "{text}");
         assert_eq!(cluster.update_objects("alice", listed.clone(), edit.clone()), Err(vec!["record-tampering"]));
         assert_eq!(cluster.update_objects(OPERATOR, listed.clone(), edit.clone()), Ok(()));
         // No record lists it.
@@ -157,7 +157,7 @@ fn what_is_stored_in_parts_is_changed_by_its_keeper_only() {
     for (what, after) in [
         ("order", index(&stamped("deployed"), &["b", "a"])),
         ("parts", index(&stamped("deployed"), &["a"])),
-        ("whole", index(&stamped("deployed"), &[])),
+        ("complete", index(&stamped("deployed"), &[])),
         ("content", index(&Rec { manifest: "kind: Evil\n", ..stamped("deployed") }, &["a", "b"])),
         ("status", index(&stamped("superseded"), &["c"])),
     ] {
@@ -168,11 +168,11 @@ fn what_is_stored_in_parts_is_changed_by_its_keeper_only() {
             assert_eq!(verdict.is_ok(), allowed, "{what} by {user}: {verdict:?}");
         }
     }
-    let whole = index(&stamped("deployed"), &[]);
-    assert!(Cluster::new().update_objects("alice", whole.clone(), before.clone()).is_err());
-    let mut unlisted = whole.clone();
+    let complete = index(&stamped("deployed"), &[]);
+    assert!(Cluster::new().update_objects("alice", complete.clone(), before.clone()).is_err());
+    let mut unlisted = complete.clone();
     unlisted["data"].as_object_mut().unwrap().remove("extraChunks");
-    assert_eq!(Cluster::new().update_objects("alice", whole, unlisted), Err(vec!["record-tampering"]));
+    assert_eq!(Cluster::new().update_objects("alice", complete, unlisted), Err(vec!["record-tampering"]));
     // Older than Interlock.
     let unstamped = |status| index(&rec(1, status), &["a"]);
     for (user, allowed) in [("alice", false), (ELSEWHERE, false), (AT_HOME, true), (OPERATOR, true)] {
@@ -211,7 +211,7 @@ fn the_labels_by_which_olm_finds_a_record_stay() {
     assert_eq!(Cluster::new().create_object(OPERATOR, foreign), Err(vec!["record-integrity"]));
 }
 
-/// OLM died while it rewrote the parts: one such record blocks its extension as a whole.
+/// OLM died while it rewrote the parts: one such record blocks its extension as a complete.
 #[test]
 fn a_record_with_missing_parts_says_so_and_can_be_deleted() {
     let (gone, there) = (hashed(&rec(1, "deployed")), format!("{}-bbbbbbbbbbbbb", rec(1, "deployed").name()));
@@ -225,9 +225,9 @@ fn a_record_with_missing_parts_says_so_and_can_be_deleted() {
     cluster.given(broken("deployed"));
     cluster.given(index(&rec(2, "pending-upgrade").annotated(HOLDER, OPERATOR), &[]));
     assert_eq!(cluster.delete_object("alice", broken("deployed")), Err(vec!["record-deletion"]));
-    let told = cluster.findings("alice", Some(broken("deployed")), None).concat();
-    assert!(told.contains(&format!("its part {gone} is missing, and the release is pending-upgrade")), "{told}");
-    assert!(told.contains("`kubectl delete secret -n shop sh.helm.release.v1.web.v1`"), "{told}");
+    let text = cluster.findings("alice", Some(broken("deployed")), None).concat();
+    assert!(text.contains(&format!("its part {gone} is missing, and the release is pending-upgrade")), "{text}");
+    assert!(text.contains("`kubectl delete secret -n shop sh.helm.release.v1.web.v1`"), "{text}");
     cluster.later(16 * 60);
     assert_eq!(cluster.delete_object("alice", broken("deployed")), Ok(()));
     // While all parts are there it is the one that is deployed.
@@ -238,8 +238,8 @@ fn a_record_with_missing_parts_says_so_and_can_be_deleted() {
     // A first install that died.
     let mut cluster = with_part();
     cluster.given(broken("pending-install"));
-    let told = cluster.findings("alice", Some(broken("pending-install")), None).concat();
-    assert!(told.contains("counts as stuck after 15 min"), "{told}");
+    let text = cluster.findings("alice", Some(broken("pending-install")), None).concat();
+    assert!(text.contains("counts as stuck after 15 min"), "{text}");
     cluster.later(16 * 60);
     assert_eq!(cluster.delete_object("alice", broken("pending-install")), Ok(()));
 }
@@ -289,15 +289,20 @@ fn is_refused_by(cached: Status, live: Status) -> bool {
     let (objects, bodies) = (RequestObjects::read(&review.request).unwrap(), RecordBodies::default());
     let effort = Effort::of_review();
     let facts = Facts::of(&review.request, &objects, &bodies, &effort);
-    let located = |status| {
+    let candidate = |status| {
         let mut stamps = Stamps::default();
         stamps.set(CHART, "web-2.0.0".to_owned());
         stamps.set(HOLDER, OPERATOR.to_owned());
         let history = History::new(vec![Entry { stamps, ..Entry::of_web(2, status) }]);
-        vec![Located { storage: Storage::Index, namespace: "olmv1-system".into(), history, held_for_origin: false }]
+        vec![CandidateRecords {
+            storage: Storage::Index,
+            namespace: "olmv1-system".into(),
+            history,
+            held_for_origin: false,
+        }]
     };
     let judged = decided(&facts, &Policy::shipped().unwrap(), |query| match query {
-        Query::Extension(it) => it.answered(located(if it.freshness == Freshness::Cached { cached } else { live })),
+        Query::Extension(it) => it.answered(candidate(if it.freshness == Freshness::Cached { cached } else { live })),
         Query::Overrides(it) => it.answered(Vec::new()),
         query => panic!("{query:?}"),
     });
@@ -320,12 +325,12 @@ fn an_extension_keeps_its_version_while_an_operation_is_pending() {
         let verdict = cluster.update_objects("alice", old.clone(), new.clone());
         assert_eq!(verdict, Err(vec!["extension-change-while-pending"]), "{new}");
     }
-    let told = cluster.told("alice", old.clone(), extension("3.0.0", &["stable"]));
+    let text = cluster.messages_for("alice", old.clone(), extension("3.0.0", &["stable"]));
     assert!(
-        told.contains("its operation to web-2.0.0 is pending-upgrade, revision 2, held by system:serviceacc"),
-        "{told}"
+        text.contains("its operation to web-2.0.0 is pending-upgrade, revision 2, held by system:serviceacc"),
+        "{text}"
     );
-    assert!(told.contains("If it is stuck, run `interlock unstick shop/web`"), "{told}");
+    assert!(text.contains("If it is stuck, run `interlock unstick shop/web`"), "{text}");
     // Whoever recovers pins the version that is pending.
     for pinned in ["2.0.0", "v2.0.0", "=2.0.0", "= v2.0.0", ">=2.0.0 <2.0.1", "2.0.0 - 2.0.0", ">=2.0.0, <=2.0.0"] {
         assert_eq!(cluster.update_objects("alice", old.clone(), extension(pinned, &["stable"])), Ok(()), "{pinned}");
@@ -413,9 +418,9 @@ fn what_is_pending_is_read_where_its_stamp_does_not_tell() {
         cluster
     };
     let bundle = json!({PACKAGE_NAME_LABEL: "web", BUNDLE_VERSION_LABEL: "2.0.0"});
-    let mut told = pending(bundle);
-    assert_eq!(told.update_objects("alice", old.clone(), extension("2.0.0", &[])), Ok(()));
-    let jump = told.update_objects("alice", old.clone(), extension("3.0.0", &[]));
+    let mut text = pending(bundle);
+    assert_eq!(text.update_objects("alice", old.clone(), extension("2.0.0", &[])), Ok(()));
+    let jump = text.update_objects("alice", old.clone(), extension("3.0.0", &[]));
     assert_eq!(jump, Err(vec!["extension-change-while-pending"]));
     // Nobody knows: a single version may be the one that is pending, a range is not.
     assert_eq!(pending(json!({})).update_objects("alice", old.clone(), extension("2.0.0", &[])), Ok(()));
@@ -510,15 +515,15 @@ fn what_loses_data_is_warned_of_once() {
     };
     let safe = || with("CatalogProvided", "Strict");
     let mut cluster = Cluster::new();
-    let told = cluster.told("alice", safe(), with("SelfCertified", "None"));
+    let text = cluster.messages_for("alice", safe(), with("SelfCertified", "None"));
     assert!(
-        told.contains("SelfCertified") && told.contains("upgrades custom resource definitions unchecked"),
-        "{told}"
+        text.contains("SelfCertified") && text.contains("upgrades custom resource definitions unchecked"),
+        "{text}"
     );
-    assert_eq!(told.matches("[extension-safety]").count(), 2);
-    assert_eq!(cluster.told("alice", with("SelfCertified", "None"), with("SelfCertified", "None")), "");
-    assert_eq!(cluster.told("alice", with("SelfCertified", "Strict"), safe()), "");
-    assert_eq!(cluster.told("alice", extension("1.0.0", &[]), safe()), "");
+    assert_eq!(text.matches("[extension-safety]").count(), 2);
+    assert_eq!(cluster.messages_for("alice", with("SelfCertified", "None"), with("SelfCertified", "None")), "");
+    assert_eq!(cluster.messages_for("alice", with("SelfCertified", "Strict"), safe()), "");
+    assert_eq!(cluster.messages_for("alice", extension("1.0.0", &[]), safe()), "");
     assert_eq!(cluster.update_objects("alice", safe(), with("SelfCertified", "None")), Ok(()));
 }
 
@@ -531,14 +536,14 @@ fn a_revision_that_a_person_edits_is_warned_of() {
         })
     };
     let mut cluster = Cluster::new();
-    let told = cluster.told("alice", revision("Active"), revision("Archived"));
+    let text = cluster.messages_for("alice", revision("Active"), revision("Archived"));
     let wanted = "ClusterObjectSet web-1 (Active) is a revision of ClusterExtension web, and is edited by hand.";
-    assert!(told.contains(wanted) && told.contains("[extension-safety]"), "{told}");
-    assert_eq!(cluster.told(OPERATOR, revision("Active"), revision("Archived")), "");
-    assert_eq!(cluster.told("alice", revision("Active"), revision("Active")), "");
+    assert!(text.contains(wanted) && text.contains("[extension-safety]"), "{text}");
+    assert_eq!(cluster.messages_for(OPERATOR, revision("Active"), revision("Archived")), "");
+    assert_eq!(cluster.messages_for("alice", revision("Active"), revision("Active")), "");
     let mut foreign = revision("Active");
     foreign["metadata"]["labels"] = json!({});
-    assert_eq!(cluster.told("alice", foreign, revision("Archived")), "");
+    assert_eq!(cluster.messages_for("alice", foreign, revision("Archived")), "");
 }
 
 #[test]
@@ -547,8 +552,8 @@ fn an_extension_that_does_not_read_is_undecided() {
     odd["spec"]["source"]["catalog"] = "a later version's".into();
     let mut cluster = Cluster::new();
     assert_eq!(cluster.update_objects("alice", extension("1.0.0", &[]), odd.clone()), Ok(()));
-    let told = cluster.told("alice", extension("1.0.0", &[]), odd);
-    assert!(told.contains("Could not check ClusterExtension shop/web: it cannot be parsed"), "{told}");
+    let text = cluster.messages_for("alice", extension("1.0.0", &[]), odd);
+    assert!(text.contains("Could not check ClusterExtension shop/web: it cannot be parsed"), "{text}");
 }
 
 #[test]
@@ -561,11 +566,11 @@ fn the_labels_of_olm_lead_to_records_in_another_namespace() {
         object["metadata"]["labels"][OWNER_NAME_LABEL] = extension.into();
         object
     };
-    assert_eq!(cluster.told("bob", web(), image("2")), "", "nothing leads there");
-    assert_eq!(cluster.told("bob", labelled(web(), "other"), labelled(image("2"), "other")), "");
-    let told = cluster.told("bob", labelled(web(), "web"), labelled(image("2"), "web"));
-    assert!(told.contains("is managed by release olmv1-system/web (revision 6, deployed)"), "{told}");
-    assert_eq!(cluster.told(OPERATOR, labelled(web(), "web"), labelled(image("2"), "web")), "");
+    assert_eq!(cluster.messages_for("bob", web(), image("2")), "", "nothing leads there");
+    assert_eq!(cluster.messages_for("bob", labelled(web(), "other"), labelled(image("2"), "other")), "");
+    let text = cluster.messages_for("bob", labelled(web(), "web"), labelled(image("2"), "web"));
+    assert!(text.contains("is managed by release olmv1-system/web (revision 6, deployed)"), "{text}");
+    assert_eq!(cluster.messages_for(OPERATOR, labelled(web(), "web"), labelled(image("2"), "web")), "");
 }
 
 /// Whatever is refused over a record of OLM: the text names no command that OLM does not have.
@@ -582,7 +587,7 @@ fn refusals_over_records_of_olm_are_in_its_words() {
         edited
     };
     let in_flight = || vec![record(1, "superseded"), record(2, "pending-upgrade")];
-    let mut told = String::new();
+    let mut text = String::new();
     for (given, old, new) in [
         (vec![record(1, "deployed")], Some(record(1, "deployed")), None),
         (vec![record(1, "superseded")], Some(record(1, "superseded")), None),
@@ -618,12 +623,12 @@ fn refusals_over_records_of_olm_are_in_its_words() {
             cluster.later(age);
             let found = cluster.findings("alice", old.clone(), new.clone()).concat();
             assert!(!found.is_empty() || age > 0, "{old:?} {new:?}");
-            told.push_str(&found);
-            told.push('\n');
+            text.push_str(&found);
+            text.push('\n');
         }
     }
     for foreign in ["helm", "Helm", "uninstall the", "history", "oll back", "rollback on", "a rollback"] {
-        let context = told.lines().find(|line| line.replace("sh.helm.release", "").contains(foreign));
+        let context = text.lines().find(|line| line.replace("sh.helm.release", "").contains(foreign));
         assert_eq!(context, None, "{foreign}");
     }
 }

@@ -205,7 +205,7 @@ impl Shop {
     }
 
     /// The bundles of every release, and the group that names them.
-    fn whole(&self) -> Value {
+    fn complete(&self) -> Value {
         group(&[self.stage("web", 1), self.stage("cache", 2), self.stage("db", 3)].concat())
     }
 

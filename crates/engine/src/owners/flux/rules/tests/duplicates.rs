@@ -185,21 +185,21 @@ fn only_another_release_is_asked_about() {
 fn what_the_cache_has_not_seen_yet_is_read_before_a_second_one_passes() {
     let second = helm_release("two", json!({"releaseName": "web"}));
     let fresh = Known { driving: &[], stored: &[("shop", first())] };
-    let (told, asked) = found(&fresh, None, &second);
-    assert!(told.concat().contains("which HelmRelease shop/web already manages"), "{told:?}");
+    let (text, asked) = found(&fresh, None, &second);
+    assert!(text.concat().contains("which HelmRelease shop/web already manages"), "{text:?}");
     assert_eq!(asked, [driving("shop", "web"), stored_in("shop")]);
     // Itself is no other one, and neither is one of another release.
     let stored = [("shop", second.clone()), ("shop", helm_release("three", json!({})))];
     assert_eq!(found(&Known { driving: &[], stored: &stored }, None, &second).0, [""; 0]);
     // What the cache has seen takes no list.
     let seen = Known { driving: &[first()], stored: &[] };
-    let (told, asked) = found(&seen, None, &second);
-    assert_eq!((told.len(), asked), (1, vec![driving("shop", "web")]));
+    let (text, asked) = found(&seen, None, &second);
+    assert_eq!((text.len(), asked), (1, vec![driving("shop", "web")]));
     // The namespace of the records may be another one: its own HelmReleases have a claim.
     let records = helm_release("two", json!({"releaseName": "web", "storageNamespace": "records"}));
     let theirs = with(helm_release("web", json!({})), "/metadata/namespace", json!("records"));
-    let (told, asked) = found(&Known { driving: &[], stored: &[("records", theirs)] }, None, &records);
-    assert_eq!((told.len(), asked), (1, vec![driving("records", "web"), stored_in("shop"), stored_in("records")]));
+    let (text, asked) = found(&Known { driving: &[], stored: &[("records", theirs)] }, None, &records);
+    assert_eq!((text.len(), asked), (1, vec![driving("records", "web"), stored_in("shop"), stored_in("records")]));
     // One that is suspended does not begin to drive.
     let idle = helm_release("two", json!({"releaseName": "web", "suspend": true}));
     assert_eq!(found(&fresh, None, &idle), (Vec::new(), Vec::new()));
@@ -237,12 +237,12 @@ fn deleting_one_of_two_is_warned_of() {
     ] {
         let mut cluster = Cluster::new();
         cluster.given(other.clone());
-        let told = cluster.findings("alice", Some(deleted.clone()), None).concat();
-        let told = told.split_once(" [duplicate-release]").map(|(told, _)| told).unwrap_or_default();
-        assert_eq!(!told.is_empty(), warned, "{deleted} beside {other}: {told}");
+        let text = cluster.findings("alice", Some(deleted.clone()), None).concat();
+        let text = text.split_once(" [duplicate-release]").map(|(text, _)| text).unwrap_or_default();
+        assert_eq!(!text.is_empty(), warned, "{deleted} beside {other}: {text}");
         assert!(
-            !warned || told.contains("Flux uninstalls the release of both. To keep the release, first suspend"),
-            "{told}"
+            !warned || text.contains("Flux uninstalls the release of both. To keep the release, first suspend"),
+            "{text}"
         );
         assert_eq!(cluster.delete_object("alice", deleted), Ok(()), "a way out of the fight");
     }

@@ -45,12 +45,12 @@ fn replicas() -> Value {
 fn what_flux_ignores_may_be_edited_and_scaled() {
     let open = ignoring(&["/spec/replicas"], json!({"kind": "Deployment"}));
     let mut cluster = release(HONOURED, &open);
-    assert_eq!(cluster.told("bob", web(), replicas()), "");
+    assert_eq!(cluster.messages_for("bob", web(), replicas()), "");
     assert_eq!(cluster.scale("bob", &web(), 2, 7), Ok(()));
     assert_eq!(cluster.update_objects("bob", web(), image("2")), refused("manual-edit"));
     let both = with(replicas(), "/spec/template", image("2")["spec"]["template"].clone());
-    let told = cluster.told("bob", web(), both);
-    assert!(told.contains("containers[web].image is declared") && !told.contains("replicas"), "{told}");
+    let text = cluster.messages_for("bob", web(), both);
+    assert!(text.contains("containers[web].image is declared") && !text.contains("replicas"), "{text}");
     assert_eq!(cluster.delete_object("bob", web()), refused("manual-delete"));
     // The policy may say otherwise.
     let mut cluster = release("rules:\n  manual-edit: {honourDriftIgnore: false}", &open);
@@ -92,7 +92,7 @@ fn an_exception_is_that_of_the_target_and_of_the_path() {
 fn a_pattern_over_the_limit_excepts_nothing_and_the_refusal_says_so() {
     for pattern in [r"(?i)\pL\pL", "web|".repeat(1_000).as_str()] {
         let mut cluster = release(HONOURED, &ignoring(&["/spec/replicas"], json!({"name": pattern})));
-        let refusal = cluster.told("bob", web(), replicas());
+        let refusal = cluster.messages_for("bob", web(), replicas());
         let exception = "spec.driftDetection.ignore[0].target.name of HelmRelease shop/web excepts nothing";
         assert!(refusal.contains("spec.replicas is declared") && refusal.contains(exception), "{refusal}");
     }
@@ -218,8 +218,8 @@ fn the_objects_of_a_suspended_helm_release_are_left_to_people_where_the_policy_s
     let suspended = || installed(helm_release("web", json!({"suspend": true})));
     assert_eq!(acts(&mut release(HONOURED, &suspended())), all_refused(), "as shipped");
     assert_eq!(acts(&mut release(SUSPENDED, &suspended())), [Ok(()), Ok(()), Ok(())]);
-    let told = release(SUSPENDED, &suspended()).told("bob", web(), image("2"));
-    assert!(told.contains("image is declared by the chart") && told.ends_with("[manual-edit]"), "{told}");
+    let text = release(SUSPENDED, &suspended()).messages_for("bob", web(), image("2"));
+    assert!(text.contains("image is declared by the chart") && text.ends_with("[manual-edit]"), "{text}");
     for not_suspended in [
         installed(first()),
         helm_release("web", json!({"suspend": true})),
@@ -284,7 +284,7 @@ fn progressive_delivery_goes_on_in_every_mode_of_the_rules() {
             assert_eq!(cluster.create_object(user, primary()), Ok(()), "{user} {status}");
             assert_eq!(cluster.update_objects(user, primary(), with(primary(), "/spec/replicas", json!(3))), Ok(()));
             // The copy is nobody's release, so a person may edit it.
-            assert_eq!(cluster.told("bob", primary(), with(primary(), "/spec/replicas", json!(3))), "");
+            assert_eq!(cluster.messages_for("bob", primary(), with(primary(), "/spec/replicas", json!(3))), "");
         }
         // They share objects, and drive no release.
         let mut cluster = Cluster::new();

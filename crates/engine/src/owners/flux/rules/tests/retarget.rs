@@ -103,7 +103,7 @@ fn attempted(object: Value, revisions: &[(u64, &str)]) -> Value {
 
 #[test]
 fn a_release_counts_once_a_revision_was_deployed_and_is_named_by_its_own_state() {
-    for (revisions, told) in [
+    for (revisions, text) in [
         (&[(1, "failed")][..], None),
         (&[(2, "failed"), (1, "failed")], None),
         (&[(1, "uninstalled")], None),
@@ -115,9 +115,9 @@ fn a_release_counts_once_a_revision_was_deployed_and_is_named_by_its_own_state()
         let old = attempted(first(), revisions);
         let new = attempted(helm_release("web", json!({"releaseName": "other"})), revisions);
         let found = Cluster::new().findings("alice", Some(old), Some(new)).concat();
-        assert_eq!(!found.is_empty(), told.is_some(), "{revisions:?}: {found}");
-        let told = told.unwrap_or_default();
-        assert!(found.contains(told), "{revisions:?}: {found}");
+        assert_eq!(!found.is_empty(), text.is_some(), "{revisions:?}: {found}");
+        let text = text.unwrap_or_default();
+        assert!(found.contains(text), "{revisions:?}: {found}");
     }
 }
 
@@ -179,7 +179,7 @@ fn a_chart_whose_name_only_flux_sees_is_warned_of_where_it_becomes_another_one()
         (of_git("./a", &none), of_git("./b", &none), true),
         (of_git("./a", &none), of_git("./a", &json!({"interval": "1m"})), false),
         (referenced("a", &none), of_git("./a", &none), true),
-        // Its name can be told.
+        // Its name can be text.
         (referenced("a", &none), charted("nginx", &none), false),
         (referenced("a", &in_place), referenced("b", &in_place), false),
         (referenced("a", &none), referenced("b", &in_place), false),
@@ -191,7 +191,7 @@ fn a_chart_whose_name_only_flux_sees_is_warned_of_where_it_becomes_another_one()
         assert_eq!(found.len(), usize::from(warned), "{named}: {found:?}");
         assert!(
             found.iter().all(
-                |told| told.contains("if the name is no longer nginx, Flux uninstalls release shop/web (deployed)")
+                |text| text.contains("if the name is no longer nginx, Flux uninstalls release shop/web (deployed)")
             ),
             "{found:?}"
         );
@@ -204,5 +204,5 @@ fn a_chart_whose_name_only_flux_sees_is_warned_of_where_it_becomes_another_one()
     }
     let known =
         Cluster::new().update_objects("alice", installed(referenced("a", &none)), installed(charted("apache", &none)));
-    assert_eq!(known, refused("retarget"), "its name can be told, and is another one");
+    assert_eq!(known, refused("retarget"), "its name can be text, and is another one");
 }

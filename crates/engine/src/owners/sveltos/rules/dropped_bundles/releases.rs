@@ -28,7 +28,7 @@ pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
     }
     let staged = staged::by_release(delivery.commit.bundles()?.iter().flatten());
     let missing: Vec<_> =
-        required.into_iter().filter(|release| !staged.get(release).is_some_and(Staged::is_whole)).collect();
+        required.into_iter().filter(|release| !staged.get(release).is_some_and(Staged::is_complete)).collect();
     if missing.is_empty() {
         return Ok(Vec::new());
     }

@@ -39,7 +39,7 @@ impl Staged {
     }
 
     /// Whether all bundles up to the last one are there.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.has_last && self.missing() == 0
     }
 

@@ -49,8 +49,8 @@ fn another_requestor_does_not_take_the_profile_away() {
         shop.create(&by(requestor, &group(&[]))).refused(&["dropped-bundles"], &[text, "leaves out", opened]);
         let remove = with(&by(requestor, &group(&[])), "action", "Remove");
         shop.create(&with(&remove, "sourceStatus", "Deleted")).refused(&["remove-while-live"], &[text, opened]);
-        let whole = shop.create(&by(requestor, &shop.whole()));
-        assert_eq!(whole.admitted().decision.object, None);
+        let complete = shop.create(&by(requestor, &shop.complete()));
+        assert_eq!(complete.admitted().decision.object, None);
     }
     // Theirs are torn down.
     let of_rival =
@@ -113,9 +113,9 @@ fn the_last_of_two_writes_is_judged() {
     elsewhere["metadata"]["labels"][cluster] = "nowhere".into();
     shop.update(&elsewhere, &group(&[])).refused(&["dropped-bundles"], &["leaves out"]);
     // First another requestor, then another list.
-    let whole = by("gone", &shop.whole());
-    shop.update(&shop.whole(), &whole).admitted();
-    shop.update(&whole, &by("gone", &group(&[]))).refused(&["dropped-bundles"], &["leaves out"]);
+    let complete = by("gone", &shop.complete());
+    shop.update(&shop.complete(), &complete).admitted();
+    shop.update(&complete, &by("gone", &group(&[]))).refused(&["dropped-bundles"], &["leaves out"]);
     // First a dry run, then its list for good, as if bundles were still missing.
     let dry = with(&group(&[]), "dryRun", true);
     let preparing = with(&group(&[]), "updatePhase", "Preparing");

@@ -10,7 +10,7 @@ fn a_conflict_that_ends_the_walk_takes_nothing_else_along() {
     shop.releases(json!([conflict("web"), managing("cache"), managing("db")]));
     let texts = ["leaves out releases shop/cache and shop/db", "shop/web: another profile manages it"];
     shop.create(&group(&[])).refused(&["dropped-bundles"], &texts);
-    shop.update(&shop.whole(), &group(&[])).refused(&["dropped-bundles"], &texts);
+    shop.update(&shop.complete(), &group(&[])).refused(&["dropped-bundles"], &texts);
 }
 
 #[test]
@@ -43,11 +43,11 @@ fn a_delivered_release_without_a_hash_is_known_from_the_group_before() {
     let mut shop = Shop::new();
     shop.releases(json!([never_staged("web"), managing("cache"), managing("db")]));
     let short = group(&[shop.stage("cache", 2), shop.stage("db", 3)].concat());
-    shop.update(&shop.whole(), &short).refused(&["dropped-bundles"], &["shop/web"]);
+    shop.update(&shop.complete(), &short).refused(&["dropped-bundles"], &["shop/web"]);
     // Another profile may have removed them meanwhile.
-    let whole = shop.whole();
+    let complete = shop.complete();
     shop.remove(LIB, "ConfigurationBundle", "config-web-0");
-    shop.update(&whole, &short).admitted();
+    shop.update(&complete, &short).admitted();
 }
 
 #[test]
@@ -61,9 +61,9 @@ fn a_hash_of_what_was_only_staged_counts_as_delivered() {
 #[test]
 fn a_status_that_is_short_for_a_moment_does_not_make_a_release_superfluous() {
     let mut shop = Shop::new();
-    let whole = shop.whole();
+    let complete = shop.complete();
     shop.releases(json!([managing("db"), managing("cache")]));
-    shop.create(&whole).admitted();
+    shop.create(&complete).admitted();
     // A chart that fails just then: delivered, as the agent says.
     shop.delivered(json!([{"featureID": "Helm", "charts": [{"releaseName": "web", "namespace": "shop"}]}]));
     let short = group(&[shop.stage("cache", 2), shop.stage("db", 3)].concat());
@@ -106,7 +106,7 @@ fn templated(release: &str, action: &str) -> Value {
 fn a_release_with_a_template_for_a_name_is_required_under_its_real_name() {
     let mut shop = Shop::new();
     shop.charts(json!([templated("web", "Install"), chart("cache"), chart("db")]));
-    shop.create(&shop.whole()).admitted();
+    shop.create(&shop.complete()).admitted();
     let short = group(&[shop.stage("cache", 2), shop.stage("db", 3)].concat());
     shop.create(&short).refused(&["dropped-bundles"], &["leaves out release shop/web:"]);
 }

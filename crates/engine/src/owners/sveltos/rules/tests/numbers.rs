@@ -36,16 +36,16 @@ fn an_index_that_cannot_be_read_is_no_reason_to_refuse() {
     let shop = Shop::new();
     let spec =
         |last: bool| json!({"helmReleaseNamespace": "shop", "helmReleaseName": "db", "isLastHelmReleaseBundle": last});
-    let whole = |indexes: [Option<&str>; 2]| {
+    let complete = |indexes: [Option<&str>; 2]| {
         let first = shop.indexed("first", indexes[0], spec(false));
         with_db(&shop, vec![first, shop.indexed("last", indexes[1], spec(true))])
     };
     for indexes in
         [[None, None], [None, Some("shop-db-charts-1")], [Some("shop-db-charts-0"), None], [Some("db"), Some("x-")]]
     {
-        shop.create(&whole(indexes)).admitted();
+        shop.create(&complete(indexes)).admitted();
     }
-    shop.create(&whole([None, Some("shop-db-charts-2")])).refused(&["dropped-bundles"], &["(1 of its bundles)"]);
+    shop.create(&complete([None, Some("shop-db-charts-2")])).refused(&["dropped-bundles"], &["(1 of its bundles)"]);
 }
 
 #[test]

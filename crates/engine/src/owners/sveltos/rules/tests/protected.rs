@@ -53,7 +53,7 @@ fn a_chart_that_is_taken_out_of_the_profile_goes_unless_its_release_is_protected
     let commit = without_db(&mut shop);
     let message = shop.create(&commit).outcome.message;
     assert!(message.contains("does not contain shop/db: the agent would remove"), "{message}");
-    assert_eq!(refusing(&shop, &shop.whole()), [""; 0]);
+    assert_eq!(refusing(&shop, &shop.complete()), [""; 0]);
 }
 
 #[test]

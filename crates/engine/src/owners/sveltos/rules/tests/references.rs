@@ -26,15 +26,15 @@ fn a_source_of_flux_that_is_gone_and_not_optional_is_missed() {
     let config = shop.bundle("r1", json!({"referencedObjectKind": "ConfigMap", "referencedObjectName": "quota"}));
     let tenants =
         shop.bundle("r2", json!({"referencedObjectKind": "GitRepository", "referencedObjectName": "tenants"}));
-    let (whole, bad) = ([config.clone(), tenants], [config]);
-    let (whole, bad) = (of_feature(group(&whole), "Resources"), of_feature(group(&bad), "Resources"));
-    assert_eq!(shop.create(&whole).admitted().asked.len(), 2);
+    let (complete, bad) = ([config.clone(), tenants], [config]);
+    let (complete, bad) = (of_feature(group(&complete), "Resources"), of_feature(group(&bad), "Resources"));
+    assert_eq!(shop.create(&complete).admitted().asked.len(), 2);
     // Nothing came from it yet.
     shop.create(&bad).admitted();
     shop.delivered(delivered_from(json!({"kind": "ConfigMap", "name": "quota"})));
     shop.create(&bad).admitted();
     let texts = ["leaves out GitRepository flux/tenants", "set optional: true", "Nothing was changed on the cluster"];
-    shop.update(&whole, &bad).refused(&["dropped-bundles"], &texts);
+    shop.update(&complete, &bad).refused(&["dropped-bundles"], &texts);
     for owner in [json!({"kind": "GitRepository", "name": "tenants"}), json!({})] {
         shop.delivered(delivered_from(owner));
         shop.create(&bad).refused(&["dropped-bundles"], &texts);

@@ -23,18 +23,18 @@ fn row_2_an_unchanged_specification_and_a_group_on_its_way_out_pass_without_a_re
     shop.update(&bad, &bad).admitted().without_a_read();
     let mut dying = with_finalizer(&bad);
     dying["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z".into();
-    shop.update(&shop.whole(), &dying).admitted().without_a_read();
+    shop.update(&shop.complete(), &dying).admitted().without_a_read();
 }
 
 #[test]
 fn row_3_preparing_passes_without_a_read_as_long_as_the_list_stays() {
     let shop = Shop::new();
-    let (whole, bad) = (shop.whole(), group(&[]));
-    for ready in [&whole, &bad] {
+    let (complete, bad) = (shop.complete(), group(&[]));
+    for ready in [&complete, &bad] {
         shop.update(ready, &with(ready, "updatePhase", "Preparing")).admitted().without_a_read();
     }
     // Sveltos never does this; it is judged as if it were Ready.
-    shop.update(&whole, &with(&bad, "updatePhase", "Preparing")).refused(&["dropped-bundles"], &["shop/web"]);
+    shop.update(&complete, &with(&bad, "updatePhase", "Preparing")).refused(&["dropped-bundles"], &["shop/web"]);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn row_4_remove_is_for_what_is_being_deleted() {
         "interlock override civ/shop-sveltos-prod.helm --rule remove-while-live",
     ];
     shop.create(&remove).refused(&["remove-while-live"], &texts);
-    shop.update(&shop.whole(), &remove).refused(&["remove-while-live"], &texts);
+    shop.update(&shop.complete(), &remove).refused(&["remove-while-live"], &texts);
     // What it says of itself proves nothing.
     let deleted = with(&remove, "sourceStatus", "Deleted");
     shop.create(&deleted).refused(&["remove-while-live"], &texts);
@@ -115,18 +115,18 @@ fn row_7_without_a_summary_or_an_agent_there_is_nothing_to_compare_with() {
         "metadata": {"name": "prod", "namespace": "civ"}, "spec": {"pullMode": true},
     }));
     shop.create(&group(&[])).warned("dropped-bundles", &pushed);
-    // What is whole needs no agent.
-    shop.create(&shop.whole()).admitted();
+    // What is complete needs no agent.
+    shop.create(&shop.complete()).admitted();
 }
 
 #[test]
 fn row_8_a_commit_with_every_release_passes_with_two_reads() {
     let mut shop = Shop::new();
-    let whole = shop.whole();
-    assert_eq!(shop.create(&whole).admitted().asked.len(), 2);
+    let complete = shop.complete();
+    assert_eq!(shop.create(&complete).admitted().asked.len(), 2);
     // An upgrade renders fewer bundles.
     let fewer = group(&[shop.stage("web", 1), shop.stage("cache", 1), shop.stage("db", 1)].concat());
-    shop.update(&whole, &fewer).admitted();
+    shop.update(&complete, &fewer).admitted();
     // The last chart is taken out of the profile: nothing is required.
     shop.charts(json!([]));
     shop.releases(json!([]));
@@ -167,34 +167,34 @@ fn row_10_what_was_never_delivered_may_be_missing_unless_the_policy_says_otherwi
         &["dropped-bundles"],
         &["leaves out releases shop/cache and shop/db, never delivered to cluster civ/prod"],
     );
-    strict.create(&strict.whole()).admitted();
+    strict.create(&strict.complete()).admitted();
 }
 
 #[test]
 fn row_11_a_bundle_that_does_not_exist_is_refused() {
     let shop = Shop::new();
-    let whole = shop.whole();
+    let complete = shop.complete();
     shop.remove(LIB, "ConfigurationBundle", "config-cache-0");
     let texts = [
         "shop/cache (1 of its bundles)",
         "names bundles that do not exist: config-cache-0.",
         "Write the bundles first",
     ];
-    shop.create(&whole).refused(&["dropped-bundles", "dangling-bundle"], &texts);
+    shop.create(&complete).refused(&["dropped-bundles", "dangling-bundle"], &texts);
     shop.remove(LIB, "ConfigurationBundle", "config-cache-1");
-    shop.create(&whole)
+    shop.create(&complete)
         .refused(&["dropped-bundles", "dangling-bundle"], &["shop/cache", "config-cache-0 and config-cache-1"]);
 }
 
 #[test]
 fn row_12_a_release_that_was_taken_out_of_the_profile_is_not_required() {
     let mut shop = Shop::new();
-    let whole = shop.whole();
+    let complete = shop.complete();
     shop.charts(json!([chart("web"), chart("cache")]));
     shop.releases(json!([managing("web"), managing("cache")]));
     let shrunk = group(&[shop.stage("web", 1), shop.stage("cache", 2)].concat());
     shop.create(&shrunk).admitted();
-    shop.update(&whole, &shrunk).admitted();
+    shop.update(&complete, &shrunk).admitted();
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn row_13_a_release_that_another_profile_manages_is_not_required() {
 #[test]
 fn row_14_the_deletion_of_a_group_is_not_judged() {
     let shop = Shop::new();
-    shop.judge("DELETE", Some(&shop.whole()), None).admitted().without_a_read();
+    shop.judge("DELETE", Some(&shop.complete()), None).admitted().without_a_read();
 }
 
 #[test]

@@ -31,8 +31,8 @@ fn unknown_fields_are_skipped() {
             "valuesHash": null, "failureMessage": null,
         }),
     );
-    let whole = with(&shop.whole(), "transitionFrom", json!({"name": "x"}));
-    shop.create(&whole).admitted();
+    let complete = with(&shop.complete(), "transitionFrom", json!({"name": "x"}));
+    shop.create(&complete).admitted();
 }
 
 #[test]

@@ -60,9 +60,9 @@ fn three_charts_that_fail_are_named_and_no_error_is_quoted() {
     shop.releases(json!([failed("a"), failed("b"), failed("c"), failed("d")]));
     let refused = shop.create(&group(&[]));
     let named = ["shop/a", "shop/b", "shop/c"].map(|release| format!("{release}: its chart fails"));
-    let mut told: Vec<_> = named.iter().map(String::as_str).collect();
-    told.push("The status of ClusterSummary civ/");
-    refused.refused(&["dropped-bundles"], &told);
+    let mut text: Vec<_> = named.iter().map(String::as_str).collect();
+    text.push("The status of ClusterSummary civ/");
+    refused.refused(&["dropped-bundles"], &text);
     let message = &refused.outcome.message;
     assert!(!message.contains("shop/d: its") && !message.contains("error"), "{message}");
 }
@@ -84,9 +84,9 @@ fn sveltos_stops_trying_after_so_many_failures() {
             "{failures}"
         );
     }
-    let whole = shop.whole();
+    let complete = shop.complete();
     shop.remove(LIB, "ConfigurationBundle", "config-cache-0");
-    shop.create(&whole).refused(&["dropped-bundles", "dangling-bundle"], &[stopped]);
+    shop.create(&complete).refused(&["dropped-bundles", "dangling-bundle"], &[stopped]);
     // Nothing is known yet.
     shop.change("/status/featureSummaries", json!([]));
     shop.create(&group(&[])).refused(&["dropped-bundles"], &[stopped]);

@@ -44,15 +44,15 @@ fn a_chart_without_its_last_bundle_did_not_render_to_nothing() {
 #[test]
 fn an_update_of_a_rollout_in_flight_is_refused() {
     let mut shop = Shop::new();
-    let whole = shop.whole();
+    let complete = shop.complete();
     shop.releases(json!([managing("web"), managing("cache"), failed("db", FAILURE)]));
-    let preparing = with(&whole, "updatePhase", "Preparing");
+    let preparing = with(&complete, "updatePhase", "Preparing");
     let short = group(&[shop.stage("web", 1), shop.stage("cache", 2)].concat());
     shop.update(&preparing, &short).refused(&["dropped-bundles"], &["shop/db"]);
     // The next cycle of the same failure: only updatePhase changes.
     shop.update(&with(&short, "updatePhase", "Preparing"), &short).refused(&["dropped-bundles"], &["shop/db"]);
     // Ready to Ready, from five bundles to none.
-    shop.update(&whole, &group(&[])).refused(&["dropped-bundles"], &["shop/web"]);
+    shop.update(&complete, &group(&[])).refused(&["dropped-bundles"], &["shop/web"]);
 }
 
 #[test]
@@ -105,11 +105,11 @@ fn up_to_1_7_0_the_message_says_where_the_error_is_and_how_to_opt_out() {
 fn a_recovery_passes_though_the_feature_is_still_failed() {
     let mut shop = Shop::new();
     let bad = group(&[]);
-    let whole = shop.whole();
+    let complete = shop.complete();
     let status = json!([{"featureID": "Helm", "status": "Failed", "failureMessage": FAILURE}]);
     shop.change("/status/featureSummaries", status);
-    shop.update(&with(&bad, "updatePhase", "Preparing"), &whole).admitted();
-    shop.create(&whole).admitted();
+    shop.update(&with(&bad, "updatePhase", "Preparing"), &complete).admitted();
+    shop.create(&complete).admitted();
 }
 
 #[test]
@@ -127,12 +127,12 @@ fn a_chart_to_uninstall_passes_with_its_hooks_or_without() {
 fn leaving_a_dry_run_is_judged_by_what_comes() {
     let mut shop = Shop::new();
     let dry = with(&group(&[]), "dryRun", true);
-    shop.update(&dry, &shop.whole()).admitted();
+    shop.update(&dry, &shop.complete()).admitted();
     shop.update(&dry, &group(&shop.stage("web", 1))).refused(&["dropped-bundles"], &["shop/cache and shop/db"]);
     // What a dry run listed was never delivered.
     shop.releases(json!([never_staged("web"), never_staged("cache"), never_staged("db")]));
-    shop.update(&with(&shop.whole(), "dryRun", true), &group(&[])).admitted();
-    shop.update(&shop.whole(), &dry).admitted().without_a_read();
+    shop.update(&with(&shop.complete(), "dryRun", true), &group(&[])).admitted();
+    shop.update(&shop.complete(), &dry).admitted().without_a_read();
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn taking_the_labels_off_does_not_escape() {
     let metadata = bare["metadata"].as_object_mut().unwrap();
     metadata.remove("labels");
     metadata.remove("annotations");
-    shop.update(&shop.whole(), &bare).refused(&["dropped-bundles"], &["shop/web"]);
+    shop.update(&shop.complete(), &bare).refused(&["dropped-bundles"], &["shop/web"]);
 }
 
 #[test]

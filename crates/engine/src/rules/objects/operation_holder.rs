@@ -9,7 +9,7 @@ use crate::rules::undecided::Undecided;
 
 /// Who holds a release: the actor of a request, another user, or nobody.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Holding<'h> {
+pub(crate) enum OperationHolder<'h> {
     /// The release does not exist or is uninstalled. Objects with its marks were kept and belong to nobody.
     Gone,
     /// The actor's own operation is in flight, or has just failed: a cancelled operation finishes what it has begun.
@@ -24,32 +24,32 @@ pub(crate) enum Holding<'h> {
 
 /// Who holds the release with these records. `is_stale` says whether the operation of a record is stuck; it is called only if
 /// that makes a difference.
-pub(crate) fn holding<'h>(
+pub(crate) fn operation_holder<'h>(
     history: &'h History,
     actor: Actor<'_>,
     policy: &Policy,
     now: Timestamp,
     is_stale: impl FnOnce(&Entry) -> Result<bool, Undecided>,
-) -> Result<Holding<'h>, Undecided> {
+) -> Result<OperationHolder<'h>, Undecided> {
     let Some(newest) = history.newest().filter(|newest| newest.status != Status::Uninstalled) else {
-        return Ok(Holding::Gone);
+        return Ok(OperationHolder::Gone);
     };
     let holds = actor.holds(&newest.stamps);
     if newest.status.is_in_flight() {
         return Ok(match newest.stamps.holder() {
-            _ if holds => Holding::Actor,
+            _ if holds => OperationHolder::Actor,
             // Only the lost stamp would say how old an uninstall is.
-            None if newest.status == Status::Uninstalling => Holding::Unknown(newest),
-            _ if is_stale(newest)? => Holding::Nobody(newest),
-            Some(_) => Holding::Other(newest),
-            None => Holding::Unknown(newest),
+            None if newest.status == Status::Uninstalling => OperationHolder::Unknown(newest),
+            _ if is_stale(newest)? => OperationHolder::Nobody(newest),
+            Some(_) => OperationHolder::Other(newest),
+            None => OperationHolder::Unknown(newest),
         });
     }
     let recent = |failed: Timestamp| now.duration_since(failed) <= policy.grace_after_failure;
     if holds && newest.status == Status::Failed && newest.stamps.ended().or(newest.created).is_some_and(recent) {
-        return Ok(Holding::Actor);
+        return Ok(OperationHolder::Actor);
     }
-    Ok(Holding::Nobody(newest))
+    Ok(OperationHolder::Nobody(newest))
 }
 
 /// The record whose manifest says what the release declares: the record in flight, the newest deployed one, or the newest.
@@ -79,18 +79,18 @@ mod tests {
         Entry { created: Some(at), stamps, ..Entry::of_web(revision, status) }
     }
 
-    fn holding_and_declaring(entries: &[Entry]) -> (&'static str, Option<u64>) {
+    fn holder_and_declaring(entries: &[Entry]) -> (&'static str, Option<u64>) {
         let history = History::new(entries.to_vec());
         let (policy, now) = (Policy::shipped().unwrap(), NOW.parse().unwrap());
         let stale = |entry: &Entry| Ok(policy.recovery.is_stale(entry.started(), now));
-        let holding = match holding(&history, Actor::named("alice", &[]), &policy, now, stale).unwrap() {
-            Holding::Gone => "gone",
-            Holding::Actor => "actor",
-            Holding::Other(_) => "other",
-            Holding::Unknown(_) => "unknown",
-            Holding::Nobody(_) => "nobody",
+        let held_by = match operation_holder(&history, Actor::named("alice", &[]), &policy, now, stale).unwrap() {
+            OperationHolder::Gone => "gone",
+            OperationHolder::Actor => "actor",
+            OperationHolder::Other(_) => "other",
+            OperationHolder::Unknown(_) => "unknown",
+            OperationHolder::Nobody(_) => "nobody",
         };
-        (holding, declaring_record(&history).map(|entry| entry.revision.0))
+        (held_by, declaring_record(&history).map(|entry| entry.revision.0))
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
             (vec![deployed(), entry(2, Failed, "bob", 5)], ("nobody", Some(1))),
             (vec![entry(1, Superseded, "alice", 5), entry(2, Failed, "", 5)], ("nobody", Some(2))),
         ] {
-            assert_eq!(holding_and_declaring(&entries), wanted, "{entries:?}");
+            assert_eq!(holder_and_declaring(&entries), wanted, "{entries:?}");
         }
     }
 }

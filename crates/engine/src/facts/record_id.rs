@@ -1,13 +1,13 @@
 //! The release of a record.
 
-use super::change::RecordSide;
+use super::change::RecordVersion;
 use crate::release::{RecordName, Revision, Storage};
 use crate::review::Request;
 
 /// A record and its release. The namespace of the records and the name identify a release. The namespace in the body is
 /// that of the release's objects, which may be another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct RecordId {
     pub storage: Storage,
     pub namespace: String,
     pub object: String,
@@ -17,8 +17,8 @@ pub struct Target {
     pub revision: Option<Revision>,
 }
 
-impl Target {
-    pub(super) fn of(storage: Storage, request: &Request<'_>, side: &RecordSide<'_>) -> Self {
+impl RecordId {
+    pub(super) fn of(storage: Storage, request: &Request<'_>, side: &RecordVersion<'_>) -> Self {
         let metadata = &side.stored.metadata;
         let object = request.name().unwrap_or(&metadata.name).to_owned();
         let (release, revision) = match object.parse::<RecordName>() {

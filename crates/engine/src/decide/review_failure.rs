@@ -46,7 +46,7 @@ impl ReviewFailure {
 /// The outcome of a request that was not judged. Every rule that may concern it is undecided. An override is refused,
 /// because it opens rules. A Freeze is refused too. The facts may be those of the head alone, without objects.
 #[must_use]
-pub fn unjudged(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: ReviewFailure) -> Outcome {
+pub fn outcome_of_failure(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: ReviewFailure) -> Outcome {
     let (reason, step) = why.reason();
     let ways_out = WaysOut::from(step);
     let sentence = format!("Could not check this request: {reason}.");
@@ -101,7 +101,7 @@ fn of_subject(
     }
 }
 
-/// The rules that must not admit any removal unjudged.
+/// The rules that must not admit any removal outcome_of_failure.
 fn of_removals() -> impl Iterator<Item = RuleId> {
     rules::all().filter(|rule| rule.specification().fails_closed == FailsClosed::OnRemoval)
 }
@@ -173,7 +173,8 @@ mod tests {
         let objects = RequestObjects::read(&head).unwrap();
         let bodies = RecordBodies::default();
         let effort = Effort::of_review();
-        let outcome = unjudged(&head, &Facts::of(&head, &objects, &bodies, &effort), &policy, ReviewFailure::Late);
+        let outcome =
+            outcome_of_failure(&head, &Facts::of(&head, &objects, &bodies, &effort), &policy, ReviewFailure::Late);
         outcome.violations.iter().map(|judged| judged.violation.rule.as_str()).collect()
     }
 
@@ -192,7 +193,7 @@ mod tests {
         }
     }
 
-    /// Whether an unjudged deletion of a Service is admitted.
+    /// Whether an outcome_of_failure deletion of a Service is admitted.
     fn may_go(policy: &str, annotations: &str) -> bool {
         let request = format!(
             r#""kind":{{"version":"v1","kind":"Service"}},"resource":{{"version":"v1","resource":"services"}},
@@ -217,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Whether an unjudged request is admitted.
+    /// Whether an outcome_of_failure request is admitted.
     fn is_admitted(policy: &str, request: &str) -> bool {
         let policy = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n{policy}");
         let policy = Policy::parse(&policy, Path::new("test")).unwrap();
@@ -228,7 +229,7 @@ mod tests {
         let objects = RequestObjects::read(&review.request).unwrap();
         let (bodies, effort) = (RecordBodies::default(), Effort::of_review());
         let facts = Facts::of(&review.request, &objects, &bodies, &effort);
-        unjudged(&review.request, &facts, &policy, ReviewFailure::Late).allowed
+        outcome_of_failure(&review.request, &facts, &policy, ReviewFailure::Late).allowed
     }
 
     #[test]
