@@ -1,4 +1,4 @@
-//! The rules: one file each, and one row in the table of its family.
+//! The rules: each has its own file, and an entry in the table of its family.
 
 pub(crate) mod check;
 pub(crate) mod declarations;
@@ -65,31 +65,31 @@ pub fn all() -> impl Iterator<Item = RuleId> {
     Family::ALL.into_iter().flat_map(Family::rules)
 }
 
-/// The rule of a name.
+/// Finds a rule by its name.
 #[must_use]
 pub fn named(name: &str) -> Option<RuleId> {
     all().find(|rule| rule.as_str() == name)
 }
 
-/// The requests that a rule judges, as far as policies can tell them apart.
+/// The requests that a rule checks, as far as policies can distinguish them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judged {
-    /// Records and nothing else.
+    /// Only records.
     Records,
-    /// Declarations and nothing else.
+    /// Only declarations.
     Declarations,
     /// Objects of any kind, which may be records.
     Objects,
 }
 
-/// Whether a rule judges records, beside other objects or alone: only they have owners.
+/// Whether a rule checks records, alone or with other objects. Only records have owners.
 pub(super) fn judges_records(rule: RuleId) -> bool {
     let rules = Family::ALL.into_iter().flat_map(Family::table).filter(|known| known.id() == rule);
     rules.flat_map(|known| known.checks).any(|check| matches!(check, Check::Record(_) | Check::RecordPart(_)))
 }
 
 impl Judged {
-    /// By the checks of a rule.
+    /// Derived from the checks of a rule.
     pub(super) fn by(rule: RuleId) -> Self {
         let rules = Family::ALL.into_iter().flat_map(Family::table);
         let checks = || rules.clone().filter(|known| known.id() == rule).flat_map(|known| known.checks);
@@ -110,7 +110,7 @@ impl RuleId {
     }
 }
 
-/// Only the table knows which names are rules.
+/// Only the table knows the names of the rules.
 impl<'de> Deserialize<'de> for RuleId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
@@ -124,7 +124,7 @@ impl<'de> Deserialize<'de> for RuleId {
 /// Checks a request by every rule that is not off. Pure: the same arguments give the same result.
 ///
 /// # Errors
-/// The query that a rule needs answered; check again with the answer.
+/// The query that a rule needs answered. Run the check again with the answer.
 pub(super) fn check(
     facts: &Facts<'_>,
     policy: &Policy,
@@ -148,7 +148,7 @@ pub(super) fn check(
     if let Some(write) = facts.managed {
         violations.extend(active.check_object(&ObjectCase::new(facts, write, policy, evidence, now))?);
     }
-    // A namespace that is being deleted takes everything in it along: no deletion in it is ours to refuse.
+    // Deleting a namespace deletes everything in it, so deletions in a terminating namespace are never refused.
     let namespace = facts.namespace().filter(|_| facts.operation == Operation::Delete && !violations.is_empty());
     match namespace.map(|namespace| is_terminating(evidence, namespace)) {
         Some(Err(Undecided::Ask(query))) => Err(query),
@@ -162,7 +162,7 @@ struct ActiveRules<'a> {
     facts: &'a Facts<'a>,
     policy: &'a Policy,
     scope: &'a Scope<'a>,
-    /// The release that a declaration stood for until now.
+    /// The release that a declaration stood for before this write.
     former: Option<ReleaseRef>,
 }
 
@@ -202,8 +202,8 @@ impl ActiveRules<'_> {
         run(Family::Records).chain(run(Family::Declarations)).collect()
     }
 
-    /// An object is reported by every rule about operations on its release, so that an override of one leaves the others closed, and by
-    /// at most one about the object itself.
+    /// All rules about operations on its release report an object, so that an override of one rule does not open the others. At
+    /// most one rule about the object itself reports it.
     fn check_object(&self, case: &ObjectCase<'_>) -> Result<Vec<Violation>, Query> {
         let pending = |check: &'static Check| match check {
             Check::Object(check) => Some(|| check(case).map(Vec::from_iter)),
@@ -213,7 +213,7 @@ impl ActiveRules<'_> {
         run(Family::Records).chain(run(Family::Objects).take(1)).collect()
     }
 
-    /// Runs the checks that are pending one after the other, each only once the one before it is done.
+    /// Runs the matching checks in order. The iterator is lazy: a check runs only after the check before it has finished.
     fn run_checks<C: FnOnce() -> CheckedAll>(
         &self,
         family: Family,
@@ -222,7 +222,7 @@ impl ActiveRules<'_> {
         pending: impl Fn(&'static Check) -> Option<C>,
     ) -> impl Iterator<Item = Result<Violation, Query>> {
         let checks = family.table().iter().flat_map(|rule| rule.checks.iter().map(|check| (rule.id(), check)));
-        // Modes are matched against globs, so they come after the kind of the check.
+        // Modes are matched against globs, which is expensive, so the kind of the check is tested first.
         let pending = checks.filter_map(move |(rule, check)| pending(check).map(|check| (rule, check)));
         pending.filter(|(rule, _)| self.is_on(*rule)).flat_map(move |(rule, check)| match check() {
             Ok(refusals) => refusals.into_iter().map(|refusal| Ok(refused(rule, release(), refusal))).collect(),
@@ -230,7 +230,7 @@ impl ActiveRules<'_> {
         })
     }
 
-    /// A declaration that moves to another release is judged for both. The mode of each violation is determined later.
+    /// A declaration that moves to another release is checked for both releases. The mode of each violation is determined later.
     fn is_on(&self, rule: RuleId) -> bool {
         let is_on = |scope: &Scope<'_>| self.policy.mode(rule, scope) != Mode::Off;
         is_on(self.scope)

@@ -15,7 +15,7 @@ pub(crate) use crate::ways_out::{Step, StepKind, Way, WaysOut};
 /// A rule: its specification and its checks.
 pub struct Rule {
     pub(crate) specification: Specification,
-    /// Usually one. A rule over several kinds of objects has one for each.
+    /// Usually one. A rule about several kinds of objects has one per kind.
     pub(crate) checks: &'static [Check],
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Check {
 /// What a rule refuses, or why it is undecided.
 pub(crate) type Checked = Result<Option<Refusal>, Undecided>;
 
-/// The same for a rule that can find several things wrong at once.
+/// Like [`Checked`], for a rule that can find several problems at once.
 pub(crate) type CheckedAll = Result<Vec<Refusal>, Undecided>;
 
 /// What a rule refuses and why.
@@ -48,11 +48,11 @@ pub(crate) struct Refusal {
     pub(crate) sentence: String,
     pub(crate) ways_out: WaysOut,
     pub(crate) pointers: Vec<String>,
-    /// Set if the violation concerns another release than the request.
+    /// Set if the violation is about a different release than the request.
     pub(crate) release: Option<ReleaseRef>,
-    /// Whether the rule only warns of it, even where it is enforced.
+    /// Whether the rule only warns, even in mode `enforce`.
     pub(crate) is_advice: bool,
-    /// The freeze that is why.
+    /// The freeze that is the reason.
     pub(crate) frozen: Option<Frozen>,
 }
 
@@ -68,13 +68,14 @@ impl Refusal {
         }
     }
 
-    /// Names the release concerned. The user must not be able to choose the release by which their request is judged.
+    /// Sets the release that the violation is about. Users must not be able to choose the release that their request is judged
+    /// by.
     pub(crate) fn about(mut self, release: ReleaseRef) -> Self {
         self.release = Some(release);
         self
     }
 
-    /// Names the freeze that is why.
+    /// Sets the freeze that is the reason.
     pub(crate) fn in_freeze(mut self, active: ActiveFreeze<'_>) -> Self {
         self.frozen = Some(Frozen { name: active.freeze.name.clone(), until: active.until });
         self

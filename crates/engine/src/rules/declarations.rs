@@ -1,4 +1,4 @@
-//! The rules over what declares releases: Sveltos, Flux, OLM.
+//! The rules about objects that declare releases: of Sveltos, Flux and OLM.
 
 pub(crate) mod case;
 

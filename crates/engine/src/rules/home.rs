@@ -1,7 +1,7 @@
-//! Whose records count: those in the release's own namespace first.
+//! Which records count as the records of a release. Those in the release's own namespace come first.
 //!
-//! Anybody may call a release as they like and name any namespace in its body, so a record elsewhere decides about the objects of a
-//! release only if something proves the link that its author cannot write.
+//! Anybody can choose any release name, and can name any namespace in the body of a record. So a record in another namespace
+//! decides about the objects of a release only with a proof of the link that the record's author cannot write.
 
 use std::cmp::Reverse;
 
@@ -11,8 +11,8 @@ use crate::release::Storage;
 
 /// The records of a release whose objects are in a namespace.
 ///
-/// Live records count before others, then those in that namespace, then those in the storage that fewer users can write. Among equal
-/// ones it is those whose newest record was created last: the others are left over from an earlier life of the release.
+/// The order is: live records, records in that namespace, records in the storage that fewer users can write, and then the records
+/// whose newest record was created last. Older ones are left over from an earlier life of the release.
 pub(crate) fn records_of_release<'l>(
     found: &'l [CandidateRecords],
     target_namespace: &str,
@@ -27,14 +27,15 @@ pub(crate) fn records_of_release<'l>(
     })
 }
 
-/// The records of a ClusterExtension, which has no namespace. If several are proven, those that were written last.
+/// The records of a ClusterExtension, which has no namespace. If several are proven, the ones created last.
 pub(crate) fn records_of_extension<'l>(found: &'l [CandidateRecords], policy: &Policy) -> Option<&'l CandidateRecords> {
     let proven = found.iter().filter(|candidate| is_proven(candidate, policy));
     proven.max_by_key(|candidate| candidate.history.newest().and_then(|newest| newest.created))
 }
 
-/// Whether something that the author of records cannot write says that they are those of the release: the stamp of an account of the
-/// HelmRelease that the object names, the stamp of a manager, or that only the namespace's own manager can write there.
+/// Whether there is a proof that the records belong to the release, which their author cannot write. One of three is enough: the
+/// stamp of an account of the HelmRelease that the object names, the stamp of a manager, or a manager's own account in the
+/// namespace of the records.
 pub(crate) fn is_proven(candidate: &CandidateRecords, policy: &Policy) -> bool {
     let holder = candidate.history.newest().and_then(|newest| newest.stamps.holder());
     candidate.held_for_origin
@@ -47,7 +48,7 @@ fn exposure(storage: Storage) -> u8 {
     match storage {
         Storage::Secret => 0,
         Storage::ConfigMap => 1,
-        // In a namespace of its own.
+        // In OLM's own namespace.
         Storage::Index => 2,
     }
 }
@@ -71,7 +72,7 @@ mod tests {
         chosen.map(|candidate| (candidate.storage, candidate.namespace.as_str()))
     }
 
-    /// Places and proofs: what each record elsewhere is worth beside the records at home.
+    /// Which records win: by place, and by proof.
     #[test]
     fn a_record_elsewhere_counts_only_with_a_proof_and_never_before_a_live_one_at_home() {
         use Status::{Deployed, Failed, PendingUpgrade, Uninstalled};
@@ -85,18 +86,18 @@ mod tests {
         for (found, wanted) in [
             (vec![], None),
             (vec![home(Deployed)], Some((Secret, "shop"))),
-            // Nothing proves these.
+            // No proof.
             (vec![strangers()], None),
             (vec![index()], None),
             (vec![home(Deployed), strangers(), index()], Some((Secret, "shop"))),
             (vec![home(Uninstalled), strangers()], Some((Secret, "shop"))),
-            // These are proven.
+            // Proven.
             (vec![managers()], Some((Secret, "flux"))),
             (vec![olms()], Some((Index, "olmv1-system"))),
             (vec![of_origin()], Some((Secret, "flux"))),
             (vec![home(Uninstalled), of_origin()], Some((Secret, "flux"))),
             (vec![home(Failed), managers()], Some((Secret, "flux"))),
-            // And still home comes first.
+            // Live records at home win even over proven ones.
             (vec![home(Deployed), managers(), olms(), of_origin()], Some((Secret, "shop"))),
             (vec![home(PendingUpgrade), of_origin()], Some((Secret, "shop"))),
             // At home, more users can write ConfigMaps than Secrets.
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_records_of_an_extension_are_those_of_a_manager() {
+    fn records_of_an_extension_need_a_proof() {
         let policy = Policy::shipped().unwrap();
         let strangers = candidate(Storage::Index, "evil", Status::Deployed, "bob");
         let olms = candidate(Storage::Index, "olmv1-system", Status::Deployed, "");

@@ -1,4 +1,4 @@
-//! The rules over the objects of releases.
+//! The rules about the objects of releases.
 
 pub(crate) mod case;
 mod conflict;

@@ -1,9 +1,9 @@
 //! The rule `protected-release`: one file for each kind of request that leads to the uninstall of a release.
 //!
-//! An uninstall starts with the update of a record, and goes on with deletions of objects. Helm only logs that the update was refused
-//! and goes on; it does not delete the records when a deletion is refused. So both are refused, whoever sends them: the accounts of
-//! pipelines and of managers uninstall by accident too. So are the writes that make a manager uninstall, and the deletion of the
-//! namespace. An upgrade deletes what its own revision no longer declares, and that passes.
+//! An uninstall updates a record first, and then deletes objects. If the update is refused, Helm only logs that and continues. If
+//! a deletion is refused, Helm does not delete the records. So both are refused, for every user: the accounts of pipelines and
+//! managers can uninstall by accident too. The rule also refuses writes that make a manager uninstall, and the deletion of the
+//! namespace. An upgrade may delete the objects that its own revision no longer declares.
 
 pub(crate) mod declarations;
 mod objects;

@@ -1,4 +1,4 @@
-//! The rules over release records.
+//! The rules about release records.
 
 pub(super) mod binding;
 pub(crate) mod case;

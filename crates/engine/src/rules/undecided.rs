@@ -6,19 +6,19 @@ use crate::evidence::{Answer, Evidence, Query, Question};
 use crate::violation::ViolationKind;
 use crate::ways_out::{Step, Way, WaysOut};
 
-/// Why a rule is undecided: not yet, or for good.
+/// Why a rule is undecided: a query is missing, or the reason is final.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Undecided {
     /// The rule needs this query answered first.
     Ask(Query),
     /// The query has no answer, for this reason.
     Unavailable(String),
-    /// The answer does not decide the rule.
+    /// The answer is not enough for a decision.
     Unclear { why: String, way_out: &'static str },
-    /// The HelmReleases beside the records are too many or too large to be read, for this reason. Whoever writes them must not open the
-    /// guard, so the rule refuses.
+    /// There are too many HelmReleases in the records' namespace, or they are too large. Their authors must not be able to
+    /// disable the rule this way, so it refuses.
     HelmReleasesOverLimit(String),
-    /// The rule takes more work than the review has left.
+    /// The rule needs more work than the budget of the review allows.
     OverBudget,
 }
 
@@ -29,12 +29,12 @@ impl From<OverBudget> for Undecided {
 }
 
 impl Undecided {
-    /// A world gave the answer to another question.
+    /// The world answered a different question.
     fn mismatched(query: &Query) -> Self {
         Self::Unavailable(format!("the answer to {} was of another kind", query.kind()))
     }
 
-    /// Why the rule is undecided and what to do about it; the query, if only its answer is missing.
+    /// Why the rule is undecided and what to do about it; or the query, if only its answer is missing.
     pub(crate) fn into_query_or_violation(self) -> Result<(ViolationKind, String, WaysOut), Query> {
         match self {
             Self::Ask(query) => Err(query),
@@ -55,7 +55,7 @@ impl Undecided {
     }
 }
 
-/// The answer to a question; `None` if there is no such object.
+/// The answer to a question; `None` if the object does not exist.
 pub(crate) fn ask<Q: Question>(evidence: &Evidence, question: Q) -> Result<Option<&Q::Answer>, Undecided> {
     let query = question.into();
     match evidence.get(&query) {
@@ -66,7 +66,7 @@ pub(crate) fn ask<Q: Question>(evidence: &Evidence, question: Q) -> Result<Optio
     }
 }
 
-/// The answer to a question that every cluster can answer. `what` names it in the reason for a missing answer.
+/// The answer to a question that every cluster can answer. `what` names the subject in the message about a missing answer.
 pub(crate) fn ask_for<'e, Q: Question>(
     evidence: &'e Evidence,
     question: Q,

@@ -12,10 +12,10 @@ pub(crate) use crate::text::capitalized;
 pub use crate::text::command::command;
 use crate::text::printable_name;
 
-/// How many names a message lists.
+/// The maximum number of names in a message.
 pub const MAX_ENUMERATED: usize = 5;
 
-/// `pending-upgrade, revision 6, held by alice for 12 s`; `held` only while an operation is in flight.
+/// `pending-upgrade, revision 6, held by alice for 12 s`. `held` appears only while an operation is in flight.
 pub(crate) fn state(
     status: Status,
     revision: Revision,
@@ -32,12 +32,12 @@ pub(crate) fn state(
     text
 }
 
-/// A user in a sentence. A name without end would cut off what the sentence says after it.
+/// A user in a sentence. Long names are shortened, so that the rest of the sentence is not cut off.
 pub fn user(name: Option<&str>) -> String {
     name.map_or_else(|| "an unknown user".to_owned(), printable_name)
 }
 
-/// A status in a label or a body. Only Helm's own words are shown: any other text in their place can be a secret.
+/// A status from a label or a body. Only Helm's own statuses are shown: any other text could be a secret.
 pub(crate) fn known_status(text: &str) -> &'static str {
     text.parse().map_or("no known status", Status::as_str)
 }
@@ -60,7 +60,7 @@ pub fn enumerated(names: impl ExactSizeIterator<Item = String>, most: usize) -> 
     }
 }
 
-/// A duration in its largest whole unit below a hundred: `12 s`, `14 min`, `3 h`, `5 d`.
+/// A whole number of seconds (below 100), minutes (below 100), hours (below 48) or days: `12 s`, `14 min`, `3 h`, `5 d`.
 pub fn span(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
     match seconds {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_user_name_leaves_room_for_the_rest_of_the_sentence() {
+    fn a_long_user_name_is_shortened() {
         let text = state(Status::PendingUpgrade, Revision(6), Some(&"x".repeat(1 << 20)), None, Timestamp::UNIX_EPOCH);
         assert!(text.len() < 300 && text.starts_with("pending-upgrade, revision 6, held by xxx"), "{text}");
         assert_eq!((user(None), user(Some("a\u{1b}b"))), ("an unknown user".to_owned(), "a\u{fffd}b".to_owned()));

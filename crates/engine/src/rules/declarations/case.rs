@@ -11,10 +11,10 @@ use crate::policy::Policy;
 use crate::release::{History, ReleaseRef, Storage};
 use crate::rules::undecided::{Undecided, ask, ask_for};
 
-/// The steps to parse a byte of an object.
+/// Steps to parse one byte of an object.
 const READ_STEPS: u64 = 4;
 
-/// The steps to compare two items of two lists.
+/// Steps to compare two items of two lists.
 const PAIR_STEPS: u64 = 10;
 
 /// One request about a declaration.
@@ -37,7 +37,7 @@ impl<'a> DeclarationCase<'a> {
         format!("{} {}{scope}{}", declaration.kind(), declaration.namespace(), declaration.name())
     }
 
-    /// A parsed object; `None` if it does not exist.
+    /// Fetches and parses an object; `None` if it does not exist.
     pub(crate) fn read<T: Deserialize<'a>>(&self, key: ObjectKey) -> Result<Option<T>, Undecided> {
         let subject = format!("{} {}", key.kind, key.name);
         let Some(text) = ask(self.evidence, question::Object(key))? else {
@@ -49,7 +49,7 @@ impl<'a> DeclarationCase<'a> {
             .map_err(|error| unread(&format!("{subject} cannot be parsed ({})", redacted(&error))))
     }
 
-    /// Pays for comparing every item of one list with every item of another.
+    /// Charges the budget for comparing every item of one list with every item of another.
     pub(crate) fn pay_for_pairs(&self, one: usize, other: usize) -> Result<(), Undecided> {
         Ok(self.facts.effort.take((one as u64).saturating_mul(other as u64).saturating_mul(PAIR_STEPS))?)
     }
@@ -61,7 +61,7 @@ impl<'a> DeclarationCase<'a> {
     }
 }
 
-/// An object of an unknown shape.
+/// The object has an unknown shape.
 pub(crate) fn unread(why: &str) -> Undecided {
     Undecided::Unclear {
         why: why.to_owned(),

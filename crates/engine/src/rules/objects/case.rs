@@ -1,4 +1,4 @@
-//! One request that writes, deletes or scales an object, and its conflict with the owner of the object.
+//! One request that writes, deletes or scales an object, and its conflict with the object's owner.
 
 use std::cell::OnceCell;
 
@@ -24,16 +24,16 @@ pub(crate) struct ObjectCase<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) evidence: &'a Evidence,
     pub(crate) now: Timestamp,
-    /// Computed once: several rules need it, and it is their most expensive part.
+    /// Computed once, because it is expensive and several rules need it.
     conflict: OnceCell<Result<Option<OwnershipConflict>, Undecided>>,
 }
 
-/// What a request is judged as.
+/// How a request is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// A write of its own. Operations and managers do what they need for their work.
+    /// An ordinary write. Holders of operations and managers may do their work.
     Write,
-    /// A part of an uninstall, where none may start: a deletion has the rights of an uninstall that has begun, and of no other operation.
+    /// A part of an uninstall that may not start. The deletion has only the rights of an uninstall that has already begun.
     Uninstall,
 }
 
@@ -57,14 +57,14 @@ impl<'a> ObjectCase<'a> {
             .map_err(Undecided::clone)
     }
 
-    /// The conflict of a deletion that may belong to an uninstall which may not start: also of a manager, and of the holder of an
-    /// upgrade.
+    /// The conflict of a deletion that may be part of an uninstall which may not start. Managers and the holder of an upgrade
+    /// have conflicts here too.
     pub(crate) fn conflict_of_uninstall(&self) -> Result<Option<OwnershipConflict>, Undecided> {
         if self.deletes() { self.find_conflict(Purpose::Uninstall) } else { Ok(None) }
     }
 
-    /// What a check finds, by caches first, then by the API server: a cache may say that there is nothing, and only the API server that
-    /// there is something.
+    /// Runs a check on caches first, and then on the API server. A cache is enough to find nothing; only the API server can
+    /// confirm a conflict.
     pub(crate) fn confirmed<T>(
         &self,
         check: impl Fn(Freshness) -> Result<Option<T>, Undecided>,
@@ -151,8 +151,8 @@ impl<'a> ObjectCase<'a> {
         }
     }
 
-    /// Whether the actor is Flux at work on the release: under an account of it, or, over somebody's operation, under one that may go on
-    /// with that operation.
+    /// Whether the actor is Flux working on the release. During another user's operation, the account must be one that may
+    /// continue that operation.
     fn is_driver_at_work(&self, release: DrivenRelease<'_>, over_operation: bool) -> Result<bool, Undecided> {
         let (evidence, policy, actor) = (self.evidence, self.policy, self.facts.actor);
         if over_operation {
@@ -185,7 +185,8 @@ impl<'a> ObjectCase<'a> {
             },
             OperationHolder::Other(entry) | OperationHolder::Nobody(entry) | OperationHolder::Unknown(entry) => entry,
         };
-        // Controllers delete objects of a release at any time. But an uninstall whose record write is refused goes on with its deletions.
+        // Controllers may delete objects of a release at any time. But helm continues with the deletions of an uninstall after
+        // the write of its record was refused.
         let uninstalls_over = self.deletes() && matches!(held_by, OperationHolder::Other(_));
         let of_manager = holder.is_some_and(|holder| self.policy.managers.contains(holder));
         let may_pass = purpose == Purpose::Write && self.by_manager() && (of_manager || !uninstalls_over);
@@ -197,8 +198,8 @@ impl<'a> ObjectCase<'a> {
         };
         let lost = require_consistent(marks)
             .and_then(|()| self.changed_declared_fields(marks, record.clone(), target_namespace.to_owned()));
-        // Flux works for a tenant outside of operations too: it corrects drift, runs tests, applies definitions. Checked last, so
-        // that requests without a conflict need no query.
+        // Flux also works for a tenant outside of operations: it corrects drift, runs tests and applies definitions. Checked
+        // last, so that requests without a conflict need no query.
         let may_go_on = matches!(lost, Ok(None) | Err(Undecided::Ask(_)));
         if purpose == Purpose::Write && !may_go_on && self.is_driver_at_work(driven, uninstalls_over)? {
             return Ok(None);
@@ -246,13 +247,13 @@ impl<'a> ObjectCase<'a> {
         let Some(candidate) = self.records_of(&after.owner, freshness)? else {
             return Ok(false);
         };
-        // The age of the operation does not matter to its holder.
+        // The holder may act at any age of the operation.
         let is_stale = |_: &Entry| Ok(false);
         let held_by = operation_holder(&candidate.history, self.facts.actor, self.policy, self.now, is_stale)?;
         if held_by != OperationHolder::Actor {
             return Ok(false);
         }
-        // Otherwise the object would belong to a release that neither upgrades nor deletes it.
+        // If that release does not declare the object, it would neither upgrade nor delete it.
         let Some(record) = declaring(candidate) else {
             return Ok(false);
         };
@@ -291,7 +292,7 @@ impl<'a> ObjectCase<'a> {
         self.policy.scalable_resource(self.write.group(), resource)
     }
 
-    /// The records of an owner; `None` if there are none, and for a profile, which has none.
+    /// The records of an owner; `None` if there are none. A profile never has records.
     pub(crate) fn records_of(
         &self,
         owner: &Owner,
@@ -311,7 +312,7 @@ impl<'a> ObjectCase<'a> {
         if of_release.is_some_and(|candidate| candidate.history.is_live()) || !of_extension {
             return Ok(of_release);
         }
-        // A label can name any extension, so what the release's namespace says comes first.
+        // A label can name any extension, so records in the release's namespace take precedence.
         let of_extension = ask(self.evidence, question::Extension { name: name.clone(), freshness })?;
         let of_extension = of_extension.and_then(|found| records_of_extension(found, self.policy));
         Ok(of_extension.or(of_release))
@@ -326,15 +327,15 @@ impl<'a> ObjectCase<'a> {
     }
 }
 
-/// Whether whoever holds the operation of the newest record may delete what the release declares: it is an uninstall, or the clean-up
-/// of what was never deployed. Neither an upgrade nor its clean-up deletes what the release declares.
+/// Whether the holder of the newest operation may delete what the release declares. That is so for an uninstall, and for the
+/// clean-up of a release that was never deployed. Upgrades and their clean-ups delete only what the release no longer declares.
 fn may_uninstall(history: &History, freshness: Freshness) -> bool {
     let has_begun = history.newest().is_some_and(|newest| newest.status == Status::Uninstalling);
     // Caches leave superseded records out.
     has_begun || (freshness == Freshness::Live && !history.was_deployed())
 }
 
-/// The record that says what a release declares.
+/// The record whose manifest says what a release declares.
 pub(crate) fn declaring(candidate: &CandidateRecords) -> Option<RecordRef> {
     let record = declaring_record(&candidate.history)?;
     Some(RecordRef {
@@ -346,7 +347,7 @@ pub(crate) fn declaring(candidate: &CandidateRecords) -> Option<RecordRef> {
     })
 }
 
-/// Undecided if the marks contradict each other: then the owner is not certain.
+/// Undecided if the marks contradict each other, because the owner is then uncertain.
 fn require_consistent(marks: &Marks) -> Result<(), Undecided> {
     match marks.contradiction {
         None => Ok(()),
@@ -357,7 +358,7 @@ fn require_consistent(marks: &Marks) -> Result<(), Undecided> {
     }
 }
 
-/// What an object is undecided for whose release somebody holds, nobody knows who.
+/// The release is in an operation whose holder is unknown.
 fn of_unknown_holder(entry: &Entry) -> Undecided {
     let status = entry.status;
     Undecided::Unclear {

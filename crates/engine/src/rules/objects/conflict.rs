@@ -1,4 +1,4 @@
-//! The conflict of a request with the owner of an object, and what a change must be made through.
+//! The conflict of a request with the owner of an object, and the right place for the change.
 
 use crate::evidence::RecordRef;
 use crate::json::FieldPath;
@@ -12,21 +12,21 @@ use crate::ways_out::{Step, StepKind};
 pub(crate) struct OwnershipConflict {
     /// `release shop/web (revision 7, deployed)`.
     pub(crate) owner: String,
-    /// What declares the fields: the chart or the profile.
+    /// Who declares the fields: the chart or the profile.
     pub(crate) declarer: &'static str,
-    /// What a change must be made through, without a verb: a command of helm, or the object that declares the release.
+    /// Where to make the change, without a verb: a helm command, or the object that declares the release.
     pub(crate) through: Step,
     /// The release. A profile is represented by its name and the namespace of the object.
     pub(crate) release: ReleaseRef,
     /// The declared fields that would change; empty if the object is deleted.
     pub(crate) fields: Vec<FieldPath>,
-    /// Whether the operation of another user is in flight.
+    /// Whether another user's operation is in flight.
     pub(crate) in_flight: bool,
-    /// The record that declares them; `None` for a profile.
+    /// The record that declares the fields; `None` for a profile.
     pub(crate) declaring: Option<DeclaringRelease>,
-    /// An exception of the HelmRelease that excepts nothing, because it cannot be used.
+    /// An exception of the HelmRelease that has no effect, because it cannot be used.
     pub(crate) unusable_exception: Option<String>,
-    /// Why nobody can read what the chart declares of the object, so that all of it counts as declared.
+    /// Why the chart's document of the object cannot be read. All of the object then counts as declared.
     pub(crate) unreadable: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl OwnershipConflict {
     }
 }
 
-/// The record that says what a release declares, and of which objects.
+/// The record that says what a release declares, and the namespace of its objects.
 #[derive(Debug, Clone)]
 pub(crate) struct DeclaringRelease {
     pub(crate) record: RecordRef,
@@ -53,7 +53,7 @@ pub(super) fn declaration(object: &str) -> Step {
     Step::of(StepKind::Act, format!("it through {object}"))
 }
 
-/// What declares a release, in its owner's terms.
+/// Where to change a release, in its owner's terms.
 pub(super) fn declared_by(owner: &Owner, storage: Storage, release: &ReleaseRef) -> Step {
     match owner {
         _ if storage == Storage::Index => declaration(&format!("ClusterExtension {}", release.name)),

@@ -12,19 +12,20 @@ use crate::policy::{ScalableResource, ignored_fields};
 use crate::release::manifest::DocumentKey;
 use crate::rules::undecided::{Undecided, ask};
 
-/// The fields that people may edit nevertheless.
+/// The fields that people may edit although they are declared.
 type Excepted<'e> = &'e dyn Fn(&FieldPath) -> bool;
 
-/// The most fields that are named of an object whose document nobody can read.
+/// The maximum number of fields to list if the document of the object cannot be read.
 const MAX_FIELDS: usize = 100;
 
-/// What a record declares of an object.
+/// What a record declares about the object of the request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Declaration<'d> {
-    /// Its manifest has no document of the object.
+    /// The manifest has no document of the object.
     Nothing,
     Document(&'d Value),
-    /// Nobody can read the document, for this reason. A chart opens nothing by that: all of the object counts as declared.
+    /// The document cannot be read, for this reason. All of the object then counts as declared: a chart must not open its objects
+    /// this way.
     Unreadable(&'d str),
 }
 
@@ -33,13 +34,13 @@ pub(crate) enum Declaration<'d> {
 pub(crate) struct LostFields {
     /// Empty if the object is deleted.
     pub(crate) fields: Vec<FieldPath>,
-    /// Why nobody can read the document of the object, if that is why.
+    /// The reason, if the document of the object cannot be read.
     pub(crate) unreadable: Option<String>,
 }
 
 impl ObjectCase<'_> {
-    /// The declared fields that change, none of them if the object is deleted. `None` if no declared field changes, and if the object
-    /// is not in the manifest: then the release no longer declares it.
+    /// The declared fields that change; empty if the object is deleted. `None` if no declared field changes, or if the release no
+    /// longer declares the object.
     pub(crate) fn changed_declared_fields(
         &self,
         marks: &Marks,
@@ -56,7 +57,7 @@ impl ObjectCase<'_> {
             (_, Ok(Declaration::Unreadable(why))) => {
                 Ok(self.changed_at_all().map(|fields| LostFields { fields, unreadable: Some(why.to_owned()) }))
             }
-            // managedFields show a part: the fields that the release owns, it has declared.
+            // managedFields show only a part of what is declared: the fields that the release owns.
             (ObjectChange::Edited { sides, .. }, Err(unavailable)) => {
                 match lost(self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false)) {
                     None => Err(unavailable),
@@ -67,7 +68,7 @@ impl ObjectCase<'_> {
         }
     }
 
-    /// The fields that change, declared or not; none of them if the object is deleted. `None` if no field changes.
+    /// The fields that change, declared or not; empty if the object is deleted. `None` if no field changes.
     fn changed_at_all(&self) -> Option<Vec<FieldPath>> {
         let ManagedWrite { kind, namespace, name, .. } = self.write;
         match &self.write.change {
@@ -92,8 +93,8 @@ impl ObjectCase<'_> {
         }
     }
 
-    /// The fields that change beside the excepted ones, by the document of the object; none of them if the object is deleted. `None`
-    /// if no such field changes.
+    /// The declared fields that change, except the excepted ones, by the document of the object; empty if the object is deleted.
+    /// `None` if no such field changes.
     pub(super) fn changed_in_manifest(
         &self,
         marks: &Marks,
@@ -110,7 +111,7 @@ impl ObjectCase<'_> {
         }
     }
 
-    /// What a record declares of the object. `default_namespace` is that of documents without one.
+    /// What a record declares about the object. `default_namespace` applies to documents without a namespace.
     pub(crate) fn declaration(
         &self,
         record: RecordRef,
@@ -131,8 +132,8 @@ impl ObjectCase<'_> {
         }
     }
 
-    /// The declared fields that change, by the document in the manifest. A document of another API version may name fields
-    /// differently; then managedFields are used too, for fields that it does not have.
+    /// The declared fields that change, by the document in the manifest. A document of another API version may use other field
+    /// names, so managedFields are added for the fields that it does not have.
     fn changed_in_document(
         &self,
         marks: &Marks,
@@ -152,7 +153,7 @@ impl ObjectCase<'_> {
         sides.managed_fields(self.facts.effort).of(&self.write.api_version, |manager| marks.is_manager(manager))
     }
 
-    /// The fields that are declared, changed and not ignored. The marks count as declared, and so do managedFields if they are
+    /// The fields that are declared, changed and not ignored. The marks count as declared. So do managedFields if they are
     /// cleared.
     fn changed_among<'d>(
         &self,
@@ -175,7 +176,7 @@ impl ObjectCase<'_> {
         fields
     }
 
-    /// The changed fields of an owner without a manifest in this cluster, by managedFields alone.
+    /// The changed fields of an object whose owner has no manifest in this cluster, by managedFields alone.
     pub(crate) fn changed_managed_fields(
         &self,
         marks: &Marks,
@@ -196,7 +197,7 @@ impl ObjectCase<'_> {
         }
     }
 
-    /// Whether the owner of a scaled object wrote a field of it. A cache does not know, so it cannot say no.
+    /// Whether the owner of a scaled object wrote a field of it. A cache has no managedFields, so the answer is then yes.
     fn has_written(&self, scaled: &ScaledObject, field: &FieldPath) -> bool {
         let Some(managed_fields) = &scaled.managed_fields else { return true };
         let written = ManagedFields::read(Some(RawObject::delimited(managed_fields)), self.facts.effort);
@@ -206,7 +207,7 @@ impl ObjectCase<'_> {
     }
 }
 
-/// The fields of a conflict; `None` without any.
+/// The fields of a conflict; `None` if there are none.
 fn lost(fields: Vec<FieldPath>) -> Option<Vec<FieldPath>> {
     (!fields.is_empty()).then_some(fields)
 }

@@ -1,12 +1,12 @@
-//! Exceptions that people have declared in the HelmRelease behind a release: fields that Flux leaves as they are when it corrects
-//! drift, and objects whose HelmRelease is suspended.
+//! Exceptions that people declare in the HelmRelease of a release: fields that Flux ignores when it corrects drift, and objects
+//! whose HelmRelease is suspended.
 //!
-//! A HelmRelease counts only beside the records, or under the account that holds them, and if its status says that Flux has installed
-//! the release for it: its spec is written by tenants, who could name the release of another. Of several, all those count that Flux
-//! acts on. Without an answer there is no exception.
+//! Tenants write the spec of a HelmRelease, and could name the release of somebody else. So a HelmRelease counts only if it is in
+//! the namespace of the records, or if its account holds them, and if its status says that Flux has installed the release for it.
+//! If there are several, all that Flux acts on count. If the HelmReleases are unknown, there are no exceptions.
 //!
-//! An exception is about the content of an object. Its marks, its finalizers, its owners and `immutable` stay as they are: without
-//! these, the next write would be nobody's to refuse.
+//! Exceptions cover only the content of an object. Its marks, finalizers, owners and `immutable` are always protected: without
+//! them, no later write could be refused.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ use crate::rules::check::Refusal;
 use crate::rules::undecided::Undecided;
 
 impl ObjectCase<'_> {
-    /// The conflict without the fields that people have excepted; `None` if nothing is left of it.
+    /// The conflict without the excepted fields; `None` if no field remains.
     pub(crate) fn outside_exceptions<'c>(
         &self,
         conflict: &'c OwnershipConflict,
@@ -48,7 +48,7 @@ impl ObjectCase<'_> {
             return unchanged;
         };
         let object = (self.kind(), self.write.namespace.as_str(), self.write.name.as_str());
-        // The rules of a client must not make its edits undecided, which admits them.
+        // A client's rules must not make its own edits undecided: undecided edits are admitted.
         let Ok(excepted) = ExceptedFields::of(&drivers, document, object, &declaring.marks, self.facts.effort) else {
             return unchanged;
         };
@@ -57,7 +57,7 @@ impl ObjectCase<'_> {
         Ok(fields.map(|fields| Cow::Owned(OwnershipConflict { fields, unusable_exception, ..conflict.clone() })))
     }
 
-    /// The refusal, or a warning if the HelmRelease is suspended and the policy leaves its objects to people then.
+    /// The refusal. It becomes a warning if the HelmRelease is suspended and the policy then lets people edit its objects.
     pub(crate) fn unless_suspended(
         &self,
         conflict: &OwnershipConflict,
@@ -73,7 +73,8 @@ impl ObjectCase<'_> {
         Ok(if is_suspended && !lasts { refusal.into_advice() } else { refusal })
     }
 
-    /// The HelmReleases for which Flux has installed the release of an object, and acts on it. If all are suspended, all of them.
+    /// The HelmReleases for which Flux has installed the object's release and that are not suspended. If all are suspended, all
+    /// of them.
     fn installing(
         &self,
         declaring: &DeclaringRelease,
@@ -92,22 +93,22 @@ impl ObjectCase<'_> {
     }
 }
 
-/// The HelmReleases among these for which Flux has installed a release with objects in this namespace, and acts on it. If all are
-/// suspended, all of them.
+/// Those of the HelmReleases for which Flux has installed a release with objects in this namespace and that are not suspended. If
+/// all are suspended, all of them.
 pub fn installing<'d>(drivers: &'d [Driver], release: &ReleaseRef, target_namespace: &str) -> Vec<&'d Driver> {
     let installing = |driver: &&Driver| driver.records_of(&release.name, target_namespace) == Some(&release.namespace);
     let (suspended, acting): (Vec<_>, Vec<_>) = drivers.iter().filter(installing).partition(|driver| driver.suspended);
     if acting.is_empty() { suspended } else { acting }
 }
 
-/// The fields of an object that Flux leaves as they are when it corrects drift.
+/// The fields of an object that Flux ignores when it corrects drift.
 pub struct ExceptedFields<'e> {
     ignored: Vec<IgnoredFields>,
     marks: &'e Marks,
 }
 
 impl<'e> ExceptedFields<'e> {
-    /// Of an object with its kind, namespace and name, and its document in the manifest.
+    /// `object` is its kind, namespace and name; `document` is from the manifest.
     pub fn of(
         drivers: &[&Driver],
         document: &Value,
@@ -120,13 +121,13 @@ impl<'e> ExceptedFields<'e> {
         Ok(Self { ignored: ignored.collect::<Result<_, _>>()?, marks })
     }
 
-    /// Whether people may edit a field: it is content, and each of the HelmReleases, of which there are some, ignores it.
+    /// Whether people may edit a field: it is content, and every HelmRelease ignores it. False without a HelmRelease.
     pub fn contains(&self, field: &FieldPath) -> bool {
         !self.ignored.is_empty() && is_content(field, self.marks) && are_all_over(&self.ignored, field)
     }
 }
 
-/// The object as Flux sees it in the manifest: with the marks that Helm adds.
+/// The object as Flux sees it: from the manifest, with the marks that Helm adds.
 fn declared_object<'d>(
     document: &'d Value,
     (kind, namespace, name): (&'d str, &'d str, &'d str),
@@ -151,8 +152,8 @@ fn declared_object<'d>(
     }
 }
 
-/// Whether a field is content that Flux compares: everything outside of the metadata, the labels and the annotations, but for what
-/// binds the object.
+/// Whether a field is content that Flux compares: labels, annotations, and everything outside of the metadata. Marks and
+/// `immutable` are not content.
 fn is_content(field: &FieldPath, marks: &Marks) -> bool {
     let is_mark = || marks.each().iter().any(|mark| *field == FieldPath::of(["metadata", mark.map, mark.key]));
     match field.fields().collect::<Vec<_>>()[..] {
@@ -163,13 +164,13 @@ fn is_content(field: &FieldPath, marks: &Marks) -> bool {
     }
 }
 
-/// Whether each of several HelmReleases ignores a field, or one above it.
+/// Whether each HelmRelease ignores the field, or a field above it.
 fn are_all_over(ignored: &[IgnoredFields], field: &FieldPath) -> bool {
     let field = field.pointer();
     ignored.iter().all(|ignored| ignored.pointers.iter().any(|pointer| field.starts_with(pointer)))
 }
 
-/// `spec.driftDetection.ignore[0].target.name of HelmRelease shop/web`: the first exception that cannot be used.
+/// `spec.driftDetection.ignore[0].target.name of HelmRelease shop/web`: the first unusable exception.
 fn unusable_exception(drivers: &[&Driver], ignored: &[IgnoredFields]) -> Option<String> {
     drivers.iter().zip(ignored).find_map(|(driver, ignored)| {
         let field = ignored.unusable.as_ref()?;
@@ -182,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_binds_an_object_is_no_content() {
+    fn marks_finalizers_and_immutable_are_not_content() {
         let label = |key: &str| (key == "app.kubernetes.io/managed-by").then_some("Helm");
         let annotation = |key: &str| key.starts_with("meta.helm.sh/").then_some("web");
         let marks = Marks::of(label, annotation).unwrap();

@@ -1,8 +1,8 @@
 //! The rule `manual-edit`.
 //!
-//! A field is declared if it is in the manifest of the newest deployed record, or of the record in flight; the marks of ownership
-//! are declared too. List items are matched by their keys and values compared by their meaning. Setting a field back to its declared
-//! value is no change.
+//! A field is declared if it is in the manifest of the newest deployed record, or of the record in flight. The ownership marks
+//! are declared too. List items are matched by their keys, and values are compared by meaning. Setting a field back to its
+//! declared value is not a change.
 
 use super::case::ObjectCase;
 use super::conflict::OwnershipConflict;
@@ -41,7 +41,7 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     refusal_outside_exceptions(case)
 }
 
-/// The refusal of a change of declared fields that people have not excepted; a scaling is one too.
+/// The refusal of a change of declared fields without an exception. Scaling is such a change too.
 pub(crate) fn refusal_outside_exceptions(case: &ObjectCase<'_>) -> Checked {
     let Some(conflict) = case.conflict()? else {
         return Ok(None);
@@ -63,11 +63,11 @@ fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
     Refusal::new(sentence, ways_out).at_fields(&conflict.fields).about(conflict.release.clone())
 }
 
-/// Fields that nobody may add to, even where the chart declares nothing: the garbage collector would delete the object, or nobody
-/// could delete or change it.
+/// Nobody may add to these fields, even if the chart does not declare them: the garbage collector could delete the object, or
+/// nobody could delete or change it.
 const BINDING_FIELDS: [&str; 3] = ["metadata.finalizers", "metadata.ownerReferences", "immutable"];
 
-/// Without these, nothing shows any more who has written which field.
+/// Without these, nothing shows who wrote which field.
 const MANAGED_FIELDS: &str = "metadata.managedFields";
 
 /// `spec.replicas is declared by the chart`.

@@ -1,4 +1,4 @@
-//! Who holds a release, as seen by the user who sends a request.
+//! Who holds a release, from the perspective of the user who sends a request.
 
 use jiff::Timestamp;
 
@@ -10,20 +10,20 @@ use crate::rules::undecided::Undecided;
 /// Who holds a release: the actor of a request, another user, or nobody.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OperationHolder<'h> {
-    /// The release does not exist or is uninstalled. Objects with its marks were kept and belong to nobody.
+    /// The release does not exist or is uninstalled. Objects that still have its marks were kept, and belong to nobody.
     Gone,
-    /// The actor's own operation is in flight, or has just failed: a cancelled operation finishes what it has begun.
+    /// The actor's own operation is in flight, or has just failed: a cancelled operation may finish its work.
     Actor,
     /// Another user's operation is in flight on this record.
     Other(&'h Entry),
-    /// An operation is in flight on this record, and its stamp was lost.
+    /// An operation is in flight on this record, but its stamp is lost.
     Unknown(&'h Entry),
     /// No operation is in flight, or it is stuck. This is the newest record.
     Nobody(&'h Entry),
 }
 
-/// Who holds the release with these records. `is_stale` says whether the operation of a record is stuck; it is called only if
-/// that makes a difference.
+/// Who holds the release with these records. `is_stale` says whether the operation of a record is stuck, and is called only if
+/// the result depends on it.
 pub(crate) fn operation_holder<'h>(
     history: &'h History,
     actor: Actor<'_>,
@@ -38,7 +38,7 @@ pub(crate) fn operation_holder<'h>(
     if newest.status.is_in_flight() {
         return Ok(match newest.stamps.holder() {
             _ if holds => OperationHolder::Actor,
-            // Only the lost stamp would say how old an uninstall is.
+            // The age of an uninstall is only in its stamp, which is lost.
             None if newest.status == Status::Uninstalling => OperationHolder::Unknown(newest),
             _ if is_stale(newest)? => OperationHolder::Nobody(newest),
             Some(_) => OperationHolder::Other(newest),
@@ -52,7 +52,7 @@ pub(crate) fn operation_holder<'h>(
     Ok(OperationHolder::Nobody(newest))
 }
 
-/// The record whose manifest says what the release declares: the record in flight, the newest deployed one, or the newest.
+/// The record whose manifest says what the release declares: the record in flight, else the newest deployed one, else the newest.
 pub(crate) fn declaring_record(history: &History) -> Option<&Entry> {
     let newest = history.newest();
     newest.filter(|newest| newest.status.is_in_flight()).or(history.newest_deployed()).or(newest)
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_write_and_which_record_declares() {
+    fn holder_and_declaring_record_follow_the_newest_records() {
         use Status::{Deployed, Failed, PendingUpgrade, Superseded, Uninstalled, Uninstalling};
         let deployed = || entry(1, Deployed, "alice", 9_000);
         for (entries, wanted) in [
@@ -108,7 +108,7 @@ mod tests {
             (vec![deployed(), entry(2, PendingUpgrade, "", 5)], ("unknown", Some(2))),
             (vec![deployed(), entry(2, PendingUpgrade, "", 5_000)], ("nobody", Some(2))),
             (vec![entry(1, Uninstalling, "bob", 5)], ("other", Some(1))),
-            // Only the lost stamp would say how old the uninstall is.
+            // The age of the uninstall is only in its stamp, which is lost.
             (vec![entry(1, Uninstalling, "", 5_000)], ("unknown", Some(1))),
             (vec![deployed(), entry(2, Failed, "alice", 59)], ("actor", Some(1))),
             (vec![deployed(), entry(2, Failed, "alice", 61)], ("nobody", Some(1))),

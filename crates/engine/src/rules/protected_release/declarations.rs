@@ -1,5 +1,5 @@
-//! The doors of managers, and that of the whole namespace: deletions and edits after which a release is uninstalled, and edits that
-//! take the protection away.
+//! Requests to managers, and requests about the namespace: deletions and edits that lead to an uninstall of the release, and
+//! edits that remove the protection.
 
 use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installed, refusal};
 use crate::evidence::{CandidateRecords, question};
@@ -18,7 +18,8 @@ pub(super) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     }
     match case.declaration {
         Declaration::Namespace(written) => namespace(case, written),
-        // Whether what cannot be parsed is annotated is not known either, and most clusters protect nothing.
+        // An object that cannot be parsed may be annotated. Without protected releases in the policy it passes, because most
+        // clusters protect nothing.
         Declaration::Unparsed { .. } if case.policy.protected.names_nothing() => Ok(Vec::new()),
         Declaration::Unparsed { kind, why, .. } if *kind == "Namespace" || owners::rules::can_be_protected(kind) => {
             Err(unread(&format!("it cannot be parsed ({why})")))
@@ -27,12 +28,12 @@ pub(super) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     }
 }
 
-/// How a write takes the protection of an object away.
+/// How a write removes the protection of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Removal {
     /// The object is deleted.
     OfObject,
-    /// The annotation is removed, by somebody who is no manager: managers write what Git has.
+    /// The annotation is removed by a user who is not a manager. Managers may remove it: they write what is in Git.
     OfAnnotation,
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn removal<T>(case: &DeclarationCase<'_>, written: &DeclarationWrite<
     }
 }
 
-/// The namespace goes with its records, with the objects of releases whose records are elsewhere, and with its HelmReleases.
+/// Deleting a namespace deletes the records in it, its HelmReleases, and the objects of releases whose records are elsewhere.
 fn namespace(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, Namespace<'_>>) -> CheckedAll {
     let before = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none());
     let (Some(before), Some(removal)) = (before, removal(case, written)) else {
@@ -77,8 +78,8 @@ fn namespace(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, Namespac
     Ok(refusals)
 }
 
-/// Whether a release that was found for a namespace is installed: by its records there, or by proven ones elsewhere as they are now.
-/// Anybody can write a record somewhere that names this namespace, and that costs no read.
+/// Whether a release found for the namespace is installed: by its records there, or by proven records elsewhere. Proven records
+/// are read again, live. Unproven ones cost no read, because anybody can write a record that names this namespace.
 fn is_installed_here(
     case: &DeclarationCase<'_>,
     candidate: &CandidateRecords,
@@ -96,7 +97,7 @@ fn releases_in<'a>(case: &DeclarationCase<'a>, namespace: &str) -> Result<&'a [(
     Ok(found.map_or(&[], Vec::as_slice))
 }
 
-/// What protects the release of the declaration of a request.
+/// What protects the release that the request's object declares.
 pub(crate) fn protection(
     case: &DeclarationCase<'_>,
     at_home: &ReleaseAtHome,

@@ -1,5 +1,4 @@
-//! The second door: the deletions of an uninstall, whatever account sends them, and edits that lead to the deletion of an object or
-//! hide whose it is.
+//! Deletions of objects during an uninstall, by any account, and edits that lead to the deletion of an object or hide its owner.
 
 use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installed, refusal};
 use crate::evidence::{CandidateRecords, Freshness};
@@ -17,9 +16,9 @@ use crate::rules::undecided::Undecided;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Departure {
     Deletion,
-    /// Its marks change, or one of them is removed.
+    /// A mark changes or is removed.
     LostMarks,
-    /// A person adds an owner reference. The garbage collector deletes an object whose owners do not exist.
+    /// A person adds an owner reference. The garbage collector deletes objects whose owners do not exist.
     AddedOwner,
 }
 
@@ -53,7 +52,7 @@ fn departure<'c>(case: &'c ObjectCase<'_>) -> Option<(Departure, &'c Marks)> {
         ObjectChange::Edited { marks, marks_after, .. } if loses_marks(marks, marks_after.as_deref()) => {
             Some((Departure::LostMarks, marks))
         }
-        // Operators adopt objects of releases.
+        // Only persons are checked, because operators adopt objects of releases.
         ObjectChange::Edited { marks, sides, .. } if sides.adds_owner && case.facts.actor.kind == ActorKind::Person => {
             Some((Departure::AddedOwner, marks))
         }
@@ -61,7 +60,7 @@ fn departure<'c>(case: &'c ObjectCase<'_>) -> Option<(Departure, &'c Marks)> {
     }
 }
 
-/// Whether the marks after an edit name another release or none, or one of them is missing.
+/// Whether the marks after an edit name another release, or none, or are incomplete.
 fn loses_marks(before: &Marks, after: Option<&Marks>) -> bool {
     let Owner::Release { name, target_namespace, .. } = &before.owner else {
         return false;
@@ -73,8 +72,8 @@ fn loses_marks(before: &Marks, after: Option<&Marks>) -> bool {
     !after.is_some_and(|after| stays(after) && (after.contradiction.is_none() || before.contradiction.is_some()))
 }
 
-/// The protected release that declares the object, and what protects it. The document is looked at first: what an operation deletes
-/// because its revision no longer declares it is most of what is deleted.
+/// The protected release that declares the object, and its protection. The document is checked first, because most deleted
+/// objects are ones that an operation's revision no longer declares.
 fn protected(
     case: &ObjectCase<'_>,
     marks: &Marks,
@@ -97,7 +96,7 @@ fn protected(
     };
     match case.declaration(record, target_namespace.clone())? {
         Declaration::Nothing => return Ok(None),
-        // A chart may declare owners.
+        // A chart may declare owners itself.
         Declaration::Document(document) if departure == Departure::AddedOwner => {
             if document.pointer("/metadata/ownerReferences").is_some() {
                 return Ok(None);

@@ -1,4 +1,5 @@
-//! Which release a request concerns, whether it is installed, and what protects it. Every door asks these questions here.
+//! Which release a request concerns, whether it is installed, and what protects it. The checks for all kinds of requests use this
+//! code.
 
 use crate::evidence::{CandidateRecords, Evidence};
 use crate::object::PROTECTED;
@@ -18,7 +19,7 @@ pub(crate) enum Protection {
 }
 
 impl Protection {
-    /// The subject of "protects".
+    /// The subject of a sentence with "protects".
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Policy => "the policy".to_owned(),
@@ -31,9 +32,9 @@ impl Protection {
 #[derive(Debug, Clone)]
 pub(crate) struct ReleaseAtHome {
     pub(crate) storage: Storage,
-    /// By the namespace of its records.
+    /// The namespace is that of its records.
     pub(crate) release: ReleaseRef,
-    /// The namespace by which policies name it, and whose annotation protects it; see [`Storage::home`].
+    /// The namespace that policies use for the release. Its annotation protects the release; see [`Storage::home`].
     pub(crate) home: String,
 }
 
@@ -43,14 +44,14 @@ impl ReleaseAtHome {
         Self { storage, release, home }
     }
 
-    /// The release of some records.
+    /// The release that these records belong to.
     pub(crate) fn of_records(candidate: &CandidateRecords, name: &str) -> Self {
         let target = candidate.history.newest().and_then(|newest| newest.stamps.get(TARGET_NAMESPACE));
         Self::new(candidate.storage, ReleaseRef::new(&candidate.namespace, name), target)
     }
 
-    /// What protects the release: the policy, the annotation of the HelmRelease or ClusterExtension that declares it, or that of its
-    /// home.
+    /// What protects the release: the policy, the annotation of the HelmRelease or ClusterExtension that declares it, or the
+    /// annotation of its home.
     pub(crate) fn protection(&self, policy: &Policy, evidence: &Evidence) -> Result<Option<Protection>, Undecided> {
         if self.is_covered(policy) {
             return Ok(Some(Protection::Policy));
@@ -61,7 +62,7 @@ impl ReleaseAtHome {
         }
     }
 
-    /// The same where the request shows the declaration: its name, and whether it is annotated.
+    /// Like [`Self::protection`], if the request contains the declaration: its name, and whether it is annotated.
     pub(crate) fn protection_declared_by(
         &self,
         (declaration, is_annotated): (String, bool),
@@ -86,11 +87,11 @@ impl ReleaseAtHome {
     }
 }
 
-/// Whether there is something to protect: a revision was deployed in the current life of the release, and no uninstall that was
-/// admitted has begun.
+/// Whether there is anything to protect: a revision was deployed in the current life of the release, and no admitted uninstall
+/// has begun.
 ///
-/// The mutating half stamps an uninstall with its holder. One that began while the webhook was away has no stamp, or still those of
-/// the operation before, which has ended.
+/// The mutating half stamps an uninstall with its holder. An uninstall that began while the webhook was unavailable has no stamp,
+/// or the stamps of the previous operation, which has ended.
 pub(crate) fn is_installed(history: &History) -> bool {
     history.newest().is_some_and(|newest| match newest.status {
         Status::Uninstalled => false,
@@ -99,14 +100,14 @@ pub(crate) fn is_installed(history: &History) -> bool {
     })
 }
 
-/// Whether the release may be installed by records from a cache, which leaves out superseded ones.
+/// Whether the release may be installed, by records from a cache. Caches leave out superseded records.
 pub(crate) fn may_be_installed(cached: &History) -> bool {
     let may_rest_on_superseded =
         |newest: Status| !matches!(newest, Status::Uninstalled | Status::Uninstalling | Status::PendingInstall);
     is_installed(cached) || cached.newest().is_some_and(|newest| may_rest_on_superseded(newest.status))
 }
 
-/// The refusal, with the users who can open it.
+/// The refusal. It says who can override it.
 pub(crate) fn refusal(policy: &Policy, release: ReleaseRef, sentence: String, other_ways: WaysOut) -> Refusal {
     let home = policy.overrides.home_of(&release).namespace;
     let ask = format!("ask somebody who may create ReleaseOverrides in namespace {home} for one of protected-release");
@@ -124,9 +125,9 @@ mod tests {
         History::new(statuses.iter().zip(0..).map(|(status, age)| Entry::of_web(newest - age, *status)).collect())
     }
 
-    /// Newest first.
+    /// Statuses are newest first.
     #[test]
-    fn a_release_is_installed_once_a_revision_of_its_life_was_deployed() {
+    fn a_release_is_installed_after_its_first_deployment() {
         use Status::{Deployed, Failed, PendingInstall, PendingUpgrade, Superseded, Uninstalled, Uninstalling};
         for (statuses, installed) in [
             (&[][..], false),
@@ -136,12 +137,12 @@ mod tests {
             (&[PendingUpgrade, Deployed], true),
             (&[Failed, Superseded], true),
             (&[Uninstalled, Superseded], false),
-            // Nobody admitted this uninstall.
+            // An uninstall that nobody admitted.
             (&[Uninstalling], true),
-            // `upgrade --install --atomic` over a history that an uninstall kept.
+            // `upgrade --install --atomic` over the history that `uninstall --keep-history` left.
             (&[PendingInstall, Uninstalled, Superseded], false),
             (&[Failed, Uninstalled, Superseded], false),
-            // Once it is deployed, Helm marks the life before it as superseded.
+            // After the deployment, Helm marks the records of the previous life as superseded.
             (&[Failed, Deployed, Superseded, Superseded], true),
             (&[PendingInstall, Deployed], true),
         ] {
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_uninstall_was_admitted_if_it_has_stamps_of_its_own() {
+    fn an_admitted_uninstall_has_its_own_stamps() {
         for (stamps, admitted) in [(&[][..], false), (&[HOLDER], true), (&[HOLDER, ENDED], false)] {
             let stamps = Stamps::of(|key| stamps.contains(&key).then(|| "2026-11-21T10:00:00Z".to_owned()));
             let history = History::new(vec![Entry { stamps, ..Entry::of_web(5, Status::Uninstalling) }]);
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_rules_out_what_cannot_rest_on_a_superseded_record() {
+    fn cached_records_may_omit_a_superseded_revision() {
         use Status::{Failed, PendingInstall, PendingRollback, Uninstalled};
         for (status, may) in [(Failed, true), (PendingRollback, true), (PendingInstall, false), (Uninstalled, false)] {
             assert_eq!(may_be_installed(&history(&[status])), may, "{status}");

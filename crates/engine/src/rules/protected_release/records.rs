@@ -1,4 +1,4 @@
-//! The first door: the record of an uninstall.
+//! The record of an uninstall.
 
 use super::protection::{ReleaseAtHome, is_installed, refusal};
 use crate::facts::RecordChange;
@@ -25,8 +25,8 @@ pub(super) fn check(case: &RecordCase<'_>) -> Checked {
     Ok(Some(refusal(case.policy, at_home.release, sentence, WaysOut::default())))
 }
 
-/// Whether the write belongs to an uninstall: its start, its end without a start, or the deletion of the record that the release rests
-/// on.
+/// Whether the write belongs to an uninstall: its start, its end without a start, or the deletion of the record that the release
+/// depends on.
 fn uninstalls(case: &RecordCase<'_>) -> bool {
     match case.change {
         RecordChange::Created(_) => false,

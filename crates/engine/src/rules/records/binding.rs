@@ -1,7 +1,7 @@
-//! Metadata that decides what becomes of a record later: what deletes it, and what keeps anybody from writing or deleting it.
+//! Metadata that decides about a record later: owner references, finalizers, and `immutable`.
 //!
-//! Helm sets none of it and drops it at every write. The garbage collector deletes an object whose owner does not exist, and does not
-//! ask.
+//! Helm sets none of these, and drops them at every write. The garbage collector deletes an object whose owner does not exist,
+//! without a check.
 
 use super::case::RecordCase;
 use crate::facts::{RecordChange, RecordVersion, adds_finalizer, adds_owner};
@@ -13,10 +13,10 @@ pub(super) struct Binding {
     pub(super) pointer: &'static str,
 }
 
-/// What a write adds to the metadata of a record that nobody should add.
+/// The metadata that a write adds to a record without permission.
 ///
-/// Some clients make records with owners: OLM, and operators of the Operator SDK. They set them at creation, and on records of their
-/// own.
+/// Some clients create records with owners: OLM, and operators of the Operator SDK. They do so only at creation, or on records
+/// that they hold.
 pub(super) fn added(case: &RecordCase<'_>) -> Option<Binding> {
     let (before, after) = match case.change {
         RecordChange::Created(after) => (None, after),

@@ -26,7 +26,7 @@ pub(crate) struct RecordCase<'a> {
 }
 
 impl<'a> RecordCase<'a> {
-    /// The records of the release; on an update or a deletion including the record itself.
+    /// The records of the release. On an update or a deletion they include the record itself.
     pub(crate) fn history(&self) -> Result<&'a History, Undecided> {
         self.history_in(self.id.storage)
     }
@@ -37,8 +37,8 @@ impl<'a> RecordCase<'a> {
         ask_for(self.evidence, question::History { storage, namespace, release }, "the records of the release")
     }
 
-    /// The namespace that the release counts as in. For an extension the stored record says it, or else the ClusterExtension, because a
-    /// record in several Secrets cannot be read in one of them.
+    /// The namespace that policies use for the release. For an extension it is in the stored record. If the record is split over
+    /// several Secrets, a single one cannot be read, and the ClusterExtension says it.
     pub(crate) fn home(&self) -> Result<String, Undecided> {
         let RecordId { storage, namespace, release, .. } = self.id;
         let stored = match self.change {
@@ -62,7 +62,7 @@ impl<'a> RecordCase<'a> {
         }
     }
 
-    /// The JSON of the body of a record, or which of its parts are missing; `None` if the record does not exist.
+    /// The JSON of the body of a record, or an error that names its missing parts; `None` if the record does not exist.
     pub(crate) fn assembled_body(&self, object: &str) -> Result<Option<Result<&'a [u8], DecodeError>>, Undecided> {
         let RecordId { storage, namespace, .. } = self.id;
         let body = question::Body { storage: *storage, namespace: namespace.clone(), object: object.to_owned() };
@@ -72,7 +72,7 @@ impl<'a> RecordCase<'a> {
         }))
     }
 
-    /// The workloads of these names, in the same order; `None` for one that does not exist.
+    /// The workloads with these names, in the same order; `None` for one that does not exist.
     pub(crate) fn workloads(&self, named: &[WorkloadRef]) -> Result<&'a [Option<Workload>], Undecided> {
         let workloads = question::Workloads(named.to_vec());
         Ok(ask_for(self.evidence, workloads, "the workloads of the release")?.as_slice())
@@ -83,8 +83,8 @@ impl<'a> RecordCase<'a> {
         ask(self.evidence, question::Leases { namespace: self.id.namespace.clone() })
     }
 
-    /// The newest record, if an operation is in flight on it by its label, and by its body if the body can be read. A user may have
-    /// edited only the label while the webhook was unavailable. Helm uses the body, so such an edit must not lock a release.
+    /// The newest record, if its label says that an operation is in flight, and its body too if the body can be read. A user may
+    /// have edited only the label while the webhook was unavailable. Helm uses the body, so such an edit must not lock a release.
     pub(crate) fn in_flight(&self) -> Result<Option<&'a Entry>, Undecided> {
         let Some(newest) = self.history()?.newest().filter(|newest| newest.status.is_in_flight()) else {
             return Ok(None);
@@ -100,12 +100,12 @@ impl<'a> RecordCase<'a> {
         Ok((!at_rest).then_some(newest))
     }
 
-    /// Whether an operation is old enough to count as stuck. An operation without a known start is not.
+    /// Whether an operation is old enough to count as stuck. An operation with an unknown start never is.
     pub(crate) fn is_stale(&self, started: Option<Timestamp>, holder: Option<&str>) -> Result<bool, Undecided> {
         self.driven(holder).is_stale(self.evidence, self.policy, started, self.now)
     }
 
-    /// How old an operation must be to count as stuck. HelmReleases are queried only if they can make a difference.
+    /// The age at which an operation counts as stuck. HelmReleases are queried only if they can make a difference.
     pub(crate) fn stale_after(
         &self,
         started: Option<Timestamp>,
@@ -123,18 +123,19 @@ impl<'a> RecordCase<'a> {
         DrivenRelease { storage: id.storage, namespace: &id.namespace, release: &id.release, holder }
     }
 
-    /// Whether no client gave the object its name: then it is not the record that its labels say, and nothing is lost with it.
+    /// Whether the name of the object is one that no client uses. Then it is not the record that its labels claim, and deleting
+    /// it loses nothing.
     pub(crate) fn is_misnamed(&self) -> bool {
         self.id.object.parse::<RecordName>().is_err()
     }
 
-    /// `release shop/web`, and the revision where it is known.
+    /// `release shop/web`, and the revision if it is known.
     pub(crate) fn subject(&self) -> String {
         let revision = self.id.revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
         format!("release {}/{}{revision}", self.id.namespace, self.id.release)
     }
 
-    /// What the owner of the release calls things.
+    /// The terms that the owner of the release uses.
     pub(crate) fn words(&self) -> OwnerWords<'a> {
         let RecordId { storage, namespace, release, .. } = self.id;
         OwnerWords { storage: *storage, namespace, release }

@@ -1,11 +1,11 @@
 //! The rule `concurrent-operation`.
 //!
-//! Helm looks for a pending record only in `upgrade`, only in its own process, and only in the storage of its driver. A rollback over
-//! an operation in flight, and an uninstall over the record of one, are left to [`super::pending_recovery`], because they are also
-//! ways out of a dead one.
+//! Helm looks for a pending record only in `upgrade`, only in its own process, and only in its driver's storage. A rollback over
+//! an operation in flight, and an uninstall over its record, are also ways to recover from a dead operation. So
+//! [`super::pending_recovery`] decides about them.
 //!
-//! nelm and werf ignore pending records on purpose and rely on a lease of their own: while they hold one that has not expired, they may
-//! create the record of another operation. An uninstall of theirs marks the newest record, as Helm's does.
+//! nelm and werf ignore pending records on purpose, and use their own lease. While they hold a lease that has not expired, they
+//! may create the record of another operation. Their uninstall marks the newest record, like Helm's.
 
 use super::case::RecordCase;
 use super::lease;
@@ -58,7 +58,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
 }
 
-/// Whether the table has a condition for the start of this operation. It has one for each.
+/// Whether the transition table has a condition for the start of this operation.
 fn is_guarded(case: &RecordCase<'_>, write: &RecordWrite<'_>) -> bool {
     let from = write.before.and_then(RecordVersion::status);
     case.policy.transitions.guard(from, write.after.status()) != Guard::Free
@@ -72,14 +72,15 @@ fn in_the_way<'c>(case: &RecordCase<'c>, status: Status) -> Result<Option<&'c En
             Some(newest) if newest.status == Status::Uninstalling && starts_below(case, newest)? => None,
             newest => newest,
         }),
-        // Helm uninstalls the newest record. What has come in between may be in flight.
+        // Helm uninstalls the newest record. A record created in the meantime may be in flight.
         Status::Uninstalling => Ok(case.in_flight()?.filter(|newest| newest.name != case.id.object)),
         _ => Ok(None),
     }
 }
 
-/// Whether an upgrade goes on from the revision that is still deployed below an uninstall, once somebody may go over that uninstall. Flux
-/// does so after it was killed in an uninstall that should remedy a failed upgrade, and has no other way: it does not uninstall again.
+/// Whether an upgrade may start from the revision that is still deployed below an uninstall. The uninstall must be stuck, or the
+/// actor must be allowed to resume it. Flux needs this if it was killed while it uninstalled a failed upgrade: it does not
+/// uninstall again.
 fn starts_below(case: &RecordCase<'_>, uninstall: &Entry) -> Result<bool, Undecided> {
     let mut below = case.history()?.below(uninstall.revision);
     let operation = InFlight::of_entry(uninstall);
@@ -92,7 +93,7 @@ fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refu
     let sentence =
         format!("Cannot start the {operation} of {}: the release is {}.", case.subject(), case.state(newest));
     let stale = match case.is_stuck(&InFlight::of_entry(newest)) {
-        // Only the way out depends on it.
+        // Only the way out depends on the result.
         Err(Undecided::Unavailable(_) | Undecided::Unclear { .. }) => false,
         stale => stale?,
     };
@@ -107,7 +108,7 @@ fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refu
     Ok(Refusal::new(sentence, ways_out))
 }
 
-/// The refusal of an operation over the same objects as an operation in flight whose records are in Helm's other storage.
+/// The refusal if another operation on the same objects is in flight, with its records in Helm's other storage.
 fn under_the_other_driver(case: &RecordCase<'_>, status: Status) -> Checked {
     let Some(storage) = case.id.storage.sibling() else {
         return Ok(None);

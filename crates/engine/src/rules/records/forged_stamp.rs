@@ -1,7 +1,7 @@
 //! The rule `forged-stamp`.
 //!
-//! The mutating half overwrites the stamps that a client sends, so a wrong value arrives only while that half is out of service. A
-//! missing stamp was lost during such a time, and is never a reason to refuse.
+//! The mutating half overwrites the stamps that a client sends, so a wrong value arrives only while that half is out of service.
+//! A stamp that is missing was lost during such a time. That is never a reason to refuse.
 
 use super::case::RecordCase;
 use crate::facts::RecordVersion;
@@ -51,7 +51,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let must = must.map_or("be absent".to_owned(), |value| format!("be {value:?}"));
     let sentence = format!("The annotation {key} on the record of {} must {must}.", case.subject());
     let ways_out: WaysOut = match key {
-        // The stamping replica may have loaded a policy that this one has not.
+        // The replica that set the stamp may have a newer policy than this one.
         PIPELINE => WaysOut::from("do not set it: only the webhook does")
             .when("if the pipelines of the policy have just changed", Step::retry("try again in a minute")),
         _ => "do not set annotations of interlock.dev: only the webhook writes them".into(),

@@ -1,9 +1,9 @@
 //! The rule `freeze`.
 //!
-//! Judged where an operation starts, and never in the middle of one: what has started before a freeze goes on, and so does what remedies
-//! it. That is the rollback by the same user right after a failure (`helm upgrade --rollback-on-failure`), the rollback by a manager of
-//! what a manager has started, the uninstall in their place if no revision was ever deployed (`helm install --atomic`), and the rest of
-//! an uninstall.
+//! Applies only at the start of an operation. Operations that started before a freeze may finish, and so may their remedies: the
+//! rollback by the same user right after a failure (`helm upgrade --rollback-on-failure`), the rollback by a manager of a
+//! manager's operation, the uninstall instead if no revision was ever deployed (`helm install --atomic`), and the rest of an
+//! uninstall.
 
 use jiff::Timestamp;
 
@@ -65,8 +65,8 @@ fn check(case: &RecordCase<'_>) -> Checked {
     Ok(Some(Refusal::new(sentence, ways_out(active)).in_freeze(active)))
 }
 
-/// Refuses the deletions of an uninstall that starts in a freeze. Helm only logs that the write of its record was refused, and goes on
-/// deleting; it stops when a deletion is refused.
+/// Refuses the deletions of an uninstall that starts in a freeze. If the write of its record is refused, Helm only logs that and
+/// continues to delete. It stops when a deletion is refused.
 fn uninstalls(case: &ObjectCase<'_>) -> Checked {
     let actor = case.facts.actor;
     let deletes = matches!(case.write.change, ObjectChange::Deleted { .. });
@@ -91,7 +91,7 @@ fn uninstalls(case: &ObjectCase<'_>) -> Checked {
     }))
 }
 
-/// The Freezes that are stored in the cluster. What is not known of them stops nothing.
+/// The Freezes that are stored in the cluster. Freezes that cannot be read stop nothing.
 fn stored(evidence: &Evidence) -> Result<&[Freeze], Undecided> {
     match ask(evidence, question::Freezes) {
         Err(Undecided::Ask(query)) => Err(Undecided::Ask(query)),
@@ -99,19 +99,19 @@ fn stored(evidence: &Evidence) -> Result<&[Freeze], Undecided> {
     }
 }
 
-/// Whether any freeze keeps the actor from starting an operation. Without one, nothing more needs to be read.
+/// Whether any freeze stops the actor. If not, nothing more needs to be read.
 fn stops_something(policy: &Policy, stored: &[Freeze], actor: Actor<'_>, now: Timestamp) -> bool {
     policy.all_freezes(stored).any(|freeze| freeze.stops(actor, now))
 }
 
-/// Whether a start is part of an operation that has begun: its remedy, or the rest of an uninstall.
+/// Whether a start is part of an earlier operation: its remedy, or the rest of an uninstall.
 fn goes_on(
     case: &RecordCase<'_>,
     before: Option<&RecordVersion<'_>>,
     status: Option<Status>,
 ) -> Result<bool, Undecided> {
     match (before, status) {
-        // An uninstall writes over the record of what it takes away. What was deployed before the failure is not to go with it.
+        // An uninstall updates the record that it removes. It is a remedy only if no revision was deployed before the failure.
         (Some(before), _) => {
             let has_begun = before.status() == Some(Status::Uninstalling);
             let ended = before.stamps().ended().or(before.stored.metadata.creation_timestamp);
@@ -125,7 +125,7 @@ fn goes_on(
     }
 }
 
-/// Whether the actor remedies or finishes an operation of its own.
+/// Whether the actor remedies or finishes an operation that it may end.
 fn remedies<'c>(
     case: &'c RecordCase<'_>,
     status: Option<Status>,

@@ -1,7 +1,7 @@
 //! The rule `illegal-transition`.
 //!
-//! `superseded` to `deployed` is the failure path of an upgrade that was overtaken by a rollback: refusing that write is harmless to
-//! helm and keeps one record deployed.
+//! `superseded` to `deployed` is the failure path of an upgrade that a rollback has overtaken. Refusing that write does not harm
+//! helm, and keeps only one record deployed.
 
 use jiff::SignedDuration;
 
@@ -19,8 +19,8 @@ use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule, WaysOut};
 use crate::rules::undecided::Undecided;
 
-/// How long after its promotion a cancelled install may still fail its record. Two threads of the same process race then, so this is
-/// a matter of milliseconds; the stamp has whole seconds.
+/// How long after its promotion a cancelled install may still mark its record as failed. Two threads of one process race, so this
+/// takes milliseconds, but the stamp has whole seconds.
 const CANCELLED_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// The rule `illegal-transition`.
@@ -70,7 +70,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
             "only a cancelled install does this, as the same user and in the instant after it was deployed".to_owned()
         }),
         Guard::Resumption => not_resumed(case, before)?,
-        // helm does this to its own record after somebody else has failed it.
+        // helm does this to its own record after another user has marked it as failed.
         Guard::Never if (from, to) == (Status::Failed, Status::Deployed) => {
             Some("its operation has ended meanwhile".to_owned())
         }
@@ -85,12 +85,12 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     Ok(Some(Refusal::new(sentence, ways_out).at("/metadata/labels/status")))
 }
 
-/// The revision that a promoted one replaces, if it is still deployed. Helm supersedes it first, and goes on when that write fails, as it
-/// does if the release was uninstalled and installed again since the operation read it.
+/// The revision that a promotion replaces, if it is still deployed. Helm supersedes it first, but continues if that write fails.
+/// The write fails, for example, if the release was uninstalled and installed again since the operation read it.
 ///
-/// An older record may stay deployed for good, after `helm install --replace` and with old clients, so for the holder, whose program writes
-/// in that order, only the newest record that was ever deployed counts. An install replaces nothing, and nelm, with its lease, writes in no
-/// particular order.
+/// Old clients and `helm install --replace` can leave an older record deployed for good. The holder's program supersedes before
+/// it promotes, so for the holder only the newest record that was ever deployed counts. An install replaces nothing. nelm, which
+/// holds a lease, writes in any order.
 fn left_deployed<'c>(
     case: &RecordCase<'c>,
     from: Status,
@@ -125,7 +125,7 @@ fn second_deployed(case: &RecordCase<'_>, from: Status, left: &Entry) -> Checked
     Ok(Some(Refusal::new(sentence, ways_out).at("/metadata/labels/status")))
 }
 
-/// The records above the one that is written, newest first; `None` if its revision is not known.
+/// The records above the written one, newest first; `None` if its revision is unknown.
 fn newer<'c>(case: &RecordCase<'c>) -> Result<Option<Vec<&'c Entry>>, Undecided> {
     let Some(revision) = case.id.revision else {
         return Ok(None);
@@ -133,17 +133,17 @@ fn newer<'c>(case: &RecordCase<'c>) -> Result<Option<Vec<&'c Entry>>, Undecided>
     Ok(Some(case.history()?.above(revision).collect()))
 }
 
-/// Whether the actor's own operation on this record has ended a moment ago.
+/// Whether the actor's own operation on this record ended within [`CANCELLED_WITHIN`].
 fn has_just_ended(case: &RecordCase<'_>, before: &RecordVersion<'_>) -> bool {
     let stamps = before.stamps();
     let recent = |ended| case.now.duration_since(ended) <= CANCELLED_WITHIN;
     case.facts.actor.holds(&stamps) && stamps.ended().is_some_and(recent)
 }
 
-/// Why a superseded record does not become the current one again; `None` if its own controller resumes it.
+/// Why a superseded record must not be deployed again; `None` if its own controller resumes it.
 fn not_resumed(case: &RecordCase<'_>, before: &RecordVersion<'_>) -> Result<Option<String>, Undecided> {
     let operation = InFlight::of_side(before);
-    // A record from before Interlock, or one that lost its stamp.
+    // The record is older than Interlock, or has lost its stamp.
     let unknown = operation.holder().is_none() && case.facts.actor.is_service_account();
     if !unknown && !case.resumes(&operation)? {
         return Ok(Some("only a controller that goes on with its own release does this".to_owned()));

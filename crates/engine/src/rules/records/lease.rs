@@ -1,7 +1,7 @@
 //! The lock of nelm and werf, which other rules respect.
 //!
-//! lockgate keeps it in the ConfigMap `werf-synchronization` of the release's namespace, one annotation a lock: the key
-//! is the SHA3-224 of the lock's name, the value a lease with its expiry, renewed every 3 s for 10 s.
+//! lockgate stores it in the ConfigMap `werf-synchronization` of the release's namespace, as one annotation per lock. The key is
+//! the SHA3-224 of the lock's name. The value is a lease with its expiry, which is renewed every 3 s for 10 s.
 
 use serde::Deserialize;
 use sha3::{Digest, Sha3_224};
@@ -9,8 +9,8 @@ use sha3::{Digest, Sha3_224};
 use super::case::RecordCase;
 use crate::rules::undecided::Undecided;
 
-/// The most seconds that a lease of lockgate may still be valid, with room for the skew of clocks. A longer one is none of
-/// lockgate's: whoever wrote it means to keep it.
+/// The maximum seconds until the expiry of a lockgate lease, with a margin for clock skew. A lease that is valid for longer is
+/// not from lockgate and does not count.
 const MOST_SECONDS_LEFT: i64 = 60;
 
 #[derive(Deserialize)]
@@ -20,7 +20,7 @@ struct Lease {
     expire_at_timestamp: i64,
 }
 
-/// Whether an unexpired lease says that nelm or werf is at work on the release.
+/// Whether an unexpired lease says that nelm or werf is working on the release.
 pub(crate) fn is_held(case: &RecordCase<'_>) -> Result<bool, Undecided> {
     let Some(annotations) = case.leases()? else {
         return Ok(false);

@@ -1,9 +1,9 @@
 //! The rule `pending-recovery`.
 //!
-//! Many writes end an operation: unlocking or promoting its record, uninstalling over it, marking it uninstalled, deleting its
-//! record, rolling back over it. Each asks the one question of [`super::standing`]. Flux unlocks the record of a live helm run within
-//! seconds; when the unlock is refused, Flux waits. Deleting a stuck pending record also takes the checks of the runbook, unless it
-//! is the actor's own. *Rollback* is open as the policy says.
+//! Many writes end an operation: unlocking or promoting its record, uninstalling over it, marking it as uninstalled, deleting its
+//! record, rolling back over it. All use the same check, [`super::standing`]. Flux unlocks the record of a running helm within
+//! seconds, and waits if the unlock is refused. Deleting a stuck pending record also requires the checks of the runbook, except
+//! for its holder. The policy decides about *rollbacks*.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -107,12 +107,12 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
     refused(why, wait.when("once it counts as stuck", go_on))
 }
 
-/// What to do about a stuck operation, as `interlock status` says it.
+/// The next step for a stuck operation, the same as in `interlock status`.
 pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCondition) -> Result<Way, Undecided> {
     let release = case.driven(newest.stamps.holder());
     let driver = match release.at_work(case.evidence, case.policy) {
         Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
-        // The refusal stands without it.
+        // The refusal does not depend on the result.
         Err(_) => None,
         Ok(driver) => driver,
     };
@@ -128,13 +128,13 @@ fn is_live_in_sibling(case: &RecordCase<'_>) -> Result<bool, Undecided> {
     let Some(sibling) = case.id.storage.sibling() else { return Ok(false) };
     match case.history_in(sibling) {
         Err(Undecided::Ask(query)) => Err(Undecided::Ask(query)),
-        // The refusal stands without it.
+        // The refusal does not depend on the result.
         Err(_) => Ok(false),
         Ok(history) => Ok(history.is_live()),
     }
 }
 
-/// The moment from which an operation counts as stuck, and what to do then.
+/// The time at which an operation counts as stuck, and the next step after that.
 fn once_stuck(case: &RecordCase<'_>, newest: &Entry) -> Result<WaysOut, Undecided> {
     let (_, from) = patience(case, &InFlight::of_entry(newest))?;
     let until = match from.map(|from| from.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC").to_string()) {
@@ -146,20 +146,20 @@ fn once_stuck(case: &RecordCase<'_>, newest: &Entry) -> Result<WaysOut, Undecide
     Ok(go_on.steps.into_iter().fold(Way::from(wait), Way::then).into())
 }
 
-/// How long an operation may take, and until when, if its start is known.
+/// How long an operation may take, and the time at which it counts as stuck, if its start is known.
 fn patience(case: &RecordCase<'_>, operation: &InFlight) -> Result<(SignedDuration, Option<Timestamp>), Undecided> {
     let patience = case.stale_after(operation.started(), operation.holder())?;
     Ok((patience, operation.started().and_then(|started| started.checked_add(patience).ok())))
 }
 
-/// The same request, as soon as the operation counts as stuck.
+/// The step to repeat the request when the operation counts as stuck.
 fn once_stale(case: &RecordCase<'_>, operation: &InFlight, allowed: &str) -> Result<Step, Undecided> {
     let (patience, from) = patience(case, operation)?;
     let text = format!("{allowed} {} after it started", wording::span(patience));
     Ok(Step { when: from, ..Step::retry(text) })
 }
 
-/// Ends the operation of a record by another status, or by deletion.
+/// Checks a write that ends an operation: by another status, or by deletion.
 fn end(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: Option<&RecordVersion<'_>>) -> Checked {
     let to = after.and_then(RecordVersion::status);
     let operation = InFlight::of_side(before);
@@ -169,13 +169,14 @@ fn end(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: Option<&RecordV
     let (Some(status), Some(revision)) = (before.status(), case.id.revision) else {
         return Ok(None);
     };
-    // A rollback over the record has ended its operation. It writes the record again if it fails, and pruning deletes it.
+    // A rollback over the record has already ended its operation. If that rollback fails, it writes this record again, and
+    // pruning may delete it.
     if to.is_none_or(|to| to == status) && case.history()?.above(revision).next().is_some() {
         return Ok(None);
     }
     let (namespace, name, words) = (&case.id.namespace, &case.id.release, case.words());
     let (verb, way) = match to {
-        // An owner without commands does none of the others, and its records go by deletion.
+        // An owner without commands does none of these; its records are removed by deletion.
         Some(_) if !words.has_commands() => ("change the record of", ""),
         Some(Status::Failed) => ("unlock", "unlock the release"),
         Some(Status::Deployed) => ("promote", "end it"),
@@ -199,8 +200,8 @@ fn end(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: Option<&RecordV
     Ok(Some(Refusal::new(sentence, ways_out)))
 }
 
-/// How to wake the controller whose unlock is refused: it tries again at ever longer intervals, minutes after a long operation. `None`
-/// for others.
+/// How to wake the controller whose unlock is refused. By itself it retries at growing intervals, which reach minutes after a
+/// long operation. `None` if the user is not such a controller.
 fn driver_goes_on(
     case: &RecordCase<'_>,
     operation: &InFlight,
@@ -209,7 +210,7 @@ fn driver_goes_on(
     let release = case.driven(operation.holder());
     let driver = match release.reconciled_by(case.evidence, case.policy, case.facts.actor) {
         Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
-        // The refusal stands without the name.
+        // The refusal does not depend on the name.
         Err(_) => None,
         Ok(driver) => driver,
     };
@@ -219,7 +220,7 @@ fn driver_goes_on(
 
 fn delete(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Checked {
     let history = case.history()?;
-    // Pruning deletes stuck records of past operations in the middle of the history.
+    // Pruning deletes stuck records of earlier operations from the middle of the history.
     let Some(revision) = case.id.revision else {
         return Ok(None);
     };
@@ -227,10 +228,11 @@ fn delete(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Checked {
         return Ok(None);
     }
     let operation = InFlight::of_side(side);
-    // `helm rollback` prunes before it creates its record. With a small limit that takes the record it rolls back over.
+    // `helm rollback` prunes before it creates its record. With a small limit, pruning deletes the record that the rollback
+    // recovers from.
     let is_own = case.facts.actor.holds(operation.stamps()) && case.is_stuck(&operation)?;
     let resumes = match case.resumes(&operation) {
-        // The checks may show enough for a refusal.
+        // The checks may already be enough for a refusal.
         Err(Undecided::Unavailable(_)) => false,
         resumes => resumes?,
     };
@@ -247,7 +249,7 @@ fn delete(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Checked {
         case.subject(),
         failed.sentences.join("; ")
     );
-    // Workloads may never get healthy, and the policy may admit no rollback.
+    // Workloads may never become healthy, and the policy may forbid rollbacks.
     let holder = operation.holder().map(|holder| {
         let holder = wording::user(Some(holder));
         format!("The holder {holder} may delete it as soon as it counts as stuck, whatever the workloads say.")
@@ -255,7 +257,7 @@ fn delete(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Checked {
     let ways_out: WaysOut = match history.newest() {
         Some(newest) if failed.is_stuck => go_on(case, newest, failed.condition)?.into(),
         Some(newest) => once_stuck(case, newest)?,
-        // The record is younger than what is known of the release.
+        // The record is newer than the known history of the release.
         None => case.words().look().into(),
     };
     Ok(Some(Refusal::new(sentence, holder.into_iter().fold(ways_out, WaysOut::note))))

@@ -1,9 +1,9 @@
 //! The rule `record-deletion`.
 //!
-//! Pruning never deletes the newest deployed record, and `helm uninstall` marks the newest record `uninstalling` first, so both are
-//! allowed. Where none is deployed, Helm upgrades from a superseded newest record: superseding a record and then deleting it must not
-//! be easier than deleting it. Deleting a part of a record that OLM stores in several Secrets is deleting the record: nobody can read
-//! it afterwards.
+//! Pruning never deletes the newest deployed record. `helm uninstall` first marks the newest record `uninstalling`. So both are
+//! allowed. If no record is deployed, Helm upgrades from a superseded newest record. So superseding a record and then deleting it
+//! must not be easier than deleting it. OLM can store a record in several Secrets. Deleting one of them counts as deleting the
+//! record, because nobody can read it afterwards.
 
 use super::case::RecordCase;
 use super::lease;
@@ -41,7 +41,7 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Record(check), Check::RecordPart(record_part::deletion)],
 };
 
-/// What to do instead of deleting the record that a live release rests on.
+/// What to do instead of deleting the record that a live release depends on.
 fn ways_out(case: &RecordCase<'_>) -> WaysOut {
     WaysOut::from(remove(case)).or("delete one superseded or failed record by name")
 }
@@ -71,7 +71,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if !is_base || may_go(case, side, history)? {
         return Ok(None);
     }
-    // nelm purges in no particular order, and holds its lease meanwhile.
+    // nelm purges in any order, and holds its lease meanwhile.
     if lease::is_held(case)? {
         return Ok(None);
     }
@@ -96,8 +96,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     Ok(Some(Refusal::new(sentence, ways_out)))
 }
 
-/// A record whose parts are missing blocks its ClusterExtension as a whole, and nothing but its deletion helps. An operation in flight
-/// may be about to write the parts again.
+/// A record with missing parts blocks its ClusterExtension, and only its deletion helps. But an operation in flight may be about
+/// to write the parts.
 fn broken(case: &RecordCase<'_>, history: &History, missing: &DecodeError) -> Checked {
     let Some(newest) = history.newest().filter(|newest| newest.status.is_in_flight()) else {
         return Ok(None);
@@ -116,15 +116,15 @@ fn broken(case: &RecordCase<'_>, history: &History, missing: &DecodeError) -> Ch
     Ok(Some(Refusal::new(sentence, ways_out)))
 }
 
-/// The operation in flight that the deletion is a part of, or that needs the record if it fails: an uninstall deletes them all, and a
-/// rollback may prune the superseded one that it starts from.
+/// The operation in flight that the deletion belongs to, or that may still need the record. An uninstall deletes all records. A
+/// pending operation needs a superseded record if it fails.
 fn operation_over<'h>(side: &RecordVersion<'_>, history: &'h History) -> Option<&'h Entry> {
     let needs_it = side.label_status() == Some(Status::Superseded);
     history.newest().filter(|newest| newest.status == Status::Uninstalling || (newest.status.is_pending() && needs_it))
 }
 
-/// Whether the record goes with its release: that is uninstalled, by somebody who may go on with it, or a manager gives up the
-/// record of a manager and may keep the objects, as Fleet does on request.
+/// Whether the record may be deleted with its release: by a user who may continue the uninstall, after the uninstall, or by a
+/// manager that gives up a manager's record. Such a manager may keep the objects, as Fleet does on request.
 fn may_go(case: &RecordCase<'_>, side: &RecordVersion<'_>, history: &History) -> Result<bool, Undecided> {
     if let Some(newest) = operation_over(side, history) {
         return case.may_end(&InFlight::of_entry(newest));

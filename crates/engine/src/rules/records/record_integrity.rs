@@ -1,7 +1,7 @@
 //! The rule `record-integrity`.
 //!
-//! Helm finds the deployed record by its label, orders records by their bodies and creates them under their names. A disagreement
-//! that exists already is tolerated on an update that does not add to it: `helm uninstall --keep-history` repairs some.
+//! Helm finds the deployed record by its label, orders records by their bodies, and creates them under their names. An update may
+//! keep a disagreement that already exists, but must not add to it: `helm uninstall --keep-history` repairs some of them.
 
 use super::case::RecordCase;
 use crate::facts::{RecordBody, RecordChange, RecordVersion};
@@ -125,7 +125,7 @@ pub fn disagreements(storage: Storage, object: &str, side: &RecordVersion<'_>) -
     found
 }
 
-/// The disagreements of the body with the name of the object and the label `status`.
+/// The disagreements between the body and the object's name and label `status`.
 fn body_disagreements(name: Option<&RecordName>, side: &RecordVersion<'_>) -> Vec<Disagreement> {
     let mut found = Vec::new();
     let mut note = |about, pointer, sentence: String| found.push(Disagreement { about, sentence, pointer });
@@ -147,7 +147,7 @@ fn body_disagreements(name: Option<&RecordName>, side: &RecordVersion<'_>) -> Ve
                 note(About::BodyStatus, "/data", "the status in its body is unknown".to_owned());
             }
         }
-        // A record that OLM stores in several Secrets is complete only after the last of them is written.
+        // A record that OLM stores in several Secrets is incomplete until the last of them is written.
         RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
             if side.label_status().is_none() {
                 note(About::StatusLabel, "/metadata/labels/status", "its label status is unknown".to_owned());

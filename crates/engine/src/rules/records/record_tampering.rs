@@ -1,9 +1,9 @@
 //! The rule `record-tampering`.
 //!
-//! Status, description and the runs of hooks change; name, revision, namespaces, chart, values, manifest and hooks do not. A
-//! description alone, of a record at rest, makes Flux upgrade once more.
-//! `info.last_deployed` tells apart the records of two lives of a release under the same revision: an upgrade whose release was
-//! uninstalled and installed again meanwhile would write its old copy over the new record.
+//! Status, description and the runs of hooks may change. Name, revision, namespaces, chart, values, manifest and hooks may not.
+//! Changing only the description of a record at rest would make Flux upgrade again. `info.last_deployed` distinguishes records
+//! with the same revision from two lives of a release: if a release is uninstalled and installed again during an upgrade, the
+//! upgrade would write its old copy over the new record.
 
 use super::binding::{self, Binding};
 use super::case::RecordCase;
@@ -63,7 +63,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
 }
 
-/// The refusal of a changed label on an unchanged payload. A label alone may change only to the value in the body, which repairs it.
+/// The refusal of a changed label on an unchanged payload. Only a change to the value in the body is allowed: it repairs the
+/// label.
 fn relabelled(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> Option<Refusal> {
     let (old, new) = (&before.stored.metadata, &after.stored.metadata);
     let said = |label: &str| match (label, after.record()) {
@@ -85,7 +86,7 @@ fn relabelled(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordV
     Some(moved.iter().fold(refusal, |refusal, label| refusal.at(format!("/metadata/labels/{label}"))))
 }
 
-/// The refusal of a label by which the record or its parts would not be found any more. Setting it back is a repair.
+/// The refusal of a changed label that OLM needs to find the record or its parts. Setting it back is a repair.
 fn hidden(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> Option<Refusal> {
     if case.id.storage != Storage::Index {
         return None;
@@ -102,7 +103,7 @@ fn hidden(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersi
     Some(Refusal::new(sentence, words.change()).at(format!("/metadata/labels/{label}")))
 }
 
-/// The refusal of another payload that cannot be compared, because one of the two is stored in several Secrets.
+/// The refusal of a changed payload that cannot be compared, because the old or new record is stored in several Secrets.
 fn in_parts(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> Option<Refusal> {
     let is_in_parts = |side: &RecordVersion<'_>| matches!(side.body, RecordBody::Broken(DecodeError::Chunked));
     if !is_in_parts(before) && !is_in_parts(after) {
@@ -121,19 +122,19 @@ fn in_parts(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVer
     Some(Refusal::new(sentence, case.words().history_stays()).at("/data"))
 }
 
-/// The refusal of a payload that says something else than before about what was released.
+/// The refusal of a payload that changes what was released.
 fn rewritten(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> Option<Refusal> {
     let mut changed = case.change.differences(case.facts.effort).to_vec();
     let (from, to) = (before.status(), after.status());
     if to == Some(Status::Failed)
         && matches!(case.policy.transitions.guard(from, to), Guard::Unlock | Guard::Resumption)
     {
-        // Tools that unlock change the date of the record. `pending-recovery` decides who may unlock.
+        // Unlocking tools change the date of the record. `pending-recovery` decides who may unlock.
         changed.retain(|difference| *difference != Difference::LastDeployed);
     }
     let mut members: Vec<_> = changed.into_iter().map(Difference::member).collect();
     if before.stored.data.extra_chunks.is_some() && after.stored.data.extra_chunks.is_none() {
-        // OLM cannot read a record without the list, even if it is empty.
+        // OLM cannot read a record without this list, even if it is empty.
         members.push("extraChunks");
     }
     if let (Some(old), Some(new)) = (before.record(), after.record()) {
@@ -153,7 +154,7 @@ fn rewritten(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVe
     Some(Refusal::new(sentence, case.words().history_stays()).at("/data"))
 }
 
-/// Whether the hooks would run something else. A filtered test leaves some out and writes them back at its end.
+/// Whether the change affects what the hooks run. A filtered test omits some hooks, and writes them back at its end.
 fn changes_hooks(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> bool {
     let effort = case.facts.effort;
     let (Some(old), Some(new)) = (before.hooks(effort), after.hooks(effort)) else {

@@ -1,7 +1,7 @@
-//! The one way on from an operation that counts as stuck. Refusals and `inspect::diagnosis` name the same.
+//! The next step for an operation that counts as stuck. Refusals and `inspect::diagnosis` both use it.
 //!
-//! Deleting the record of a dead upgrade makes the revision below it look live again, so its workloads must be healthy. If they are not,
-//! a rollback applies that revision again, whatever the dead upgrade has left.
+//! Deleting the record of a dead upgrade makes the revision below it look live again, so the workloads must be healthy. If they
+//! are not, a rollback applies that revision again, in any state that the dead upgrade has left.
 
 use crate::owners::Driver;
 use crate::owners::OwnerWords;
@@ -19,7 +19,7 @@ pub enum RecordCondition {
     Sound,
     /// A workload is not healthy.
     Unhealthy,
-    /// Its body cannot be read, or says something else than its label.
+    /// The body cannot be read, or has another status than the label.
     Unreadable,
 }
 
@@ -32,16 +32,16 @@ pub struct StuckOperation<'a> {
     pub newest: &'a Entry,
     pub settings: &'a RecoverySettings,
     pub condition: RecordCondition,
-    /// Whether the record may be deleted whatever its checks say: by its holder, or under an override of `pending-recovery`.
+    /// Whether the record may be deleted even if checks fail: by its holder, or with an override of `pending-recovery`.
     pub is_opened: bool,
-    /// Whether the release is live in Helm's other storage, and not deployed in this one: an uninstall would take objects that belong
-    /// there.
+    /// Whether the release is live in Helm's other storage and not deployed in this one. An uninstall would then delete objects
+    /// of the release in the other storage.
     pub is_live_in_sibling: bool,
-    /// The HelmRelease for which its controller goes on with the release by itself.
+    /// The HelmRelease whose controller recovers the release by itself.
     pub driver: Option<&'a Driver>,
 }
 
-/// What to do about it.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WayOn<'a> {
     /// The controller of the HelmRelease unlocks the record and tries again.
@@ -49,16 +49,16 @@ pub enum WayOn<'a> {
     /// `interlock unstick`.
     Unstick,
     RollBack(Revision),
-    /// The uninstall starts, or goes on.
+    /// Start an uninstall, or finish one.
     Uninstall,
-    /// The record is deleted: the owner has no command that uninstalls.
+    /// Delete the record: the owner has no command that uninstalls.
     Delete,
-    /// Only an override opens the deletion of the record.
+    /// Only an override allows the deletion of the record.
     Override,
 }
 
 impl<'a> StuckOperation<'a> {
-    /// The next step of the people who own the release.
+    /// The next step for the people who own the release.
     pub fn way_on(&self) -> WayOn<'a> {
         let has_commands = self.words.has_commands();
         if self.newest.status == Status::Uninstalling {
@@ -81,14 +81,14 @@ impl<'a> StuckOperation<'a> {
         }
     }
 
-    /// The deletion of the record in spite of its checks.
+    /// Deletes the record although checks fail.
     fn delete(&self) -> WayOn<'a> {
         if self.is_opened { WayOn::Unstick } else { WayOn::Override }
     }
 }
 
 impl WayOn<'_> {
-    /// What a refusal asks for.
+    /// The step as a refusal prints it.
     pub(crate) fn way(self, stuck: &StuckOperation<'_>) -> Way {
         let command = self.command(stuck);
         let again = stuck.words.run_again(stuck.newest.status, "");
@@ -107,7 +107,7 @@ impl WayOn<'_> {
         }
     }
 
-    /// The command, as a shell reads it.
+    /// The command, quoted for a shell.
     pub fn command(self, stuck: &StuckOperation<'_>) -> String {
         let words = stuck.words;
         match self {
@@ -121,7 +121,7 @@ impl WayOn<'_> {
     }
 }
 
-/// The same for a record whose checks were not run.
+/// The step if the checks were not run.
 pub(crate) fn unstick(words: OwnerWords<'_>, status: Status) -> Way {
     let text = "run {}, which checks the workloads and deletes the record, or names the next step";
     Way::from(Step::run(text, unstick_command(words))).then(words.run_again(status, ""))
@@ -130,7 +130,7 @@ pub(crate) fn unstick(words: OwnerWords<'_>, status: Status) -> Way {
 fn unstick_command(words: OwnerWords<'_>) -> String {
     let release = format!("{}/{}", words.namespace, words.release);
     let unstick = ["interlock", "unstick", &release];
-    // Without it the command takes a pending record in a Secret first.
+    // Without this flag, the command prefers a pending record in a Secret.
     let storage = if words.storage == Storage::ConfigMap { &["--storage", "configmap"][..] } else { &[] };
     command(&[&unstick[..], storage].concat())
 }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_live_in_the_other_storage_is_not_uninstalled() {
+    fn a_release_live_in_the_other_storage_is_not_uninstalled() {
         let history = History::new(vec![Entry::of_web(1, PendingInstall)]);
         let words = OwnerWords { storage: Storage::ConfigMap, namespace: "shop", release: "web" };
         let (newest, settings) = (history.newest().unwrap(), RecoverySettings::default());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stuck_operation_has_one_way_on() {
+    fn each_stuck_operation_has_one_next_step() {
         const UNSTICK: &str = "interlock unstick shop/web";
         const BACK: &str = "helm rollback web 1 -n shop";
         const OPEN: &str = "interlock override shop/web --rule pending-recovery";

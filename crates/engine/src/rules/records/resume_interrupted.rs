@@ -1,9 +1,9 @@
 //! The rule `resume-interrupted`.
 //!
-//! An upgrade from one version to the next assumes that the previous one is complete. When the record of a dead upgrade is deleted
-//! or unlocked, its objects are half applied and Helm keeps no trace of it: OLM would resolve its next step from the last deployed
-//! version and skip the interrupted one. A note on the newest record that is left, or on the failed record that was unlocked, keeps the
-//! interrupted version. After the next successful operation the note counts no more, and a person can remove it.
+//! An upgrade from one version to the next assumes that the previous one is complete. If the record of a dead upgrade is deleted
+//! or unlocked, its objects are only partly applied, and Helm keeps no trace of that. OLM would choose its next step from the
+//! last deployed version, and skip the interrupted one. So a note keeps the interrupted version: on the newest remaining record,
+//! or on the unlocked, failed record. The note is void after the next successful operation. A person can also remove it.
 
 use super::case::RecordCase;
 use crate::facts::RecordChange;

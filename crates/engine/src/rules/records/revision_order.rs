@@ -1,7 +1,7 @@
 //! The rule `revision-order`.
 //!
-//! Higher than the highest revision, not the next one: pruning with a small limit leaves gaps, and after the deletion of the newest
-//! record its number is used again.
+//! A new revision must be higher than the highest one, but need not be the next one. Pruning with a small limit leaves gaps.
+//! After the deletion of the newest record, Helm uses its number again.
 
 use super::case::RecordCase;
 use crate::facts::RecordChange;

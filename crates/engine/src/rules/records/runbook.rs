@@ -1,9 +1,9 @@
 //! The checks of the on-call runbook before the record of a stuck operation may be deleted.
 //!
-//! Deleting the record changes what Helm believes, not the workload: a deployed revision below it looks live again. So no operation
-//! may be running, and the objects that the dead operation applied must be healthy. If they are not, Helm cannot fix the cause.
-//! If no revision below it is deployed, the operation was a first install, or died between its last two writes: nothing would
-//! look live again, and Helm goes on from nothing, or from a superseded or failed revision.
+//! Deleting the record changes Helm's view, not the workload: a deployed revision below it looks live again. So no operation may
+//! be running, and the objects that the dead operation applied must be healthy. If they are not, the deletion does not fix the
+//! cause. If no revision below is deployed, the operation was a first install, or died between its last two writes. Then no
+//! revision would look live again, and Helm starts from nothing, or from a superseded or failed revision.
 
 use std::fmt;
 
@@ -25,19 +25,19 @@ use crate::release::{DecodeError, Record, Status};
 use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording::{self, known_status};
 
-/// Which check of the runbook.
+/// The name of a check of the runbook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunbookCheckName {
-    /// The record is deleted alone.
+    /// The record is deleted on its own, not with others.
     Alone,
     /// The operation is old enough to count as stuck.
     Stale,
     /// Neither nelm nor werf holds a lease.
     NoLease,
-    /// The body can be decoded, and is pending like the label.
+    /// The body can be decoded, and its status is pending, like the label.
     PendingBody,
-    /// A workload of the manifest is healthy.
+    /// A workload in the manifest is healthy.
     Healthy,
     /// No Job of a hook is running. Only `status` and `unstick` check this: the webhook reads no Jobs.
     NoHookRuns,
@@ -50,7 +50,7 @@ pub enum RunbookResult {
     /// The check passed.
     #[serde(rename = "yes")]
     Passed,
-    /// The check failed, in the words of a refusal.
+    /// The check failed, for this reason, worded for a refusal.
     #[serde(rename = "no")]
     Failed(String),
     /// The check could not be run, for this reason.
@@ -63,7 +63,7 @@ pub enum RunbookResult {
 pub struct RunbookCheck {
     #[serde(rename = "check")]
     pub name: RunbookCheckName,
-    /// What was seen, with the numbers. Never contains anything of an object but its name.
+    /// What was found, with the numbers. Contains only the name of an object, never its content.
     pub evidence: String,
     #[serde(flatten)]
     pub result: RunbookResult,
@@ -74,7 +74,7 @@ impl RunbookCheck {
         Self { name, evidence: evidence.into(), result: failure.map_or(RunbookResult::Passed, RunbookResult::Failed) }
     }
 
-    /// Whether the check passed; an unknown result is no pass.
+    /// Whether the check passed. An unknown result does not pass.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.result == RunbookResult::Passed
@@ -82,7 +82,7 @@ impl RunbookCheck {
 }
 
 impl RunbookCheckName {
-    /// As `status` and `unstick` spell it.
+    /// As `status` and `unstick` print it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -105,7 +105,7 @@ impl fmt::Display for RunbookCheckName {
 /// Runs one or several checks of the runbook.
 type RunbookProbe = fn(&RecordCase<'_>, &RecordVersion<'_>) -> Result<Vec<RunbookCheck>, Undecided>;
 
-/// The checks that the rule needs, the cheapest first.
+/// The checks that the rule needs, cheapest first.
 const RUNBOOK_PROBES: [(RunbookCheckName, RunbookProbe); 4] = [
     (RunbookCheckName::Alone, |case, _| Ok(vec![alone(case)])),
     (RunbookCheckName::Stale, |case, side| Ok(vec![stale(case, side)?])),
@@ -115,15 +115,15 @@ const RUNBOOK_PROBES: [(RunbookCheckName, RunbookProbe); 4] = [
 
 /// The checks of the rule that fail.
 pub(crate) struct FailedChecks {
-    /// Why, each with its numbers.
+    /// The reasons, with the numbers.
     pub(crate) sentences: Vec<String>,
-    /// Whether the operation counts as stuck, as far as that was checked.
+    /// Whether the operation counts as stuck. True if that was not checked.
     pub(crate) is_stuck: bool,
     pub(crate) condition: RecordCondition,
 }
 
-/// The checks of the rule that fail. The workloads are checked only if everything else holds: whatever they say, it would change
-/// nothing, and a manifest may name thousands.
+/// The failing checks of the rule. Workloads are checked only if all other checks pass: a manifest may name thousands, and they
+/// could not change the result.
 pub(crate) fn failed_checks(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<FailedChecks, Undecided> {
     let mut failed = FailedChecks { sentences: Vec::new(), is_stuck: true, condition: RecordCondition::Unknown };
     for (name, probe) in RUNBOOK_PROBES {
@@ -156,8 +156,7 @@ impl FailedChecks {
     }
 }
 
-/// Runs every check for the deletion of a pending record, and none for other requests. Pure, like
-/// [`decide`](crate::decide::decide).
+/// Runs every check if the request deletes a record, and none for other requests. Pure, like [`decide`](crate::decide::decide).
 ///
 /// # Errors
 /// The query that a check needs answered.
@@ -230,13 +229,13 @@ fn no_lease(case: &RecordCase<'_>) -> Result<RunbookCheck, Undecided> {
     Ok(RunbookCheck::of(RunbookCheckName::NoLease, evidence, failure))
 }
 
-/// How many workloads are read at a time. If one of them is not healthy, no further ones are read.
+/// How many workloads are read at a time. Reading stops after the first batch with an unhealthy workload.
 const WORKLOADS_AT_A_TIME: usize = 64;
 
-/// Checks that the body is pending too, and that the workloads of its manifest are healthy.
+/// Checks that the body is pending, like the label, and that the workloads in its manifest are healthy.
 fn healthy(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
-    // OLM died while it rewrote them. Nobody can read the record any more, and it blocks its ClusterExtension: nothing is better for
-    // waiting until workloads are healthy that nobody knows.
+    // OLM died while it rewrote the parts. Nobody can read the record, its workloads are unknown, and it blocks its
+    // ClusterExtension. Waiting does not help.
     if let Some(missing) = record_part::missing(case)? {
         let evidence = format!("{missing}, so nobody can read the record any more");
         return Ok(vec![RunbookCheck::of(RunbookCheckName::PendingBody, evidence, None)]);

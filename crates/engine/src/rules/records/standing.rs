@@ -1,4 +1,4 @@
-//! Who may end an operation in flight: one question for every write that ends one, whatever it is called.
+//! Who may end an operation in flight. All writes that end an operation use the same check.
 
 use jiff::Timestamp;
 
@@ -41,10 +41,10 @@ impl InFlight {
 }
 
 impl<'a> RecordCase<'a> {
-    /// Whether the actor is a program that goes on with an operation of its own: the service account that holds it, a session of the
-    /// pipeline that holds it, a manager over a manager's, Flux over what it started under another account. A controller knows that the
-    /// run before its restart is dead, and a policy that lets sessions hold operations together says that they run one after the other.
-    /// A person knows neither: the same person may run helm in two terminals.
+    /// Whether the actor is a program that continues an operation: its own service account, a session of the pipeline that holds
+    /// it, a manager if a manager holds it, or Flux if it started the operation under another account. A controller knows that
+    /// the run before its restart is dead. A policy that lets sessions share operations says that they run one after the other.
+    /// Neither applies to a person, who may run helm in two terminals.
     pub(super) fn resumes<'o>(&self, operation: &'o InFlight) -> Result<bool, Undecided>
     where
         'a: 'o,
@@ -68,8 +68,8 @@ impl<'a> RecordCase<'a> {
         self.is_stale(operation.started(), operation.holder())
     }
 
-    /// Whether the actor may end an operation: its holder, a program that resumes it, and anyone once it is stuck. A lost stamp is
-    /// no reason to refuse.
+    /// Whether the actor may end an operation: its holder, a program that resumes it, and anyone if it is stuck. A lost stamp is
+    /// not a reason to refuse.
     pub(super) fn may_end<'o>(&self, operation: &'o InFlight) -> Result<bool, Undecided>
     where
         'a: 'o,

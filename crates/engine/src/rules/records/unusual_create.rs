@@ -1,8 +1,9 @@
 //! The rule `unusual-create`.
 //!
-//! Only two kinds of clients create a record in another status: restore tools, which the policy names, and helm-mapkubeapis, which
-//! supersedes the newest record and creates its copy with mapped APIs as `deployed`. With `startedBy: managers` in the policy only
-//! managers start operations; an uninstall creates no record: it starts with an update, and with deletions of objects.
+//! Only two kinds of clients create a record that is not pending: restore tools, which the policy lists, and helm-mapkubeapis.
+//! The latter supersedes the newest record, and creates a copy with mapped APIs as `deployed`. With `startedBy: managers` in the
+//! policy, only managers start operations. That includes uninstalls, which create no record: they start with an update, and with
+//! deletions of objects.
 
 use super::case::RecordCase;
 use crate::facts::{ObjectChange, RecordChange, RecordVersion, RecordWrite};
@@ -40,8 +41,8 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Record(check), Check::Object(uninstalls)],
 };
 
-/// Refuses the deletions of an uninstall that somebody else starts. Helm only logs that the write of its record was refused, and goes
-/// on deleting; it stops when a deletion is refused.
+/// Refuses the deletions of an uninstall by a user who is not a manager. If the write of its record is refused, Helm only logs
+/// that and continues to delete. It stops when a deletion is refused.
 fn uninstalls(case: &ObjectCase<'_>) -> Checked {
     let only_managers = case.policy.started_by == StartedBy::Managers;
     let by_manager = case.policy.managers.contains(case.facts.actor.name);
@@ -96,8 +97,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     Ok(Some(Refusal::new(sentence, ways_out).at("/metadata/labels/status")))
 }
 
-/// The refusal of an install over a release that is deployed, whichever driver of Helm has its records. An operation on a release
-/// without records is an install too, whatever it is called: helm upgrades what it finds.
+/// The refusal of an install over a deployed release, with its records in either of Helm's storages. An operation on a release
+/// without records is an install too, whatever its status: helm upgrades the objects that it finds.
 fn installs_over(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Checked {
     let Some(status) = side.status().filter(|status| status.is_pending()) else {
         return Ok(None);
@@ -117,7 +118,7 @@ fn installs_over(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Checked {
     };
     let (storage, newest) = (case.id.storage, case.history()?.newest());
     let is_install = status == Status::PendingInstall || newest.is_none();
-    // `helm install --replace` over a failed revision leaves an older deployed one as it is.
+    // After a failed revision, `helm install --replace` leaves an older deployed one unchanged.
     if let Some(newest) = newest.filter(|newest| is_install && newest.status == Status::Deployed) {
         return Ok(Some(over(newest, storage)));
     }
@@ -129,7 +130,7 @@ fn installs_over(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Checked {
     Ok(history.newest_deployed().filter(|_| !is_gone).map(|deployed| over(deployed, sibling)))
 }
 
-/// The refusal of an operation if only managers may start one, and the user is none.
+/// The refusal if only managers may start operations, and the user is not one.
 fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
     let starts = case.change.write().filter(|write: &RecordWrite<'_>| write.starts(case.facts.actor));
     let (Some(write), StartedBy::Managers, actor) = (starts, case.policy.started_by, case.facts.actor) else {
@@ -150,7 +151,7 @@ fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
     Ok(Some(Refusal::new(sentence, OTHER_WAY).at("/metadata/labels/status")))
 }
 
-/// Why the new record is not the mapped copy of the newest one.
+/// Why the new record is not a mapped copy of the newest one.
 fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<Option<String>, Undecided> {
     let history = case.history()?;
     if let Some(deployed) = history.newest_deployed() {

@@ -3,8 +3,8 @@
 use crate::evidence::Workload;
 use crate::release::manifest::WorkloadRef;
 
-/// The largest difference between updated and available replicas, in percent of the desired replicas: an autoscaler may be at
-/// work.
+/// The largest allowed difference between updated and available replicas, in percent of the desired replicas. An autoscaler may
+/// be changing them.
 const TOLERANCE_PERCENT: i64 = 10;
 
 /// Why a workload is not healthy, with its name; `None` if it is.
@@ -37,7 +37,7 @@ fn health_problem(workload: &Workload) -> Option<String> {
         return Some("has a change that its controller has not seen yet".to_owned());
     }
     let missing = ["Available", "Progressing"].into_iter().find(|condition| {
-        // StatefulSets and DaemonSets have no conditions: only their numbers count.
+        // StatefulSets and DaemonSets have no conditions. Only their numbers count.
         !workload.conditions.is_empty() && workload.conditions.get(*condition) != Some(&true)
     });
     let Workload { desired, updated, available, .. } = workload;
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn updated_and_available_may_differ_by_a_tenth() {
+    fn updated_and_available_may_differ_by_ten_percent() {
         assert_eq!(health_problem(&deployment(10, 10, 9)), None);
         assert_eq!(health_problem(&deployment(10, 9, 10)), None);
         assert!(
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unseen_change_is_an_ailment() {
+    fn a_workload_with_an_unobserved_change_is_unhealthy() {
         let workload = Workload { observed: false, ..deployment(1, 1, 1) };
         assert!(health_problem(&workload).is_some());
     }
