@@ -1,4 +1,4 @@
-//! The rules, driven as a cluster would: stamped, judged, and applied when admitted.
+//! The rules in a simulated cluster: each request is stamped, judged, and applied if admitted.
 
 mod accounts;
 mod ages;

@@ -1,4 +1,4 @@
-//! Platforms and pipelines: what they may write of a release, and which sessions of a pipeline are one holder.
+//! Platforms and pipelines: what they may write to a release, and which sessions of a pipeline count as one holder.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn ingress(finalizer: Option<&str>) -> Value {
 }
 
 #[test]
-fn sessions_hold_operations_together_as_the_policy_says_at_every_door() {
+fn sessions_share_operations_as_the_policy_says() {
     for Door { name, over, closed_to_its_own_person, write } in DOORS {
         for (holder, user, open_while_fresh) in [
             (JOB_1, JOB_2, true),
@@ -53,16 +53,16 @@ fn sessions_hold_operations_together_as_the_policy_says_at_every_door() {
             (JOB_1, "alice", false),
             (JOB_1, NIGHTLY_1, false),
             ("alice", JOB_1, false),
-            // Each session is a holder of its own, as a person is.
+            // Each session is its own holder, like a person.
             (NIGHTLY_1, NIGHTLY_2, false),
             (NIGHTLY_1, NIGHTLY_1, !closed_to_its_own_person),
             (SHOP_1, SHOP_2, true),
             (SHOP_1, CRM, false),
-            // Without the group a job is one of its own.
+            // Without the group, a job is its own holder.
             (SHOP_1, "gitlab:ci_job:2", false),
             (SHOP_1, "gitlab:ci_job:2 in gitlab:project:42,gitlab:project:43", false),
             ("gitlab:ci_job:1", "gitlab:ci_job:2", false),
-            // Platforms are users like any other.
+            // Platforms are treated like any other user.
             ("alice", HPA, false),
             ("eks:addon-manager", "eks:vpc-cni", false),
         ] {
@@ -77,7 +77,7 @@ fn sessions_hold_operations_together_as_the_policy_says_at_every_door() {
 }
 
 #[test]
-fn a_platform_writes_the_objects_of_releases_at_rest_and_during_an_operation() {
+fn platforms_may_write_objects_even_during_an_operation() {
     for status in ["deployed", "pending-upgrade"] {
         let in_flight = status != "deployed";
         let (edit, delete) = if in_flight {
@@ -103,7 +103,7 @@ fn a_platform_writes_the_objects_of_releases_at_rest_and_during_an_operation() {
             let scale = if in_flight { "foreign-edit-in-transition" } else { "manual-scale" };
             assert_eq!(cluster.scale(user, &web(), 2, 5), Err(vec![scale]), "{user} {status}");
             assert_eq!(cluster.delete_object(user, web()), Err(vec![delete]), "{user} {status}");
-            // A finalizer keeps the next write of the release from removing the object; an annotation is free.
+            // A finalizer would keep the next write of the release from removing the object. An annotation is harmless.
             let finalizer = ingress(Some("example.com/mine"));
             assert_eq!(cluster.update_objects(user, web(), finalizer), Err(vec![edit]), "{user} {status}");
             assert_eq!(cluster.update_objects(user, web(), ingress(None)), Ok(()), "{user} {status}");
@@ -121,13 +121,13 @@ fn a_platform_is_a_user_like_any_other_on_records() {
 }
 
 #[test]
-fn a_pipeline_is_audited_on_objects_as_service_accounts_are() {
+fn edits_by_pipelines_are_audited_like_service_accounts() {
     for user in [JOB_1, SHOP_1, NIGHTLY_1] {
         let mut cluster = release("deployed");
         assert_eq!(cluster.update_objects(user, web(), image("2")), Ok(()), "{user}");
         let found = cluster.findings(user, Some(web()), Some(image("2")));
         assert!(found.len() == 1 && found[0].contains("[manual-edit]"), "{user}: {found:?}");
-        // A refused uninstall goes on with its deletions.
+        // helm continues with the deletions of a refused uninstall.
         let mut cluster = release("pending-upgrade");
         assert_eq!(cluster.update_objects(user, web(), image("2")), Ok(()), "{user}");
         assert_eq!(cluster.delete_object(user, web()), Err(vec!["foreign-edit-in-transition"]), "{user}");
@@ -140,7 +140,7 @@ fn a_pipeline_is_audited_on_objects_as_service_accounts_are() {
 }
 
 #[test]
-fn the_next_session_writes_the_objects_of_the_operation_that_it_goes_on_with() {
+fn the_next_session_may_write_objects_of_a_shared_operation() {
     let start = |holder: &str| {
         let mut cluster = cluster();
         cluster.given_record(&record(5, "deployed", ""));
@@ -154,7 +154,7 @@ fn the_next_session_writes_the_objects_of_the_operation_that_it_goes_on_with() {
     assert_eq!((found(&mut of_shop, SHOP_2), found(&mut of_shop, CRM)), (0, 1));
 }
 
-/// What the mutating half does to the stamp of the pipeline: `None` if it leaves the stamp alone.
+/// How the mutating half patches the stamp of the pipeline; `None` if it does not.
 fn patched(cluster: &mut Cluster, user: &str, old: Option<&Rec>, new: &Rec) -> Option<Value> {
     let judged = cluster.judged(user, old.map(Rec::object), new.object());
     assert!(judged.allowed, "{user}: {:?}", judged.findings);
@@ -164,7 +164,7 @@ fn patched(cluster: &mut Cluster, user: &str, old: Option<&Rec>, new: &Rec) -> O
 }
 
 #[test]
-fn the_pipeline_is_stamped_at_the_start_and_put_back_at_every_later_write() {
+fn the_pipeline_stamp_is_set_at_the_start_and_then_kept() {
     const STAMP: &str = "gitlab/gitlab:project:42";
     let is_set = |patch: Option<Value>| patch.is_some_and(|patch| patch["op"] == "add" && patch["value"] == STAMP);
     let is_removed = |patch: Option<Value>| patch.is_some_and(|patch| patch["op"] == "remove");
@@ -172,11 +172,11 @@ fn the_pipeline_is_stamped_at_the_start_and_put_back_at_every_later_write() {
     let sent = running.clone().annotated(PIPELINE, "deploy");
     let mut cluster = cluster();
     assert!(is_set(patched(&mut cluster, SHOP_1, None, &sent)));
-    // Another session ends the operation with a stamp of its own.
+    // Another session ends the operation and sends a different stamp.
     let stored = running.annotated(HOLDER, "gitlab:ci_job:1").annotated(PIPELINE, STAMP);
     let deployed = stored.to("deployed").annotated(PIPELINE, "gitlab/gitlab:project:43");
     assert!(is_set(patched(&mut cluster, SHOP_2, Some(&stored), &deployed)));
-    // The operation of a person, and of a session that holds its operations alone, has none.
+    // Operations of persons, and of sessions that do not share their operations, have no pipeline stamp.
     for user in ["alice", NIGHTLY_1] {
         assert!(is_removed(patched(&mut self::cluster(), user, None, &sent)), "{user}");
     }

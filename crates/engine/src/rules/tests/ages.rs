@@ -5,7 +5,7 @@ use super::scenario::{Cluster, rec};
 const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
 const STALE: i64 = 15 * 60;
 
-/// Alice's upgrade to revision 6 over a deployed revision 5 has been running for so many seconds.
+/// Alice's upgrade to revision 6, over a deployed revision 5, has been running for this many seconds.
 fn running(policy: &str, seconds: i64) -> Cluster {
     let mut cluster = Cluster::with_policy(policy);
     cluster.given_record(&rec(5, "deployed"));
@@ -43,7 +43,7 @@ fn the_policy_says_when_a_rollback_is_open() {
 }
 
 #[test]
-fn roll_forward_only_closes_rollback_over_a_failed_record_for_people_alone() {
+fn roll_forward_only_applies_to_people_and_not_to_managers() {
     for (policy, user, open) in
         [("", "alice", true), ("rollForwardOnly: true", "alice", false), ("rollForwardOnly: true", FLUX, true)]
     {
@@ -63,7 +63,7 @@ fn an_automatic_rollback_follows_its_failure_at_once() {
 }
 
 #[test]
-fn unlocking_is_for_the_holder_for_managers_among_themselves_and_for_the_stale() {
+fn unlock_needs_the_holder_a_fellow_manager_or_a_stale_record() {
     let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
     assert_eq!(running("", 1).update("alice", &pending, &failed), Ok(()));
     assert_eq!(running("", 1).update(FLUX, &pending, &failed), Err(vec!["pending-recovery"]));
@@ -85,7 +85,7 @@ fn a_lost_stamp_is_no_reason_to_refuse_an_unlock() {
 }
 
 #[test]
-fn an_uninstall_is_as_old_as_its_start_not_as_its_record() {
+fn the_age_of_an_uninstall_counts_from_its_start() {
     let mut cluster = Cluster::new();
     assert_eq!(cluster.create("alice", &rec(6, "pending-install")), Ok(()));
     assert_eq!(cluster.update("alice", &rec(6, "pending-install"), &rec(6, "deployed")), Ok(()));
@@ -98,8 +98,8 @@ fn an_uninstall_is_as_old_as_its_start_not_as_its_record() {
 }
 
 #[test]
-fn an_upgrade_goes_on_below_an_uninstall_that_died() {
-    // Flux uninstalls what its upgrade left as failed, and is killed.
+fn an_upgrade_may_start_below_a_dead_uninstall() {
+    // Flux uninstalls the release after a failed upgrade, and is killed.
     let uninstalling = |below: &'static str, seconds: i64| {
         let mut cluster = Cluster::new();
         cluster.given_record(&rec(5, below));
@@ -112,14 +112,14 @@ fn an_upgrade_goes_on_below_an_uninstall_that_died() {
     assert_eq!(uninstalling("deployed", 1).create(FLUX, &upgrade), Ok(()), "its run before the restart is dead");
     assert_eq!(uninstalling("deployed", STALE - 1).create("bob", &upgrade), Err(vec!["concurrent-operation"]));
     assert_eq!(uninstalling("deployed", STALE).create("bob", &upgrade), Ok(()));
-    // Helm upgrades from a deployed revision only.
+    // Helm only upgrades from a deployed revision.
     assert_eq!(uninstalling("superseded", STALE).create(FLUX, &upgrade), Err(vec!["concurrent-operation"]));
     let install = rec(7, "pending-install");
     assert_eq!(uninstalling("deployed", STALE).create(FLUX, &install), Err(vec!["concurrent-operation"]));
 }
 
 #[test]
-fn a_refusal_says_who_holds_the_release_since_when_and_what_to_do() {
+fn a_refusal_names_the_holder_the_age_and_the_way_out() {
     let message = running("", 12).refusal("CREATE", "bob", &rec(7, "pending-rollback"));
     assert!(message.contains("release shop/web, revision 7"), "{message}");
     assert!(message.contains("pending-upgrade, revision 6, held by alice for 12 s"), "{message}");

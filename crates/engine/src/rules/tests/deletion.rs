@@ -1,4 +1,4 @@
-//! Deletions, and the runbook's checks before the record of a stuck operation goes.
+//! Deletions, and the checks of the runbook before the record of a stuck operation is deleted.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(crate) fn deployment(updated: i64, available: i64, progressing: &str) -> Val
     })
 }
 
-/// An upgrade that died long ago over a deployed revision, its workload healthy.
+/// An upgrade over a deployed revision that died long ago, with a healthy workload.
 fn stuck() -> Cluster {
     let mut cluster = Cluster::new();
     cluster.given_record(&rec(5, "deployed"));
@@ -29,12 +29,12 @@ fn stuck() -> Cluster {
 }
 
 #[test]
-fn a_stuck_record_goes_when_every_check_holds() {
+fn a_stuck_record_may_be_deleted_if_every_check_passes() {
     assert_eq!(stuck().delete("alice", &rec(6, "pending-upgrade")), Ok(()));
 }
 
 #[test]
-fn each_check_alone_keeps_it_and_is_named() {
+fn each_failing_check_is_enough_for_a_refusal_that_names_it() {
     let pending = rec(6, "pending-upgrade");
     let says = |mut cluster: Cluster, record: &Rec, wanted: &str| {
         let message = cluster.refusal("DELETE", "alice", record);
@@ -56,7 +56,7 @@ fn each_check_alone_keeps_it_and_is_named() {
 }
 
 #[test]
-fn without_a_deployed_revision_below_no_workload_must_be_healthy() {
+fn health_is_ignored_without_a_deployed_revision_below() {
     let pending = rec(6, "pending-upgrade");
     for below in [None, Some(rec(5, "superseded")), Some(rec(5, "failed"))] {
         let mut cluster = Cluster::new();
@@ -69,7 +69,7 @@ fn without_a_deployed_revision_below_no_workload_must_be_healthy() {
 }
 
 #[test]
-fn a_fresh_record_stays_whatever_else_cannot_be_read() {
+fn a_recent_record_stays_even_if_its_body_is_unreadable() {
     let mut cluster = stuck();
     cluster.later(-STALE + 4);
     let odd = Rec { manifest: "kind: Deployment\nmetadata: {name: \"../x\"}\n", ..rec(6, "pending-upgrade") };
@@ -87,7 +87,7 @@ fn the_record_of_a_dead_operation_is_pruned_from_the_middle() {
 }
 
 #[test]
-fn a_person_deletes_records_one_by_one_a_service_account_need_not() {
+fn only_service_accounts_may_delete_records_as_a_collection() {
     let record = rec(4, "superseded");
     let mut cluster = stuck();
     cluster.given_record(&record);
@@ -99,7 +99,7 @@ fn a_person_deletes_records_one_by_one_a_service_account_need_not() {
 }
 
 #[test]
-fn a_purge_takes_the_deployed_record_once_the_newest_is_marked() {
+fn a_purge_may_delete_all_records_after_the_mark() {
     let mut cluster = Cluster::new();
     let (older, newest) = (rec(4, "deployed"), rec(5, "failed"));
     cluster.given_record(&older);
@@ -120,7 +120,7 @@ fn only_the_newest_of_two_deployed_records_is_kept() {
 }
 
 #[test]
-fn a_terminating_namespace_takes_its_records_along() {
+fn records_in_a_terminating_namespace_may_be_deleted() {
     let namespace = |terminating: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "deletionTimestamp": terminating}});
     let mut cluster = stuck();
     cluster.given(namespace(Value::Null));
@@ -131,7 +131,7 @@ fn a_terminating_namespace_takes_its_records_along() {
 }
 
 #[test]
-fn a_collection_delete_never_takes_a_stuck_record() {
+fn a_collection_delete_of_a_stuck_record_is_refused() {
     let verdict = stuck().delete_among_others("system:serviceaccount:ops:cleaner", &rec(6, "pending-upgrade"));
     assert_eq!(verdict, Err(vec!["pending-recovery"]));
 }

@@ -1,4 +1,4 @@
-//! One question at every door: whatever ends somebody's operation, the same users may, and the same may not.
+//! All writes that end another user's operation use the same check: the same users may, and the same may not.
 
 use serde_json::json;
 
@@ -15,16 +15,16 @@ const FLEET: &str = "system:serviceaccount:cattle-fleet-system:fleet-agent";
 /// A write that ends an operation.
 pub(crate) struct Door {
     pub(crate) name: &'static str,
-    /// The status of the operation's record.
+    /// The status of the operation's record before the write.
     pub(crate) over: &'static str,
-    /// Whether a person who holds the operation must wait too: the same person may run helm in two terminals.
+    /// Whether even the holder must wait if it is a person: the same person may run helm in two terminals.
     pub(crate) closed_to_its_own_person: bool,
     pub(crate) write: fn(&mut Cluster, &str, &Rec) -> Verdict,
 }
 
 pub(crate) const DOORS: [Door; 12] = [
     door("unlock", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("failed"))),
-    // Over an upgrade it is also refused while the revision before is still deployed.
+    // Over an upgrade, a promotion is also refused while the previous revision is still deployed.
     door("promote", "pending-install", |cluster, user, it| cluster.update(user, it, &it.to("deployed"))),
     door("uninstall over", "pending-upgrade", |cluster, user, it| cluster.update(user, it, &it.to("uninstalling"))),
     door("mark uninstalled", "uninstalling", |cluster, user, it| cluster.update(user, it, &it.to("uninstalled"))),
@@ -54,12 +54,12 @@ const fn patient(name: &'static str, over: &'static str, write: fn(&mut Cluster,
     Door { name, over, closed_to_its_own_person: true, write }
 }
 
-/// An operation of a holder over revision 5, so many seconds old.
+/// The operation of a holder over revision 5, with its age in seconds.
 fn operation(holder: &str, status: &'static str, seconds: i64) -> (Cluster, Rec) {
     operation_in(Cluster::new(), holder, status, seconds)
 }
 
-/// The same in a cluster that has no release yet.
+/// Like [`operation`], in a cluster without the release.
 pub(crate) fn operation_in(mut cluster: Cluster, holder: &str, status: &'static str, seconds: i64) -> (Cluster, Rec) {
     cluster.given(deployment(10, 10, "True"));
     cluster.given_record(&rec(5, if status == "pending-install" { "superseded" } else { "deployed" }));
@@ -103,7 +103,7 @@ fn every_door_asks_who_and_how_old() {
 }
 
 #[test]
-fn a_lost_stamp_closes_no_door_of_an_update() {
+fn a_lost_stamp_is_no_reason_to_refuse_an_update() {
     for Door { name, over, write, .. } in DOORS.iter().filter(|door| !door.closed_to_its_own_person) {
         let mut cluster = Cluster::new();
         let record = rec(6, over);
@@ -128,7 +128,7 @@ fn a_second_person_who_finishes_a_dead_uninstall_holds_it() {
 }
 
 #[test]
-fn whoever_replaces_every_secret_with_itself_takes_nothing_over() {
+fn an_unchanged_write_does_not_take_an_operation_over() {
     for status in ["uninstalling", "pending-upgrade"] {
         let (mut cluster, record) = operation("alice", status, 60);
         assert_eq!(cluster.update("admin", &record, &record), Ok(()), "{status}");
@@ -138,7 +138,7 @@ fn whoever_replaces_every_secret_with_itself_takes_nothing_over() {
 }
 
 #[test]
-fn a_refused_uninstall_is_refused_at_every_object_too() {
+fn after_a_refused_uninstall_deletions_are_refused_too() {
     let (mut cluster, record) = operation("alice", "pending-upgrade", 60);
     for user in ["bob", CI] {
         assert!(cluster.update(user, &record, &record.to("uninstalling")).is_err(), "{user}");
@@ -148,13 +148,13 @@ fn a_refused_uninstall_is_refused_at_every_object_too() {
 }
 
 #[test]
-fn a_refused_uninstall_by_a_manager_is_refused_at_every_object_too() {
+fn after_a_managers_refused_uninstall_deletions_are_refused() {
     let (mut cluster, record) = operation("alice", "pending-upgrade", 60);
     assert_eq!(cluster.update(FLUX, &record, &record.to("uninstalling")), Err(vec!["pending-recovery"]));
     assert_eq!(cluster.delete_object(FLUX, web()), Err(vec!["foreign-edit-in-transition"]));
     let edited = image("drifted");
     assert_eq!(cluster.update_objects(FLUX, edited, web()), Ok(()), "drift is corrected at any time");
-    // Whatever a manager may uninstall, it may delete.
+    // A manager may delete the objects of every release that it may uninstall.
     for (holder, seconds) in [(FLUX, 0), (FLEET, 60), ("alice", STALE)] {
         let (mut cluster, record) = operation(holder, "pending-upgrade", seconds);
         assert_eq!(cluster.delete_object(FLUX, web()), Ok(()), "{holder}");
@@ -164,7 +164,7 @@ fn a_refused_uninstall_by_a_manager_is_refused_at_every_object_too() {
 }
 
 #[test]
-fn where_only_managers_start_operations_nobody_else_deletes_what_is_declared() {
+fn started_by_managers_covers_deletions_of_declared_objects() {
     let mut cluster = Cluster::with_policy("rules:\n  unusual-create: {startedBy: managers}\n");
     let record = record(5, "deployed", "");
     cluster.given_record(&record);
@@ -177,14 +177,14 @@ fn where_only_managers_start_operations_nobody_else_deletes_what_is_declared() {
 }
 
 #[test]
-fn an_uninstall_reads_the_newest_record_and_waits_for_what_came_in_between() {
+fn an_uninstall_of_an_older_record_waits_for_the_newest() {
     let (mut cluster, _) = operation("alice", "pending-upgrade", 60);
     let below = rec(5, "deployed");
     assert_eq!(cluster.update("bob", &below, &below.to("uninstalling")), Err(vec!["concurrent-operation"]));
 }
 
 #[test]
-fn a_superseded_record_goes_on_only_under_its_own_controller_and_while_none_is_deployed() {
+fn only_its_controller_resumes_a_superseded_record() {
     let superseded = |holder: &str| match holder {
         "" => rec(5, "superseded"),
         holder => rec(5, "superseded").annotated("interlock.dev/holder", holder),
@@ -195,7 +195,7 @@ fn a_superseded_record_goes_on_only_under_its_own_controller_and_while_none_is_d
             (CI, CI, None, true),
             (FLEET, CI, None, false),
             ("alice", "alice", None, false),
-            // The stamp was lost, or the record is older than Interlock.
+            // The stamp is lost, or the record is older than Interlock.
             ("", CI, None, true),
             ("", "alice", None, false),
             (FLEET, FLEET, Some(rec(6, "deployed")), false),
@@ -214,13 +214,13 @@ fn a_superseded_record_goes_on_only_under_its_own_controller_and_while_none_is_d
 
 #[test]
 fn what_is_refused_in_one_write_is_refused_in_two() {
-    // Superseding a record by hand, which helm-mapkubeapis does too, and then deleting it.
+    // Superseding a record by hand, which helm-mapkubeapis also does, and then deleting it.
     let deployed = rec(5, "deployed");
     let mut cluster = Cluster::new();
     cluster.given_record(&deployed);
     assert_eq!(cluster.update("alice", &deployed, &deployed.to("superseded")), Ok(()));
     assert_eq!(cluster.delete("alice", &deployed.to("superseded")), Err(vec!["record-deletion"]));
-    // Failing it.
+    // Marking it as failed.
     let mut cluster = Cluster::new();
     assert_eq!(cluster.create("alice", &rec(1, "pending-install")), Ok(()));
     assert_eq!(cluster.update("alice", &rec(1, "pending-install"), &rec(1, "deployed")), Ok(()));
@@ -228,13 +228,13 @@ fn what_is_refused_in_one_write_is_refused_in_two() {
     assert_eq!(cluster.update("bob", &deployed, &failed), Err(vec!["illegal-transition"]), "it is not his");
     cluster.later(60);
     assert_eq!(cluster.update("alice", &deployed, &failed), Err(vec!["illegal-transition"]), "it has ended long ago");
-    // A cancelled install fails the record that it has just promoted.
+    // A cancelled install marks the record as failed that it has just promoted.
     cluster.later(-59);
     assert_eq!(cluster.update("alice", &deployed, &failed), Ok(()));
 }
 
 #[test]
-fn no_metadata_that_binds_a_record_is_added() {
+fn owners_finalizers_and_immutable_cannot_be_added_to_records() {
     let record = rec(5, "deployed");
     let with = |pointer: &str, value: serde_json::Value| {
         let mut object = record.object();

@@ -1,4 +1,4 @@
-//! What starts in a freeze is refused at every door, and what goes on is not.
+//! Operations that start in a freeze are refused in every form. Running operations continue.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const CI: &str = "system:serviceaccount:ci:deployer";
 const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
 const HOUR: i64 = 3_600;
 
-/// A freeze from one hour after the start of the scenario to two hours after it. Alice and the first revision are from before.
+/// A freeze from one to two hours after the start of the scenario. Alice holds the first revision, which is older.
 fn cluster() -> Cluster {
     let freeze = "name: sale, reason: the sale, timeZone: Europe/Berlin, from: 2026-11-21T12:00, to: 2026-11-21T13:00, \
                   namespaces: [shop], exempt: {users: [bob]}";
@@ -51,7 +51,7 @@ fn no_operation_starts_in_a_freeze() {
 }
 
 #[test]
-fn what_has_started_before_goes_on_to_its_end() {
+fn an_operation_that_started_before_a_freeze_may_finish() {
     let (deployed, upgrade) = (record(5, "deployed", "alice"), rec(6, "pending-upgrade"));
     let started = || {
         let mut cluster = cluster();
@@ -63,7 +63,7 @@ fn what_has_started_before_goes_on_to_its_end() {
     let mut succeeds = started();
     assert_eq!(succeeds.update(CI, &deployed, &deployed.to("superseded")), Ok(()));
     assert_eq!(succeeds.update(CI, &upgrade, &upgrade.to("deployed")), Ok(()));
-    // `--rollback-on-failure`: the rollback follows at once.
+    // `--rollback-on-failure`: the rollback follows immediately.
     let mut fails = started();
     assert_eq!(fails.update(CI, &upgrade, &upgrade.to("failed")), Ok(()));
     assert_eq!(fails.create(CI, &rec(7, "pending-upgrade")), refused(), "the next attempt is a start");
@@ -84,16 +84,16 @@ fn a_first_install_that_fails_is_cleaned_up() {
     assert_eq!(cluster.create("alice", &install), Ok(()));
     cluster.given(web());
     cluster.later(120);
-    // Its clean-up also deletes what it has made before it says so.
+    // The clean-up deletes the objects that the install created, even before it updates the record.
     assert_eq!(cluster.delete_object("alice", web()), Ok(()));
     let uninstalling = install.to("uninstalling");
     assert_eq!(cluster.update("alice", &install, &uninstalling), Ok(()));
-    // A second run finishes it.
+    // A second run finishes the uninstall.
     assert_eq!(cluster.update("alice", &uninstalling, &Rec { hooks_run: 1, ..uninstalling.clone() }), Ok(()));
     assert_eq!(cluster.delete("alice", &uninstalling), Ok(()));
 }
 
-/// An upgrade that starts a minute before the freeze, by its user, with what revision 5 and it declare.
+/// An upgrade by this user that starts a minute before the freeze. Revisions 5 and 6 declare the same objects.
 fn upgraded(user: &str) -> (Cluster, Rec) {
     let (mut cluster, upgrade) = (cluster(), record(6, "pending-upgrade", ""));
     cluster.later(HOUR - 60);
@@ -103,7 +103,7 @@ fn upgraded(user: &str) -> (Cluster, Rec) {
 }
 
 #[test]
-fn an_uninstall_is_no_remedy_of_what_was_deployed_before() {
+fn an_uninstall_is_no_remedy_if_a_revision_was_deployed() {
     for user in ["alice", CI, FLUX] {
         let (mut running, upgrade) = upgraded(user);
         assert_eq!(running.update(user, &upgrade, &upgrade.to("uninstalling")), refused(), "{user}, its own");
@@ -113,12 +113,12 @@ fn an_uninstall_is_no_remedy_of_what_was_deployed_before() {
         assert_eq!(failed.update(user, &upgrade, &record), Ok(()));
         assert_eq!(failed.update(user, &record, &record.to("uninstalling")), refused(), "{user}, failed");
         assert_eq!(failed.delete_object(user, web()), refused(), "{user}, failed");
-        // `--cleanup-on-fail` deletes only what the upgrade has made.
+        // `--cleanup-on-fail` deletes only the objects that the upgrade created.
         let mut made = web();
         made["metadata"]["name"] = "made".into();
         assert_eq!(failed.delete_object(user, made), Ok(()), "{user}, failed");
         assert_eq!(failed.create(user, &rec(7, "pending-rollback")), Ok(()), "{user}, failed");
-        // Whoever may end it may not take the release away with it.
+        // A user who may end the operation may still not uninstall the release.
         let (mut stuck, upgrade) = upgraded(CI);
         stuck.later(1_000);
         assert_eq!(stuck.update(user, &upgrade, &upgrade.to("uninstalling")), refused(), "{user}, stuck");
@@ -127,7 +127,7 @@ fn an_uninstall_is_no_remedy_of_what_was_deployed_before() {
 }
 
 #[test]
-fn an_uninstall_that_has_begun_is_finished_by_whoever_may() {
+fn an_uninstall_from_before_a_freeze_may_be_finished() {
     let mut cluster = cluster();
     let deployed = record(5, "deployed", "alice");
     let (begun, again) = (deployed.to("uninstalling"), Rec { hooks_run: 1, ..deployed.to("uninstalling") });
@@ -139,7 +139,7 @@ fn an_uninstall_that_has_begun_is_finished_by_whoever_may() {
 }
 
 #[test]
-fn the_freeze_of_a_namespace_reaches_the_objects_of_its_releases_elsewhere() {
+fn a_namespace_freeze_covers_cluster_scoped_objects() {
     const ROLE: &str =
         "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\nrules: []\n";
     let role = json!({
@@ -175,7 +175,7 @@ fn an_extension_is_frozen_with_the_namespace_of_its_objects() {
     let mut body = upgrade.body();
     body["namespace"] = "apps".into();
     upgrade.payload = Some(upgrade.encoded(&body));
-    // The records of both are in namespace shop.
+    // The records of both releases are in namespace shop.
     let by_olm = |namespace: &str, index: Value| {
         let mut cluster = Cluster::with_policy(&policy(namespace));
         cluster.given(json!({
@@ -185,14 +185,14 @@ fn an_extension_is_frozen_with_the_namespace_of_its_objects() {
         cluster.create_object(OPERATOR, index).err().is_some_and(|rules| rules.contains(&"freeze"))
     };
     assert!(by_olm("apps", index(&upgrade, &[])) && !by_olm("shop", index(&upgrade, &[])));
-    // The rest of the record is in another Secret, and the namespace with it.
+    // The rest of the record, with the namespace, is in another Secret.
     assert!(by_olm("apps", index(&upgrade, &["rest"])) && !by_olm("shop", index(&upgrade, &["rest"])));
     assert_eq!(Cluster::with_policy(&policy("apps")).create(CI, &upgrade), Ok(()));
     assert_eq!(Cluster::with_policy(&policy("shop")).create(CI, &upgrade), refused());
 }
 
 #[test]
-fn flux_remedies_its_own_failure_whenever_it_comes_to_it() {
+fn flux_may_remedy_its_own_failure_at_any_time() {
     let upgrade = rec(6, "pending-upgrade");
     let mut cluster = cluster();
     assert_eq!(cluster.create(FLUX, &upgrade), Ok(()));
@@ -204,15 +204,15 @@ fn flux_remedies_its_own_failure_whenever_it_comes_to_it() {
 
 #[test]
 fn the_deletions_of_an_uninstall_that_was_refused_are_refused() {
-    // Only logged for a service account, and nothing to a manager.
+    // `manual-delete` only audits service accounts, and does not apply to managers.
     assert_eq!(frozen().delete_object(CI, web()), Err(vec!["freeze", "manual-delete"]));
     assert_eq!(frozen().delete_object(FLUX, web()), refused());
     assert_eq!(frozen().delete_object("alice", web()), Err(vec!["freeze", "manual-delete"]));
     assert_eq!(frozen().delete_object("bob", web()), Err(vec!["manual-delete"]), "exempt from the freeze alone");
     assert_eq!(frozen().delete_object("system:serviceaccount:kube-system:generic-garbage-collector", web()), Ok(()));
-    // Nor can the record be taken away instead.
+    // Deleting the record instead is refused too.
     assert_eq!(frozen().delete(CI, &record(5, "deployed", "alice")), Err(vec!["record-deletion"]));
-    // The uninstall of a user who may start one is that user's operation.
+    // If a user may start an uninstall, its deletions are allowed too.
     let deployed = record(5, "deployed", "alice");
     let mut exempt = frozen();
     assert_eq!(exempt.update("bob", &deployed, &deployed.to("uninstalling")), Ok(()));
@@ -234,7 +234,7 @@ fn operations_start_only_in_a_window_that_allows_them() {
 }
 
 #[test]
-fn whoever_may_start_operations_may_still_not_delete_the_objects_by_hand() {
+fn a_deletion_in_a_freeze_is_reported_by_both_rules() {
     let text = frozen().findings("alice", Some(web()), None);
     assert!(
         text.iter().any(|text| text.contains("[freeze]")) && text.iter().any(|text| text.contains("[manual-delete]")),

@@ -1,4 +1,4 @@
-//! What only Go reads in a record: objects behind its line ends, and hooks behind its keys.
+//! What only Go's parsers read in a record: objects behind unusual line ends, and hooks behind unusual keys.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ fn an_object_whose_document_nobody_can_read_is_refused_as_if_it_declared_everyth
         assert_eq!(cluster.delete_object("bob", web()), Err(vec!["manual-delete"]));
         let text = cluster.messages_for("bob", web(), labelled);
         assert!(text.contains("cannot be parsed") && text.contains("all of it counts as declared"), "{text}");
-        // Not what the chart cannot concern, and not what nobody changes.
+        // Objects that are not in the chart, and writes without a change, are allowed.
         assert_eq!(cluster.update_objects("bob", web(), web()), Ok(()));
         let mut other = web();
         other["metadata"]["name"] = "front".into();
@@ -62,7 +62,7 @@ fn an_object_whose_document_nobody_can_read_is_refused_as_if_it_declared_everyth
 }
 
 #[test]
-fn a_key_that_only_go_knows_changes_a_stored_hook() {
+fn a_key_that_only_go_matches_counts_as_a_changed_hook() {
     let record = rec(5, "deployed");
     let hook = |more: Value| {
         let mut hook =

@@ -1,4 +1,4 @@
-//! What an interrupted upgrade leaves behind, and when it is made good.
+//! What an interrupted upgrade leaves behind, and what completes it.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn chart(record: Rec, version: &'static str) -> Rec {
     Rec { chart_version: version, ..record }
 }
 
-/// Revision 1 is deployed, and alice has begun to upgrade it to chart version 2.0.0.
+/// Revision 1 is deployed, and alice has started an upgrade to chart version 2.0.0.
 fn upgrading(policy: &str) -> (Cluster, Rec) {
     let mut cluster = Cluster::with_policy(policy);
     cluster.given_record(&rec(1, "deployed"));
@@ -25,7 +25,7 @@ fn upgrading(policy: &str) -> (Cluster, Rec) {
     (cluster, second)
 }
 
-/// The same, killed, and its record deleted.
+/// Like [`upgrading`], but the upgrade was killed, and its record deleted.
 fn interrupted() -> Cluster {
     let (mut cluster, second) = upgrading(ENFORCED);
     assert_eq!(cluster.delete("alice", &second), Ok(()));
@@ -51,7 +51,7 @@ fn another_version_waits_until_the_interrupted_one_is_finished() {
     );
     let again = chart(rec(2, "pending-upgrade"), "2.0.0");
     assert_eq!(cluster.create("alice", &again), Ok(()));
-    // It fails by itself: still not finished.
+    // The retry fails by itself, so the version is still incomplete.
     assert_eq!(cluster.update("alice", &again, &again.to("failed")), Ok(()));
     let third = chart(rec(3, "pending-upgrade"), "3.0.0");
     assert_eq!(cluster.create("alice", &third), Err(vec!["resume-interrupted"]));
@@ -63,7 +63,7 @@ fn another_version_waits_until_the_interrupted_one_is_finished() {
 }
 
 #[test]
-fn a_rollback_makes_it_good_too() {
+fn a_rollback_completes_an_interrupted_upgrade_too() {
     let mut cluster = interrupted();
     let back = rec(2, "pending-rollback");
     assert_eq!(cluster.create("alice", &back), Ok(()));
@@ -72,15 +72,15 @@ fn a_rollback_makes_it_good_too() {
     assert_eq!(cluster.create("alice", &chart(rec(3, "pending-upgrade"), "3.0.0")), Ok(()));
 }
 
-/// helm supersedes the old record before it promotes the new one: in between nothing is deployed.
+/// helm supersedes the old record before it promotes the new one. In between, no record is deployed.
 #[test]
-fn an_upgrade_that_died_between_its_last_two_writes_is_remembered_on_what_is_left() {
+fn death_between_the_last_two_writes_leaves_a_note() {
     let (mut cluster, second) = upgrading(ENFORCED);
     let (first, superseded) = (rec(1, "deployed"), rec(1, "superseded"));
     assert_eq!(cluster.update("alice", &first, &superseded), Ok(()));
     assert_eq!(cluster.delete("bob", &second), Ok(()));
     assert_eq!(cluster.create("alice", &third()), Err(vec!["resume-interrupted"]));
-    // The retry fails by itself, and is still not finished.
+    // The retry fails by itself, so the version is still incomplete.
     assert_eq!(cluster.create("alice", &second), Ok(()));
     assert_eq!(cluster.update("alice", &second, &second.to("failed")), Ok(()));
     let next = |version| chart(rec(3, "pending-upgrade"), version);
@@ -90,16 +90,16 @@ fn an_upgrade_that_died_between_its_last_two_writes_is_remembered_on_what_is_lef
     assert_eq!(cluster.update("alice", &third, &third.to("deployed")), Ok(()));
     let fourth = chart(rec(4, "pending-upgrade"), "3.0.0");
     assert_eq!(cluster.create("alice", &fourth), Ok(()));
-    // That dies in the same moment: the old note says nothing about it.
+    // This upgrade dies at the same point. The old note does not apply to it.
     assert_eq!(cluster.update("alice", &third.to("deployed"), &third.to("superseded")), Ok(()));
     cluster.later(16 * 60);
     assert_eq!(cluster.update("alice", &fourth, &fourth.to("failed")), Ok(()));
     assert_eq!(cluster.create("alice", &chart(rec(5, "pending-upgrade"), "4.0.0")), Ok(()));
 }
 
-/// The note stays on the old record until the new one is promoted: the operation may die once more.
+/// The note stays on the old record until the new one is promoted, because the retry may die too.
 #[test]
-fn a_retry_that_dies_between_its_last_two_writes_does_not_lose_the_note() {
+fn the_note_survives_a_retry_that_dies_before_its_promotion() {
     let mut cluster = interrupted();
     let again = chart(rec(2, "pending-upgrade"), "2.0.0");
     assert_eq!(cluster.create("alice", &again), Ok(()));
@@ -109,7 +109,7 @@ fn a_retry_that_dies_between_its_last_two_writes_does_not_lose_the_note() {
 }
 
 #[test]
-fn an_interrupted_first_install_is_cleared_and_leaves_nothing_behind() {
+fn an_interrupted_first_install_leaves_no_note() {
     for operator in [None, Some("system:serviceaccount:olmv1-system:operator-controller-controller-manager")] {
         let mut cluster = Cluster::new();
         let object = |record: &Rec| if operator.is_some() { index(record, &[]) } else { record.object() };
@@ -119,13 +119,13 @@ fn an_interrupted_first_install_is_cleared_and_leaves_nothing_behind() {
         assert_eq!(cluster.delete_object("bob", object(&first)), Err(vec!["pending-recovery"]), "it may still run");
         cluster.later(16 * 60);
         assert_eq!(cluster.delete_object("bob", object(&first)), Ok(()), "{operator:?}");
-        // Another version may be the one that works.
+        // Another version may be the fix.
         assert_eq!(cluster.create_object(holder, object(&chart(first, "1.0.1"))), Ok(()));
     }
 }
 
 #[test]
-fn an_unlock_counts_like_a_deletion_and_a_failure_does_not() {
+fn an_unlock_interrupts_an_upgrade_but_a_failure_does_not() {
     let (mut cluster, second) = upgrading(ENFORCED);
     assert_eq!(cluster.update("bob", &second, &second.to("failed")), Ok(()));
     let next = |version| chart(rec(3, "pending-upgrade"), version);
@@ -136,7 +136,7 @@ fn an_unlock_counts_like_a_deletion_and_a_failure_does_not() {
     assert_eq!(cluster.update("alice", &second, &second.to("failed")), Ok(()));
     assert_eq!(cluster.create("bob", &next("3.0.0")), Ok(()));
 
-    // A promotion by another user finishes it.
+    // A promotion by another user completes it.
     let (mut cluster, second) = upgrading(ENFORCED);
     assert_eq!(cluster.update("alice", &rec(1, "deployed"), &rec(1, "superseded")), Ok(()));
     assert_eq!(cluster.update("bob", &second, &second.to("deployed")), Ok(()));
@@ -144,7 +144,7 @@ fn an_unlock_counts_like_a_deletion_and_a_failure_does_not() {
 }
 
 #[test]
-fn flux_says_that_it_unlocks_its_own_record() {
+fn an_unlock_by_flux_is_known_by_its_description() {
     let unlock = |description: &str| {
         let mut cluster = Cluster::with_policy(ENFORCED);
         cluster.given_record(&rec(1, "deployed"));
@@ -159,7 +159,7 @@ fn flux_says_that_it_unlocks_its_own_record() {
 }
 
 #[test]
-fn a_pending_record_pruned_out_of_the_middle_was_made_good_before() {
+fn pruning_an_old_pending_record_leaves_no_note() {
     let mut cluster = Cluster::with_policy(ENFORCED);
     let stuck = rec(1, "pending-upgrade").annotated("interlock.dev/chart", "shop-0.9.0");
     cluster.given_record(&stuck);
@@ -195,10 +195,10 @@ fn the_shipped_policy_warns_helm_and_refuses_olm() {
 }
 
 #[test]
-fn nobody_else_writes_the_note() {
+fn clients_cannot_write_the_note() {
     let mut cluster = interrupted();
     let noted = |note: &str| rec(1, "deployed").annotated(INTERRUPTED, note).object();
-    // The stamping half puts it back, whatever is sent.
+    // The mutating half restores the note, whatever the client sends.
     assert_eq!(cluster.update_objects(FLUX, noted("shop-2.0.0@2"), rec(1, "deployed").object()), Ok(()));
     assert_eq!(cluster.create("alice", &third()), Err(vec!["resume-interrupted"]));
     assert_eq!(cluster.update_objects("alice", noted("shop-2.0.0@2"), noted("shop-3.0.0@2")), Ok(()));
@@ -206,7 +206,7 @@ fn nobody_else_writes_the_note() {
 }
 
 #[test]
-fn a_person_takes_the_note_off_and_helm_does_not() {
+fn only_a_person_can_remove_the_note() {
     let noted = || rec(1, "deployed").annotated(INTERRUPTED, "shop-2.0.0@2").annotated(HOLDER, "alice");
     let without = || rec(1, "deployed").annotated(HOLDER, "alice");
     let after = |user: &str, write: Rec| {

@@ -1,8 +1,8 @@
-//! A small model of Helm: its actions as the record writes that each makes, in order, and a kill between any two.
+//! A small model of Helm: each action is the sequence of its record writes, and can be killed between any two.
 //!
-//! Whatever sequence of actions one person runs, one after another, none of its writes may be refused, with two exceptions
-//! that are the point of the webhook: a rollback over what a killed action left behind waits until that is stale, and so
-//! does an unlock by somebody else.
+//! If one person runs actions one after another, in any order, no write may be refused. There are two exceptions, which are the
+//! purpose of the webhook: a rollback over the record of a killed action, and an unlock by somebody else, must wait until that
+//! record is stale.
 
 use proptest::prelude::*;
 
@@ -29,11 +29,12 @@ enum Action {
         keep_history: bool,
     },
     Test,
-    /// Flux, or a person, marks what a dead action left as failed.
+    /// Flux, or a person, marks the record of a dead action as failed.
     Unlock,
 }
 
-/// Where a rollback fails: applying supersedes the record it rolled over, waiting writes it again as it was.
+/// Where a rollback fails. During the apply, it supersedes the record it rolled over. During the wait, it writes that record
+/// again unchanged.
 #[derive(Debug, Clone, Copy)]
 enum Failure {
     Apply,
@@ -44,7 +45,7 @@ enum Failure {
 struct Helm {
     records: Vec<Rec>,
     cluster: Cluster,
-    /// Writes left before the process is killed.
+    /// The number of writes before the process is killed.
     fuel: usize,
     hooks: usize,
     lives: u64,
@@ -106,7 +107,7 @@ impl Helm {
         Ok(())
     }
 
-    /// Each hook writes the record once before it runs.
+    /// Helm writes the record once before each hook.
     fn hooks(&mut self, index: usize) -> Run {
         for _ in 0..self.hooks {
             self.update(index, self.records[index].status)?;
@@ -114,14 +115,14 @@ impl Helm {
         Ok(())
     }
 
-    /// Oldest first, never the newest deployed one, so that one less than the limit is left.
+    /// Prunes the oldest records first, but not the newest deployed one, down to one less than the limit.
     fn prune(&mut self, history_max: usize) -> Run {
         let kept = self.deployed().map(|index| self.records[index].revision);
         while history_max > 0 && self.records.len() >= history_max {
             let Some(index) = self.records.iter().position(|record| Some(record.revision) != kept) else {
                 break;
             };
-            // With a limit this small pruning takes the very record of the dead operation, which the runbook guards.
+            // With such a small limit, pruning deletes the record of the dead operation itself, which the runbook protects.
             if index + 1 == self.records.len() && self.last_status().is_some_and(Status::is_pending) {
                 break;
             }
@@ -172,13 +173,13 @@ impl Helm {
         if last.is_pending() || (self.deployed().is_none() && !usable) {
             return Ok(());
         }
-        // Helm itself would go on over an uninstall that died, from an older deployed record; we do not let it.
+        // Helm itself would continue over a dead uninstall, from an older deployed record. Interlock refuses that.
         if last == Status::Uninstalling {
             return Ok(());
         }
         let original = self.deployed().unwrap_or(self.records.len() - 1);
         let original = self.records[original].revision;
-        // Only the newest deployed record is spared: without one, pruning may take the original itself.
+        // Only the newest deployed record is exempt from pruning. Without one, pruning may delete the original itself.
         let (next, spared) = (self.next_revision(), self.deployed().is_some());
         self.prune(if spared { history_max } else { 0 })?;
         self.create(next, "pending-upgrade")?;

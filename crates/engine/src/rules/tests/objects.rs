@@ -1,4 +1,4 @@
-//! Edits, deletes and scaling of the objects of a release.
+//! Edits, deletions and scaling of the objects of a release.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const MANIFEST: &str = "---\n# Source: shop/templates/web.yaml\napiVersion: apps
     web\n        image: nginx:1\n---\napiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  ports:\n  - \
     port: 80\n";
 
-/// A release whose newest record has this status and holder, over a deployed one.
+/// A release with a deployed record, and a newest record with this status and holder.
 fn release(status: &'static str, holder: &str) -> Cluster {
     let mut cluster = Cluster::new();
     cluster.given_record(&record(5, "deployed", "alice"));
@@ -68,7 +68,7 @@ pub(crate) fn image(tag: &str) -> Value {
     with("/spec/template/spec/containers", json!([{"name": "web", "image": format!("nginx:{tag}")}]))
 }
 
-/// An edit of the Deployment by somebody.
+/// An edit of the Deployment by this user.
 fn edit(cluster: &mut Cluster, user: &str, new: Value) -> Verdict {
     cluster.update_objects(user, web(), new)
 }
@@ -124,7 +124,7 @@ fn what_the_chart_does_not_declare_is_free() {
 }
 
 #[test]
-fn only_the_manifest_still_knows_after_an_edit_took_the_ownership_away() {
+fn fields_without_a_managed_fields_owner_are_still_declared() {
     let mut cluster = release("deployed", "alice");
     let taken = |tag: &str| {
         let mut object = image(tag);
@@ -135,7 +135,7 @@ fn only_the_manifest_still_knows_after_an_edit_took_the_ownership_away() {
 }
 
 #[test]
-fn who_is_there_to_write_may_write() {
+fn managers_controllers_and_nodes_may_write_objects() {
     let mut cluster = release("deployed", "alice");
     for user in [FLUX, AUTOSCALER, "system:serviceaccount:keda:keda-operator", "system:node:worker-1 in system:nodes"] {
         assert_eq!(edit(&mut cluster, user, image("evil")), Ok(()), "{user}");
@@ -198,7 +198,7 @@ fn objects_are_deleted_through_the_release() {
 }
 
 #[test]
-fn what_an_uninstall_kept_belongs_to_nobody() {
+fn objects_kept_by_an_uninstall_have_no_owner() {
     for status in ["uninstalled", ""] {
         let mut cluster = if status.is_empty() { Cluster::new() } else { release(status, "alice") };
         assert_eq!(edit(&mut cluster, "bob", image("2")), Ok(()), "{status}");
@@ -229,7 +229,7 @@ fn a_scale_is_judged_by_its_parent() {
 }
 
 #[test]
-fn a_custom_resource_is_scaled_by_the_field_that_the_policy_names() {
+fn the_policy_names_the_scaled_field_of_a_custom_resource() {
     let listed = "rules:\n  manual-scale:\n    resources:\n    - {group: example.com, resource: widgets, kind: Widget, \
                   replicas: /spec/size}\n";
     let manifest = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: web\nspec:\n  size: 2\n";
@@ -246,7 +246,7 @@ fn a_custom_resource_is_scaled_by_the_field_that_the_policy_names() {
 }
 
 #[test]
-fn an_account_of_managers_adds_nothing_to_a_document_of_the_same_version() {
+fn managed_fields_are_ignored_if_the_api_version_is_the_same() {
     let mut cluster = release("deployed", "alice");
     let owned = |paused: bool| {
         let mut object = web();
@@ -258,7 +258,7 @@ fn an_account_of_managers_adds_nothing_to_a_document_of_the_same_version() {
 }
 
 #[test]
-fn another_release_takes_an_object_over_in_its_own_operation() {
+fn a_release_may_take_over_an_object_in_its_own_operation() {
     let mut cluster = release("deployed", "alice");
     let theirs = with("/metadata/annotations/meta.helm.sh~1release-name", json!("other"));
     assert_eq!(edit(&mut cluster, "alice", theirs.clone()), refused("manual-edit"));
@@ -271,7 +271,7 @@ fn another_release_takes_an_object_over_in_its_own_operation() {
 }
 
 #[test]
-fn a_release_that_does_not_declare_an_object_cannot_take_it_over() {
+fn only_a_release_that_declares_an_object_may_take_it_over() {
     let theirs = with("/metadata/annotations/meta.helm.sh~1release-name", json!("other"));
     for (manifest, verdict) in [
         (MANIFEST, Ok(())),
@@ -286,7 +286,7 @@ fn a_release_that_does_not_declare_an_object_cannot_take_it_over() {
 }
 
 #[test]
-fn an_object_of_a_typed_list_or_of_a_group_that_moved_is_declared() {
+fn objects_in_typed_lists_or_moved_groups_are_declared() {
     let list = "apiVersion: apps/v1\nkind: DeploymentList\nitems:\n- metadata: {name: web}\n  spec: {replicas: 2}\n";
     let moved = "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2}\n";
     for manifest in [list, moved] {
@@ -300,7 +300,7 @@ fn an_object_of_a_typed_list_or_of_a_group_that_moved_is_declared() {
 }
 
 #[test]
-fn no_detour_leads_around_a_declared_object() {
+fn a_declared_object_is_protected_against_all_detours() {
     let mut cluster = release("deployed", "alice");
     let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "1"}]);
     let (owned, held) = (with("/metadata/ownerReferences", owner), with("/metadata/finalizers", json!(["x.io/y"])));
@@ -326,7 +326,7 @@ fn a_declared_mode_is_octal() {
 }
 
 #[test]
-fn contradictory_marks_decide_nothing() {
+fn contradictory_marks_leave_the_rules_undecided() {
     let mut cluster = release("deployed", "alice");
     let stripped = with(MANAGED_BY, json!(null));
     assert_eq!(cluster.update_objects("bob", stripped.clone(), image("2")), Ok(()));
@@ -403,7 +403,7 @@ fn values_of_secrets_are_never_shown() {
     assert!(!text.contains("hunter") && !text.contains("aHVu"), "{text}");
 }
 
-/// What the rules ask about an edit, in a cluster where everything lies in a cache.
+/// The queries of the rules about an edit, in a cluster where caches have everything.
 fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static str> {
     let request = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -464,7 +464,7 @@ fn asked(status: Status, holder: &str, user: &str, new: &Value) -> Vec<&'static 
 }
 
 #[test]
-fn what_may_go_on_asks_nothing_of_the_cluster_and_what_may_not_is_confirmed() {
+fn only_refusals_query_the_api_server() {
     use Status::{Deployed, PendingUpgrade};
     let nothing: [&str; 0] = [];
     assert_eq!(asked(PendingUpgrade, "alice", "alice", &image("2")), ["cache"]);

@@ -36,7 +36,7 @@ fn edit(cluster: &mut Cluster, user: &str) -> super::scenario::Verdict {
 }
 
 #[test]
-fn an_edit_is_refused_then_admitted_with_a_warning_and_refused_again() {
+fn an_override_admits_an_edit_with_a_warning_until_it_expires() {
     let mut cluster = release("");
     assert_eq!(edit(&mut cluster, "bob"), Err(vec!["manual-edit"]));
     assert_eq!(cluster.create_object("alice", override_of("web", &["manual-edit"], 30)), Ok(()));
@@ -53,7 +53,7 @@ fn an_edit_is_refused_then_admitted_with_a_warning_and_refused_again() {
 }
 
 #[test]
-fn an_override_from_before_the_pattern_stays_open_and_shows_its_ticket() {
+fn an_override_older_than_the_pattern_still_works() {
     let mut cluster = release("overrides: {reasonPattern: 'OPS-[0-9]+', reasonExample: 'OPS-12: why'}");
     let mut before = override_of("web", &["manual-edit"], 30);
     before["spec"]["ticket"] = "CHG-1".into();
@@ -75,7 +75,7 @@ fn an_override_opens_one_release_in_its_own_namespace() {
     }
 }
 
-/// A release with a ClusterRole, under this policy of its namespace, and that object before and after an edit.
+/// A release with a ClusterRole, and the ClusterRole before and after an edit. `shop` is the policy of its namespace.
 fn with_cluster_role(shop: &str) -> (Cluster, Value, Value) {
     const MANIFEST: &str = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n\
                             rules:\n- {apiGroups: [''], resources: [pods], verbs: [get]}\n";
@@ -95,7 +95,7 @@ fn with_cluster_role(shop: &str) -> (Cluster, Value, Value) {
 }
 
 #[test]
-fn an_override_is_bound_by_the_namespace_that_it_lies_in_also_for_what_is_in_none() {
+fn namespace_policy_binds_overrides_of_cluster_scoped_objects() {
     let (mut cluster, old, new) = with_cluster_role("overrides: {secondPerson: true, maxDuration: 20m}");
     let refused = cluster.update_cluster_scoped("alice", old.clone(), new.clone());
     assert!(!refused.allowed, "{refused:?}");
@@ -112,7 +112,7 @@ fn an_override_is_bound_by_the_namespace_that_it_lies_in_also_for_what_is_in_non
 }
 
 #[test]
-fn records_are_opened_too() {
+fn overrides_apply_to_records_too() {
     let mut cluster = Cluster::new();
     cluster.given_record(&rec(1, "pending-install").annotated(crate::release::stamps::HOLDER, "alice"));
     let next = rec(2, "pending-upgrade");
@@ -135,7 +135,7 @@ fn the_maker_is_stamped_and_cannot_be_the_second_person() {
     );
     assert_eq!(edit(&mut cluster, "alice"), Err(vec!["manual-edit"]));
     assert_eq!(edit(&mut cluster, "bob"), Ok(()));
-    // Nobody changes who made it.
+    // The creator cannot be changed.
     let mut stored = made.clone();
     stored["metadata"]["annotations"][CREATED_BY] = "alice".into();
     for annotations in [json!({CREATED_BY: "carol"}), json!({"team": "red"}), Value::Null] {
@@ -147,7 +147,7 @@ fn the_maker_is_stamped_and_cannot_be_the_second_person() {
     assert_eq!(edit(&mut cluster, "alice"), Err(vec!["manual-edit"]));
 }
 
-/// What the validating half says, to a write that the mutating half has not seen.
+/// The answer of the validating half to a write that the mutating half has not seen.
 fn objection(user: &str, policy: &str, old: Option<&Value>, new: &Value) -> Option<String> {
     let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
     let body = review(user, operation, ["interlock.dev", "v1alpha1", "ReleaseOverride", "shop"], old, Some(new));
@@ -184,7 +184,7 @@ pub(crate) fn review(
 }
 
 #[test]
-fn what_may_not_be_stored_is_told_in_a_sentence() {
+fn an_invalid_override_is_refused_with_a_sentence() {
     let with = |pointer: &str, value: Value| {
         let mut object = override_of("web", &["manual-edit"], 30);
         *object.pointer_mut(pointer).unwrap() = value;
@@ -192,7 +192,7 @@ fn what_may_not_be_stored_is_told_in_a_sentence() {
     };
     const TICKETED: &str = "{reasonPattern: 'OPS-[0-9]+', reasonExample: 'OPS-12: why'}";
     let fine = override_of("web", &["manual-edit"], 30);
-    // The reason is judged, not the ticket.
+    // The pattern applies to the reason, not to the ticket.
     let mut ticketed = fine.clone();
     ticketed["spec"]["ticket"] = "OPS-7".into();
     for (policy, object, wanted) in [
@@ -228,7 +228,7 @@ fn what_may_not_be_stored_is_told_in_a_sentence() {
         (Some(stamped("bob")), stamped("bob"), true),
         (Some(stamped("bob")), stamped("alice"), false),
         (Some(fine.clone()), stamped("alice"), false),
-        // A stamp that was lost only means that the maker is not known.
+        // A lost stamp only means that the creator is unknown.
         (Some(stamped("bob")), fine.clone(), true),
     ] {
         let text = objection("alice", "{}", old.as_ref(), &new);
@@ -236,7 +236,7 @@ fn what_may_not_be_stored_is_told_in_a_sentence() {
     }
 }
 
-/// Judges the deletion of a record of which nothing can be learnt but its overrides.
+/// Judges the creation of a record if only the overrides are known.
 fn blind(overrides: impl Fn(Freshness) -> Answer) -> (bool, Option<String>, usize) {
     let next = rec(2, "pending-upgrade").object();
     let body = review("bob", "CREATE", ["", "v1", "Secret", "shop"], None, Some(&next));
@@ -277,7 +277,7 @@ fn stored(rules: &[RuleId]) -> Answer {
 }
 
 #[test]
-fn what_could_not_be_judged_is_opened_too_and_an_override_that_cannot_be_read_opens_nothing() {
+fn overrides_also_open_undecided_requests() {
     let none = || Answer::Known(Knowledge::Overrides(Vec::new()));
     let opened = Some("shop/web-1".to_owned());
     assert_eq!(
@@ -299,7 +299,7 @@ fn what_could_not_be_judged_is_opened_too_and_an_override_that_cannot_be_read_op
 }
 
 #[test]
-fn every_declaration_stands_for_a_release() {
+fn every_declaration_has_a_release() {
     let named = |spec: Value| json!({"metadata": {"name": "web-1", "namespace": "apps"}, "spec": spec});
     let flux = named(json!({"storageNamespace": "records", "targetNamespace": "shop"}));
     let mut set = named(json!({}));
@@ -322,7 +322,7 @@ fn every_declaration_stands_for_a_release() {
     }
 }
 
-/// The outcome of the creation of an override in Interlock's namespace by its own account, and the patch of the mutating half.
+/// The outcome if Interlock's own account creates an override in Interlock's namespace, and the patch of the mutating half.
 fn created_by_interlock(object: &Value, is_dry_run: bool) -> (crate::outcome::Outcome, Option<crate::json::Patch>) {
     let own = "system:serviceaccount:interlock-system:interlock";
     let kind = ["interlock.dev", "v1alpha1", "ReleaseOverride", "interlock-system"];
@@ -346,7 +346,7 @@ fn created_by_interlock(object: &Value, is_dry_run: bool) -> (crate::outcome::Ou
 }
 
 #[test]
-fn a_probe_gets_its_nonce_back_from_both_halves_whatever_the_policy_says() {
+fn both_halves_return_the_nonce_of_a_probe() {
     use crate::release_override::{ARRIVED, NONCE, PROBE};
     let mut probe = override_of("interlock-probe", &["manual-edit"], 1);
     probe["metadata"] =
@@ -357,7 +357,7 @@ fn a_probe_gets_its_nonce_back_from_both_halves_whatever_the_policy_says() {
     let patch = serde_json::to_value(patch.unwrap()).unwrap();
     assert_eq!(patch[0]["value"], "n0nce");
     assert!(patch[0]["path"].as_str().unwrap().ends_with(&ARRIVED.replace('/', "~1")), "{patch}");
-    // A nonce is no way to write a text of one's own into a warning.
+    // A nonce must not put arbitrary text into a warning.
     probe["metadata"]["annotations"][NONCE] = "n0nce\" and more".into();
     assert_eq!(created_by_interlock(&probe, true).0.warnings, Vec::<String>::new());
 }
@@ -373,12 +373,12 @@ fn a_real_override_by_interlock_itself_is_refused_and_one_by_a_person_is_not() {
         !outcome.allowed
             && outcome.message.starts_with("Interlock's own account may create overrides for its probes only")
     );
-    // Not even a dry run that is no probe.
+    // A dry run is refused too if it is not a probe.
     assert!(!created_by_interlock(&override_of("web", &["manual-edit"], 1), true).0.allowed);
     assert_eq!(objection("alice", "{}", None, &probe), None);
 }
 
-/// Under a cap, an override that is not valid is admitted with a warning, marked, and opens nothing, also once there is no cap.
+/// Under a cap, an invalid override is admitted with a warning and marked. It opens nothing, even after the cap is removed.
 #[test]
 fn under_a_cap_an_override_that_is_not_valid_is_void_for_good() {
     use crate::release_override::VOID;
@@ -397,7 +397,7 @@ fn under_a_cap_an_override_that_is_not_valid_is_void_for_good() {
     let patch = serde_json::to_value(&voided.patch).unwrap();
     let why = "The override would be open for 30m, but the policy allows at most 20m.";
     assert!(patch[0]["value"][VOID].as_str().is_some_and(|mark| mark.starts_with(why)), "{patch}");
-    // The mark stays, whatever a client writes over it.
+    // The mark stays, even if a client removes it.
     long["metadata"]["annotations"] = json!({VOID: why, CREATED_BY: "alice"});
     let mut unmarked = long.clone();
     unmarked["metadata"]["annotations"].as_object_mut().unwrap().remove(VOID);

@@ -1,4 +1,4 @@
-//! What the policy protects is not uninstalled, and everything else about it goes on.
+//! Protected releases cannot be uninstalled. Everything else remains allowed.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn deployed(policy: &str) -> Cluster {
 }
 
 #[test]
-fn nobody_uninstalls_a_protected_release_at_either_door() {
+fn neither_records_nor_objects_of_a_protected_release_may_go() {
     for user in ["alice", CI, FLUX] {
         let mut cluster = deployed(PROTECTED);
         let record = record(5, "deployed", "");
@@ -49,7 +49,7 @@ fn an_object_of_a_protected_release_does_not_change_its_owner() {
 }
 
 #[test]
-fn what_the_policy_does_not_name_is_uninstalled() {
+fn releases_that_the_policy_does_not_name_may_be_uninstalled() {
     for policy in ["releases: [other]", "namespaces: [other]", "releases: [web], namespaces: [other]"] {
         let mut cluster = deployed(&format!("protected: {{{policy}}}\nrules: {{}}\n"));
         let record = record(5, "deployed", "");
@@ -85,11 +85,11 @@ fn the_holder_of_an_operation_uninstalls_it_no_more_than_others() {
     let mut cluster = deployed(PROTECTED);
     cluster.given_record(&record(6, "pending-upgrade", "alice"));
     assert_eq!(cluster.delete_object("alice", web()), Err(vec!["protected-release"]), "it is still declared");
-    // A revision that declares nothing drops the object.
+    // A revision that declares nothing removes the object.
     let mut cluster = deployed(PROTECTED);
     cluster.given_record(&rec(6, "pending-upgrade").annotated("interlock.dev/holder", "alice"));
     assert_eq!(cluster.delete_object("alice", web()), Ok(()), "the upgrade drops it");
-    // The same where the namespace is annotated.
+    // The same for an annotated namespace.
     let annotated_home = || {
         let mut cluster = deployed("rules:\n  manual-delete: {mode: 'off'}\n");
         cluster.given(annotated(namespace()));
@@ -104,7 +104,7 @@ fn the_holder_of_an_operation_uninstalls_it_no_more_than_others() {
 }
 
 #[test]
-fn an_install_that_failed_over_a_kept_history_is_cleaned_up() {
+fn a_failed_install_over_a_kept_history_may_be_cleaned_up() {
     for status in ["pending-install", "failed"] {
         let mut cluster = Cluster::with_policy(PROTECTED);
         cluster.given_record(&record(4, "superseded", ""));
@@ -127,9 +127,9 @@ fn a_person_does_not_hand_an_object_of_a_protected_release_to_the_garbage_collec
     let owner = || json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "1"}]);
     assert_eq!(edited("alice", "ownerReferences", owner()), refused());
     assert_eq!(edited("alice", "ownerReferences", json!([])), Ok(()));
-    // Cluster API adopts objects, as other operators do.
+    // Cluster API and other operators adopt objects.
     assert_eq!(edited(CI, "ownerReferences", owner()), Ok(()));
-    // What the chart declares is no detour.
+    // Owner references that the chart declares are allowed.
     let manifest =
         "---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  ownerReferences: [{uid: '1'}]\n";
     let mut cluster = Cluster::with_policy(&format!("{PROTECTED}  manual-edit: {{mode: 'off'}}\n"));
@@ -158,7 +158,7 @@ fn metadata_is_judged_in_a_write_of_the_status_too() {
 }
 
 #[test]
-fn a_first_install_that_failed_is_uninstalled() {
+fn a_failed_first_install_may_be_uninstalled() {
     for status in ["pending-install", "failed"] {
         let mut cluster = Cluster::with_policy(PROTECTED);
         let first = record(1, status, "alice");
@@ -176,14 +176,14 @@ fn history_is_pruned() {
 }
 
 #[test]
-fn what_began_while_the_webhook_was_away_ends_there() {
-    // No stamp: nobody let this uninstall through.
+fn an_uninstall_that_nobody_admitted_deletes_no_objects() {
+    // No stamp: nobody admitted this uninstall.
     let unseen = record(5, "uninstalling", "");
     let mut cluster = Cluster::with_policy(PROTECTED);
     cluster.given_record(&unseen);
     assert_eq!(cluster.delete_object(FLUX, web()), refused());
     assert_eq!(cluster.update(FLUX, &unseen, &unseen.to("uninstalled")), Ok(()), "nothing of it is left");
-    // And this one was let through, by an override or before the release was protected.
+    // This uninstall was admitted: by an override, or before the release was protected.
     let begun = record(5, "uninstalling", "alice");
     let mut cluster = Cluster::with_policy(PROTECTED);
     cluster.given_record(&begun);
@@ -193,7 +193,7 @@ fn what_began_while_the_webhook_was_away_ends_there() {
 }
 
 #[test]
-fn a_manager_keeps_the_record_that_the_release_rests_on() {
+fn a_manager_may_not_delete_the_base_record() {
     let recorded = record(5, "deployed", FLUX);
     let older = record(4, "deployed", FLUX);
     for (policy, verdict) in [(PROTECTED, refused()), ("rules: {}", Ok(()))] {
@@ -225,7 +225,7 @@ fn namespace() -> Value {
 }
 
 #[test]
-fn the_namespace_of_a_protected_release_stays() {
+fn the_namespace_of_a_protected_release_cannot_be_deleted() {
     for user in ["alice", CI, FLUX] {
         assert_eq!(deployed(PROTECTED).delete_object(user, namespace()), refused(), "{user}");
     }
@@ -260,7 +260,7 @@ fn an_annotated_namespace_protects_every_release_in_it() {
     let message = cluster.findings("alice", Some(annotated(namespace())), Some(namespace())).concat();
     assert!(message.contains("only managers and controllers of the policy remove it"), "{message}");
     assert_eq!(cluster.update_objects(FLUX, annotated(namespace()), namespace()), Ok(()), "as Git has it");
-    // It is stored without the annotation now.
+    // The namespace is now stored without the annotation.
     assert_eq!(cluster.delete_object("alice", namespace()), Ok(()));
 }
 
@@ -275,7 +275,7 @@ fn helm_release(spec: Value) -> Value {
 }
 
 #[test]
-fn the_helm_release_of_a_protected_release_stays_unless_it_is_suspended() {
+fn only_a_suspended_helm_release_may_be_deleted() {
     let (awake, asleep) = (helm_release(json!({})), helm_release(json!({"suspend": true})));
     for user in ["alice", CI, FLUX] {
         assert_eq!(deployed(PROTECTED).delete_object(user, awake.clone()), refused(), "{user}");
@@ -297,7 +297,7 @@ fn the_helm_release_of_a_protected_release_stays_unless_it_is_suspended() {
 }
 
 #[test]
-fn the_annotation_of_a_helm_release_protects_what_flux_has_installed_for_it() {
+fn an_annotated_helm_release_protects_its_release() {
     let cluster = |helm_release: Value| {
         let mut cluster = deployed("rules:\n  manual-delete: {mode: 'off'}\n");
         cluster.given(helm_release);
@@ -317,7 +317,7 @@ fn the_annotation_of_a_helm_release_protects_what_flux_has_installed_for_it() {
         let start = cluster(helm_release.clone()).update(CI, &record, &record.to("uninstalling"));
         assert_eq!(start, verdict, "{shown}");
     }
-    // It goes with its namespace.
+    // The HelmRelease is deleted with its namespace.
     assert_eq!(cluster(installed()).delete_object("alice", namespace()), refused());
     let mut asleep = installed();
     asleep["spec"]["suspend"] = true.into();
@@ -325,7 +325,7 @@ fn the_annotation_of_a_helm_release_protects_what_flux_has_installed_for_it() {
 }
 
 #[test]
-fn a_retarget_of_a_protected_release_is_not_acknowledged_away() {
+fn an_acknowledgement_does_not_allow_a_protected_retarget() {
     let moved = |mut object: Value| {
         object["spec"] = json!({"releaseName": "site"});
         object["metadata"]["annotations"]["interlock.dev/allow-retarget"] = "shop/site".into();
@@ -398,7 +398,7 @@ fn the_home_of_an_extension_is_the_namespace_of_its_objects() {
     };
     assert_eq!(cluster(&policy("shop")).delete_object(CI, olm_object()), refused());
     assert_eq!(cluster(&policy("olmv1-system")).delete_object(CI, olm_object()), Ok(()));
-    // Its objects go with the namespace, and the records with that of OLM.
+    // The objects are deleted with the namespace, and the records with OLM's namespace.
     let mut olm = namespace();
     olm["metadata"]["name"] = "olmv1-system".into();
     for namespace in [namespace(), olm.clone()] {
@@ -414,7 +414,7 @@ fn the_home_of_an_extension_is_the_namespace_of_its_objects() {
 }
 
 #[test]
-fn a_record_of_a_stranger_does_not_keep_a_namespace() {
+fn a_strangers_record_does_not_protect_a_namespace() {
     let mut strangers = olm_record("deployed", Some("shop"));
     strangers["metadata"]["namespace"] = "evil".into();
     strangers["metadata"]["annotations"]["interlock.dev/holder"] = "mallory".into();
@@ -439,7 +439,7 @@ fn the_records_that_an_extension_left_behind_protect_nothing() {
 }
 
 #[test]
-fn the_extension_of_a_protected_release_stays() {
+fn the_extension_of_a_protected_release_cannot_be_deleted() {
     let extension = extension();
     let with = |policy: &str, status: &'static str| {
         let mut cluster = Cluster::with_policy(policy);

@@ -1,4 +1,4 @@
-//! Every check of the runbook as people are shown it.
+//! The checks of the runbook, as users see them.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn job(active: u64) -> Value {
     json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate", "namespace": "shop"}, "status": {"active": active}})
 }
 
-/// A deletion of a record, alone or together with others.
+/// The deletion of one record, alone or with others.
 struct Deletion<'d> {
     record: &'d Rec,
     alone: bool,
@@ -36,7 +36,7 @@ struct Deletion<'d> {
     after: i64,
 }
 
-/// What becomes of a deletion; `lost` is what cannot be known.
+/// Judges a deletion. `lost` selects the queries without an answer.
 fn judged<T>(
     Deletion { record, alone, objects, after }: Deletion<'_>,
     lost: fn(&Query) -> bool,
@@ -71,7 +71,7 @@ fn judged<T>(
     })
 }
 
-/// Makes the checks over the deletion of a record.
+/// Runs the checks for the deletion of a record.
 fn checks(record: &Rec, objects: &[Value], after: i64, lost: fn(&Query) -> bool) -> Vec<RunbookCheck> {
     judged(Deletion { record, alone: true, objects, after }, lost, inspect)
 }
@@ -83,7 +83,7 @@ fn failing(checks: &[RunbookCheck]) -> Vec<RunbookCheckName> {
 const STALE: i64 = 15 * 60;
 
 #[test]
-fn all_are_told_with_what_was_seen_when_all_hold() {
+fn all_passing_checks_are_listed_with_their_evidence() {
     let objects = [rec(5, "deployed").object(), deployment(10, 10, "True"), job(0)];
     let checks = checks(&pending(), &objects, STALE, |_| false);
     let text: Vec<_> = checks.iter().map(|check| (check.name.as_str(), check.evidence.as_str())).collect();
@@ -103,7 +103,7 @@ fn all_are_told_with_what_was_seen_when_all_hold() {
 }
 
 #[test]
-fn one_that_fails_hides_no_other() {
+fn a_failing_check_does_not_hide_the_others() {
     let objects = [rec(5, "deployed").object(), deployment(10, 5, "False"), job(2)];
     let checks = checks(&pending(), &objects, STALE - 1, |_| false);
     let wanted = [RunbookCheckName::Stale, RunbookCheckName::Healthy, RunbookCheckName::NoHookRuns];
@@ -118,7 +118,7 @@ fn one_that_fails_hides_no_other() {
 }
 
 #[test]
-fn what_cannot_be_learnt_is_no_check_that_holds() {
+fn a_check_without_data_does_not_pass() {
     let objects = [rec(5, "deployed").object(), deployment(10, 10, "True")];
     let checks = checks(&pending(), &objects, STALE, |query| {
         matches!(query, Query::HelmReleases { .. } | Query::Object(_) | Query::Workloads(_))
@@ -141,7 +141,7 @@ fn what_cannot_be_learnt_is_no_check_that_holds() {
 }
 
 #[test]
-fn a_check_that_fails_refuses_whatever_the_others_would_say() {
+fn one_failing_check_is_enough_for_a_refusal() {
     let record = pending();
     let found = |alone: bool| {
         let deletion = Deletion { record: &record, alone, objects: &[rec(5, "deployed").object()], after: STALE };

@@ -28,14 +28,14 @@ use crate::stamp::{recording, stamp};
 
 pub(crate) const MANIFEST: &str = "---\nkind: Deployment\nmetadata: {name: web}\n";
 
-/// A record as a test thinks of it.
+/// A record, as tests describe it.
 #[derive(Debug, Clone)]
 pub(crate) struct Rec {
     pub(crate) kind: &'static str,
     pub(crate) release: &'static str,
     pub(crate) revision: u64,
     pub(crate) status: &'static str,
-    /// `status` where label and body agree.
+    /// The status in the label. Label and body agree if it equals `status`.
     pub(crate) label: &'static str,
     pub(crate) manifest: &'static str,
     pub(crate) chart_version: &'static str,
@@ -43,10 +43,10 @@ pub(crate) struct Rec {
     pub(crate) hooks_run: u64,
     pub(crate) lived: &'static str,
     pub(crate) description: String,
-    /// Of the body, where OLM keeps its own. A chart without a version has no name either, as OLM makes them.
+    /// The labels in the body, where OLM keeps its own. A chart without a version has no name either, as OLM creates them.
     pub(crate) labels: Value,
     pub(crate) annotations: BTreeMap<String, String>,
-    /// The payload in place of the encoded body.
+    /// A payload that replaces the encoded body.
     pub(crate) payload: Option<String>,
     pub(crate) created: Timestamp,
 }
@@ -110,7 +110,7 @@ impl Rec {
         self.encoded(&self.body())
     }
 
-    /// A body as the object of this record holds it.
+    /// Encodes a body as it is stored in the object of this record.
     pub(crate) fn encoded(&self, body: &Value) -> String {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(body.to_string().as_bytes()).unwrap();
@@ -146,7 +146,7 @@ fn user_info(user: &str) -> Value {
     }
 }
 
-/// The moment at which every scenario starts.
+/// The time at which every scenario starts.
 pub(crate) fn start() -> Timestamp {
     "2026-11-21T10:00:00Z".parse().unwrap()
 }
@@ -157,11 +157,11 @@ pub(crate) struct Cluster {
     pub(crate) now: Timestamp,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) allowed: bool,
-    /// The findings, in any mode: the rule and what the user reads.
+    /// The findings in any mode: the rule, and the message for the user.
     pub(crate) findings: Vec<(&'static str, String)>,
     pub(crate) warnings: Vec<String>,
     pub(crate) patch: Option<Patch>,
@@ -173,7 +173,7 @@ impl Judged {
     }
 }
 
-/// The rules that refused a request, `Ok` when none did.
+/// The rules that refused a request; `Ok` if none did.
 pub(crate) type Verdict = Result<(), Vec<&'static str>>;
 
 impl Cluster {
@@ -181,12 +181,12 @@ impl Cluster {
         Self::with_policy("")
     }
 
-    /// A cluster whose policy states this.
+    /// A cluster with this cluster policy.
     pub(crate) fn with_policy(rules: &str) -> Self {
         Self::with_policies(rules, None)
     }
 
-    /// The same with a policy of the namespace `shop` over it.
+    /// Like [`Self::with_policy`], with an additional policy for namespace `shop`.
     pub(crate) fn with_policies(rules: &str, shop: Option<&str>) -> Self {
         let mut files = PolicyFiles::default();
         files.set_cluster("cluster.yaml".into(), format!("{SHIPPED}{rules}\n"));
@@ -202,7 +202,7 @@ impl Cluster {
         self.now = self.now.checked_add(SignedDuration::from_secs(seconds)).unwrap();
     }
 
-    /// An object that is there.
+    /// Adds an existing object.
     pub(crate) fn given(&mut self, object: Value) {
         let text = object.to_string();
         let object = RawObject::delimited(&text);
@@ -220,7 +220,7 @@ impl Cluster {
         self.judge("CREATE", user, None, Some(created.object()), Some(&record.name()))
     }
 
-    /// Writes over the record of the same name, as a client does that knows nothing of stamps.
+    /// Writes over the record with the same name, like a client that does not know stamps.
     pub(crate) fn update(&mut self, user: &str, old: &Rec, new: &Rec) -> Verdict {
         let old_object = old.object();
         self.judge("UPDATE", user, Some(old_object), Some(new.object()), Some(&old.name()))
@@ -231,7 +231,7 @@ impl Cluster {
         self.judge("UPDATE", user, Some(old), Some(new), Some(&name))
     }
 
-    /// An edit of an object that is in no namespace.
+    /// An edit of a cluster-scoped object.
     pub(crate) fn update_cluster_scoped(&mut self, user: &str, old: Value, new: Value) -> Judged {
         let name = old["metadata"]["name"].as_str().unwrap().to_owned();
         let mut line = self.review("UPDATE", user, Some(old), Some(new), Some(&name));
@@ -252,7 +252,7 @@ impl Cluster {
         self.judge("DELETE", user, Some(record.object()), None, None)
     }
 
-    /// The messages of the last refusal would be lost in a [`Verdict`]; this keeps them.
+    /// Like a refused request, but returns the messages, which a [`Verdict`] drops.
     pub(crate) fn refusal(&mut self, operation: &str, user: &str, record: &Rec) -> String {
         let object = Some(record.object());
         let (old, new) = if operation == "DELETE" { (object, None) } else { (None, object) };
@@ -293,7 +293,7 @@ impl Cluster {
         })
     }
 
-    /// `kubectl scale` of an object that is there.
+    /// `kubectl scale` of an existing object.
     pub(crate) fn scale(&mut self, user: &str, object: &Value, from: u64, to: u64) -> Verdict {
         let name = object["metadata"]["name"].as_str().unwrap();
         let mut line = self.review("UPDATE", user, Some(object.clone()), Some(object.clone()), Some(name));
@@ -310,7 +310,7 @@ impl Cluster {
         self.judge("DELETE", user, Some(object), None, Some(&name))
     }
 
-    /// The deletion of an object that is in no namespace.
+    /// The deletion of a cluster-scoped object.
     pub(crate) fn delete_cluster_scoped(&mut self, user: &str, object: Value) -> Verdict {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         let mut line = self.review("DELETE", user, Some(object), None, Some(&name));
@@ -326,7 +326,7 @@ impl Cluster {
         self.verdict(&line)
     }
 
-    /// What is found in a write of an object, one sentence for each finding, whatever becomes of it.
+    /// The findings about a write of an object, one sentence each, whether it is admitted or not.
     pub(crate) fn findings(&mut self, user: &str, old: Option<Value>, new: Option<Value>) -> Vec<String> {
         let operation = match (&old, &new) {
             (None, _) => "CREATE",
@@ -337,20 +337,20 @@ impl Cluster {
         self.send(&self.review(operation, user, old, new, Some(&name))).messages().map(str::to_owned).collect()
     }
 
-    /// What the user reads of an edit, refusal or warning.
+    /// The messages to the user about an edit, from refusals and warnings.
     pub(crate) fn messages_for(&mut self, user: &str, old: Value, new: Value) -> String {
         let name = old["metadata"]["name"].as_str().unwrap().to_owned();
         self.send(&self.review("UPDATE", user, Some(old), Some(new), Some(&name))).messages().collect()
     }
 
-    /// What came of a write of an object.
+    /// The result of a write of an object.
     pub(crate) fn judged(&mut self, user: &str, old: Option<Value>, new: Value) -> Judged {
         let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
         let name = new["metadata"]["name"].as_str().unwrap().to_owned();
         self.send(&self.review(operation, user, old, Some(new), Some(&name)))
     }
 
-    /// Judges a review as a cluster does, the stamp first, and applies it if it is admitted.
+    /// Judges a review like a cluster: stamps it first, and applies it if it is admitted.
     fn send(&mut self, review: &Value) -> Judged {
         let text = review.to_string();
         let review = Review::parse(text.as_bytes()).unwrap();
@@ -367,7 +367,7 @@ impl Cluster {
         Judged { patch, ..judged }
     }
 
-    /// The stored record as the cluster has it: tests write it without stamps.
+    /// The stored record with stamps, as the cluster has it. Tests write records without stamps.
     fn stamped_before(&self, request: &Request<'_>) -> Option<Box<RawValue>> {
         storing_kind(request)?;
         recording::restored(request.old_object?, &self.objects.get(&ObjectKey::of_request(request)?)?)
@@ -426,7 +426,7 @@ pub(crate) fn with_facts<T>(
     then(&facts, policies.of(request.namespace()))
 }
 
-/// Judges a request at the start, and answers whatever the rules ask.
+/// Judges a request at the start of the scenario, and answers all queries.
 pub(crate) fn decided(
     facts: &Facts<'_>,
     policy: &Policy,

@@ -1,4 +1,4 @@
-//! What policies can tell of each kind of request.
+//! What policies can match in each kind of request.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn seen(namespace: &str, release: &str, kind: &str, owner: &str, creates: bool) 
     (namespace.to_owned(), some(release), kind.to_owned(), some(owner), creates)
 }
 
-/// The scope of a write of an object; with a subresource also of that.
+/// The scope of a write of an object, and of its Scale if `scale` is set.
 fn scope(operation: &str, object: &Value, resource: &str, scale: bool) -> Seen {
     let api_version = object["apiVersion"].as_str().unwrap();
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
@@ -49,7 +49,7 @@ fn scope(operation: &str, object: &Value, resource: &str, scale: bool) -> Seen {
 }
 
 #[test]
-fn every_kind_of_request_is_told_apart() {
+fn every_kind_of_request_has_its_own_scope() {
     let record = rec(5, "pending-upgrade");
     let part = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "operatorframework.io/chunk.v1",

@@ -1,4 +1,4 @@
-//! The values of stamps, and what they remember of hooks.
+//! The values of stamps, and what they record about hooks.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn stamps(values: &[(&'static str, &str)]) -> Stamps {
     Stamps::of(|key| values.iter().find(|(known, _)| *known == key).map(|(_, value)| (*value).to_owned()))
 }
 
-/// The key of the stamp that is forged in a write.
+/// The key of the forged stamp in a write.
 fn forged_key(
     (must, phase): (&[(&'static str, &str)], Phase),
     before: &[(&'static str, &str)],
@@ -27,7 +27,7 @@ fn forged_key(
 }
 
 #[test]
-fn a_time_may_be_off_by_the_clocks_of_two_replicas() {
+fn a_time_may_differ_by_two_minutes_of_clock_skew() {
     let must = [(STARTED, "2026-11-21T10:00:00Z")];
     for (sent, forged) in [
         ("2026-11-21T09:58:00Z", None),
@@ -40,12 +40,12 @@ fn a_time_may_be_off_by_the_clocks_of_two_replicas() {
 }
 
 #[test]
-fn only_the_note_that_was_there_may_be_outdated() {
+fn only_an_existing_note_may_be_outdated() {
     let note = |note| [(INTERRUPTED, note)];
     assert_eq!(forged_key((&[], Phase::Keeps), &note("a-1@1"), &note("a-1@1")), None);
     assert_eq!(forged_key((&[], Phase::Keeps), &note("a-1@1"), &note("a-2@1")), Some(INTERRUPTED));
     assert_eq!(forged_key((&[], Phase::Keeps), &[], &note("a-1@1")), Some(INTERRUPTED));
-    // The holder of the operation before is not the holder of this one.
+    // The holder of the previous operation is not the holder of this one.
     let (alice, bob) = ([(HOLDER, "alice")], [(HOLDER, "bob")]);
     assert_eq!(forged_key((&alice, Phase::Starts), &bob, &bob), Some(HOLDER));
     assert_eq!(forged_key((&alice, Phase::Starts), &bob, &alice), None);
@@ -70,7 +70,7 @@ fn unstamped(user: &str, old: Option<&Rec>, new: &Rec) -> Vec<&'static str> {
     unstamped_under(&Policies::from(Policy::shipped().unwrap()), user, old, new)
 }
 
-/// The same under other policies.
+/// Like [`unstamped`], with other policies.
 fn unstamped_under(policies: &Policies, user: &str, old: Option<&Rec>, new: &Rec) -> Vec<&'static str> {
     let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
     let request = json!({
@@ -89,7 +89,7 @@ fn unstamped_under(policies: &Policies, user: &str, old: Option<&Rec>, new: &Rec
 }
 
 #[test]
-fn a_forged_stamp_is_refused_while_nothing_stamps() {
+fn a_forged_stamp_is_refused_while_the_mutating_half_is_down() {
     const VELERO: &str = "system:serviceaccount:velero:velero";
     let running = rec(1, "pending-install");
     let of_alice = running.clone().annotated(HOLDER, "alice");
@@ -98,7 +98,7 @@ fn a_forged_stamp_is_refused_while_nothing_stamps() {
     assert_eq!(unstamped("alice", None, &of_alice), none);
     assert_eq!(unstamped("bob", None, &of_alice), ["forged-stamp"]);
     assert_eq!(unstamped("bob", Some(&running), &of_alice), ["forged-stamp"]);
-    // A restore tool creates records with the stamps of their backup, and changes none.
+    // A restore tool creates records with the stamps from their backup, and changes none.
     assert_eq!(unstamped(VELERO, None, &of_alice), none);
     assert_eq!(unstamped(VELERO, Some(&running), &of_alice), ["forged-stamp"]);
 }
@@ -122,14 +122,14 @@ fn a_forged_pipeline_is_refused_and_that_of_the_policy_before_a_reload_is_not() 
     assert_eq!(start(&old, &held), none, "a lost stamp");
     assert_eq!(start(&old, &stamped("new")), ["forged-stamp"]);
     assert_eq!(unstamped_under(&old, "alice", None, &running.clone().annotated(PIPELINE, "old")), ["forged-stamp"]);
-    // Another replica stamped by the policy that this one has just replaced.
+    // Another replica stamped with the policy that this replica has just replaced.
     let new = with_pipeline("new").following(&old);
     assert_eq!(start(&new, &stamped("new")), none);
     assert_eq!(start(&new, &stamped("old")), none);
     assert_eq!(start(&new, &stamped("other")), ["forged-stamp"]);
     let none_left = Policies::from(Policy::shipped().unwrap()).following(&old);
     assert_eq!(start(&none_left, &stamped("old")), none);
-    // An operation in flight keeps the stamp that it started with, whatever the policy says now.
+    // An operation in flight keeps its first stamp, even if the policy changes.
     let ends = |before: &Rec, pipeline: &str| {
         let after = before.to("failed").annotated(PIPELINE, pipeline);
         unstamped_under(&new, "job-2", Some(before), &after)
@@ -150,7 +150,7 @@ fn with_hooks(record: &Rec, hooks: &[Value]) -> Rec {
 }
 
 #[test]
-fn a_filtered_test_leaves_hooks_out_and_writes_the_same_ones_back() {
+fn a_filtered_test_may_omit_hooks_and_restore_them() {
     let record = rec(4, "deployed");
     let [all, filtered, evil, whole, fewer] = [
         vec![hook("a", "x", 0), hook("b", "y", 0)],
@@ -171,12 +171,12 @@ fn a_filtered_test_leaves_hooks_out_and_writes_the_same_ones_back() {
     let other = with_hooks(&record, &[hook("a", "x", 1), hook("b", "evil", 0)]);
     assert_eq!(cluster.update("alice", &filtered, &other), refused, "not the same ones");
     assert_eq!(cluster.update("alice", &filtered, &whole), Ok(()));
-    // What was left out is there again, and nothing else may come.
+    // The omitted hooks are back. No others may be added.
     assert_eq!(cluster.update("alice", &whole, &other), refused);
 }
 
 #[test]
-fn an_unlock_changes_the_date_of_a_record_and_nothing_else() {
+fn an_unlock_may_change_only_the_date_of_a_record() {
     let running = rec(4, "pending-upgrade").annotated(HOLDER, "alice");
     let failed = running.to("failed");
     let later = Rec { lived: "2026-11-21T09:30:00Z", ..failed.clone() };
@@ -190,7 +190,7 @@ fn an_unlock_changes_the_date_of_a_record_and_nothing_else() {
     let refused = Err(vec!["record-tampering"]);
     assert_eq!(unlock(&Rec { manifest: "---\nkind: Service\nmetadata: {name: web}\n", ..later.clone() }), refused);
     assert_eq!(unlock(&Rec { config: json!({"replicas": 9}), ..later.clone() }), refused);
-    // A promotion keeps the date, and so does a repeated write.
+    // A promotion keeps the date. So does a repeated write.
     assert_eq!(unlock(&Rec { lived: later.lived, ..running.to("deployed") }), refused);
     assert_eq!(unlock(&Rec { lived: later.lived, ..running.clone() }), refused);
 }

@@ -1,4 +1,4 @@
-//! Freezes that are stored in the cluster: what they stop, for how long, and which of them may be created.
+//! Freezes stored in the cluster: what they stop, for how long, and which ones may be created.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::review::Review;
 
 const HOUR: i64 = 3_600;
 
-/// A Freeze from the start of the scenario on, for so many minutes.
+/// A Freeze from the start of the scenario, for this many minutes.
 fn freeze(namespace: &str, minutes: i64) -> Value {
     let civil = |minutes: i64| {
         let moment = start().checked_add(SignedDuration::from_mins(minutes)).unwrap();
@@ -44,7 +44,7 @@ fn release(policy: &str) -> Cluster {
 }
 
 #[test]
-fn a_freeze_stops_what_starts_in_its_namespace_until_it_ends_and_names_its_creator() {
+fn a_stored_freeze_stops_operations_until_it_ends() {
     let mut cluster = release("");
     let (deployed, upgrade) = (record(5, "deployed", "alice"), rec(6, "pending-upgrade"));
     let judged = cluster.judged("alice", None, freeze("shop", 60));
@@ -72,7 +72,7 @@ fn a_freeze_ends_with_its_deletion() {
 }
 
 #[test]
-fn what_it_does_not_concern_goes_on() {
+fn a_stored_freeze_stops_nothing_else() {
     let upgrade = rec(6, "pending-upgrade");
     for freeze in [
         freeze("billing", 60),
@@ -83,7 +83,7 @@ fn what_it_does_not_concern_goes_on() {
         assert_eq!(cluster.create_object("alice", freeze.clone()), Ok(()), "{freeze}");
         assert_eq!(cluster.create("bob", &upgrade), Ok(()), "{freeze}");
     }
-    // What has started before goes on to its end.
+    // Operations that started earlier may finish.
     let mut cluster = release("");
     assert_eq!(cluster.create("bob", &upgrade), Ok(()));
     assert_eq!(cluster.create_object("alice", freeze("shop", 60)), Ok(()));
@@ -101,7 +101,7 @@ fn the_policy_says_whether_and_for_how_long_whatever_was_stored_while_the_webhoo
     for long in [
         freeze("shop", 600),
         with(with(freeze("shop", 60), "from", json!("2020-01-01")), "to", json!("2120-01-01")),
-        // It would never end.
+        // This Freeze would never end.
         with(freeze("shop", 60), "effect", json!("allowOnly")),
     ] {
         let mut cluster = release("teamFreezes: {maxDuration: 2h}");
@@ -122,7 +122,7 @@ fn an_exempt_user_and_an_override_pass() {
     assert_eq!(cluster.create("bob", &rec(6, "pending-upgrade")), Ok(()));
 }
 
-/// What the validating half says of the creation of a Freeze beside others, or of its change.
+/// The answer of the validating half to the creation of a Freeze with others stored, or to its change.
 fn objection(policy: &str, stored: usize, old: Option<&Value>, new: &Value) -> Option<String> {
     let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
     let body = review("alice", operation, ["interlock.dev", "v1alpha1", "Freeze", "shop"], old, Some(new));
@@ -146,7 +146,7 @@ fn objection(policy: &str, stored: usize, old: Option<&Value>, new: &Value) -> O
 }
 
 #[test]
-fn what_may_not_be_stored_is_refused_with_the_line_that_is_wrong() {
+fn the_refusal_of_an_invalid_freeze_names_the_field() {
     let fine = freeze("shop", 60);
     for (policy, object, wanted) in [
         ("{}", fine.clone(), None),
@@ -210,7 +210,7 @@ fn nobody_writes_the_name_of_another_creator() {
     assert!(forged.contains("names the user who created a Freeze, and only Interlock writes it"), "{forged}");
     assert_eq!(objection("{}", 0, Some(&stamped("bob")), &stamped("bob")), None);
     assert!(objection("{}", 0, Some(&stamped("bob")), &stamped("alice")).is_some());
-    // The mutating half corrects it before.
+    // The mutating half corrects it first.
     let mut cluster = release("");
     let judged = cluster.judged("alice", None, stamped("bob"));
     let patch = serde_json::to_value(judged.patch.unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Every pair of statuses, creation and deletion included, and what becomes of it in the two situations that matter.
+//! Every pair of statuses, including creation and deletion, and the verdict in the two situations that matter.
 
 use super::scenario::{Cluster, Rec, rec};
 use crate::release::Status;
@@ -15,7 +15,7 @@ fn every_update_on_the_newest_record_by_a_stranger() {
     for from in Status::ALL {
         for to in Status::ALL {
             let before = rec(5, from.as_str()).annotated("interlock.dev/holder", "alice");
-            // A repeated uninstall has another body.
+            // A repeated uninstall writes a different body.
             let after = Rec { hooks_run: 1, ..before.to(to.as_str()) };
             let verdict = alone(&before).update("bob", &before, &after);
             let wanted = match transition(Some(from), Some(to)) {
@@ -61,7 +61,7 @@ fn every_creation_over_every_newest_status() {
                 }
                 Status::PendingInstall if newest == Status::Deployed => Err(vec!["unusual-create"]),
                 created if created.is_pending() => Ok(()),
-                // The one that mapkubeapis makes.
+                // The copy that helm-mapkubeapis creates.
                 Status::Deployed if newest == Status::Superseded => Ok(()),
                 _ => Err(vec!["unusual-create"]),
             };

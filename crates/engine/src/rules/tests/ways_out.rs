@@ -1,4 +1,4 @@
-//! The way out that a refusal prints is followed to the letter, and ends in a deployed release or in none.
+//! Follows the printed way out of a refusal literally. It must end in a deployed release, or in no release.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ const KLIPPER: &str = "system:serviceaccount:shop:helm-web";
 const CI: &str = "system:serviceaccount:ci:deployer";
 const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 
-/// An operation of alice's over a record, or over none.
+/// Alice's operation over a record, or over none.
 fn dead(policy: &str, below: Option<&'static str>, status: &'static str) -> Cluster {
     let mut cluster = Cluster::with_policy(policy);
     cluster.given(deployment(10, 10, "True"));
@@ -30,7 +30,7 @@ fn dead(policy: &str, below: Option<&'static str>, status: &'static str) -> Clus
     cluster
 }
 
-/// Follows the way out of a refused upgrade. What the text names is done as this user, and must be admitted.
+/// Follows the way out of a refused upgrade: does as this user what the text says, which must be admitted.
 fn follow(dead: impl Fn() -> Cluster, user: &str, text: &str, (below, status): (Option<&'static str>, &'static str)) {
     let (record, mut cluster) = (rec(6, status), dead());
     if text.contains("Roll back with `helm rollback web 5 -n shop`") {
@@ -54,7 +54,7 @@ fn follow(dead: impl Fn() -> Cluster, user: &str, text: &str, (below, status): (
 }
 
 #[test]
-fn what_a_refused_upgrade_over_a_dead_operation_is_told_works_for_everybody() {
+fn the_way_out_of_a_refused_upgrade_works_for_every_user() {
     for policy in ["", "rules:\n  pending-recovery: {rollForwardOnly: true}\n"] {
         for (below, status) in [
             (Some("deployed"), "pending-upgrade"),
@@ -80,7 +80,7 @@ fn what_a_refused_upgrade_over_a_dead_operation_is_told_works_for_everybody() {
 }
 
 #[test]
-fn where_the_workloads_stay_unhealthy_and_nothing_may_roll_back_the_holder_goes_on() {
+fn the_holder_may_delete_a_stuck_record_despite_its_workloads() {
     let mut cluster =
         dead("rules:\n  pending-recovery: {rollForwardOnly: true}\n", Some("deployed"), "pending-upgrade");
     cluster.given(deployment(10, 1, "False"));
@@ -93,7 +93,7 @@ fn where_the_workloads_stay_unhealthy_and_nothing_may_roll_back_the_holder_goes_
 }
 
 #[test]
-fn whoever_waits_as_long_as_a_refusal_says_gets_through() {
+fn a_request_is_admitted_after_the_wait_that_its_refusal_names() {
     type Try = fn(&mut Cluster, &str) -> Option<String>;
     let tries: [(&str, Try); 4] = [
         ("pending-upgrade", |cluster, user| text(cluster, "UPDATE", user, "pending-upgrade", Some("failed"))),
@@ -140,14 +140,14 @@ fn the_refusal_of_a_deletion_does_not_send_people_back_to_it() {
         "{text}"
     );
     assert!(!text.contains("delete one superseded"), "{text}");
-    // An uninstall may need it still.
+    // An uninstall may still need it.
     let mut cluster = dead("", Some("superseded"), "uninstalling");
     let text = cluster.refusal("DELETE", "bob", &rec(5, "superseded"));
     assert!(text.contains("Wait until that operation ends.") && !text.contains("delete one"), "{text}");
 }
 
 #[test]
-fn a_client_of_olm_is_told_nothing_of_helm() {
+fn messages_to_olm_do_not_mention_helm() {
     let pending = rec(6, "pending-upgrade").annotated("interlock.dev/holder", OPERATOR);
     let mut cluster = Cluster::new();
     cluster.given(index(&pending, &[]));

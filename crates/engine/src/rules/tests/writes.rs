@@ -1,4 +1,4 @@
-//! Creations and updates, each refusal beside the act that passes.
+//! Creations and updates: each refusal is next to a similar write that is allowed.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ fn with(records: &[Rec]) -> Cluster {
 }
 
 #[test]
-fn a_revision_must_be_above_every_other_but_need_not_be_the_next() {
+fn a_new_revision_must_be_the_highest_but_may_leave_a_gap() {
     let history = [rec(3, "superseded"), rec(6, "deployed")];
     for revision in [1, 3, 5, 6] {
         let verdict = with(&history).create("alice", &rec(revision, "pending-upgrade"));
@@ -30,13 +30,13 @@ fn a_revision_must_be_above_every_other_but_need_not_be_the_next() {
 }
 
 #[test]
-fn releases_are_apart_and_the_drivers_of_helm_are_not() {
+fn a_release_has_one_operation_across_helms_drivers() {
     let mut cluster = with(&[rec(5, "pending-upgrade")]);
     assert_eq!(cluster.create("bob", &Rec { release: "web.v1", ..rec(1, "pending-install") }), Ok(()));
     let other_driver = Rec { kind: "ConfigMap", ..rec(1, "pending-install") };
     assert_eq!(cluster.create("bob", &other_driver), Err(vec!["concurrent-operation"]));
     assert_eq!(cluster.create("bob", &rec(6, "pending-upgrade")), Err(vec!["concurrent-operation"]));
-    // The same objects are deployed from Secrets.
+    // The same objects are deployed, with records in Secrets.
     assert_eq!(with(&[rec(5, "deployed")]).create("bob", &other_driver), Err(vec!["unusual-create"]));
     let text = with(&[rec(5, "deployed")]).refusal("CREATE", "bob", &other_driver);
     assert!(text.contains("`HELM_DRIVER=secret helm upgrade web CHART -n shop`"), "{text}");
@@ -47,7 +47,7 @@ fn releases_are_apart_and_the_drivers_of_helm_are_not() {
 }
 
 #[test]
-fn a_label_that_was_edited_while_nobody_looked_does_not_lock_the_release() {
+fn an_edited_status_label_does_not_lock_the_release() {
     let edited = Rec { label: "pending-upgrade", ..rec(5, "deployed") };
     let mut cluster = with(std::slice::from_ref(&edited));
     assert_eq!(cluster.create("alice", &rec(6, "pending-upgrade")), Ok(()));
@@ -65,7 +65,7 @@ fn configmaps_are_records_too() {
     assert_eq!(cluster.create("bob", &next), Ok(()));
 }
 
-/// nelm's lease of the release, which expires then.
+/// nelm's lease on the release, which expires at this time.
 fn lease(expires: i64) -> Value {
     let lease = json!({"UUID": "x", "ExpireAtTimestamp": expires}).to_string();
     let annotations = json!({crate::rules::records::lease::annotation("web"): lease});
@@ -77,7 +77,7 @@ fn lease(expires: i64) -> Value {
 fn a_live_lease_of_nelm_lets_an_upgrade_pass_an_expired_one_does_not() {
     let mut cluster = with(&[rec(5, "pending-upgrade")]);
     let now = cluster.now.as_second();
-    // No lease of lockgate lives longer than a minute: one that does would exempt its writer for good.
+    // A lockgate lease is never valid for longer than a minute. A longer one would exempt its author for good.
     for expires in [now - 1, now + 61, i64::MAX] {
         cluster.given(lease(expires));
         assert_eq!(cluster.create("ci", &rec(6, "pending-upgrade")), Err(vec!["concurrent-operation"]));
@@ -87,7 +87,7 @@ fn a_live_lease_of_nelm_lets_an_upgrade_pass_an_expired_one_does_not() {
 }
 
 #[test]
-fn a_lease_of_nelm_opens_no_uninstall_below_its_operation_and_no_promotion_by_others() {
+fn a_nelm_lease_admits_no_writes_by_others() {
     let old = rec(5, "deployed");
     let running = rec(6, "pending-upgrade").annotated("interlock.dev/holder", "ci");
     let leased = || {
@@ -96,7 +96,7 @@ fn a_lease_of_nelm_opens_no_uninstall_below_its_operation_and_no_promotion_by_ot
         cluster
     };
     assert_eq!(leased().update("bob", &old, &old.to("uninstalling")), Err(vec!["concurrent-operation"]));
-    // nelm promotes and supersedes in no particular order.
+    // nelm promotes and supersedes in any order.
     assert_eq!(leased().update("ci", &running, &running.to("deployed")), Ok(()));
     let mut cluster = leased();
     cluster.later(15 * 60);
@@ -133,13 +133,13 @@ fn whatever_helm_would_read_is_a_record_and_a_false_one_where_its_parts_disagree
     ] {
         let verdict = cluster.create_object("bob", hidden.clone());
         assert!(verdict.as_ref().is_err_and(|rules| rules.contains(&"record-integrity")), "{hidden}: {verdict:?}");
-        // The same in two writes: an ordinary object, and then the labels.
+        // The same in two writes: an ordinary object first, and then the labels.
         let mut plain = without(&hidden, "/metadata/labels");
         plain["type"] = "Opaque".into();
         assert_eq!(cluster.create_object("bob", plain.clone()), Ok(()));
         let verdict = cluster.update_objects("bob", plain, hidden.clone());
         assert!(verdict.as_ref().is_err_and(|rules| rules.contains(&"record-integrity")), "{hidden}: {verdict:?}");
-        // What came in while nobody looked can be taken away again.
+        // Records created while the webhook was unavailable can be deleted again.
         assert_eq!(cluster.delete_object("bob", hidden), Ok(()));
     }
     let owned = without(&without(&opaque, "/metadata/labels/name"), "/data/release");
@@ -147,7 +147,7 @@ fn whatever_helm_would_read_is_a_record_and_a_false_one_where_its_parts_disagree
 }
 
 #[test]
-fn helm_could_not_count_on_from_a_revision_near_the_end_of_its_integers() {
+fn a_revision_near_the_integer_limit_is_refused() {
     for revision in [i64::MAX as u64, (1 << 31)] {
         let verdict = with(&[rec(5, "deployed")]).create("bob", &rec(revision, "pending-upgrade"));
         assert!(verdict.is_err_and(|rules| rules.contains(&"record-integrity")), "{revision}");
@@ -155,20 +155,20 @@ fn helm_could_not_count_on_from_a_revision_near_the_end_of_its_integers() {
 }
 
 #[test]
-fn a_description_of_a_record_at_rest_is_not_for_people_to_edit() {
+fn people_may_not_edit_the_description_of_a_record_at_rest() {
     let record = rec(5, "deployed");
     let described = Rec { description: "edited".to_owned(), ..record.clone() };
     let mut cluster = with(std::slice::from_ref(&record));
     assert_eq!(cluster.update("alice", &record, &described), Err(vec!["record-tampering"]));
     assert_eq!(cluster.update("system:serviceaccount:ci:deployer", &record, &described), Ok(()));
-    // A cancelled upgrade fails its record twice, in different words.
+    // A cancelled upgrade marks its record as failed twice, with different descriptions.
     let failed = rec(6, "failed");
     let mut cluster = with(std::slice::from_ref(&failed));
     assert_eq!(cluster.update("alice", &failed, &Rec { description: "again".to_owned(), ..failed.clone() }), Ok(()));
 }
 
 #[test]
-fn a_restore_tool_creates_in_any_status_and_order_others_do_not() {
+fn only_restore_tools_create_in_any_status_and_order() {
     let old = rec(2, "superseded");
     let mut cluster = with(&[rec(3, "deployed")]);
     assert_eq!(cluster.create("alice", &old), Err(vec!["revision-order", "unusual-create"]));
@@ -177,7 +177,7 @@ fn a_restore_tool_creates_in_any_status_and_order_others_do_not() {
 }
 
 #[test]
-fn mapkubeapis_copies_the_newest_record_and_nothing_else_does() {
+fn only_a_mapped_copy_of_the_newest_record_is_admitted() {
     const DOCUMENT: &str = "---\napiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: web}\n";
     const MAPPED: &str = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n";
     const OTHER: &str = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 9}\n";
@@ -212,8 +212,9 @@ fn a_promotion_under_a_higher_revision_is_refused() {
     assert_eq!(cluster.update("alice", &running, &running.to("failed")), Ok(()));
 }
 
-/// Helm goes on to the promotion when it cannot supersede the revision before: the release was uninstalled and installed again, under the
-/// same revision, since the upgrade read it. `helm set-status NAME deployed` supersedes nothing either.
+/// Helm continues with the promotion if it cannot supersede the previous revision. That happens if the release was uninstalled
+/// and installed again, with the same revision, since the upgrade read it. `helm set-status NAME deployed` supersedes nothing
+/// either.
 #[test]
 fn a_promotion_leaves_no_other_revision_deployed() {
     for status in ["pending-upgrade", "pending-rollback"] {
@@ -226,7 +227,7 @@ fn a_promotion_leaves_no_other_revision_deployed() {
         assert_eq!(promoted(&[rec(4, "superseded"), rec(5, "failed"), running.clone()]), Ok(()), "{status}");
         // Old clients, and an install over a failed revision, leave an older record deployed for good.
         assert_eq!(promoted(&[rec(3, "deployed"), rec(5, "superseded"), running.clone()]), Ok(()), "{status}");
-        // Nobody but the holder is believed to have superseded what was deployed.
+        // Only the holder is trusted to have superseded the deployed revision.
         let mut cluster = with(&[rec(3, "deployed"), rec(5, "superseded"), record(6, status, "alice")]);
         cluster.later(15 * 60);
         assert_eq!(
@@ -247,7 +248,7 @@ fn label_and_body_must_agree_and_a_repair_passes() {
     let mut cluster = with(&[record.clone(), rec(5, "deployed")]);
     let forged = Rec { label: "deployed", ..record.clone() };
     assert_eq!(cluster.update("alice", &record, &forged), Err(vec!["record-integrity", "record-tampering"]));
-    // It is there already: an update may keep it or mend it, not make it worse.
+    // The disagreement already exists. An update may keep or repair it, but not add to it.
     let kept = Rec { hooks_run: 1, ..forged.clone() };
     assert_eq!(cluster.update("alice", &forged, &kept), Ok(()));
     assert_eq!(cluster.update("alice", &forged, &record), Ok(()));
@@ -259,7 +260,7 @@ fn label_and_body_must_agree_and_a_repair_passes() {
 }
 
 #[test]
-fn labels_cannot_be_taken_off_or_moved_to_another_release() {
+fn labels_of_a_record_cannot_be_removed_or_changed() {
     let record = rec(4, "deployed");
     for (label, value) in
         [("owner", Value::Null), ("name", "api".into()), ("version", "9".into()), ("status", "superseded".into())]
@@ -280,7 +281,7 @@ fn labels_cannot_be_taken_off_or_moved_to_another_release() {
 }
 
 #[test]
-fn a_wrong_label_is_mended_by_what_the_body_says() {
+fn a_wrong_label_may_be_set_to_the_value_in_the_body() {
     let record = rec(4, "deployed");
     for label in ["name", "version", "owner", "status"] {
         let mut wrong = record.object();
@@ -292,7 +293,7 @@ fn a_wrong_label_is_mended_by_what_the_body_says() {
 }
 
 #[test]
-fn a_secret_becomes_a_record_only_as_a_creation_would() {
+fn turning_a_secret_into_a_record_counts_as_a_creation() {
     let record = rec(1, "deployed");
     let mut plain = record.object();
     plain["metadata"]["labels"] = Value::Null;
@@ -309,7 +310,7 @@ fn a_secret_becomes_a_record_only_as_a_creation_would() {
 }
 
 #[test]
-fn a_body_that_does_not_decode_is_refused_and_an_old_one_is_left_alone() {
+fn only_new_undecodable_bodies_are_refused() {
     let record = rec(1, "pending-install");
     for payload in ["%%%", "", &STANDARD.encode("no base64"), &STANDARD.encode(STANDARD.encode("{}"))] {
         let broken = Rec { payload: Some(payload.to_owned()), ..record.clone() };
@@ -324,7 +325,7 @@ fn a_body_that_does_not_decode_is_refused_and_an_old_one_is_left_alone() {
 }
 
 #[test]
-fn what_a_record_says_of_its_release_never_changes() {
+fn the_content_of_a_record_never_changes() {
     let record = rec(1, "deployed");
     let change = |new: Rec| with(std::slice::from_ref(&record)).update("alice", &record, &new);
     let refused = Err(vec!["record-tampering"]);
@@ -341,7 +342,7 @@ fn stamps_come_from_the_mutating_half_and_survive_every_put() {
     let mut cluster = Cluster::new();
     let running = rec(1, "pending-install");
     let forged = running.clone().annotated("interlock.dev/holder", "bob");
-    // The mutating half overwrites it, so the forgery has no effect: bob may not unlock.
+    // The mutating half overwrites the stamp, so the forgery has no effect and bob may not unlock.
     assert_eq!(cluster.create("alice", &forged), Ok(()));
     let unlock = cluster.update("bob", &running, &running.to("failed"));
     assert_eq!(unlock, Err(vec!["pending-recovery"]));
@@ -350,7 +351,7 @@ fn stamps_come_from_the_mutating_half_and_survive_every_put() {
 }
 
 #[test]
-fn the_control_plane_passes_whatever_it_does() {
+fn every_request_by_the_control_plane_is_admitted() {
     let record = rec(4, "deployed");
     for user in [
         "system:serviceaccount:kube-system:generic-garbage-collector",
@@ -365,7 +366,7 @@ fn the_control_plane_passes_whatever_it_does() {
 }
 
 #[test]
-fn a_stamp_that_only_the_validating_half_sees_is_compared_with_what_it_must_be() {
+fn unstamped_writes_are_compared_with_the_expected_stamps() {
     use crate::release::stamps::{HOLDER, STARTED, Stamps};
     use crate::stamp::{Expected, Phase, forged};
     let stamps = |holder: &str, started: &str| {
@@ -420,7 +421,7 @@ fn where_only_managers_start_operations_nobody_else_does_and_everybody_ends_what
         "spec": {"serviceAccountName": "deployer", "releaseName": "web", "chart": {"spec": {"chart": "web"}}},
     }));
     assert_eq!(cluster.create(TENANT, &rec(6, "pending-upgrade")), Ok(()), "the account that a HelmRelease names");
-    // What runs already goes on to its end.
+    // Operations that are already running may finish.
     let mut cluster = fresh();
     let running = rec(6, "pending-upgrade").annotated("interlock.dev/holder", "alice");
     cluster.given_record(&running);
