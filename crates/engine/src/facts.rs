@@ -1,4 +1,4 @@
-//! What a request says by itself: actor, release, operation, change. No policy, no cluster.
+//! What a request itself says: actor, release, operation, change. Uses neither policy nor cluster.
 
 mod actor;
 mod added;
@@ -32,12 +32,12 @@ use super::review::{Operation, Request};
 pub struct Facts<'r> {
     pub operation: Operation,
     pub actor: Actor<'r>,
-    /// Whether this is one object of a collection delete. No other delete lacks a name.
+    /// Whether this is one object of a collection delete. Only such a delete has no name.
     pub collection: bool,
     pub subject: Subject<'r>,
     /// The owner that the object names, and the change to the object.
     pub managed: Option<&'r ManagedWrite<'r>>,
-    /// What the review may still cost.
+    /// The remaining budget of the review.
     pub effort: &'r Effort,
 }
 

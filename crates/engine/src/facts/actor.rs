@@ -1,4 +1,4 @@
-//! The user behind a request, from `userInfo` alone: clients choose field manager and user agent themselves.
+//! The user behind a request. Only `userInfo` counts, because clients choose field manager and user agent freely.
 
 mod control_plane;
 
@@ -8,10 +8,10 @@ use crate::object::{MAX_NAME_LENGTH, SERVICE_ACCOUNT_PREFIX, is_dns_label, is_dn
 use crate::release::Stamps;
 use crate::review::UserInfo;
 
-/// The prefix that Kubernetes reserves for itself and its platform: authenticators do not give it to other users.
+/// The prefix that Kubernetes reserves for itself and the platform. Authenticators give it to no other user.
 const RESERVED_PREFIX: &str = "system:";
 
-/// Reserved names of single identities, which say nothing if they are not valid.
+/// Reserved prefixes of single identities. A name with such a prefix that is not a valid identity is not a platform.
 const IDENTITY_PREFIXES: [&str; 3] = ["system:node:", SERVICE_ACCOUNT_PREFIX, "system:bootstrap:"];
 
 /// Reserved names of users that are people: the administrator of k3s and OpenShift, and a client without credentials.
@@ -41,13 +41,13 @@ pub enum ActorKind {
     ServiceAccount,
     /// The control plane's own controllers, the API server and the scheduler.
     ControlPlane,
-    /// What runs the cluster: other users with the prefix `system:`, and those that the policy lists.
+    /// A part of the platform: other users with the prefix `system:`, and users that the policy lists.
     Platform,
     /// A session of a pipeline that the policy lists.
     Pipeline,
     /// `system:node:NAME` in the group `system:nodes`.
     Node,
-    /// Interlock itself, by its account at the API server.
+    /// Interlock itself, known by the name of its account at the API server.
     Interlock,
     /// Any other user, including `system:masters`: break-glass needs an override, not a group.
     Person,
@@ -60,19 +60,19 @@ pub struct Session<'r> {
     pub holder: SharedHolder<'r>,
 }
 
-/// Which sessions of a pipeline hold an operation together.
+/// Which sessions of a pipeline share an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedHolder<'r> {
-    /// None: each session is a holder of its own, by its user name.
+    /// None. Each session is its own holder, by its user name.
     Session,
-    /// All.
+    /// All sessions of the pipeline.
     Pipeline,
-    /// Those in this group.
+    /// The sessions in this group.
     Group(&'r str),
 }
 
 impl ActorKind {
-    /// As messages and documents call it.
+    /// The spelling in messages and documents.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -88,8 +88,8 @@ impl ActorKind {
 }
 
 impl Session<'_> {
-    /// The stamp on the operations that sessions hold together: `PIPELINE`, or `PIPELINE/GROUP`. `None` if each is a holder of its
-    /// own. The name of a pipeline has no `/`.
+    /// The stamp on operations that sessions share: `PIPELINE`, or `PIPELINE/GROUP`. `None` if each session is its own holder.
+    /// The name of a pipeline has no `/`.
     #[must_use]
     pub fn stamp(&self) -> Option<String> {
         match self.holder {
@@ -116,7 +116,7 @@ impl<'r> Actor<'r> {
         Self::named(user.username.as_ref(), &user.groups)
     }
 
-    /// The user of this name, in these groups.
+    /// The user with this name, in these groups.
     #[must_use]
     pub fn named(name: &'r str, groups: &'r [Cow<'r, str>]) -> Self {
         let account = name.strip_prefix(SERVICE_ACCOUNT_PREFIX).filter(|account| is_account(account));
@@ -129,20 +129,20 @@ impl<'r> Actor<'r> {
         self.account
     }
 
-    /// Whether the user is the service account of another program, whatever else it counts as.
+    /// Whether the user is the service account of another program, regardless of its kind.
     #[must_use]
     pub fn is_service_account(&self) -> bool {
         self.account.is_some() && self.kind != ActorKind::Interlock
     }
 
-    /// Whether the name has the reserved prefix and is no service account: nobody but the platform gives such names.
+    /// Whether the name has the reserved prefix and is not a service account. Only the platform gives out such names.
     #[must_use]
     pub fn is_reserved(&self) -> bool {
         self.account.is_none() && self.name.starts_with(RESERVED_PREFIX)
     }
 
-    /// Whether the user holds the operation with these stamps: by name, or as a session of the pipeline that holds it. Every rule that
-    /// asks for the holder asks here.
+    /// Whether the user holds the operation with these stamps: by name, or as a session of the pipeline that holds it. All rules
+    /// use this check.
     #[must_use]
     pub fn holds(&self, stamps: &Stamps) -> bool {
         stamps.holder() == Some(self.name) || self.shares(stamps)
@@ -155,8 +155,8 @@ impl<'r> Actor<'r> {
         stamped.is_some_and(|(stamp, session)| session.has_stamp(stamp))
     }
 
-    /// Whether rules over records treat the user as a person, who may err and run helm in two terminals. A platform deploys nothing, so
-    /// on records it is a user like any other.
+    /// Whether rules about records treat the user as a person, who may err and run helm in two terminals. Platforms deploy
+    /// nothing, so rules about records treat them like any other user.
     #[must_use]
     pub fn is_person_on_records(&self) -> bool {
         match self.kind {
@@ -166,13 +166,13 @@ impl<'r> Actor<'r> {
         }
     }
 
-    /// The same actor, which a policy calls a platform.
+    /// The same actor as a platform, which the policy lists.
     #[must_use]
     pub fn as_platform(self) -> Self {
         Self { kind: ActorKind::Platform, ..self }
     }
 
-    /// The same actor, which a policy calls a session of a pipeline.
+    /// The same actor as a session of a pipeline, which the policy lists.
     #[must_use]
     pub fn as_session(self, session: Session<'r>) -> Self {
         Self { kind: ActorKind::Pipeline, session: Some(session), ..self }
@@ -185,7 +185,7 @@ impl<'r> Actor<'r> {
     }
 }
 
-/// Whether a text is `NAMESPACE:NAME` of a service account that can exist.
+/// Whether a text is `NAMESPACE:NAME` of a valid service account.
 fn is_account(text: &str) -> bool {
     text.split_once(':')
         .is_some_and(|(namespace, name)| is_dns_label(namespace) && is_dns_subdomain(name, MAX_NAME_LENGTH))
@@ -202,17 +202,17 @@ fn kind_of(name: &str, account: Option<&str>, groups: &[Cow<'_, str>]) -> ActorK
     if node.is_some() && groups.iter().any(|group| group == NODES) {
         return ActorKind::Node;
     }
-    // Kubernetes' own names are printable ASCII. Others may only look like them.
+    // Kubernetes' own names are printable ASCII. Other names may only look like them.
     let is_reserved = name.starts_with(RESERVED_PREFIX) && name.bytes().all(|byte| byte.is_ascii_graphic());
     if is_reserved && may_be_platform(name) { ActorKind::Platform } else { ActorKind::Person }
 }
 
-/// Whether a user that is no service account may be a platform: people under a reserved name are none, in whatever case it is written,
-/// and neither are identities that are not valid.
+/// Whether a user that is not a service account may be a platform. People with a reserved name may not, in upper or lower case.
+/// Invalid identities may not either.
 #[must_use]
 pub(crate) fn may_be_platform(name: &str) -> bool {
     let is_identity = IDENTITY_PREFIXES.iter().any(|prefix| {
-        // `system:node` without its name is none either.
+        // `system:node` without a node's name is invalid too.
         let stem = prefix.trim_end_matches(':');
         let start = name.get(..stem.len()).is_some_and(|start| start.eq_ignore_ascii_case(stem));
         start && matches!(name.as_bytes().get(stem.len()), None | Some(b':'))

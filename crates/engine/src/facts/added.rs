@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::json::RawObject;
 
-/// The longest list that is read, in bytes. An object has a few owners and finalizers.
+/// The maximum length of a list that is parsed, in bytes. An object has only a few owners and finalizers.
 const MAX_LIST_BYTES: usize = 64 * 1024;
 
 #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,17 +15,17 @@ struct OwnerReference {
     uid: String,
 }
 
-/// Whether an object gets an owner that it did not have.
+/// Whether an object gets a new owner.
 pub(crate) fn adds_owner(old: Option<RawObject<'_>>, new: Option<RawObject<'_>>) -> bool {
     adds::<OwnerReference>(old, new)
 }
 
-/// Whether an object gets a finalizer that it did not have.
+/// Whether an object gets a new finalizer.
 pub(crate) fn adds_finalizer(old: Option<RawObject<'_>>, new: Option<RawObject<'_>>) -> bool {
     adds::<String>(old, new)
 }
 
-/// Whether a list gets an item that it did not have. A list that is not read counts as another one.
+/// Whether a list gets a new item. A list that is not parsed counts as different.
 fn adds<'r, T: Deserialize<'r> + Ord>(old: Option<RawObject<'r>>, new: Option<RawObject<'r>>) -> bool {
     let (old, new) = (old.map_or("null", RawObject::get), new.map_or("null", RawObject::get));
     let read = |text: &'r str| {

@@ -15,7 +15,7 @@ use crate::review::Operation;
 pub struct RecordVersion<'r> {
     pub stored: &'r Stored<'r>,
     pub body: RecordBody<'r>,
-    /// The workloads of the manifest, or why they are unknown. Found once, if a rule needs them.
+    /// The workloads in the manifest, or why they are unknown. Computed only if a rule needs them, and only once.
     pub workloads: OnceLock<Result<Vec<WorkloadRef>, String>>,
     hooks: OnceLock<Option<Hooks>>,
 }
@@ -63,14 +63,14 @@ impl<'r> RecordVersion<'r> {
         self.stored.metadata.label("status").and_then(|status| status.parse().ok())
     }
 
-    /// The status of the record: that of the body, which Helm orders by, or that of the label if the body was not read.
+    /// The status in the body, which Helm uses, or the status in the label if the body was not read.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
         self.record().map_or_else(|| self.label_status(), |record| record.info.status.parse().ok())
     }
 
-    /// `name-version` of the chart, if the body can be decoded. For a record in several Secrets the first chunk is
-    /// sufficient if the chart has a name; the name of a bundle is at the end of the record.
+    /// `name-version` of the chart, if the body can be decoded. For a record in several Secrets the first chunk is enough if the
+    /// chart has a name. The name of a bundle is at the end of the record.
     #[must_use]
     pub fn chart(&self) -> Option<String> {
         match &self.body {
@@ -80,7 +80,7 @@ impl<'r> RecordVersion<'r> {
         }
     }
 
-    /// The namespace of the release's objects: that of the body, or the stamped one if the body was not read.
+    /// The namespace of the release's objects: from the body, or from the stamp if the body was not read.
     #[must_use]
     pub fn target_namespace(&self) -> Option<String> {
         let stamped = || self.stamps().target_namespace().map(str::to_owned);
@@ -88,7 +88,7 @@ impl<'r> RecordVersion<'r> {
         namespace.filter(|namespace| !namespace.is_empty())
     }
 
-    /// The hooks, read once: the stamps need them, and every step of a decision. `None` if they cannot be compared, or the body was
+    /// The hooks, parsed once for the stamps and all steps of a decision. `None` if they cannot be compared, or if the body was
     /// not read.
     pub fn hooks(&self, effort: &Effort) -> Option<&Hooks> {
         self.hooks.get_or_init(|| self.record()?.hooks(effort)).as_ref()
@@ -119,7 +119,7 @@ pub enum RecordChange<'r> {
         after: RecordVersion<'r>,
         /// Whether the payload is the same, byte by byte.
         same_payload: bool,
-        /// Found once: it is the most expensive part of a decision, and a decision has several steps.
+        /// Computed once: it is the most expensive part of a decision, and a decision has several steps.
         differences: OnceLock<Vec<Difference>>,
     },
     /// A DELETE.
@@ -137,14 +137,14 @@ pub struct RecordWrite<'c> {
 }
 
 impl RecordWrite<'_> {
-    /// Whether an operation of this user starts: a pending record is created, a record is marked as uninstalling, or the uninstall of
-    /// somebody else is taken over.
+    /// Whether this user starts an operation: creates a pending record, marks a record as uninstalling, or takes over the
+    /// uninstall of another user.
     #[must_use]
     pub fn starts(&self, actor: Actor<'_>) -> bool {
         let after = self.after.status();
         match self.before {
             None => after.is_some_and(Status::is_pending),
-            // Whoever replaces every Secret with itself, to have it encrypted again, uninstalls nothing.
+            // Replacing every Secret with itself, to encrypt it again, is not an uninstall.
             Some(before) if before.status() == after => {
                 after == Some(Status::Uninstalling) && !self.same_payload && !actor.holds(&before.stamps())
             }
@@ -152,7 +152,7 @@ impl RecordWrite<'_> {
         }
     }
 
-    /// Whether the release is marked as being uninstalled, or as uninstalled, and was not before. The label counts as well as the body:
+    /// Whether the write newly marks the release as uninstalling or uninstalled. The label counts as well as the body, because
     /// records are listed by it.
     #[must_use]
     pub fn uninstalls(&self) -> bool {
@@ -161,7 +161,7 @@ impl RecordWrite<'_> {
         marked(self.after) && !self.before.is_some_and(marked)
     }
 
-    /// Whether an operation ends: its record is at rest afterwards.
+    /// Whether an operation ends: the record is at rest after the write.
     #[must_use]
     pub fn ends(&self) -> bool {
         let in_flight = |side: &RecordVersion<'_>| side.status().is_some_and(Status::is_in_flight);
@@ -204,7 +204,8 @@ impl<'r> RecordChange<'r> {
         }
     }
 
-    /// What differs in the content that must never change; empty unless both bodies of an update can be decoded.
+    /// The differences in the content that must never change. Empty unless the request is an update and both bodies can be
+    /// decoded.
     #[must_use]
     pub fn differences(&self, effort: &Effort) -> &[Difference] {
         match self {

@@ -1,4 +1,4 @@
-//! The change to an object that somebody manages.
+//! The change to an object that has an owner.
 
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use crate::owners::{Marks, may_be_marked};
 use crate::release::ReleaseRef;
 use crate::review::{BadReview, Operation, Request};
 
-/// Fields that the API server maintains and that are no content of the object.
+/// Fields that the API server maintains. They are not content of the object.
 const SERVER_MAINTAINED_FIELDS: [&[&str]; 4] =
     [&["metadata", "generation"], &["metadata", "managedFields"], &["metadata", "resourceVersion"], &["status"]];
 
@@ -55,9 +55,9 @@ pub enum ObjectChange<'r> {
 pub struct EditedObject<'r> {
     old_fields: Option<RawObject<'r>>,
     new_fields: Option<RawObject<'r>>,
-    /// Whether the object gets an owner that it did not have.
+    /// Whether the object gets a new owner.
     pub adds_owner: bool,
-    /// The difference without the fields that the API server maintains; `None` if there is none.
+    /// The difference, without the fields that the API server maintains; `None` if there is none.
     pub delta: Option<Delta<'r>>,
 }
 
@@ -95,7 +95,7 @@ impl<'r> ManagedWrite<'r> {
     pub(super) fn read(request: &'r Request<'r>) -> Result<Option<Self>, BadReview> {
         match (request.operation, request.sub_resource()) {
             (Operation::Update | Operation::Delete, None) => Self::of_object(request),
-            // Of most built-in kinds it writes the metadata too.
+            // For most built-in kinds, a write of the status also writes the metadata.
             (Operation::Update, Some("status")) => Self::of_object(request),
             (Operation::Update, Some("scale")) => Self::of_scale(request).map(Some),
             _ => Ok(None),
@@ -157,8 +157,8 @@ impl<'r> ManagedWrite<'r> {
         }
     }
 
-    /// The release or profile that the object names, with the namespace of the object. Only the cluster knows the
-    /// namespace of the records.
+    /// The release or profile that the object names, with the namespace of the object. The namespace of the records is not in the
+    /// request.
     #[must_use]
     pub fn release(&self) -> Option<ReleaseRef> {
         let (ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks }) = &self.change else {
@@ -185,7 +185,7 @@ fn metadata<'r>(request: &Request<'_>, object: RawObject<'r>) -> Result<Metadata
     })
 }
 
-/// Whether `managedFields` is absent or has the value that clearing leaves.
+/// Whether `managedFields` is absent, or has the value of cleared `managedFields`.
 fn is_blank(fields: Option<RawObject<'_>>) -> bool {
     fields.is_none_or(|fields| matches!(fields.get(), "[]" | "[{}]"))
 }

@@ -1,5 +1,5 @@
-//! The objects of a request and the bodies of its records. Each step costs more than the one before: read the metadata,
-//! decode the base64, inflate.
+//! The objects of a request and the bodies of its records. Three steps, from cheap to expensive: parse the metadata, decode the
+//! base64, inflate.
 
 use super::storing_kind::storing_kind;
 use super::{Declaration, ManagedWrite, OwnWrite, RecordChunk};
@@ -85,13 +85,13 @@ pub struct Payloads {
 }
 
 impl Payloads {
-    /// The most memory that the bodies take, in bytes.
+    /// The maximum memory of the bodies, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.readable().map(Payload::memory).sum()
     }
 
-    /// The most bytes of JSON that [`Self::inflate`] returns.
+    /// The maximum number of bytes of JSON that [`Self::inflate`] returns.
     #[must_use]
     pub fn inflated_size(&self) -> usize {
         self.readable().map(Payload::inflated_size).sum()
@@ -111,7 +111,7 @@ impl Payloads {
         RecordBodies { old, new, unchanged: self.unchanged }
     }
 
-    /// Leaves the bodies unread, because memory for them was not available in time.
+    /// Leaves the bodies unread, because the memory for them was not available in time.
     #[must_use]
     pub fn unread(&self) -> RecordBodies {
         RecordBodies { old: None, new: None, unchanged: self.unchanged }
@@ -128,8 +128,8 @@ pub struct RecordBodies {
     pub unchanged: bool,
 }
 
-/// Whether a rule reads the body of a deleted record. Pruning and purging delete many records; only that of an
-/// operation in flight is worth decoding.
+/// Whether a rule reads the body of a deleted record. Pruning and purging delete many records, so only the body of an operation
+/// in flight is decoded.
 fn reads_deleted_body(stored: &Stored<'_>) -> bool {
     let status = stored.metadata.label("status").and_then(|status| status.parse::<Status>().ok());
     status.is_some_and(Status::is_pending)

@@ -9,7 +9,7 @@ use crate::object::Metadata;
 use crate::release_override::{self, GROUP, NONCE, OverrideSpec, PROBE, is_nonce};
 use crate::review::{BadReview, Operation, Request};
 
-/// An object that is created or updated. Its creator is stamped.
+/// A created or updated object. The mutating half stamps its creator.
 #[derive(Debug)]
 pub struct OwnWrite<'r> {
     pub namespace: &'r str,
@@ -24,7 +24,7 @@ pub struct OwnWrite<'r> {
 #[derive(Debug)]
 pub enum OwnSpec<'r> {
     Override(Result<OverrideSpec, String>),
-    /// As JSON text: the checks of policy files read it.
+    /// As JSON text, for the checks of policy files.
     Freeze(Result<&'r str, String>),
 }
 
@@ -67,8 +67,8 @@ impl<'r> OwnWrite<'r> {
         }
     }
 
-    /// The nonce of a probe: an override that is created as a dry run only to see whether its review arrives. Nothing is stored, so it
-    /// is answered whoever sends it.
+    /// The nonce of a probe: a dry-run creation of an override, which tests whether its review arrives. Nothing is stored, so a
+    /// probe from any user is answered.
     #[must_use]
     pub fn probe(&self) -> Option<&str> {
         let is_override = matches!(self.spec, OwnSpec::Override(_));

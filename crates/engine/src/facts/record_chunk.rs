@@ -1,15 +1,15 @@
-//! The further parts of the records that OLM splits: Secrets that the index of a record lists.
+//! The additional parts of records that OLM splits. They are Secrets, which the index of a record lists.
 
 use super::storing_kind::storing_kind;
 use crate::release::Stored;
 use crate::review::{Operation, Request};
 
-/// A write or the deletion of a Secret with a further part of a record.
+/// A write or the deletion of a Secret with an additional part of a record.
 #[derive(Debug)]
 pub struct RecordChunk<'r> {
     pub namespace: &'r str,
     pub name: String,
-    /// The names of the records that may list it.
+    /// The names of the records that may list the Secret.
     pub indexes: Vec<String>,
     pub release: String,
     pub change: ChunkChange,
@@ -19,8 +19,8 @@ pub struct RecordChunk<'r> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChunkChange {
     Created,
-    /// What an update changes of that which makes it a part, by which it is found, or which keeps it: `the label key`, and where. Labels
-    /// and annotations that OLM does not read may change.
+    /// The first changed property that OLM depends on, and its pointer: `the label key`. These are the content, the labels by
+    /// which OLM finds the part, its owner and its finalizers. Labels and annotations that OLM does not read may change.
     Updated(Option<(&'static str, &'static str)>),
     Deleted {
         /// Whether a deletion of the Secret has already started.
@@ -29,12 +29,12 @@ pub enum ChunkChange {
 }
 
 impl<'r> RecordChunk<'r> {
-    /// Reads the Secret of a request; `None` if it is no part before or after.
+    /// Reads the Secret of a request; `None` if it is not a part, before or after.
     pub(super) fn read(request: &'r Request<'r>, old: Option<&Stored<'_>>, new: Option<&Stored<'_>>) -> Option<Self> {
         if storing_kind(request) != Some("Secret") {
             return None;
         }
-        // The labels and the name of what is stored count first: an update can hide it.
+        // The stored labels and name come first, because an update can hide the part.
         let mut indexes: Vec<_> = [old, new].into_iter().flatten().flat_map(Stored::indexes_of_chunk).collect();
         indexes.dedup();
         let release = indexes.first()?.release.to_string();
@@ -55,7 +55,7 @@ impl<'r> RecordChunk<'r> {
 
 fn changed(old: &Stored<'_>, new: &Stored<'_>) -> Option<(&'static str, &'static str)> {
     let relabelled = |key: &str| old.metadata.label(key) != new.metadata.label(key);
-    // The API server encodes equal lists alike.
+    // The API server encodes equal lists the same way.
     let bound = new.metadata.finalizers.is_some() && old.metadata.finalizers != new.metadata.finalizers;
     let changes = [
         (old.data != new.data, ("the data", "/data")),

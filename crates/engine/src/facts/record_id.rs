@@ -4,14 +4,14 @@ use super::change::RecordVersion;
 use crate::release::{RecordName, Revision, Storage};
 use crate::review::Request;
 
-/// A record and its release. The namespace of the records and the name identify a release. The namespace in the body is
-/// that of the release's objects, which may be another one.
+/// A record and its release. A release is identified by the namespace of the records and its name. The namespace in the body is
+/// that of the release's objects, and may differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordId {
     pub storage: Storage,
     pub namespace: String,
     pub object: String,
-    /// From the object's name. From the label if the object does not have the name of a record.
+    /// From the object's name, or from the label if the object does not have the name of a record.
     pub release: String,
     /// From the same source.
     pub revision: Option<Revision>,

@@ -1,4 +1,4 @@
-//! Which requests can concern a record at all.
+//! Which requests can be about a record.
 
 use crate::release::RecordName;
 use crate::review::Request;
@@ -11,7 +11,7 @@ pub fn storing_kind<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     (is_core_object && matches!(kind, "Secret" | "ConfigMap")).then_some(kind)
 }
 
-/// The name of the object of a request, if it is one of a record of Helm.
+/// The name of the object of a request, if it is the name of a Helm record.
 #[must_use]
 pub fn record_name(request: &Request<'_>) -> Option<RecordName> {
     storing_kind(request).and(request.name()).and_then(|name| name.parse().ok())

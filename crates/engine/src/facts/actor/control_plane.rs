@@ -1,14 +1,14 @@
 //! The accounts of Kubernetes' own control plane.
 
-/// Components with one credential of their own.
+/// Components with one credential each.
 const COMPONENTS: [&str; 3] = ["system:kube-controller-manager", "system:apiserver", "system:kube-scheduler"];
 
 /// The namespace of the accounts of kube-controller-manager.
 const NAMESPACE_PREFIX: &str = "kube-system:";
 
-/// The accounts of kube-controller-manager, if it runs with one credential for each controller: the subjects of the
-/// ClusterRoleBindings `system:controller:*`, of every supported version. `tests/e2e/objects/platforms.rs` compares them with those
-/// of a real API server.
+/// The accounts of kube-controller-manager, if it runs with one credential per controller. They are the subjects of the
+/// ClusterRoleBindings `system:controller:*` of every supported version. `tests/e2e/objects/platforms.rs` compares them with
+/// those of a real API server.
 const CONTROLLERS: &[&str] = &[
     "attachdetach-controller",
     "certificate-controller",

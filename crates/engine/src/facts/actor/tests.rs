@@ -30,7 +30,7 @@ fn the_kind_of_an_actor_follows_from_its_name_and_groups() {
         ("kubernetes-admin", Person),
         ("eks:addon-manager", Person),
         ("arn:aws:sts::1:assumed-role/deploy/job-1", Person),
-        // Reserved, and nevertheless people.
+        // Reserved names of people.
         ("system:admin", Person),
         ("system:anonymous", Person),
         ("system:Admin", Person),
@@ -51,7 +51,7 @@ fn what_only_looks_like_a_reserved_name_is_a_persons() {
         "system:adm\u{456}n",
         "system:admin ",
         "system:admin\u{200b}",
-        // What looks like an identity and is none.
+        // Invalid identities.
         "system:node:worker-1",
         "system:node:",
         "system:node",
@@ -72,7 +72,7 @@ fn what_only_looks_like_a_reserved_name_is_a_persons() {
 }
 
 #[test]
-fn a_node_is_in_the_group_of_nodes() {
+fn a_node_must_be_in_the_group_of_nodes() {
     use ActorKind::{Node, Person};
     for (name, wanted) in [
         ("system:node:worker-1", Node),
@@ -97,7 +97,7 @@ fn only_a_valid_account_is_a_service_account() {
 }
 
 #[test]
-fn an_operation_is_held_by_name_and_by_the_sessions_that_share_it() {
+fn a_holder_is_the_same_user_or_a_session_that_shares() {
     let session = |pipeline, holder| Some(Session { pipeline, holder });
     let [job_1, job_2] = ["job-1", "job-2"].map(|name| Actor::named(name, &[]));
     let of = |actor, session| Actor { session, ..actor };
