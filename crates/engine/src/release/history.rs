@@ -72,7 +72,7 @@ impl History {
     pub fn was_deployed(&self) -> bool {
         let is_deployed = self.newest_deployed().is_some();
         match self.newest().map(|newest| newest.status) {
-            // An install starts anew. `helm install --replace` marks the uninstalled revisions before it as superseded.
+            // An install starts a new life. `helm install --replace` marks earlier uninstalled revisions as superseded.
             Some(Status::PendingInstall) => is_deployed,
             _ => {
                 let mut life = self.0.iter().take_while(|entry| entry.status != Status::Uninstalled);

@@ -101,9 +101,9 @@ pub enum Guard {
     NothingInFlight,
     /// Only as helm-mapkubeapis does it: the newest record has just been superseded, and no record is deployed.
     MappedApis,
-    /// Ends or takes over an operation in flight. Allowed for its holder, for a manager if a manager holds it, for an
-    /// account of its own release, and for anyone once it is stale. A promotion is also refused under a higher
-    /// revision, because it would leave two deployed records.
+    /// Ends or takes over an operation in flight. Allowed for its holder, for a manager if a manager holds it, for an account of
+    /// its own HelmRelease, and for anyone once it is stale. A promotion is also refused if a higher revision exists, because it
+    /// would leave two deployed records.
     Unlock,
     /// Only while a newer rollback is pending: a rollback whose apply failed supersedes the record that it rolled back
     /// over.

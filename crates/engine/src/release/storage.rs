@@ -53,13 +53,13 @@ impl Storage {
         }
     }
 
-    /// The storage of a name.
+    /// Finds a storage by its name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|storage| storage.name() == name)
     }
 
-    /// What it is, for people.
+    /// A description for people.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
@@ -94,8 +94,8 @@ impl Storage {
         format!("owner={},name={release}{index}", self.owner())
     }
 
-    /// The namespace that a release belongs to: that of its records. OLM keeps the records of all extensions in one
-    /// namespace, so an extension belongs to the namespace of its objects, if that is known.
+    /// The namespace that policies use for a release: that of its records. OLM keeps the records of all extensions in one
+    /// namespace, so for an extension it is the namespace of its objects, if that is known.
     #[must_use]
     pub fn home<'n>(self, of_records: &'n str, of_objects: Option<&'n str>) -> &'n str {
         of_objects.filter(|_| self == Self::Index).unwrap_or(of_records)

@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// The content by the look of the lines, and the content for a parser.
+    /// The content as the lines suggest, and the content as a parser reads it.
     #[test]
     fn a_value_of_several_lines_names_another_object() {
         for (metadata, name) in [
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(replicas(manifest, &wanted("c")), None);
     }
 
-    /// The objects that Go finds after other line ends, in quotes and after odd keys.
+    /// Objects that Go finds despite unusual line ends, quotes and odd keys.
     #[test]
     fn an_object_is_found_where_go_finds_it() {
         let web = |end: &str| {
@@ -211,7 +211,7 @@ mod tests {
                 ),
                 true,
             ),
-            // Go takes none of these for the object.
+            // Go does not find the object in these.
             (format!("x: \"\n{}\"\nkind: A\nmetadata: {{name: a}}\n", web("\n")), false),
             (web("\n") + "items: null\n", false),
             (web("\n") + "---\n...\n" + &web("\n").replace("web", "a"), true),

@@ -1,8 +1,8 @@
 //! The hooks of a record, compared by the work that they would do.
 //!
-//! A hook runs with the rights of the user who uninstalls or tests the release, so a stored hook must not change. Only
-//! the result of its last run may change. `helm test --filter` writes a record with only the chosen hooks, and restores
-//! the other hooks at its end, so hooks may be missing for a while.
+//! A hook runs with the rights of the user who uninstalls or tests the release, so a stored hook must not change, except for the
+//! result of its last run. `helm test --filter` writes a record with only the selected hooks, and restores the others at its end,
+//! so hooks may be missing for a while.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ impl Hooks {
         digest.finalize().iter().take(16).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
     }
 
-    /// Whether these are the hooks of a filtered test among `all`: a part of them and no other, of which one runs.
+    /// Whether these are the hooks of a filtered test of `all`: a subset of them, at least one of which runs.
     #[must_use]
     pub fn are_tested_among(&self, all: &Self) -> bool {
         self.0.keys().all(|hook| all.0.contains_key(hook))
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filtered_test_has_a_running_hook_and_no_strange_one() {
+    fn a_filtered_test_has_a_running_hook_and_no_new_one() {
         let (test, delete) = (hook("a", "test", "x", ""), hook("b", "pre-delete", "y", ""));
         let running = hook("a", "test", "x", RAN);
         let all = hooks(&[test.clone(), delete.clone()]);

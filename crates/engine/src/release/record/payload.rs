@@ -10,9 +10,9 @@ use crate::effort::{Effort, OverBudget};
 use crate::json::redacted;
 use crate::release::storage::{RecordData, Storage};
 
-/// The longest JSON of a record that is parsed, in bytes. The gzip of a record has at most about 768 KiB, because a
-/// Secret is limited to 1 MiB. It usually inflates to 5 to 10 times that size; a hostile client can reach any size. A
-/// review has two records, and both fit into its budget.
+/// The maximum size of a record's JSON, in bytes. The gzip of a record has at most about 768 KiB, because a Secret is limited to
+/// 1 MiB. Usually it inflates to 5 to 10 times that size, but a hostile client can reach any size. The budget of a review is
+/// enough for its two records.
 pub const INFLATE_LIMIT: usize = 32 * 1024 * 1024;
 
 /// The steps to inflate a byte.
