@@ -1,4 +1,4 @@
-//! The programs that own releases or objects. Everything that Interlock knows of one of them stands in its folder.
+//! The programs that own releases or objects. Each has a folder with everything that Interlock knows about it.
 
 pub mod declaration;
 pub mod flux;
@@ -26,16 +26,16 @@ pub use sveltos::{Bundle, BundleRef};
 pub use sveltos::{ConfigurationGroup, RECREATE_COMMIT};
 pub use vocabulary::OwnerWords;
 
-/// Everybody whose releases or objects a rule may judge, by the names that they give themselves.
+/// All owners whose releases or objects rules may judge, by their own names.
 pub(crate) const ALL: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME];
 
-/// Those who install releases in the cluster of the objects.
+/// The owners that install releases in the cluster of the objects.
 pub(crate) const OF_RELEASES: &[&str] = &[helm::NAME, flux::NAME, olm::NAME];
 
-/// Those who write records in a format of their own.
+/// The owners with their own record format.
 pub(crate) const OF_RECORDS: &[&str] = &[helm::NAME, olm::NAME];
 
-/// What refusals call a profile of Sveltos: `the Sveltos ClusterProfile prod`.
+/// The name of a Sveltos profile in refusals: `the Sveltos ClusterProfile prod`.
 pub(crate) fn profile(kind: &str, name: &str) -> String {
     format!("the {} {kind} {name}", sveltos::NAME)
 }
@@ -70,10 +70,10 @@ pub const PROFILE_KIND: &str = sveltos::MARKS.scope;
 /// The annotation with the name of a profile.
 pub const PROFILE_NAME: &str = sveltos::MARKS.name;
 
-/// The annotation with the place of a bundle in its commit.
+/// The annotation with the position of a bundle in its commit.
 pub const BUNDLE_INDEX: &str = sveltos::INDEX;
 
-/// Whether an API group is that of the objects by which commits are known.
+/// Whether an API group is that of the objects that identify commits.
 #[must_use]
 pub fn has_commits(group: &str) -> bool {
     group == sveltos::CONFIG_GROUP
@@ -82,7 +82,7 @@ pub fn has_commits(group: &str) -> bool {
 /// The API groups of the owners' own objects.
 const GROUPS: [&str; 4] = [flux::GROUP, olm::GROUP, sveltos::LIB_GROUP, sveltos::CONFIG_GROUP];
 
-/// Whether an API group is that of an owner.
+/// Whether an API group belongs to an owner.
 pub(crate) fn has_group(group: &str) -> bool {
     GROUPS.contains(&group)
 }

@@ -1,4 +1,4 @@
-//! The objects in which people and controllers declare releases, and the changes to them.
+//! The objects in which people and controllers declare releases, and the changes to these objects.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use crate::object::{Metadata, ObjectKey};
 use crate::release::ReleaseRef;
 use crate::review::{Operation, Request};
 
-/// The subresources through which the metadata of a Namespace can be written.
+/// The subresources of a Namespace whose writes can change its metadata.
 const KEEPS_NO_METADATA: [&str; 2] = ["status", "finalize"];
 
 /// A write of an object that declares releases.
@@ -21,14 +21,14 @@ pub enum Declaration<'r> {
     ClusterExtension(Box<DeclarationWrite<'r, ClusterExtension<'r>>>),
     /// One revision of an extension.
     ClusterObjectSet(Box<DeclarationWrite<'r, ClusterObjectSet<'r>>>),
-    /// The HelmRelease, and the name of its release: that of the new side if the sides differ.
+    /// A HelmRelease, and the name of its release: the new name if it changes.
     HelmRelease(Box<DeclarationWrite<'r, HelmRelease>>, String),
-    /// A commit of bundles and what it is called, never its DELETE. Sveltos deletes it after each rollout, in teardowns and
-    /// to recover from a second one, and the agent removes nothing because of it.
+    /// A commit of bundles and its name, but never its DELETE. Sveltos deletes it after each rollout, in teardowns, and to
+    /// recover from a second one. The agent removes nothing because of that.
     ConfigurationGroup(Box<DeclarationWrite<'r, ConfigurationGroup<'r>>>, Commit),
-    /// A Namespace, never its CREATE: with it goes whatever is released into it.
+    /// A Namespace, but never its CREATE. Deleting it deletes the releases in it.
     Namespace(Box<DeclarationWrite<'r, Namespace<'r>>>),
-    /// The object cannot be parsed: a later version may have another shape.
+    /// The object cannot be parsed. A later version may have a different shape.
     Unparsed {
         kind: &'r str,
         /// Empty for cluster-scoped objects.
@@ -38,7 +38,7 @@ pub enum Declaration<'r> {
     },
 }
 
-/// A Namespace, as far as rules read it.
+/// A Namespace, with only the fields that rules use.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Namespace<'a> {
@@ -57,7 +57,7 @@ pub struct DeclarationWrite<'r, T> {
     pub before: Option<T>,
     /// `None` on DELETE.
     pub after: Option<T>,
-    /// Whether `spec` is the same on both sides, byte by byte. The API server encodes equal values the same way.
+    /// Whether `spec` is unchanged, byte by byte. The API server encodes equal values the same way.
     pub same_spec: bool,
 }
 
@@ -70,10 +70,10 @@ impl<T> DeclarationWrite<'_, T> {
 }
 
 impl<'r> Declaration<'r> {
-    /// Reads the object of a request; `None` if it declares nothing.
+    /// Reads the object of a request; `None` if it declares no release.
     pub(crate) fn read(request: &'r Request<'r>) -> Option<Self> {
         let is_namespace = request.kind.group.is_empty() && request.kind.kind == "Namespace";
-        // Of custom resources these keep the metadata.
+        // For custom resources, writes of subresources do not change the metadata.
         if request.sub_resource().is_some_and(|sub| !(is_namespace && KEEPS_NO_METADATA.contains(&sub))) {
             return None;
         }
@@ -154,7 +154,7 @@ impl Declaration<'_> {
         }
     }
 
-    /// Whether the object was annotated as protected, and is deleted or keeps no such annotation.
+    /// Whether the object was annotated as protected, and is now deleted or no longer annotated.
     #[must_use]
     pub fn loses_protection(&self) -> bool {
         fn loses<T>(written: &DeclarationWrite<'_, T>, is_protected: impl Fn(&T) -> bool) -> bool {
@@ -168,7 +168,7 @@ impl Declaration<'_> {
         }
     }
 
-    /// What refusals call the write, if not by kind and name: `the Helm commit of ClusterSummary civ/shop-sveltos-prod`.
+    /// The name of the write in refusals, if not kind and name: `the Helm commit of ClusterSummary civ/shop-sveltos-prod`.
     #[must_use]
     pub fn subject(&self) -> Option<String> {
         match self {
@@ -177,8 +177,8 @@ impl Declaration<'_> {
         }
     }
 
-    /// The apiVersion and the key of an object by which this one is known, because its own name differs from try to try and a refused
-    /// one never exists. The release that a rule found to be disturbed says more than the object.
+    /// The apiVersion and the key of an object that identifies this one, because its own name differs with each attempt, and a
+    /// refused object never exists. If a rule found a disturbed release, that release determines the object.
     pub(crate) fn lasting_object(&self, disturbed: Option<&ReleaseRef>) -> Option<(String, ObjectKey)> {
         let Self::ConfigurationGroup(_, commit) = self else { return None };
         let known = disturbed.and_then(Commit::object_of).unwrap_or_else(|| commit.object.clone());
@@ -199,7 +199,7 @@ impl Declaration<'_> {
         }
     }
 
-    /// The release, with the namespace of its records. If that is not known, with the namespace of the object.
+    /// The release, with the namespace of its records, or with the namespace of the object if that is unknown.
     #[must_use]
     pub fn release_ref(&self) -> Option<ReleaseRef> {
         match self {
@@ -208,9 +208,9 @@ impl Declaration<'_> {
         }
     }
 
-    /// Another release that the object concerns. The stored object stands for it: the installed release of a HelmRelease, the
-    /// release of an object set. Or the object may be meant for it: the ClusterSummary of the profile and cluster that a
-    /// ConfigurationGroup names, whatever ClusterSummary it names.
+    /// Another release that the object concerns. For a HelmRelease it is the installed release, for a ClusterObjectSet the
+    /// release of the stored object. For a ConfigurationGroup it is the ClusterSummary of the profile and cluster that it names,
+    /// even if it names another ClusterSummary.
     #[must_use]
     pub fn former_release(&self) -> Option<ReleaseRef> {
         match self {

@@ -1,4 +1,4 @@
-//! Flux's HelmRelease, as far as rules read it. Unknown fields are skipped. So are invalid durations, which the
+//! Flux's HelmRelease, with only the fields that rules use. Unknown fields are skipped. So are invalid durations, which the
 //! definition of HelmRelease rejects.
 
 mod candidates;
@@ -29,7 +29,7 @@ use crate::json::null_is_default;
 use crate::object::{OwnedMetadata, service_account_user};
 use crate::release::ReleaseRef;
 
-/// The name that it gives itself.
+/// Flux's own name.
 pub(crate) const NAME: &str = "Flux";
 
 /// The HelmRelease that the labels of an object name.
@@ -40,7 +40,7 @@ pub(super) fn origin(label: &dyn Fn(&str) -> Option<String>) -> Option<Origin> {
 
 /// The label with the namespace of the HelmRelease, on the objects of its release.
 pub const NAMESPACE_LABEL: &str = "helm.toolkit.fluxcd.io/namespace";
-/// The label with its name.
+/// The label with the name of the HelmRelease.
 pub const NAME_LABEL: &str = "helm.toolkit.fluxcd.io/name";
 
 /// The API group of HelmReleases.
@@ -50,7 +50,7 @@ pub const HELM_RELEASE: &str = "HelmRelease";
 /// The name of the CustomResourceDefinition of HelmReleases.
 pub const DEFINITION: &str = "helmreleases.helm.toolkit.fluxcd.io";
 
-/// How long Flux waits in each step of an action by default.
+/// The default wait of Flux in each step of an action.
 const DEFAULT_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 /// A HelmRelease.
@@ -70,8 +70,8 @@ pub struct HelmRelease {
 pub struct HelmReleaseStatus {
     /// The actual namespace of the records, even after a change of `spec`.
     pub storage_namespace: String,
-    /// The released revisions, newest first, without those in the middle of a long list. Flux writes them at the end of an action, keeps
-    /// five at most, and drops them when somebody else wrote a record.
+    /// The released revisions, newest first. A long list has a gap in the middle. Flux writes this list at the end of an action,
+    /// keeps at most five revisions, and drops them if another client wrote a record.
     #[serde(deserialize_with = "history::read")]
     pub history: Vec<Snapshot>,
 }
@@ -140,8 +140,8 @@ impl HelmRelease {
         (!storage_namespace.is_empty()).then_some(InstalledRelease { storage_namespace, snapshot })
     }
 
-    /// The status of the installed release, whatever became of later attempts: that of the revision that is still deployed, or else
-    /// that of the newest one. `None` if no revision is known to have been deployed, as after a failed first install.
+    /// The status of the installed release, regardless of later attempts: that of the revision that is still deployed, or else of
+    /// the newest one. `None` if no revision is known to have been deployed, for example after a failed first install.
     #[must_use]
     pub fn release_status(&self) -> Option<&str> {
         let history = &self.status.history;
@@ -153,8 +153,8 @@ impl HelmRelease {
         }
     }
 
-    /// Whether the history in the status begins with the first revision. Flux keeps the five newest attempts where it retries
-    /// failures, and nothing from before somebody else wrote a record.
+    /// Whether the history in the status includes the first revision. If Flux retries failures, it keeps only the five newest
+    /// attempts. It drops all revisions from before another client wrote a record.
     #[must_use]
     pub fn has_complete_history(&self) -> bool {
         self.status.history.last().is_none_or(|oldest| oldest.version <= 1)

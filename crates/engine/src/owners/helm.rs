@@ -5,7 +5,7 @@ pub(crate) mod words;
 use super::{flux, olm};
 use crate::managed::{MANAGED_BY_LABEL, Owner, OwnerKind};
 
-/// The name that it gives itself.
+/// Helm's own name.
 pub(crate) const NAME: &str = "Helm";
 
 /// The marks of Helm, and of programs that use its SDK. The CLI calls itself `helm`. A program that sets no name appears as the first part

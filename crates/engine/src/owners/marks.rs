@@ -1,4 +1,4 @@
-//! The owner of an object, from the marks of every owner. A new kind of owner is a row, not a branch.
+//! The owner of an object, from the marks of every owner. A new kind of owner is a new row, not a branch.
 
 use memchr::memmem;
 use serde_json::Value;
@@ -65,7 +65,7 @@ impl Marks {
             .map(|Mark { map, key, value }| Declared::only(["metadata", map, key].into_iter(), value.map(Value::from)))
     }
 
-    /// The marks one by one.
+    /// The individual marks.
     #[must_use]
     pub fn each(&self) -> [Mark<'_>; 3] {
         let row = OWNER_KINDS[self.row];
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(contradiction(&[LABEL, NAME, (SCOPE.0, "")]), Some(Some(SCOPE.0)));
         assert_eq!(contradiction(&[NAME, SCOPE]), Some(Some(LABEL.0)));
         assert_eq!(contradiction(&[(LABEL.0, "Kustomize"), NAME, SCOPE]), Some(Some(LABEL.0)));
-        // Argo CD and many charts set the label alone.
+        // Argo CD and many charts set only the label.
         assert_eq!(contradiction(&[LABEL]), None);
     }
 

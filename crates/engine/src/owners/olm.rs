@@ -1,4 +1,4 @@
-//! The objects of OLM, as far as rules read them. Unknown fields are skipped.
+//! The objects of OLM, with only the fields that rules use. Unknown fields are skipped.
 
 pub mod rules;
 mod source;
@@ -13,10 +13,10 @@ use crate::json::null_is_default;
 use crate::object::Metadata;
 pub(crate) use source::ExtensionSource;
 
-/// The name that it gives itself.
+/// OLM's own name.
 pub(crate) const NAME: &str = "OLM";
 
-/// Whether the labels of an object name the ClusterExtension of a release, which has its name.
+/// Whether the labels of an object name the ClusterExtension of a release. It has the same name as the release.
 pub(super) fn is_of_extension(release: &str, label: &dyn Fn(&str) -> Option<String>) -> bool {
     label(OWNER_NAME_LABEL).is_some_and(|extension| extension == release)
 }
@@ -44,8 +44,8 @@ pub struct ClusterExtension<'a> {
 }
 
 impl ClusterExtension<'_> {
-    /// Whether revisions own the objects of the extension, and its Helm records are only what it left behind. OLM lists the revisions
-    /// that it has applied in the status, which the authors of extensions and of ClusterObjectSets do not write.
+    /// Whether revisions own the objects of the extension, so that its Helm records are only leftovers. OLM lists the applied
+    /// revisions in the status, which authors of extensions and ClusterObjectSets cannot write.
     #[must_use]
     pub fn has_revisions(&self) -> bool {
         self.status.active_revisions.iter().any(|revision| !revision.name.is_empty())

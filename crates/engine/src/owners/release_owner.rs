@@ -1,4 +1,4 @@
-//! Who goes on with a release, as far as its records and declarations tell, and how.
+//! Who continues a release, according to its records and declarations, and how.
 
 use serde::Serialize;
 
@@ -21,16 +21,16 @@ pub enum ReleaseOwner {
     Unknown,
 }
 
-/// How an owner goes on by itself.
+/// How an owner continues after a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GoesOn {
-    /// It tries again, for this reason.
+    /// The owner retries by itself, for this reason.
     Alone(&'static str),
-    /// This command makes it try again, for this reason.
+    /// This command makes the owner retry, for this reason.
     After(String, &'static str),
 }
 
-/// What is known of a release besides its records.
+/// What is known about a release besides its records.
 #[derive(Debug, Clone, Copy)]
 pub struct Drivers<'d> {
     /// The HelmRelease for which its controller acts on the release.
@@ -40,7 +40,7 @@ pub struct Drivers<'d> {
 }
 
 impl ReleaseOwner {
-    /// The owner of a release whose records are in this storage, and whose operation this user holds.
+    /// The owner of a release with records in this storage and this holder.
     #[must_use]
     pub fn of(storage: Storage, release: &ReleaseRef, holder: Option<&str>, drivers: Drivers<'_>) -> Self {
         match (storage, drivers.driver) {
@@ -64,13 +64,13 @@ impl ReleaseOwner {
         }
     }
 
-    /// Whether only people go on with the release. An unknown owner may be a controller.
+    /// Whether only people can continue the release. An unknown owner may be a controller.
     #[must_use]
     pub fn waits_for_people(&self) -> bool {
         *self == Self::Helm
     }
 
-    /// How the owner goes on by itself after a failure; `None` if people do. The driver is the one at work.
+    /// How the owner continues after a failure; `None` if people must act. `driver` is the HelmRelease at work.
     #[must_use]
     pub fn goes_on(&self, driver: Option<&Driver>) -> Option<GoesOn> {
         match self {
@@ -81,8 +81,7 @@ impl ReleaseOwner {
         }
     }
 
-    /// The command that finishes the interrupted operation of a chart; the version of the chart if that is left to people, or
-    /// `Ok(None)` if the owner finishes it by itself.
+    /// What finishes the interrupted operation of a chart: the owner itself, a command, or an upgrade by people.
     pub fn finish(&self, chart: &str, release: &str, driver: Option<&Driver>) -> Finish {
         let version = olm::version_range::version_of(chart, release);
         match (self, driver) {
@@ -95,12 +94,12 @@ impl ReleaseOwner {
     }
 }
 
-/// What finishes an interrupted operation.
+/// How an interrupted operation is finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finish {
-    /// The owner, by itself.
+    /// The owner finishes it by itself.
     Alone,
     Command(String),
-    /// An upgrade to this version of the chart, if it is known.
+    /// People upgrade to this version of the chart, if it is known.
     Upgrade(Option<String>),
 }

@@ -1,4 +1,4 @@
-//! What the general rules ask of every owner. Each arm only forwards to the folder of one.
+//! Questions of the general rules to all owners. Each arm only forwards to one owner's folder.
 
 pub(crate) use super::flux::rules::release::helm_releases;
 pub(crate) use super::olm::rules::record_part;
@@ -10,7 +10,7 @@ use crate::rules::check::CheckedAll;
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::undecided::Undecided;
 
-/// What a write of a declaration takes away although it is protected.
+/// The protected releases that a write of a declaration would remove.
 pub(crate) fn removals_of_protected(case: &DeclarationCase<'_>) -> CheckedAll {
     match case.declaration {
         Declaration::HelmRelease(written, _) => flux::rules::protected_release::check(case, written),
@@ -25,7 +25,7 @@ pub(crate) fn can_be_protected(kind: &str) -> bool {
     [flux::HELM_RELEASE, olm::CLUSTER_EXTENSION].contains(&kind)
 }
 
-/// What the annotated object is called that declares a release.
+/// The name of the annotated object that declares a release.
 pub(crate) fn annotated_declaration(
     evidence: &Evidence,
     storage: Storage,
@@ -38,7 +38,7 @@ pub(crate) fn annotated_declaration(
     }
 }
 
-/// Whether the records of a release describe nothing any more, because its owner keeps the state of the release elsewhere now.
+/// Whether the records of a release are obsolete, because its owner now stores the state of the release elsewhere.
 pub(crate) fn are_outdated(evidence: &Evidence, storage: Storage, release: &str) -> Result<bool, Undecided> {
     match storage {
         Storage::Index => olm::rules::extension::is_migrated(evidence, release),
@@ -46,7 +46,7 @@ pub(crate) fn are_outdated(evidence: &Evidence, storage: Storage, release: &str)
     }
 }
 
-/// The namespace of the objects of a release, where its declaration says it.
+/// The namespace of the objects of a release, if its declaration contains it.
 pub(crate) fn declared_namespace(
     evidence: &Evidence,
     storage: Storage,
@@ -58,7 +58,7 @@ pub(crate) fn declared_namespace(
     }
 }
 
-/// The releases that annotated objects in a namespace declare, and what these objects are called.
+/// The releases that annotated objects in a namespace declare, and the names of these objects.
 pub(crate) fn protected_in(evidence: &Evidence, namespace: &str) -> Result<Vec<(ReleaseRef, String)>, Undecided> {
     flux::rules::protected_release::annotated_in(evidence, namespace)
 }

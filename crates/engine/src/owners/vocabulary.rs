@@ -1,9 +1,9 @@
-//! The words that each owner who keeps records states.
+//! The terms of each owner that keeps records.
 
 use crate::release::{Status, Storage};
 use crate::ways_out::{Step, WaysOut};
 
-/// The words for one release.
+/// The terms for one release.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnerWords<'a> {
     pub storage: Storage,
@@ -12,11 +12,11 @@ pub struct OwnerWords<'a> {
     pub release: &'a str,
 }
 
-/// The words of one who keeps records.
+/// The terms of an owner that keeps records.
 pub(super) struct Vocabulary {
     pub(super) name: &'static str,
     pub(super) client: &'static str,
-    /// Whether it has commands to roll back and to uninstall. Otherwise it goes on by itself, by what an object declares.
+    /// Whether it has commands to roll back and to uninstall. If not, it continues by itself, as an object declares.
     pub(super) has_commands: bool,
     pub(super) newer_operation: &'static str,
     pub(super) roll_back: &'static str,

@@ -1,4 +1,4 @@
-//! What those who keep a release's records call things, and the commands for it. Each has a [`Vocabulary`] in its folder.
+//! The terms and commands of a release's owner. Each owner has a [`Vocabulary`] in its folder.
 
 use super::vocabulary::{OwnerWords, Vocabulary};
 use super::{helm, olm};
@@ -14,12 +14,12 @@ impl OwnerWords<'_> {
         }
     }
 
-    /// Whether there are commands to roll back and to uninstall. Otherwise the owner goes on by itself.
+    /// Whether there are commands to roll back and to uninstall. If not, the owner continues by itself.
     pub fn has_commands(&self) -> bool {
         self.vocabulary().has_commands
     }
 
-    /// `Helm`, at the start of a sentence or in the middle of it.
+    /// `Helm`, for the start or the middle of a sentence.
     pub fn name(&self) -> &'static str {
         self.vocabulary().name
     }
@@ -29,48 +29,48 @@ impl OwnerWords<'_> {
         self.vocabulary().client
     }
 
-    /// The command that upgrades a release of helm, to a version of its chart if it must be that one. Records do not say where the
-    /// chart is from.
+    /// The command that upgrades a Helm release, to a specific version of its chart if one is required. Records do not say where
+    /// the chart comes from.
     pub fn upgrade_command(&self, version: Option<&str>) -> String {
         helm::words::upgrade_command(self, version)
     }
 
-    /// The command that rolls a release of helm back to a revision.
+    /// The command that rolls a Helm release back to a revision.
     pub fn rollback_command(&self, to: Revision) -> String {
         helm::words::rollback_command(self, to)
     }
 
-    /// How the release is changed.
+    /// How to change the release.
     pub(crate) fn change(&self) -> WaysOut {
         (self.vocabulary().change)(self)
     }
 
-    /// For somebody who rewrites a record.
+    /// For a user who rewrites a record.
     pub(crate) fn history_stays(&self) -> WaysOut {
         WaysOut::default().note("A record is never rewritten.").and(self.change())
     }
 
-    /// How the release gets to another revision.
+    /// How to bring the release to another revision.
     pub(crate) fn start_anew(&self) -> WaysOut {
         (self.vocabulary().start_anew)(self)
     }
 
-    /// For somebody who installs over a release.
+    /// For a user who installs over a release.
     pub(crate) fn upgrade_instead(&self) -> WaysOut {
         (self.vocabulary().upgrade_instead)(self)
     }
 
-    /// For somebody who may not go back.
+    /// For a user who may not roll back.
     pub(crate) fn go_forward(&self) -> WaysOut {
         (self.vocabulary().go_forward)(self)
     }
 
-    /// Where the state of the release is seen.
+    /// Where to see the state of the release.
     pub(crate) fn look(&self) -> Step {
         Step { kind: StepKind::Look, ..Step::run("see {}", (self.vocabulary().look)(self)) }
     }
 
-    /// The command that takes the release away.
+    /// The command that uninstalls the release.
     pub fn remove_command(&self) -> String {
         (self.vocabulary().remove_command)(self)
     }
@@ -80,17 +80,17 @@ impl OwnerWords<'_> {
         self.vocabulary().newer_operation
     }
 
-    /// What starts the operation of a stuck record again.
+    /// How to restart the operation of a stuck record.
     pub(crate) fn run_again(&self, status: Status, purpose: &str) -> Step {
         Step::of(StepKind::NextOperation, (self.vocabulary().run_again)(status) + purpose)
     }
 
-    /// Goes back to an earlier revision.
+    /// The phrase for a rollback to an earlier revision.
     pub(crate) fn roll_back(&self) -> &'static str {
         self.vocabulary().roll_back
     }
 
-    /// What finishes an interrupted operation before another version.
+    /// How to finish an interrupted operation before another version.
     pub(crate) fn finish(&self, chart: &str) -> Step {
         (self.vocabulary().finish)(self, chart)
     }
@@ -118,7 +118,7 @@ mod tests {
     use crate::owners::olm::words::pin;
 
     #[test]
-    fn olm_is_spoken_of_in_its_own_words() {
+    fn messages_about_olm_use_its_terms() {
         let words = |storage| {
             let words = OwnerWords { storage, namespace: "shop", release: "web" };
             [
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_is_called_as_helm_calls_it() {
+    fn operations_have_the_names_that_helm_uses() {
         let called = Status::ALL.map(|status| (status.as_str(), operation(status)));
         let known = called.into_iter().filter(|(_, operation)| *operation != "operation").collect::<Vec<_>>();
         let wanted = [

@@ -1,28 +1,28 @@
 //! Which HelmReleases may be behind a release.
 //!
-//! Anybody who may write a HelmRelease can name the records of any namespace, and until a rule guards its status, can say there that
-//! Flux has installed them. So a HelmRelease is a candidate only by what its author cannot write: it is in the namespace of the
-//! records, or its account holds the newest record, as the stamp says. All others are no candidates, however many there are: they cost
-//! no read and change no verdict.
+//! Any author of a HelmRelease can name records in any namespace. Until a rule guards its status, the author can also claim there
+//! that Flux has installed them. So a HelmRelease is a candidate only by facts that its author cannot write: it is in the
+//! namespace of the records, or the stamp says that its account holds the newest record. All others cost no read and change no
+//! verdict, regardless of their number.
 
 use super::Driver;
 use crate::object::account_namespace;
 
-/// The most HelmReleases that one question reads from the API server. Two that drive one release already fight over it.
+/// The maximum number of HelmReleases that one query reads from the API server. Two that drive one release already conflict.
 pub const MOST_CANDIDATES: usize = 8;
 
-/// A question for the HelmReleases behind a release.
+/// A search for the HelmReleases of a release.
 #[derive(Debug, Clone, Copy)]
 pub struct CandidateSearch<'q> {
     /// The namespace of the records.
     pub namespace: &'q str,
     /// The name of the release, shortened as Flux does.
     pub release: &'q str,
-    /// The account of another namespace that holds the newest record.
+    /// The account that holds the newest record, if it is of another namespace.
     pub account: Option<&'q str>,
 }
 
-/// More HelmReleases of the records' namespace drive a release than a question reads.
+/// More HelmReleases in the records' namespace drive the release than a query reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{count} HelmReleases in namespace {namespace} drive its release, and at most {MOST_CANDIDATES} are read")]
 pub struct TooMany {
@@ -31,8 +31,8 @@ pub struct TooMany {
 }
 
 impl CandidateSearch<'_> {
-    /// The candidates: those of the records' namespace first, then those elsewhere as far as there is room. A foreign namespace
-    /// never leads to [`TooMany`].
+    /// The candidates: those in the records' namespace first, and then others up to the limit. HelmReleases in other namespaces
+    /// never cause [`TooMany`].
     ///
     /// # Errors
     /// [`TooMany`] if more than [`MOST_CANDIDATES`] of the records' namespace drive the release.
@@ -49,13 +49,13 @@ impl CandidateSearch<'_> {
         Ok(near)
     }
 
-    /// Whether a HelmRelease that drives the release is a candidate, by what its author cannot write.
+    /// Whether a HelmRelease that drives the release is a candidate, by facts that its author cannot write.
     pub(crate) fn includes(self, driver: &Driver) -> bool {
         driver.namespace == self.namespace || self.account.is_some_and(|account| driver.is_account(account))
     }
 }
 
-/// The holder, if it is a service account of another namespace: only such a holder leads to HelmReleases elsewhere.
+/// The holder, if it is a service account of another namespace. Only then can HelmReleases elsewhere be candidates.
 pub fn account_elsewhere<'h>(holder: Option<&'h str>, namespace: &str) -> Option<&'h str> {
     holder.filter(|holder| account_namespace(holder).is_some_and(|elsewhere| elsewhere != namespace))
 }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_helm_release_elsewhere_is_a_candidate_only_under_the_account_that_holds_the_release() {
+    fn a_helm_release_elsewhere_needs_the_account_of_the_holder() {
         let mut all: Vec<_> = (0..3_000).map(|number| driver("evil", &number.to_string(), "deployer")).collect();
         all.extend([driver("shop", "web", ""), driver("flux", "web", "deployer"), driver("flux", "other", "other")]);
         assert_eq!(found(&all, None), named(&[("shop", "web")]));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_in_the_namespace_of_the_records_are_an_answer_and_elsewhere_they_are_cut() {
+    fn only_too_many_in_the_records_namespace_are_an_error() {
         let many = |namespace: &str, count: usize| {
             (0..count).map(|number| driver(namespace, &number.to_string(), "deployer")).collect::<Vec<_>>()
         };
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_account_of_another_namespace_leads_elsewhere() {
+    fn only_an_account_of_another_namespace_extends_the_search() {
         for (holder, leads) in [
             (HOLDER, true),
             ("system:serviceaccount:shop:deployer", false),

@@ -1,7 +1,7 @@
-//! `spec.driftDetection` of a HelmRelease: what Flux leaves as it is when it corrects drift.
+//! `spec.driftDetection` of a HelmRelease: what Flux ignores when it corrects drift.
 //!
-//! Flux selects the objects by what the manifest of the release says of them, never by what is in the cluster. So a label or an
-//! annotation counts only where the release declares it, and nobody makes an exception by editing the object.
+//! Flux selects objects by the manifest of the release, not by their state in the cluster. So a label or an annotation counts
+//! only if the release declares it, and nobody can create an exception by editing the object.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use super::selector;
 use crate::effort::{Effort, OverBudget};
 use crate::json::null_is_default;
 
-/// The label or annotation of an object that Flux does not check for drift, and its value in any case of letters.
+/// The label or annotation that turns off drift detection for an object, and its value in upper or lower case.
 const SWITCH: (&str, &str) = ("helm.toolkit.fluxcd.io/driftDetection", "disabled");
 
-/// The steps to compare a pointer with all fields that a write changes. A change lists a thousand at most.
+/// Steps to compare a pointer with all fields that a write changes, at most a thousand.
 const POINTER_STEPS: u64 = 20_000;
 
-/// The steps to read a byte of a rule.
+/// Steps to parse one byte of a rule.
 const RULE_STEPS: u64 = 20;
 
-/// The part of `spec` with the drift detection. A list of nothing in it takes sixty times its text, so it is read only from objects that
-/// were limited before.
+/// The part of `spec` with the drift detection. An empty list in it takes sixty times the memory of its text, so it is read only
+/// from objects with a limited size.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DriftSpec {
@@ -43,15 +43,15 @@ pub struct DriftDetection {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct DriftIgnore {
-    /// JSON pointers. Fields below a pointer are ignored too, and an empty one is the whole object.
+    /// JSON pointers. Fields below a pointer are ignored too. An empty pointer means the whole object.
     #[serde(deserialize_with = "null_is_default")]
     pub paths: Vec<String>,
-    /// `None` for every object.
+    /// `None` means all objects.
     pub target: Option<DriftTarget>,
 }
 
-/// The objects that an entry is about: regular expressions over the whole text, and selectors as those of labels. What is empty
-/// matches everything.
+/// The objects of an entry: regular expressions, which must match the whole text, and label selectors. An empty one matches
+/// everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DriftTarget {
@@ -76,7 +76,7 @@ impl DriftIgnore {
     }
 }
 
-/// An object as the manifest of its release declares it.
+/// An object as declared in the manifest of its release.
 #[derive(Debug, Default)]
 pub struct DeclaredObject<'d> {
     pub group: &'d str,
@@ -90,7 +90,7 @@ pub struct DeclaredObject<'d> {
 }
 
 impl DeclaredObject<'_> {
-    /// Whether the object itself says that Flux does not check it for drift.
+    /// Whether the object itself turns off drift detection.
     fn is_unchecked(&self) -> bool {
         let (key, value) = SWITCH;
         let is_set = |found: Option<&&str>| found.is_some_and(|found| found.eq_ignore_ascii_case(value));
@@ -98,35 +98,34 @@ impl DeclaredObject<'_> {
     }
 }
 
-/// The fields of an object that Flux leaves as they are.
+/// The fields of an object that Flux ignores.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct IgnoredFields {
     /// Fields below a pointer are ignored too.
     pub pointers: Vec<PointerBuf>,
-    /// The first pattern or selector that cannot be used, for example `spec.driftDetection.ignore[0].target.name`. Its entry
-    /// excepts nothing.
+    /// The first unusable pattern or selector, for example `spec.driftDetection.ignore[0].target.name`. Its entry has no effect.
     pub unusable: Option<String>,
 }
 
-/// Whether an entry is about an object.
+/// Whether an entry applies to an object.
 enum TargetMatch {
     Matches,
     Differs,
-    /// The name of a field that cannot be used.
+    /// The name of an unusable field.
     Unusable(&'static str),
 }
 
 impl DriftDetection {
-    /// About how many steps it takes to read the rules.
+    /// About how many steps it takes to parse the rules.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.ignore.iter().map(DriftIgnore::steps).fold(0, u64::saturating_add)
     }
 
-    /// The fields of an object that Flux leaves as they are.
+    /// The fields of an object that Flux ignores.
     ///
     /// # Errors
-    /// [`OverBudget`] if the rules take more work than is left.
+    /// [`OverBudget`] if the rules take more work than the review has left.
     pub fn ignored(&self, object: &DeclaredObject<'_>, effort: &Effort) -> Result<IgnoredFields, OverBudget> {
         if object.is_unchecked() {
             return Ok(IgnoredFields { pointers: vec![PointerBuf::root()], unusable: None });
@@ -230,7 +229,7 @@ mod tests {
             (json!({"labelSelector": "app in (web, api)", "annotationSelector": "example.com/a=b"}), true),
             (json!({"labelSelector": "app=api"}), false),
             (json!({"annotationSelector": "!example.com/a"}), false),
-            // What Flux cannot read makes no exception.
+            // Patterns that Flux cannot parse make no exception.
             (json!({"name": "web("}), false),
             (json!({"name": "\\p{L}{1,1000}{1,1000}"}), false),
             (json!({"name": "web-1|".repeat(1_000)}), false),
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_says_so_is_ignored_as_a_whole() {
+    fn an_object_that_turns_off_drift_detection_is_ignored() {
         let (key, _) = SWITCH;
         for (labels, annotations, whole) in [
             (vec![(key, "disabled")], vec![], true),
@@ -267,7 +266,7 @@ mod tests {
         assert_eq!(ignored(vec![rule; 2_000].into(), &web(), &effort), Err(OverBudget));
         let long = json!([{"paths": ["/spec"], "target": {"labelSelector": "a,".repeat(1 << 20)}}]);
         assert_eq!(ignored(long, &web(), &Effort::of(1 << 20)), Err(OverBudget));
-        // The usual ones cost next to nothing.
+        // Typical rules cost almost nothing.
         let usual = json!({"paths": ["/spec/replicas"], "target": {"kind": "Deployment"}});
         let effort = Effort::of(2_000_000);
         assert_eq!(ignored(vec![usual; 50].into(), &web(), &effort).map(|found| found.len()), Ok(50));

@@ -7,8 +7,7 @@ use crate::json::first_at;
 use crate::object::account_namespace;
 use crate::release::ReleaseRef;
 
-/// A HelmRelease, as far as others need to know it. It takes some 400 bytes, so that all HelmReleases of a cluster fit
-/// into memory.
+/// The summary of a HelmRelease. It takes some 400 bytes, so that all HelmReleases of a cluster fit into memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
     pub namespace: String,
@@ -25,12 +24,12 @@ pub struct Driver {
     pub kube_config: Option<KubeConfig>,
     /// The longest time that Flux may wait without writing a record.
     pub longest_timeout: SignedDuration,
-    /// What Flux leaves as it is when it corrects drift. Only [`Self::read`] reads it: it can be large.
+    /// What Flux ignores when it corrects drift. Only [`Self::read`] reads it, because it can be large.
     pub drift_detection: DriftDetection,
     account: Option<String>,
     wanted: ReleaseRef,
     installed: Option<ReleaseRef>,
-    /// The namespace of the objects of the installed release; empty if none is installed.
+    /// The namespace of the installed release's objects; empty if no release is installed.
     installed_into: String,
 }
 
@@ -56,10 +55,10 @@ impl From<&HelmRelease> for Driver {
 }
 
 impl Driver {
-    /// A HelmRelease from its JSON text, with what Flux leaves as it is.
+    /// Parses a HelmRelease from its JSON text, including the drift detection.
     ///
     /// # Errors
-    /// The text is not a HelmRelease, or its fields have another shape.
+    /// The text is not a HelmRelease, or a field has another shape.
     pub fn read(text: &str) -> Result<Self, serde_json::Error> {
         let read: HelmRelease = serde_json::from_str(text)?;
         let drift: Option<Option<DriftSpec>> = first_at(text, &["spec"])?;
@@ -67,34 +66,34 @@ impl Driver {
         Ok(Self { drift_detection, ..Self::from(&read) })
     }
 
-    /// Whether Flux writes the records of a release for it, now or later: the release in `spec`, and the installed
-    /// release. They differ until the old one is uninstalled.
+    /// Whether Flux writes the records of this release for the HelmRelease, now or later: the release in `spec`, and the
+    /// installed one. They differ until the old one is uninstalled.
     #[must_use]
     pub fn drives(&self, namespace: &str, release: &str) -> bool {
         let wanted = self.wanted.namespace == namespace && self.wanted.name == release;
         wanted || self.has_installed(namespace, release)
     }
 
-    /// Whether Flux reports the release as installed. Nobody can cause this by naming a release in `spec`.
+    /// Whether Flux reports the release as installed. Naming a release in `spec` is not enough for that.
     #[must_use]
     pub fn has_installed(&self, namespace: &str, release: &str) -> bool {
         self.installed.as_ref().is_some_and(|installed| installed.namespace == namespace && installed.name == release)
     }
 
-    /// Whether `spec` names the release. If not, it may still be installed.
+    /// Whether `spec` names the release. A release that it does not name may still be installed.
     #[must_use]
     pub fn wants(&self, release: &ReleaseRef) -> bool {
         self.wanted == *release
     }
 
-    /// The driven releases: the one in `spec`, and the installed one if that is another.
+    /// The driven releases: the one in `spec`, and the installed one if it differs.
     pub fn driven(&self) -> impl Iterator<Item = &ReleaseRef> {
         let other = self.installed.as_ref().filter(|installed| **installed != self.wanted);
         [&self.wanted].into_iter().chain(other)
     }
 
-    /// The namespace of the records, if Flux reports a release with this name and namespace of its objects as installed in this
-    /// cluster.
+    /// The namespace of the records, if Flux reports a release with this name and this namespace of its objects as installed in
+    /// this cluster.
     #[must_use]
     pub fn records_of(&self, release: &str, target_namespace: &str) -> Option<&str> {
         let installed = self.installed.as_ref().filter(|installed| installed.name == release);
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_where_flux_has_installed_the_release_and_not_where_a_spec_wants_them() {
+    fn records_are_found_by_the_status_and_not_by_the_spec() {
         let spec = json!({"storageNamespace": "shop", "targetNamespace": "shop", "releaseName": "web"});
         assert_eq!(driver(spec.clone(), json!({"storageNamespace": "shop"})).records_of("web", "shop"), None);
         let history = json!([{"name": "web", "namespace": "shop", "status": "deployed"}]);

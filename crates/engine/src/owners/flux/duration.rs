@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Deserializer};
 
-/// The units. `ms` stands before `m`, which is its prefix.
+/// The units. `ms` comes before `m`, which is its prefix.
 const DURATION_UNITS: [(&str, i128); 8] = [
     ("ns", 1),
     ("us", 1_000),

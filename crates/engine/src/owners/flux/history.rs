@@ -7,10 +7,10 @@ use serde::de::{SeqAccess, Visitor};
 
 use super::Snapshot;
 
-/// The most revisions that are read. A list of nothing takes fifty times its text.
+/// The maximum number of revisions that are read. Empty items take fifty times the memory of their text.
 const MOST_SNAPSHOTS: usize = 32;
 
-/// Reads the newest revisions, and the oldest one in place of all that are left out.
+/// Reads the newest revisions, and the oldest one. Those between them are left out if there are too many.
 pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Snapshot>, D::Error> {
     deserializer.deserialize_any(Snapshots)
 }

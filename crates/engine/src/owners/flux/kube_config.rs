@@ -6,21 +6,22 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-/// The key that Flux reads in the Secret of a kubeconfig if none is named.
+/// The default key in the Secret of a kubeconfig.
 const DEFAULT_KEY: &str = "value";
 
-/// The cluster of a release as written, with Flux's defaults for what is left out: two spellings of one reference are equal.
+/// The cluster of a release, with Flux's defaults filled in, so that different spellings of one reference are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KubeConfig(Value);
 
-/// The longest text that is read as a value, in bytes. A value takes many times its text, and names two objects at most.
+/// The maximum length of a text that is parsed, in bytes. The value takes many times the memory of its text, and needs to name
+/// only two objects.
 const MAX_TEXT_BYTES: usize = 4 << 10;
 
 impl<'de> Deserialize<'de> for KubeConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         if text.get().len() > MAX_TEXT_BYTES {
-            // Equal only to the same text.
+            // A longer text equals only an identical text.
             let digest = Sha256::digest(text.get()).iter().map(|byte| Value::from(*byte)).collect();
             return Ok(Self(Value::Array(digest)));
         }

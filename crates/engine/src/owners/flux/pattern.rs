@@ -1,7 +1,8 @@
-//! Regular expressions that tenants write, over the names of Kubernetes objects.
+//! Regular expressions that tenants write, for the names of Kubernetes objects.
 //!
-//! These names are ASCII, so a pattern is compiled without Unicode: a Unicode class compiles to thousands of states, and 4 KiB of
-//! `\pL` take 0.4 s and 40 MiB. Flux compiles them with Go's `regexp`. A pattern that only one of the two accepts is unusable.
+//! These names are ASCII, so patterns are compiled without Unicode. A Unicode class compiles to thousands of states: 4 KiB of
+//! `\pL` take 0.4 s and 40 MiB. Flux compiles patterns with Go's `regexp`. A pattern that only one of the two accepts is
+//! unusable.
 
 use std::sync::LazyLock;
 
@@ -15,44 +16,44 @@ use regex_syntax::ast::{
 
 use crate::effort::{Effort, OverBudget};
 
-/// The longest pattern. Its compilation takes 0.35 ms at most.
+/// The maximum length of a pattern. Compiling it takes at most 0.35 ms.
 pub(super) const MAX_PATTERN_BYTES: usize = 1 << 10;
 
-/// The largest program of a pattern, in bytes. Names and kinds take a few hundred.
+/// The maximum size of a compiled pattern, in bytes. Patterns for names and kinds take a few hundred.
 const MAX_PROGRAM_BYTES: usize = 1 << 16;
 
-/// The deepest nesting of groups.
+/// The maximum nesting of groups.
 const MAX_NESTING: u32 = 50;
 
-/// The largest number in `{n,m}` that Go accepts, times those of the repetitions around it.
+/// The largest number in `{n,m}` that Go accepts, multiplied by the numbers of the enclosing repetitions.
 const MAX_REPETITIONS: u32 = 1_000;
 
-/// The steps to compile a byte of a pattern.
+/// Steps to compile one byte of a pattern.
 pub(super) const COMPILE_STEPS: u64 = 400;
 
-/// The steps to match a byte of a text, for each byte of the pattern.
+/// Steps to match one byte of a text, per byte of the pattern.
 const MATCH_STEPS: u64 = 10;
 
-/// The memory of all compiled patterns, in bytes.
+/// The maximum memory of all compiled patterns, in bytes.
 const CACHE_BYTES: u64 = 8 << 20;
 
-/// Compiled patterns, and those that cannot be compiled. A pattern is charged whether it is here or not, so that a review costs the
-/// same everywhere.
+/// Compiled patterns, and patterns that cannot be compiled. A pattern costs the same steps if it is cached, so that a review
+/// costs the same on every replica.
 static COMPILED: LazyLock<Cache<Box<str>, Option<Regex>, PatternMemory>> =
     LazyLock::new(|| Cache::with_weighter(100, CACHE_BYTES, PatternMemory));
 
-/// What a pattern says of a text.
+/// The result of a pattern on a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternMatch {
-    /// The whole text.
+    /// The pattern matches the whole text.
     Matches,
-    /// Not the whole text.
+    /// The pattern does not match the whole text.
     Differs,
-    /// The pattern is over a limit, or no regular expression of Go. It matches nothing.
+    /// The pattern exceeds a limit, or Go does not accept it. It matches nothing.
     Unusable,
 }
 
-/// Whether a text as a whole matches a pattern. An empty pattern matches everything.
+/// Whether a pattern matches a whole text. An empty pattern matches everything.
 ///
 /// # Errors
 /// It is more work than the review has left.
@@ -92,21 +93,21 @@ fn compile(pattern: &str) -> Option<Regex> {
         .ok()
 }
 
-/// The memory of an entry of the cache.
+/// Weighs an entry of the cache by its memory.
 #[derive(Clone)]
 struct PatternMemory;
 
 impl Weighter<Box<str>, Option<Regex>> for PatternMemory {
     fn weight(&self, pattern: &Box<str>, compiled: &Option<Regex>) -> u64 {
-        // The program, and the automaton that a match builds.
+        // The program, and the automaton that matching builds.
         let program = if compiled.is_some() { 2 * MAX_PROGRAM_BYTES } else { 0 };
         (pattern.len() + program + 100) as u64
     }
 }
 
-/// Accepts the syntax that means the same to Go and needs no Unicode.
+/// Accepts the syntax that has the same meaning in Go and needs no Unicode.
 struct GoSyntax {
-    /// How often what is inside of each repetition around this may be repeated at most.
+    /// For each enclosing repetition, how often its content may still be repeated.
     repetitions: Vec<u32>,
 }
 
@@ -132,7 +133,7 @@ impl ast::Visitor for GoSyntax {
                     name.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
                 }
             },
-            // `a**` is an error to Go.
+            // `a**` is an error in Go.
             Ast::Repetition(repetition) => {
                 let is_single = !matches!(*repetition.ast, Ast::Repetition(_));
                 is_single && self.enter_repetition(largest(&repetition.op.kind))
@@ -153,7 +154,7 @@ impl ast::Visitor for GoSyntax {
 
     fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), Unsupported> {
         match item {
-            // Go reads `[` inside of a class as that character.
+            // Go treats `[` in a class as that character.
             ClassSetItem::Unicode(_) | ClassSetItem::Bracketed(_) => Err(Unsupported),
             ClassSetItem::Literal(literal) if !is_literal_of_go(literal) => Err(Unsupported),
             ClassSetItem::Range(range) if !is_literal_of_go(&range.start) || !is_literal_of_go(&range.end) => {
@@ -169,7 +170,7 @@ impl ast::Visitor for GoSyntax {
 }
 
 impl GoSyntax {
-    /// Enters a repetition, and returns whether Go accepts it there.
+    /// Enters a repetition, and returns whether Go accepts it at this place.
     fn enter_repetition(&mut self, times: u32) -> bool {
         let left = self.repetitions.last().copied().unwrap_or(MAX_REPETITIONS);
         self.repetitions.push(left / times.max(1));
@@ -177,7 +178,7 @@ impl GoSyntax {
     }
 }
 
-/// Go has no `\<`, `\>` and `\b{start}`: they stand for these characters, and for a boundary with a text behind it.
+/// Go has no `\<`, `\>` and `\b{start}`. In Go they mean these characters, and a boundary followed by a text.
 fn is_assertion_of_go(kind: &AssertionKind) -> bool {
     use AssertionKind::{EndLine, EndText, NotWordBoundary, StartLine, StartText, WordBoundary};
     matches!(kind, StartLine | EndLine | StartText | EndText | WordBoundary | NotWordBoundary)

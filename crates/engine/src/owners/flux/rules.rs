@@ -1,4 +1,4 @@
-//! The rules that only Flux has, and what others ask of a release that Flux may drive.
+//! Flux's own rules, and the questions of other rules about a release that Flux may drive.
 
 pub(crate) mod duplicate_release;
 pub(crate) mod protected_release;
@@ -21,7 +21,7 @@ impl<'a> DeclarationCase<'a> {
         }
     }
 
-    /// The records that Flux keeps of a release.
+    /// The records that Flux keeps for a release.
     pub(crate) fn history(&self, release: &ReleaseRef) -> Result<&'a History, Undecided> {
         self.history_in(Storage::Secret, release)
     }

@@ -1,9 +1,9 @@
-//! Selectors of labels as Kubernetes writes them: `app=web,tier in (a, b),!legacy`.
+//! Label selectors in the syntax of Kubernetes: `app=web,tier in (a, b),!legacy`.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 
-/// What separates words. Longer ones come first.
+/// The symbols that separate words. Longer ones come first.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "<", ">", "(", ")", ","];
 
 /// Whether labels, or annotations, match a selector; `None` if the selector cannot be parsed.
@@ -20,7 +20,7 @@ pub(super) fn matches(selector: &str, labels: &BTreeMap<&str, &str>) -> Option<b
     }
 }
 
-/// Words and symbols, without the blanks around them.
+/// Words and symbols, without the spaces around them.
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -72,7 +72,7 @@ fn word<'s>(tokens: &mut Peekable<impl Iterator<Item = &'s str>>) -> Option<&'s 
     tokens.next_if(|token| !is_symbol(token))
 }
 
-/// Whether a value is in the list that follows: `(a, b)`. Reads to the end of the list.
+/// Whether a value is in the list that follows: `(a, b)`. Consumes the list.
 fn is_among<'s>(found: Option<&str>, tokens: &mut Peekable<impl Iterator<Item = &'s str>>) -> Option<bool> {
     tokens.next_if_eq(&"(")?;
     let mut is_among = false;

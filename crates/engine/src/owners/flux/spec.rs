@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{KubeConfig, duration};
 use crate::json::null_is_default;
 
-/// `spec`, without what can be large: values, and what Flux leaves as it is (see [`DriftSpec`](super::DriftSpec)).
+/// `spec`, without the parts that can be large: values, and drift detection (see [`DriftSpec`](super::DriftSpec)).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HelmReleaseSpec {
@@ -27,9 +27,9 @@ pub struct HelmReleaseSpec {
     pub service_account_name: String,
     /// The cluster of the release; `None` for this cluster.
     pub kube_config: Option<KubeConfig>,
-    /// The chart, if it is named in this way. Its name is known only if it comes from a chart repository.
+    /// The chart, if it is specified this way. Its name is known only if it comes from a chart repository.
     pub chart: Option<ChartTemplate>,
-    /// The source of the chart, if it is named in this way.
+    /// The source of the chart, if it is specified this way.
     pub chart_ref: Option<ChartSourceRef>,
     #[serde(deserialize_with = "null_is_default")]
     pub install: InstallSpec,
@@ -68,7 +68,7 @@ pub struct ChartSourceRef {
     /// For example `HelmRepository`, `GitRepository` or `OCIRepository`.
     pub kind: String,
     pub name: String,
-    /// Empty for that of the HelmRelease.
+    /// Empty for the HelmRelease's namespace.
     pub namespace: String,
 }
 

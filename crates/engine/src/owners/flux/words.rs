@@ -1,4 +1,4 @@
-//! Flux's commands: how people make it go on at once.
+//! Flux's commands, with which people make it continue at once.
 
 use super::Driver;
 use crate::text::command::command;
@@ -17,7 +17,7 @@ impl Driver {
         command(&["flux", "reconcile", "helmrelease", &self.name, "--reset", "-n", &self.namespace])
     }
 
-    /// The step where an operation is stuck.
+    /// The step for a stuck operation.
     pub(crate) fn unstick(&self) -> Step {
         Step::run("run {}, with which Flux unlocks the release and tries again", self.reconcile_command())
     }
@@ -26,7 +26,7 @@ impl Driver {
 /// What happens while several HelmReleases manage a release.
 pub const DUPLICATES: &str = "Flux repeatedly upgrades or uninstalls one in favour of the other";
 
-/// What to do about it.
+/// How to resolve that.
 pub const SUSPEND_ALL_BUT_ONE: &str = "Suspend all but one (spec.suspend: true), then delete the suspended ones: Flux does not uninstall \
                                        for a suspended HelmRelease.";
 
@@ -36,7 +36,7 @@ pub(in crate::owners) const TRIES_AGAIN: &str = "Flux tries again, also after it
 /// What happens after [`Driver::reconcile_command`].
 pub const UNLOCKS: &str = "Flux unlocks the release and tries again";
 
-/// How Flux goes on after a refused unlock, also for a HelmRelease that is not known.
+/// How to make Flux continue after a refused unlock, even if its HelmRelease is unknown.
 pub(crate) fn goes_on_at_once(driver: Option<&Driver>) -> Step {
     let unknown = || "flux reconcile helmrelease NAME --with-source".to_owned();
     Step::run("{} makes Flux go on at once", driver.map_or_else(unknown, Driver::reconcile_command))

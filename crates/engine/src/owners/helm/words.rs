@@ -1,4 +1,4 @@
-//! Helm's words and commands.
+//! Helm's terms and commands.
 
 use crate::owners::vocabulary::{OwnerWords, Vocabulary};
 use crate::release::{Revision, Status, Storage};
@@ -21,7 +21,7 @@ pub(in crate::owners) static VOCABULARY: Vocabulary = Vocabulary {
     finish: |_, chart: &str| Step::of(StepKind::Act, format!("upgrade to {chart} again")),
 };
 
-/// The command that upgrades a release, to a version of its chart if it must be that one.
+/// The command that upgrades a release, to a specific version of its chart if one is required.
 pub(in crate::owners) fn upgrade_command(words: &OwnerWords<'_>, version: Option<&str>) -> String {
     let version = version.map(|version| ["--version", version]);
     let arguments: Vec<_> = ["CHART"].into_iter().chain(version.into_iter().flatten()).collect();
@@ -46,7 +46,7 @@ fn upgrade_instead(words: &OwnerWords<'_>) -> WaysOut {
     Step::run("upgrade it with the driver that has its records: {}", format!("HELM_DRIVER={driver} {command}")).into()
 }
 
-/// The operation that a record in this status belongs to, as Helm calls it.
+/// The operation that a record with this status belongs to, in Helm's terms.
 pub(crate) fn operation(status: Status) -> &'static str {
     match status {
         Status::PendingInstall => "install",

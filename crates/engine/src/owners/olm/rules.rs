@@ -1,4 +1,4 @@
-//! The rules that only OLM has, and the parts of a record that it stores in several Secrets.
+//! OLM's own rules, and the parts of a record that it stores in several Secrets.
 
 pub(crate) mod extension;
 pub(crate) mod extension_change_while_pending;

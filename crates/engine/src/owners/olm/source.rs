@@ -1,4 +1,4 @@
-//! `spec.source` of a ClusterExtension: everything that decides what OLM resolves next.
+//! `spec.source` of a ClusterExtension: everything that affects what OLM resolves next.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use super::version_range::VersionRange;
 use crate::effort::{Effort, OverBudget};
 use crate::json::{null_is_default, redacted};
 
-/// The steps to parse a byte of the source.
+/// Steps to parse one byte of the source.
 const READ_STEPS: u64 = 20;
 
-/// The policy of a catalog that does not name one.
+/// The upgrade policy of a catalog that sets none.
 const DEFAULT_POLICY: &str = "CatalogProvided";
 
 /// `spec.source`.
@@ -25,7 +25,7 @@ pub struct ExtensionSource<'a> {
     text: &'a str,
 }
 
-/// `spec.source.catalog`, as far as rules name its members.
+/// `spec.source.catalog`, with only the members that rules use.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CatalogSource<'a> {
@@ -55,11 +55,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for ExtensionSource<'a> {
 }
 
 impl ExtensionSource<'_> {
-    /// Whether OLM resolves the same from both: the version is the same range, and everything else the same value, however it is
-    /// spelled.
+    /// Whether OLM resolves the same bundle from both: the version ranges are the same, and all other values are equal in any
+    /// spelling.
     ///
     /// # Errors
-    /// The review has no steps left for it.
+    /// The review has too few steps left.
     pub(crate) fn resolves_like(&self, other: &Self, effort: &Effort) -> Result<bool, OverBudget> {
         if self.text == other.text {
             return Ok(true);
@@ -72,14 +72,14 @@ impl ExtensionSource<'_> {
         Ok(same_range && self.all_but_the_version(effort)? == other.all_but_the_version(effort)?)
     }
 
-    /// Everything but the version, in one spelling.
+    /// Everything but the version, in a normalized spelling.
     fn all_but_the_version(&self, effort: &Effort) -> Result<Value, OverBudget> {
         effort.take_text(self.text, READ_STEPS)?;
         effort.take_tree(effort.most_trees_of(self.text.len()) as u64)?;
         let mut source: Value = serde_json::from_str(self.text).unwrap_or_default();
         if let Some(catalog) = source.get_mut("catalog").and_then(Value::as_object_mut) {
             catalog.remove("version");
-            // OLM looks for a bundle in any of the channels.
+            // OLM looks for a bundle in all channels.
             replace(catalog, "channels", sorted);
             replace(catalog, "selector", requirements);
             replace(
@@ -111,7 +111,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// A list in which neither order nor repetition counts.
+/// A list whose order and repetitions do not matter.
 fn sorted(list: Value) -> Value {
     let Value::Array(mut items) = list else { return list };
     items.sort_by_cached_key(Value::to_string);
@@ -119,7 +119,7 @@ fn sorted(list: Value) -> Value {
     Value::Array(items)
 }
 
-/// A label selector as a list of requirements: a label that must have a value is one of them.
+/// A label selector as a list of requirements. A label with a required value becomes such a requirement too.
 fn requirements(selector: Value) -> Value {
     let Value::Object(mut members) = selector else { return selector };
     let mut found = Vec::new();
@@ -135,7 +135,7 @@ fn requirements(selector: Value) -> Value {
             expression
         }));
     }
-    // What a later version adds counts as it stands.
+    // Unknown members, for example of a later version, are compared as they are.
     found.extend((!members.is_empty()).then_some(Value::Object(members)));
     sorted(Value::Array(found))
 }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn another_spelling_resolves_the_same() {
+    fn different_spellings_resolve_the_same_bundle() {
         for (one, other) in [
             (json!({"version": "1"}), json!({"version": "1.x"})),
             (json!({"channels": ["a", "b"]}), json!({"channels": ["b", "a", "b"]})),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_is_in_the_source_counts() {
+    fn unknown_members_of_the_source_count_too() {
         for more in [
             json!({"version": "2"}),
             json!({"version": "latest"}),

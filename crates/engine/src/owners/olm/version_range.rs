@@ -1,7 +1,8 @@
-//! Ranges of versions, as OLM reads `spec.source.catalog.version`: the constraints of Masterminds/semver 3.
+//! Version ranges as OLM parses `spec.source.catalog.version`: the constraints of Masterminds/semver 3.
 //!
-//! The crate `semver` reads Cargo's dialect (`1.2.3` is `^1.2.3`, no `||`, no hyphens), so only its versions are used here. Build
-//! metadata order nothing: OLM ignores them in ranges. Two ranges that name different ones are still different requests.
+//! The crate `semver` parses Cargo's dialect (`1.2.3` is `^1.2.3`, no `||`, no hyphens), so only its versions are used here.
+//! Build metadata does not affect the order, and OLM ignores it in ranges. But two ranges with different build metadata are still
+//! different requests.
 
 mod comparator;
 mod parser;
@@ -13,19 +14,19 @@ use semver::{BuildMetadata, Prerelease, Version};
 use crate::effort::{Effort, OverBudget};
 use comparator::Comparator;
 
-/// The longest text that Masterminds parses, in bytes.
+/// The maximum length of a text that Masterminds parses, in bytes.
 const MAX_BYTES: usize = 512;
 
-/// The steps to compare a version with a comparator.
+/// Steps to compare a version with a comparator.
 const COMPARE_STEPS: u64 = 20;
 
-/// A range of versions: alternatives, of which each is a list of comparators that must all hold. Without alternatives it admits every
-/// version, pre-releases included.
+/// A version range: a list of alternatives. Each alternative is a list of comparators that must all match. Without alternatives,
+/// the range admits every version, including pre-releases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VersionRange(Vec<Vec<Comparator>>);
 
 impl VersionRange {
-    /// Parses a range; `None` if OLM would not parse it. An empty text is no limit.
+    /// Parses a range; `None` if OLM could not parse it. An empty text means no limit.
     #[must_use]
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if text.len() > MAX_BYTES {
@@ -37,10 +38,10 @@ impl VersionRange {
         text.split("||").map(parser::comparators).collect::<Option<_>>().map(Self)
     }
 
-    /// Whether the range admits this version and no other. A range that names build metadata admits only that build.
+    /// Whether the range admits this version and no other. A range with build metadata admits only that build.
     ///
     /// # Errors
-    /// The review has no steps left for it.
+    /// The review has too few steps left.
     pub(crate) fn is_only(&self, version: &Version, effort: &Effort) -> Result<bool, OverBudget> {
         let same_build = self.builds().all(|named| named.build == version.build);
         let single = self.single(effort)?;
@@ -50,7 +51,7 @@ impl VersionRange {
     /// The only version that the range admits; `None` if there are several or none.
     ///
     /// # Errors
-    /// The review has no steps left for it.
+    /// The review has too few steps left.
     pub(crate) fn single(&self, effort: &Effort) -> Result<Option<Version>, OverBudget> {
         let probes = self.probes();
         self.pay_for(probes.len(), effort)?;
@@ -59,10 +60,10 @@ impl VersionRange {
         Ok(first.filter(|_| admitted.next().is_none()))
     }
 
-    /// Whether two ranges admit the same versions and name the same builds, however they are spelled.
+    /// Whether two ranges admit the same versions and name the same builds, in any spelling.
     ///
     /// # Errors
-    /// The review has no steps left for it.
+    /// The review has too few steps left.
     pub(crate) fn admits_the_same(&self, other: &Self, effort: &Effort) -> Result<bool, OverBudget> {
         let probes: BTreeSet<_> = self.probes().into_iter().chain(other.probes()).collect();
         self.pay_for(probes.len(), effort)?;
@@ -74,7 +75,7 @@ impl VersionRange {
 
     fn admits(&self, version: &Version) -> bool {
         let admits = |all: &Vec<Comparator>| {
-            // A pre-release is only meant where a comparator names one.
+            // A pre-release matters only if a comparator names one.
             let with_pre_releases = all.iter().any(Comparator::is_of_pre_release);
             (version.pre.is_empty() || with_pre_releases) && all.iter().all(|comparator| comparator.admits(version))
         };
@@ -85,13 +86,13 @@ impl VersionRange {
         self.0.iter().flatten()
     }
 
-    /// The versions with build metadata that the range names.
+    /// The versions in the range that have build metadata.
     fn builds(&self) -> impl Iterator<Item = &Version> {
         self.comparators().map(Comparator::version).filter(|version| !version.build.is_empty())
     }
 
-    /// Two versions of every stretch in which no comparator changes its answer, or the only one. Every version has a next one among the
-    /// releases, and one among the pre-releases.
+    /// Sample versions: at least two from every interval in which the answers of all comparators are constant, or its only
+    /// version. Every version has a next one among the releases, and one among the pre-releases.
     fn probes(&self) -> BTreeSet<Version> {
         let mut probes = BTreeSet::new();
         let zero = Version::new(0, 0, 0);
@@ -121,13 +122,13 @@ impl VersionRange {
     }
 }
 
-/// A version, with the `v` that some write before it.
+/// Parses a version, with or without a leading `v`.
 #[must_use]
 pub(crate) fn version(text: &str) -> Option<Version> {
     Version::parse(text.strip_prefix('v').unwrap_or(text)).ok()
 }
 
-/// The version in `name-version` of a chart. The name is that of the package, or any other in which no version follows a hyphen.
+/// The version in a chart's `name-version`. The name is that of the package, or another one without a version after a hyphen.
 #[must_use]
 pub fn version_of(chart: &str, package: &str) -> Option<Version> {
     let of_package = chart.strip_prefix(package).and_then(|rest| rest.strip_prefix('-')).and_then(version);

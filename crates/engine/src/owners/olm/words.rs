@@ -1,5 +1,5 @@
-//! OLM's words. It has no command that uninstalls, shows a history or goes back to an earlier revision: what it does next is said in the
-//! ClusterExtension, which has the name of the release, and it tries again by itself.
+//! OLM's terms. It has no commands to uninstall, to show a history, or to roll back. The ClusterExtension, which has the name of
+//! the release, declares the next step, and OLM retries by itself.
 
 use semver::Version;
 use serde_json::json;
@@ -25,7 +25,7 @@ pub(in crate::owners) static VOCABULARY: Vocabulary = Vocabulary {
     finish: |words, chart: &str| pin(words.release, version_of(chart, words.release).as_ref()),
 };
 
-/// Why nobody has to do anything after a failure.
+/// Why nobody has to act after a failure.
 pub(in crate::owners) const TRIES_AGAIN: &str = "OLM tries again by itself";
 
 fn change(words: &OwnerWords<'_>) -> WaysOut {
@@ -33,7 +33,7 @@ fn change(words: &OwnerWords<'_>) -> WaysOut {
     WaysOut::default().when("to change the release", Step::of(StepKind::NextOperation, change))
 }
 
-/// Pins a ClusterExtension to a version, by a command if the version is known.
+/// Pins a ClusterExtension to a version; with a command if the version is known.
 pub(in crate::owners) fn pin(extension: &str, version: Option<&Version>) -> Step {
     version.map_or_else(
         || "pin it: set spec.source.catalog.version of the ClusterExtension to the version that is pending".into(),

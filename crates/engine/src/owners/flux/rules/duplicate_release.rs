@@ -1,10 +1,10 @@
 //! The rule `duplicate-release`.
 //!
-//! Flux finds records by their namespace and the shortened name of the release alone, so each of two HelmReleases takes the other's
-//! revisions for its own: they upgrade over one another at every reconciliation, or uninstall where the charts differ.
+//! Flux finds records only by their namespace and the shortened name of the release. So each of two HelmReleases treats the
+//! other's revisions as its own: they upgrade over each other at every reconciliation, or uninstall if the charts differ.
 //!
-//! A HelmRelease that was stored a moment ago is seen, because the API server is asked before the second one passes. Two whose
-//! requests are both under way are not stored yet, so neither is seen: `interlock scan` reports them.
+//! The API server is queried before a HelmRelease passes, so one that was stored a moment ago is seen. If two requests are in
+//! progress at the same time, neither HelmRelease is stored yet, so neither is seen. `interlock scan` reports them.
 
 use serde_json::json;
 
@@ -57,12 +57,12 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     Ok(refusal.into_iter().collect())
 }
 
-/// A HelmRelease that would drive the release of another.
+/// The refusal of a HelmRelease that would drive the release of another one.
 fn second(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease>, after: &HelmRelease) -> Checked {
     let release = after.release();
     let drives = |driver: &&Driver| !driver.suspended && is_other(driver, written, after, &release);
     let mut other = helm_releases(case.evidence, &release.namespace, &release.name, None)?.iter().find(drives);
-    // A cache may not have seen a HelmRelease that was created a moment ago. Elsewhere there is no claim.
+    // A cache may not contain a HelmRelease that was created a moment ago. HelmReleases in other namespaces have no claim.
     let mut near = vec![written.namespace, release.namespace.as_str()];
     near.dedup();
     for namespace in near {
@@ -100,7 +100,8 @@ fn second(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease
     Ok(Some(Refusal::new(sentence, ways_out).at("/spec/releaseName").at("/spec/storageNamespace")))
 }
 
-/// The deletion of a HelmRelease whose release another one claims too. It may be what ends the fight, so it is never refused.
+/// A warning if another HelmRelease claims the release of a deleted one too. It never refuses, because the deletion may end the
+/// conflict.
 fn deletion(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease>, before: &HelmRelease) -> Checked {
     if before.spec.suspend || before.metadata.deletion_timestamp.is_some() {
         return Ok(None);
@@ -111,7 +112,7 @@ fn deletion(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelea
         Ok(drivers) => {
             drivers.iter().find(claims).map(|other| format!("HelmRelease {}/{}", other.namespace, other.name))
         }
-        // This deletion is the way to fewer.
+        // This deletion reduces their number.
         Err(Undecided::HelmReleasesOverLimit(_)) => Some("another HelmRelease".to_owned()),
         Err(need) => return Err(need),
     };
@@ -128,7 +129,7 @@ fn deletion(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelea
     Ok(Some(Refusal::new(sentence, keep).about(release).into_advice()))
 }
 
-/// Whether a kept HelmRelease is another one than the written one, and has a claim on this release of it.
+/// Whether a driver is another HelmRelease than the written one, and has a claim on this release.
 fn is_other(
     driver: &Driver,
     written: &DeclarationWrite<'_, HelmRelease>,
@@ -142,8 +143,9 @@ fn is_other(
         && has_a_claim(driver, written.namespace, release)
 }
 
-/// Whether a HelmRelease has a claim on a release that another one in this namespace wants too. A HelmRelease can name the records of
-/// any namespace; naming them first is no claim, and neither is a status, as long as others than Flux may write it.
+/// Whether a HelmRelease has a claim on a release that a HelmRelease in this namespace wants too. A HelmRelease can name records
+/// in any namespace, so naming them first is not a claim. Its status is not a claim either, as long as clients other than Flux
+/// can write it.
 fn has_a_claim(other: &Driver, namespace: &str, release: &ReleaseRef) -> bool {
     [namespace, release.namespace.as_str()].contains(&other.namespace.as_str())
 }

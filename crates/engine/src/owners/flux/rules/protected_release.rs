@@ -1,4 +1,4 @@
-//! The deletion of a HelmRelease whose release is protected, an edit that abandons the release, and the removal of the annotation.
+//! The deletion of a HelmRelease with a protected release, edits that abandon the release, and the removal of the annotation.
 
 use crate::evidence::Evidence;
 use crate::facts::DeclarationWrite;
@@ -22,7 +22,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, H
     };
     let removal = removal(case, written);
     let concerns = match (removal, &written.after) {
-        // Flux leaves the release of a HelmRelease that it ignores.
+        // Flux keeps the release of a suspended HelmRelease.
         (Some(Removal::OfObject), _) => !before.spec.suspend,
         (Some(Removal::OfAnnotation), _) => true,
         (None, Some(after)) => !written.same_spec && retarget::abandons(before, after, installed),
@@ -59,7 +59,8 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, H
     }])
 }
 
-/// Whether a revision of the installed release was ever deployed. The records of another cluster are not known.
+/// Whether a revision of the installed release may have been deployed. True if the records are on another cluster, because they
+/// are unknown.
 fn is_installed(
     case: &DeclarationCase<'_>,
     before: &HelmRelease,
@@ -68,7 +69,7 @@ fn is_installed(
     Ok(!matches!(retarget::deployed(case, before, installed)?, retarget::Deployed::Never))
 }
 
-/// The HelmRelease beside the records that has installed the release and is annotated as protected.
+/// The HelmRelease in the records' namespace that has installed the release and is annotated as protected.
 pub(crate) fn annotated(
     evidence: &Evidence,
     ReleaseRef { namespace, name }: &ReleaseRef,
@@ -78,8 +79,8 @@ pub(crate) fn annotated(
     Ok(annotated.map(|driver| format!("HelmRelease {}/{}", driver.namespace, driver.name)))
 }
 
-/// The releases of the annotated HelmReleases in a namespace, and what these are called. Flux leaves the release of a HelmRelease that
-/// it ignores.
+/// The releases of the annotated HelmReleases in a namespace, and the names of these HelmReleases. Suspended ones do not count,
+/// because Flux keeps their releases.
 pub(crate) fn annotated_in(evidence: &Evidence, namespace: &str) -> Result<Vec<(ReleaseRef, String)>, Undecided> {
     let annotated = helm_releases_in(evidence, namespace)?.iter().filter(|driver| driver.protected);
     let kept = annotated.filter(|driver| !driver.suspended && !driver.being_deleted);

@@ -1,4 +1,4 @@
-//! The HelmReleases behind a release: the accounts that act for them, and how long Flux may be silent.
+//! The HelmReleases of a release: the accounts that act for them, and how long Flux may be silent.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -19,8 +19,8 @@ pub struct DrivenRelease<'a> {
     pub holder: Option<&'a str>,
 }
 
-/// The HelmReleases that may be behind these records, the oldest first, including those whose release is on another cluster: those of
-/// the records' namespace, and those under the account of another namespace that holds the newest record.
+/// The HelmReleases that may own these records, oldest first, including those with a release on another cluster. They are in the
+/// records' namespace, or name the account of another namespace that holds the newest record.
 pub(crate) fn helm_releases<'e>(
     evidence: &'e Evidence,
     namespace: &str,
@@ -34,18 +34,19 @@ pub(crate) fn helm_releases<'e>(
     }
 }
 
-/// The HelmReleases in a namespace as they are now.
+/// The HelmReleases in a namespace, read live.
 pub(crate) fn helm_releases_in<'e>(evidence: &'e Evidence, namespace: &str) -> Result<&'e [Driver], Undecided> {
     let found = ask(evidence, question::HelmReleasesIn { namespace: namespace.to_owned() })?;
     Ok(found.map_or(&[], Vec::as_slice))
 }
 
 impl DrivenRelease<'_> {
-    /// The HelmReleases for which Flux acts on the release. Flux stores records as Secrets in the cluster of the release.
+    /// The HelmReleases for which Flux acts on the release. Flux stores records as Secrets, in the cluster of the release.
     ///
-    /// A user who may write a HelmRelease can name records in any namespace, and must neither gain power over the release of another
-    /// user there nor delay its recovery. So a HelmRelease elsewhere counts only if Flux holds the release under the very account that
-    /// the HelmRelease names: its status proves nothing. One beside the records counts while Flux holds them, or has installed them.
+    /// An author of a HelmRelease can name records in any namespace. That must give no power over another user's release, and
+    /// must not delay its recovery. So a HelmRelease in another namespace counts only if Flux holds the release with the account
+    /// that the HelmRelease names. Its status proves nothing. A HelmRelease in the records' namespace counts while Flux holds
+    /// them, or has installed them.
     fn behind<'e>(
         self,
         evidence: &'e Evidence,
@@ -58,7 +59,7 @@ impl DrivenRelease<'_> {
         Ok(drivers.iter().filter(move |driver| self.is_driven_by(driver, policy)))
     }
 
-    /// The HelmRelease for which Flux acts on the release, unless Flux ignores it.
+    /// The HelmRelease for which Flux acts on the release; `None` if it is suspended.
     pub(crate) fn at_work<'e>(self, evidence: &'e Evidence, policy: &Policy) -> Result<Option<&'e Driver>, Undecided> {
         Ok(self.behind(evidence, policy)?.next().filter(|driver| !driver.suspended))
     }
@@ -81,28 +82,28 @@ impl DrivenRelease<'_> {
         naming.filter(|_| self.storage == Storage::Secret).cloned().collect()
     }
 
-    /// How old an operation must be to count as stuck, given all HelmReleases that name its records.
+    /// The age at which an operation counts as stuck, given all HelmReleases that name its records.
     pub fn stale_after_with(self, drivers: &[Driver], policy: &Policy) -> SignedDuration {
         let behind = drivers.iter().filter(|driver| self.is_driven_by(driver, policy));
         policy.recovery.patience(behind.map(|driver| driver.longest_timeout))
     }
 
-    /// Whether Flux acts for one of its HelmReleases as this user.
+    /// Whether this user is the account with which Flux acts for one of the release's HelmReleases.
     pub(crate) fn is_driver_account(
         self,
         evidence: &Evidence,
         policy: &Policy,
         actor: Actor<'_>,
     ) -> Result<bool, Undecided> {
-        // Flux impersonates only service accounts, so people need no query.
+        // Flux impersonates only service accounts, so other users need no query.
         if !actor.is_service_account() {
             return Ok(false);
         }
         Ok(self.behind(evidence, policy)?.any(|driver| driver.is_account(actor.name)))
     }
 
-    /// Whether an actor may continue the operation of the holder because both are, or may have been, Flux at work for the same
-    /// HelmRelease: the account that a HelmRelease names may change, also to and from the account of the controller.
+    /// Whether an actor may continue the holder's operation, because both are, or may have been, accounts of Flux for the same
+    /// HelmRelease. The account that a HelmRelease names may change, also to and from the controller's account.
     pub(crate) fn is_handover(self, evidence: &Evidence, policy: &Policy, actor: Actor<'_>) -> Result<bool, Undecided> {
         let Some(holder) = self.holder.filter(|_| actor.is_service_account()) else {
             return Ok(false);
@@ -112,7 +113,7 @@ impl DrivenRelease<'_> {
         }))
     }
 
-    /// A HelmRelease for which an actor may be Flux at work on the release: the controller, or the account that it names.
+    /// A HelmRelease for which the actor may be Flux at work: as the controller, or with the account that the HelmRelease names.
     pub(crate) fn reconciled_by<'e>(
         self,
         evidence: &'e Evidence,
@@ -128,8 +129,8 @@ impl DrivenRelease<'_> {
         Ok(here.find(|driver| is_at_work(driver)))
     }
 
-    /// How old an operation that started then must be to count as stuck: the `staleAfter` of the policy, or the longest timeout of
-    /// a HelmRelease behind it if that is longer, up to `maxPatience`. Flux may be silent for that long.
+    /// The age at which an operation with this start counts as stuck: the policy's `staleAfter`, or the longest timeout of its
+    /// HelmReleases if that is longer, but at most `maxPatience`. Flux may be silent for that long.
     ///
     /// Queries nothing while the operation is younger than `staleAfter`.
     pub(crate) fn stale_after(
@@ -146,7 +147,7 @@ impl DrivenRelease<'_> {
         Ok(policy.recovery.patience(self.behind(evidence, policy)?.map(|driver| driver.longest_timeout)))
     }
 
-    /// Whether an operation that started then counts as stuck.
+    /// Whether an operation with this start counts as stuck.
     pub(crate) fn is_stale(
         self,
         evidence: &Evidence,
@@ -159,7 +160,7 @@ impl DrivenRelease<'_> {
     }
 }
 
-/// Whether a user is, or may have been, Flux at work for a HelmRelease.
+/// Whether a user is, or may have been, an account of Flux for a HelmRelease.
 fn is_flux(driver: &Driver, policy: &Policy, user: &str) -> bool {
     policy.managers.contains(user) || driver.may_have_been_account(user)
 }

@@ -1,10 +1,10 @@
 //! The rule `retarget`.
 //!
-//! Flux compares its last release with what the HelmRelease asks for now. If the namespace of the records or of the objects, the
-//! name of the release or that of the chart differs, it uninstalls the one and installs the other.
+//! Flux compares its last release with the HelmRelease. If the namespace of the records, the namespace of the objects, the name
+//! of the release or the name of the chart differs, Flux uninstalls the old release and installs the new one.
 //!
-//! The name of a chart in Git, in a bucket or behind `chartRef` is in the chart alone, so an edit that points to another one is only
-//! warned of.
+//! The name of a chart from Git, a bucket or `chartRef` is only in the chart itself, so an edit that selects another chart only
+//! gives a warning.
 
 use crate::owners::flux;
 use crate::owners::flux::HELM_RELEASE;
@@ -39,8 +39,8 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Declaration(check)],
 };
 
-/// The annotation that acknowledges the loss of the installed release. Its value names the new target, so that it opens no
-/// later change.
+/// The annotation that acknowledges the loss of the installed release. Its value is the new target, so that it allows no later
+/// change.
 const ACKNOWLEDGEMENT: &str = "interlock.dev/allow-retarget";
 
 pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
@@ -53,7 +53,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     if written.same_spec || after.metadata.deletion_timestamp.is_some() {
         return Ok(Vec::new());
     }
-    // The status of what is stored: this edit cannot change it.
+    // The stored status, which this edit cannot change.
     let Some(installed) = before.installed() else {
         return Ok(Vec::new());
     };
@@ -74,7 +74,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     Ok(refusal.into_iter().collect())
 }
 
-/// The refusal of a change that Flux takes for another release; `None` if it is acknowledged.
+/// The refusal of a change that Flux treats as another release; `None` if it is acknowledged.
 fn retarget(
     case: &DeclarationCase<'_>,
     after: &HelmRelease,
@@ -105,7 +105,7 @@ fn retarget(
     Some(Refusal::new(sentence, ways_out).at(pointer).about(installed.release()))
 }
 
-/// The warning of another chart whose name only Flux sees.
+/// The warning about another chart with a name that only Flux knows.
 fn unknown_chart(case: &DeclarationCase<'_>, installed: InstalledRelease<'_>, state: &str) -> Refusal {
     let sentence = format!(
         "{} takes another chart, and only Flux sees the name of it: if the name is no longer {}, Flux uninstalls release {} ({state}).",
@@ -119,7 +119,7 @@ fn unknown_chart(case: &DeclarationCase<'_>, installed: InstalledRelease<'_>, st
         .into_advice()
 }
 
-/// What makes Flux give up the installed release.
+/// The change that makes Flux abandon the installed release.
 struct Change {
     what: &'static str,
     old: String,
@@ -127,17 +127,17 @@ struct Change {
     pointer: &'static str,
 }
 
-/// Whether an edit makes Flux uninstall what is installed.
+/// Whether an edit makes Flux uninstall the installed release.
 pub(crate) fn abandons(before: &HelmRelease, after: &HelmRelease, installed: InstalledRelease<'_>) -> bool {
     after.metadata.deletion_timestamp.is_none() && new_change(before, after, installed).is_some()
 }
 
-/// What an edit changes so that Flux gives up the installed release, unless it does so anyway.
+/// The change in an edit that makes Flux abandon the installed release; `None` if Flux abandons it anyway.
 fn new_change(before: &HelmRelease, after: &HelmRelease, installed: InstalledRelease<'_>) -> Option<Change> {
     change(after, installed).filter(|_| change(before, installed).is_none())
 }
 
-/// The first difference between what is installed and what is asked for, in Flux's order.
+/// The first difference between the installed release and the HelmRelease, in Flux's order.
 fn change(asked: &HelmRelease, installed: InstalledRelease<'_>) -> Option<Change> {
     let (release, snapshot) = (asked.release(), installed.snapshot);
     let parts = [
@@ -152,14 +152,14 @@ fn change(asked: &HelmRelease, installed: InstalledRelease<'_>) -> Option<Change
     })
 }
 
-/// The name of the chart, where the object tells it and Flux goes by it: a path in another source than a repository of charts
-/// tells nothing, and neither does a reference to a source.
+/// The name of the chart, if the object contains it and Flux compares it. A path in a source that is not a chart repository does
+/// not contain it. Neither does a reference to a source.
 fn chart(asked: &HelmRelease) -> Option<&str> {
     if is_updated_in_place(asked) {
         return None;
     }
     let chart = asked.spec.chart.as_ref().filter(|chart| chart.spec.source_ref.kind == "HelmRepository")?;
-    // Of a registry the name may have a path before it, which the chart's own metadata has not.
+    // In a registry, the name may have a path in front, which is not in the chart's metadata.
     chart.spec.chart.rsplit('/').next().filter(|name| !name.is_empty())
 }
 
@@ -177,7 +177,7 @@ struct ChartSource<'a> {
     chart: &'a str,
 }
 
-/// The source of the chart. `None` if there is none, or if Flux does not go by the name of the chart.
+/// The source of the chart. `None` if there is none, or if Flux does not compare the name of the chart.
 fn chart_source(asked: &HelmRelease) -> Option<ChartSource<'_>> {
     if is_updated_in_place(asked) {
         return None;
@@ -197,11 +197,11 @@ pub(crate) enum Deployed {
     Never,
     /// The status of the release.
     Once(String),
-    /// The records that know it are on another cluster.
+    /// Unknown: the records are on another cluster.
     Unknown,
 }
 
-/// The records know it where the status of the HelmRelease has lost it.
+/// Uses the records if the status of the HelmRelease no longer has the answer.
 pub(crate) fn deployed(
     case: &DeclarationCase<'_>,
     before: &HelmRelease,

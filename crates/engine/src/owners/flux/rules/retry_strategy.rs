@@ -1,8 +1,8 @@
 //! The rule `retry-strategy`.
 //!
-//! Advice: some risks depend on how Flux was started, and a fix of the spec must never be held up. Each risk has its own warning, and
-//! is reported only by the write that introduces it. Deleting a suspended HelmRelease leaves everything behind; deleting one whose
-//! upgrade is running uninstalls half of it.
+//! Only warns: some risks depend on Flux's flags, and a fix of the spec must never be blocked. Each risk has its own warning,
+//! which only the write that introduces it shows. Deleting a suspended HelmRelease keeps its objects and records. Deleting one
+//! during an upgrade uninstalls a release that is only partly applied.
 
 use jiff::SignedDuration;
 
@@ -38,12 +38,12 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Declaration(check)],
 };
 
-/// Below this a failing release keeps Helm busy without a pause, and runs its hooks each time.
+/// With a shorter interval, a failing release keeps Helm busy without a pause, and runs its hooks each time.
 const MIN_RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// One thing that can go wrong.
+/// One possible problem.
 struct Risk {
-    /// Whether a spec runs it.
+    /// Whether a spec has the risk.
     holds: fn(&HelmReleaseSpec) -> bool,
     pointer: &'static str,
     what: &'static str,
@@ -59,7 +59,7 @@ const RISKS: [Risk; 12] = [
         way_out: "Set RetryOnFailure in install.strategy and in upgrade.strategy.",
     },
     Risk {
-        // What an install left failed is upgraded from then on, and has no revision to go back to.
+        // A failed install is upgraded from then on, and has no revision to roll back to.
         holds: |spec| {
             let remedy = in_use(&spec.upgrade.strategy, &spec.upgrade.remediation);
             spec.install.strategy.retries()
@@ -71,7 +71,7 @@ const RISKS: [Risk; 12] = [
         way_out: "Set RetryOnFailure in upgrade.strategy too.",
     },
     Risk {
-        // No bound is what RetryOnFailure means, so those retries take nothing away.
+        // Unlimited retries are what RetryOnFailure does anyway, so they cause no harm.
         holds: |spec| {
             let is_bounded = |remedy: &Option<Remediation>| {
                 remedy.as_ref().is_some_and(|remedy| remedy.retries >= 0 || remedy.is_more_than_retries())
@@ -165,7 +165,7 @@ const RISKS: [Risk; 12] = [
     },
 ];
 
-/// The remediation that Flux carries out: with RetryOnFailure it carries out none.
+/// The remediation that Flux runs; `None` with RetryOnFailure.
 fn in_use<'s>(strategy: &FailureStrategy, remediation: &'s Option<Remediation>) -> Option<&'s Remediation> {
     remediation.as_ref().filter(|_| !strategy.retries())
 }
@@ -207,7 +207,7 @@ fn long_timeout(case: &DeclarationCase<'_>, timeout: SignedDuration) -> Refusal 
     Refusal::new(sentence, "Shorten the timeout if you can.").at("/spec/timeout")
 }
 
-/// What a deletion leaves behind, or breaks off.
+/// The warning about what a deletion keeps, or interrupts.
 fn deletion(case: &DeclarationCase<'_>, before: &HelmRelease) -> Checked {
     if before.metadata.deletion_timestamp.is_some() {
         return Ok(None);
@@ -220,7 +220,7 @@ fn deletion(case: &DeclarationCase<'_>, before: &HelmRelease) -> Checked {
         let resume = WaysOut::default().when("to uninstall the release", "resume the HelmRelease first");
         return Ok(Some(Refusal::new(sentence, resume)));
     }
-    // The records of a release on another cluster are there.
+    // The records of a release on another cluster are on that cluster.
     if before.spec.kube_config.is_some() {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! HelmReleases: as declarations of their own, and as what stands behind records and objects.
+//! HelmReleases as declarations, and as the owners of records and objects.
 
 mod duplicates;
 mod exceptions;
@@ -28,7 +28,7 @@ fn with(mut object: Value, pointer: &str, value: Value) -> Value {
     object
 }
 
-/// The same with this release installed.
+/// The same object, with this release installed.
 fn installed(object: Value) -> Value {
     let snapshot = json!({"name": "web", "namespace": "shop", "status": "deployed", "chartName": "nginx"});
     with(object, "/status", json!({"storageNamespace": "shop", "history": [snapshot]}))
@@ -53,7 +53,7 @@ fn risks(old: Option<Value>, new: Value) -> Vec<String> {
 }
 
 #[test]
-fn each_risk_is_told_once_by_the_write_that_brings_it_in() {
+fn only_the_write_that_introduces_a_risk_is_warned_of_it() {
     let retry = |interval: &str| json!({"strategy": {"name": "RetryOnFailure", "retryInterval": interval}});
     let remedy = |retries: i64, strategy: &str| json!({"remediation": {"retries": retries, "strategy": strategy}});
     let both = json!({"install": retry("5m"), "upgrade": retry("5m")});
@@ -115,7 +115,7 @@ fn each_risk_is_told_once_by_the_write_that_brings_it_in() {
 }
 
 #[test]
-fn what_is_just_not_a_risk_is_not_told() {
+fn nearly_risky_specs_get_no_warning() {
     let retry = |interval: &str| json!({"strategy": {"name": "RetryOnFailure", "retryInterval": interval}});
     let remedy = |retries: i64, strategy: &str| json!({"remediation": {"retries": retries, "strategy": strategy}});
     let last = |strategy: &str| json!({"remediation": {"remediateLastFailure": true, "strategy": strategy}});
@@ -159,7 +159,7 @@ fn what_is_just_not_a_risk_is_not_told() {
 }
 
 #[test]
-fn a_write_tells_only_the_risks_that_it_brings_in() {
+fn a_write_is_warned_only_of_its_new_risks() {
     let forced = json!({"upgrade": {"force": true}});
     let both = json!({"upgrade": {"force": true, "preserveValues": true}});
     let found = risks(Some(forced.clone()), both.clone());
@@ -167,13 +167,13 @@ fn a_write_tells_only_the_risks_that_it_brings_in() {
     assert_eq!(risks(Some(both), forced.clone()), [""; 0]);
     let slow = |timeout: &str| json!({"timeout": timeout});
     assert_eq!(risks(Some(slow("20m")), slow("30m")), [""; 0]);
-    // Nothing that is being deleted is advised any more.
+    // A HelmRelease that is being deleted gets no advice.
     let dying = dying(helm_release("web", forced));
     assert_eq!(Cluster::new().findings("alice", Some(first()), Some(dying)), [""; 0]);
 }
 
 #[test]
-fn a_deletion_tells_what_it_leaves_behind_or_breaks_off() {
+fn a_deletion_is_warned_of_what_it_keeps_or_interrupts() {
     let mut cluster = Cluster::new();
     let text = |cluster: &mut Cluster, object: Value| cluster.findings("alice", Some(object), None).concat();
     assert_eq!(text(&mut cluster, first()), "");
@@ -194,7 +194,7 @@ fn a_deletion_tells_what_it_leaves_behind_or_breaks_off() {
 }
 
 #[test]
-fn what_does_not_read_decides_nothing() {
+fn an_object_that_cannot_be_parsed_is_undecided() {
     let mut cluster = Cluster::new();
     let strange = helm_release("web", json!({"suspend": "perhaps"}));
     let found = cluster.findings("alice", None, Some(strange.clone())).concat();
@@ -202,8 +202,7 @@ fn what_does_not_read_decides_nothing() {
     assert_eq!(cluster.create_object("alice", strange), Ok(()));
 }
 
-/// An upgrade of release shop/web by somebody, over a deployed revision, that has been running for so many seconds, with a
-/// HelmRelease behind it.
+/// An upgrade of release shop/web by this user over a deployed revision, with this age in seconds and a HelmRelease.
 fn running(spec: Value, holder: &str, seconds: i64) -> Cluster {
     let mut cluster = Cluster::new();
     cluster.given(helm_release("web", spec));
@@ -214,7 +213,7 @@ fn running(spec: Value, holder: &str, seconds: i64) -> Cluster {
 }
 
 #[test]
-fn flux_is_given_as_long_as_its_longest_timeout() {
+fn an_operation_of_flux_is_stale_after_its_longest_timeout() {
     let patient = || json!({"timeout": "10m", "upgrade": {"timeout": "1h"}});
     let rollback = rec(7, "pending-rollback");
     let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
@@ -238,7 +237,7 @@ fn flux_is_given_as_long_as_its_longest_timeout() {
 }
 
 #[test]
-fn objects_are_flux_s_for_as_long() {
+fn objects_are_guarded_until_the_longest_timeout_of_flux() {
     for (spec, verdict) in
         [(json!({}), refused("manual-edit")), (json!({"timeout": "1h"}), refused("foreign-edit-in-transition"))]
     {
@@ -252,7 +251,7 @@ fn objects_are_flux_s_for_as_long() {
 }
 
 #[test]
-fn flux_unlocks_what_it_began_under_another_account() {
+fn flux_may_unlock_its_operation_of_another_account() {
     let tenant = || json!({"serviceAccountName": "deployer"});
     let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
     for (spec, holder, actor, open) in [
@@ -294,7 +293,7 @@ fn a_refused_unlock_says_how_to_wake_flux() {
         assert_eq!(found.contains(command), named, "{actor} with {spec}: {found}");
         assert_eq!(found.contains("flux reconcile"), named, "{actor} with {spec}: {found}");
     }
-    // Flux says in the record that it unlocks it. Its HelmRelease may be on another cluster.
+    // The record says that Flux unlocks it. Its HelmRelease may be on another cluster.
     let unlocked =
         Rec { description: "Release unlocked from stale 'pending-upgrade' state".to_owned(), ..failed.clone() };
     let found = running(json!({"releaseName": "other"}), "alice", 12).messages_for(
@@ -305,14 +304,14 @@ fn a_refused_unlock_says_how_to_wake_flux() {
     assert!(found.contains("Then `flux reconcile helmrelease NAME --with-source` makes Flux go on"), "{found}");
     let found = running(json!({}), "alice", 12).messages_for(CONTROLLER, pending.object(), unlocked.object());
     assert!(found.contains(command), "{found}");
-    // Another end of the operation is no unlock.
+    // Other ends of the operation are not unlocks.
     let found = running(json!({}), "alice", 12).messages_for(CONTROLLER, pending.object(), rec(6, "deployed").object());
     assert!(found.contains("Cannot promote") && !found.contains("flux reconcile"), "{found}");
     // Flux stores its records as Secrets.
     let config_map = |record: &Rec| Rec { kind: "ConfigMap", ..record.clone() }.object();
     let found = running(json!({}), "alice", 12).messages_for(CONTROLLER, config_map(&pending), config_map(&failed));
     assert!(!found.contains("flux reconcile"), "{found}");
-    // One that names the records from elsewhere is not the one to wake.
+    // A HelmRelease that names the records from another namespace is not the one to wake.
     let mut cluster = running(json!({"releaseName": "other"}), "alice", 12);
     let elsewhere = helm_release("x", json!({"releaseName": "web", "storageNamespace": "shop"}));
     cluster.given(with(elsewhere, "/metadata/namespace", json!("bar")));
@@ -320,7 +319,7 @@ fn a_refused_unlock_says_how_to_wake_flux() {
 }
 
 #[test]
-fn the_account_of_a_helm_release_writes_the_objects_of_its_release_at_any_time() {
+fn the_account_of_a_helm_release_may_always_write_its_objects() {
     let mut cluster = Cluster::new();
     cluster.given(helm_release("web", json!({"serviceAccountName": "deployer"})));
     cluster.given(helm_release("other", json!({"serviceAccountName": "other"})));
@@ -332,12 +331,12 @@ fn the_account_of_a_helm_release_writes_the_objects_of_its_release_at_any_time()
         assert_eq!(found.is_empty(), text.is_empty(), "{user}: {found}");
         assert!(found.contains(text), "{user}: {found}");
         assert_eq!(cluster.findings(user, Some(web()), None).is_empty(), text.is_empty(), "{user}");
-        // Its marks are among what it sets back.
+        // The marks are among the fields that Flux restores.
         let mut stripped = web();
         stripped["metadata"]["labels"] = json!({"app": "web"});
         assert_eq!(cluster.messages_for(user, stripped, web()).is_empty(), text.is_empty(), "{user}");
     }
-    // Somebody else's operation, and one whose holder is not known.
+    // Another user's operation, and one with an unknown holder.
     for holder in ["alice", ""] {
         let mut cluster = Cluster::new();
         cluster.given(installed(helm_release("web", json!({"serviceAccountName": "deployer"}))));
@@ -345,7 +344,7 @@ fn the_account_of_a_helm_release_writes_the_objects_of_its_release_at_any_time()
         assert_eq!(cluster.messages_for(TENANT, web(), image("2")), "", "{holder}");
         assert_ne!(cluster.messages_for(FOREIGNER, web(), image("2")), "", "{holder}");
     }
-    // Flux stores its records as Secrets: a release of that name in ConfigMaps is another one.
+    // Flux stores its records as Secrets. A release with that name in ConfigMaps is a different one.
     let mut cluster = Cluster::new();
     cluster.given(helm_release("web", json!({"serviceAccountName": "deployer"})));
     cluster.given_record(&Rec { kind: "ConfigMap", ..record(6, "deployed", "alice") });
@@ -366,7 +365,7 @@ fn the_origin_labels_lead_to_records_in_another_namespace() {
     assert_eq!(cluster.messages_for("bob", flux_s(web()), flux_s(image("2"))), "", "nothing leads there");
     cluster.given(helm_release("web", json!({"storageNamespace": "records"})));
     assert_eq!(cluster.messages_for("bob", flux_s(web()), flux_s(image("2"))), "", "wanting is not having");
-    // It has been text to put them elsewhere, and they are still where they were.
+    // The spec now names another namespace, but the records are still in the old one.
     let status = json!({"storageNamespace": "records", "history": [{"name": "web", "namespace": "shop"}]});
     cluster.given(with(helm_release("web", json!({})), "/status", status));
     let text = cluster.messages_for("bob", flux_s(web()), flux_s(image("2")));
@@ -375,8 +374,9 @@ fn the_origin_labels_lead_to_records_in_another_namespace() {
 }
 
 #[test]
-fn asking_for_the_release_of_another_wins_nothing_over_it() {
-    // Of Helm alone, in shop; a HelmRelease of bar asks for its records, and Flux has not installed it for that.
+fn naming_another_users_release_gives_no_power_over_it() {
+    // The release in shop belongs to Helm alone. A HelmRelease in bar names its records, but Flux has not installed it for that
+    // HelmRelease.
     let spec = json!({
         "releaseName": "web", "storageNamespace": "shop", "serviceAccountName": "deployer", "timeout": "1000h",
     });
@@ -396,7 +396,7 @@ fn asking_for_the_release_of_another_wins_nothing_over_it() {
         Ok(()),
         "its timeout does not keep a stuck release locked"
     );
-    // Nor where Flux holds the release for a HelmRelease of shop: the controller is the same for both.
+    // The same if Flux holds the release for a HelmRelease in shop: both have the same controller.
     let mut cluster = running(json!({}), CONTROLLER, STALE);
     cluster.given(intruder(json!({})));
     assert_eq!(cluster.create("bob", &rec(7, "pending-rollback")), Ok(()));
@@ -408,7 +408,7 @@ fn asking_for_the_release_of_another_wins_nothing_over_it() {
     assert_ne!(cluster.messages_for(FOREIGNER, web(), image("2")), "", "a status proves nothing across namespaces");
 }
 
-/// HelmReleases of a namespace that name the records of shop/web, and say in their status that Flux has installed them.
+/// HelmReleases of a namespace that name the records of shop/web, and whose status says that Flux has installed them.
 fn claims(namespace: &'static str, count: usize) -> impl Iterator<Item = Value> {
     let spec = json!({"releaseName": "web", "storageNamespace": "shop", "timeout": "1000h", "suspend": true});
     (0..count).map(move |number| {
@@ -430,7 +430,7 @@ fn any_number_of_helm_releases_elsewhere_changes_no_verdict_and_too_many_at_home
         assert_eq!(stuck("evil", count).refusal("DELETE", "bob", &pending), plain, "{count}");
         assert_eq!(stuck("evil", count).create("bob", &rollback), Ok(()), "{count}");
     }
-    // With that of `running` there are eight, then nine.
+    // With the HelmRelease of `running` there are eight, then nine.
     let message = stuck("shop", 7).refusal("DELETE", "bob", &pending);
     assert!(message.contains("counts as stuck after") && !plain.contains("counts as stuck after"), "{message} {plain}");
     let message = stuck("shop", 8).refusal("DELETE", "bob", &pending);
@@ -440,7 +440,7 @@ fn any_number_of_helm_releases_elsewhere_changes_no_verdict_and_too_many_at_home
     );
     assert!(message.contains("Delete all HelmReleases but the one that manages the release"), "{message}");
     assert_eq!(stuck("shop", 8).create("bob", &rollback), refused("pending-recovery"), "never admitted");
-    // The way out is open.
+    // The way out is not blocked.
     let mut cluster = stuck("shop", 8);
     let claim = with(claims("shop", 1).next().unwrap(), "/spec/suspend", json!(false));
     let text = cluster.findings("bob", Some(claim.clone()), None).concat();
@@ -449,7 +449,7 @@ fn any_number_of_helm_releases_elsewhere_changes_no_verdict_and_too_many_at_home
 }
 
 #[test]
-fn a_helm_release_elsewhere_counts_under_the_account_that_holds_the_release() {
+fn a_helm_release_elsewhere_counts_if_its_account_is_holder() {
     let flux_s = |account: &str| {
         let spec =
             json!({"releaseName": "web", "storageNamespace": "shop", "serviceAccountName": account, "timeout": "1h"});

@@ -1,8 +1,8 @@
 //! The rule `extension-change-while-pending`.
 //!
-//! OLM resolves the next bundle from the last deployed one. An interrupted step must be finished before another one starts, and the
-//! person who recovers from it pins the version to the interrupted one first. Everything in `spec.source` decides what is resolved:
-//! the catalogs too, and whether OLM follows their upgrade graph.
+//! OLM resolves the next bundle from the last deployed one. An interrupted step must be finished before the next one, so recovery
+//! starts with a pin to the interrupted version. Everything in `spec.source` affects the resolution, also the catalogs, and
+//! whether OLM follows their upgrade graph.
 
 use semver::Version;
 
@@ -56,7 +56,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     if before.spec.source.resolves_like(&after.spec.source, case.facts.effort)? {
         return Ok(Vec::new());
     }
-    // A copy that lags behind may say that all is well; that it is not, only the API server itself can say.
+    // A lagging cache is enough to find no conflict. Only the API server can confirm one.
     for freshness in [Freshness::Cached, Freshness::Live] {
         let Some((candidate, newest)) = pending(case, &written.name, freshness)? else {
             return Ok(Vec::new());
@@ -73,7 +73,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     Ok(Vec::new())
 }
 
-/// The newest record of an extension, while it is pending.
+/// The newest record of an extension, if it is pending.
 fn pending<'a>(
     case: &DeclarationCase<'a>,
     extension: &str,
@@ -86,7 +86,7 @@ fn pending<'a>(
     Ok(candidate.history.newest().filter(|newest| newest.status.is_pending()).map(|newest| (candidate, newest)))
 }
 
-/// What the pending operation brings in: as stamped, or, of a large record whose beginning does not tell, from its body.
+/// The chart of the pending operation: from the stamp, or from the body if a large record does not have it at its start.
 fn brought_in(
     case: &DeclarationCase<'_>,
     candidate: &CandidateRecords,
@@ -103,8 +103,8 @@ fn brought_in(
     })
 }
 
-/// Whether the extension is pinned to the version that is pending: so the next step finishes that one. Where nobody knows
-/// which that is, any single version may be.
+/// Whether the extension is pinned to the pending version, so that the next step finishes it. If that version is unknown, any
+/// single version is accepted.
 fn pins(case: &DeclarationCase<'_>, to: &ClusterExtension<'_>, pending: Option<&Version>) -> Result<bool, Undecided> {
     let Some(range) = VersionRange::parse(&to.spec.source.catalog.version) else {
         return Ok(false);

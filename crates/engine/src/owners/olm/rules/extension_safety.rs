@@ -40,7 +40,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     Ok(extension.into_iter().chain(object_set).collect())
 }
 
-/// The risks that a write brings in; those that were there before have been told.
+/// The risks that a write introduces. Existing risks were already reported.
 fn risks(written: &DeclarationWrite<'_, ClusterExtension<'_>>) -> Vec<Refusal> {
     let Some(after) = written.after.as_ref().filter(|_| !written.same_spec) else {
         return Vec::new();
@@ -67,7 +67,7 @@ fn risks(written: &DeclarationWrite<'_, ClusterExtension<'_>>) -> Vec<Refusal> {
     found
 }
 
-/// A person's edit or deletion of a revision that operator-controller keeps.
+/// An edit or deletion by a person of a revision that operator-controller manages.
 fn by_hand(written: &DeclarationWrite<'_, ClusterObjectSet<'_>>) -> Option<Refusal> {
     let before = written.before.as_ref()?;
     let extension = before.metadata.label(crate::owners::olm::OWNER_NAME_LABEL)?;

@@ -17,7 +17,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, C
     let (Some(before), Some(removal)) = (before, removal(case, written)) else {
         return Ok(Vec::new());
     };
-    // An extension has no namespace; its objects have.
+    // An extension has no namespace, only its objects do.
     let release = ReleaseRef::new("", &*written.name);
     let at_home = ReleaseAtHome::new(Storage::Index, release, Some(&before.spec.namespace));
     let Some(protection) = protection(case, &at_home, before.metadata.is_protected())? else {

@@ -1,8 +1,8 @@
-//! The parts of a record that OLM stores in several Secrets, guarded as one with the record: deleting a part deletes it in effect, and
-//! a part that is created or relabelled by others changes it, or hides it from OLM.
+//! The parts of a record that OLM stores in several Secrets. They are guarded together with the record: deleting a part in effect
+//! deletes the record, and creating or relabelling a part changes the record, or hides it from OLM.
 //!
-//! Nobody can compare such a record while its parts are rewritten. So what is stored in parts is left to who keeps the record: its
-//! holder and the managers.
+//! Such a record cannot be compared while its parts are rewritten. So only its keepers may write the parts: its holder and the
+//! managers.
 
 use crate::evidence::{Evidence, question};
 use crate::facts::{Actor, ChunkChange, Facts, RecordChunk};
@@ -38,7 +38,7 @@ impl RecordPartCase<'_> {
         format!("Secret {}, a part of a record", self.part.name)
     }
 
-    /// The record that lists the part; otherwise one that the part names.
+    /// The record that lists the part, or else a record that the part names.
     fn index(&self) -> Result<Option<Index>, Undecided> {
         let mut named = None;
         for name in &self.part.indexes {
@@ -78,8 +78,9 @@ impl RecordPartCase<'_> {
     }
 }
 
-/// Whether the actor keeps a record in parts: its holder, or a manager. Of a record without a stamp, also an account of its namespace,
-/// because OLM keeps records in its own; but not where a manager has its account: then that one keeps them.
+/// Whether the actor is a keeper of a record in parts: its holder, or a manager. If the record has no stamp, accounts of its
+/// namespace are keepers too, because OLM stores records in its own namespace. But if a manager has an account in that namespace,
+/// only managers are keepers.
 pub(crate) fn keeps(actor: Actor<'_>, policy: &Policy, namespace: &str, stamps: &Stamps) -> bool {
     let is_at_home = || {
         let account = actor.service_account().and_then(|account| account.split_once(':'));
@@ -93,7 +94,7 @@ fn stamps(metadata: &Metadata<'_>) -> Stamps {
     Stamps::of(|key| metadata.annotation(key).map(str::to_owned))
 }
 
-/// Which parts of the record of a request are missing; `None` if it is whole, or that is not known.
+/// The missing parts of the record of a request; `None` if the record is complete, or if that is unknown.
 pub(crate) fn missing(case: &RecordCase<'_>) -> Result<Option<DecodeError>, Undecided> {
     let parts = extra_chunks(&case.change.latest().stored.data).unwrap_or_default();
     if case.id.storage != Storage::Index || parts.is_empty() {
@@ -106,8 +107,8 @@ pub(crate) fn missing(case: &RecordCase<'_>) -> Result<Option<DecodeError>, Unde
     }
 }
 
-/// Refuses the deletion of a part that a live record lists, except by who keeps the record: an update of such a record starts with the
-/// deletion of its parts.
+/// Refuses the deletion of a part that a live record lists, except by keepers of the record: OLM starts an update of such a
+/// record by deleting its parts.
 pub(crate) fn deletion(case: &RecordPartCase<'_>) -> Checked {
     let RecordPartCase { facts, part, policy, .. } = *case;
     if part.change != (ChunkChange::Deleted { already: false }) || policy.managers.contains(facts.actor.name) {
@@ -126,7 +127,7 @@ pub(crate) fn deletion(case: &RecordPartCase<'_>) -> Checked {
     Ok(Some(Refusal::new(sentence, ways_out)))
 }
 
-/// Refuses a part that is created, and a change of one that a record lists, except by who keeps the record.
+/// Refuses to create a part, or to change one that a record lists, except by keepers of the record.
 pub(crate) fn write(case: &RecordPartCase<'_>) -> Checked {
     let RecordPartCase { facts, part, policy, .. } = *case;
     let is_exempt = || [&policy.managers, &policy.tools].into_iter().any(|users| users.contains(facts.actor.name));
@@ -137,7 +138,7 @@ pub(crate) fn write(case: &RecordPartCase<'_>) -> Checked {
         ChunkChange::Updated(Some((what, pointer))) => (format!("change {what} of"), *pointer),
     };
     let index = case.index()?;
-    // A part that no record lists yet is one that the next write of OLM would meet.
+    // A created part is never free, even if no record lists it: OLM's next write could collide with it.
     let is_free = part.change != ChunkChange::Created && !index.as_ref().is_some_and(|index| index.lists_it);
     let of_record = index.map(|index| index.stamps).unwrap_or_default();
     if is_free || case.is_kept_by_actor(&of_record) {
@@ -158,7 +159,7 @@ mod tests {
     use crate::release::stamps::HOLDER;
 
     #[test]
-    fn without_a_stamp_the_manager_of_the_namespace_keeps_the_record_or_else_its_accounts_do() {
+    fn an_unstamped_record_is_kept_by_accounts_of_its_namespace() {
         const OLM: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
         let keeps = |user: &str, namespace: &str, holder: &str| {
             let user = crate::review::UserInfo { username: user.into(), groups: Vec::new() };
@@ -169,7 +170,7 @@ mod tests {
             (OLM, "olmv1-system", "", true),
             (OLM, "olmv1-system", "alice", true),
             ("system:serviceaccount:olmv1-system:default", "olmv1-system", "", false),
-            // OLM under an account that the policy does not know.
+            // OLM with an account that the policy does not list.
             ("system:serviceaccount:olm:operator", "olm", "", true),
             ("system:serviceaccount:olm:operator", "olm", OLM, false),
             ("system:serviceaccount:ci:deployer", "olm", "", false),

@@ -1,4 +1,4 @@
-//! OLM: records in several Secrets, extensions, and what their runtime leaves behind.
+//! OLM: records in several Secrets, extensions, and the records that the new runtime leaves behind.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -20,7 +20,7 @@ use crate::rules::tests::scenario::{Cluster, Rec, decided, rec};
 const OPERATOR: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 
-/// The same record as OLM keeps it, its further parts in these Secrets.
+/// The same record in OLM's format, with its additional parts in these Secrets.
 pub(crate) fn index(record: &Rec, parts: &[&str]) -> Value {
     let mut object = record.object();
     let inner = STANDARD.decode(object["data"]["release"].as_str().unwrap()).unwrap();
@@ -43,12 +43,12 @@ fn part(name: &str, index: &str) -> Value {
     })
 }
 
-/// An account in the namespace of the records, where OLM's own is too.
+/// An account in the namespace of the records, like OLM's own.
 const AT_HOME: &str = "system:serviceaccount:shop:operator";
 const ELSEWHERE: &str = "system:serviceaccount:ci:deployer";
 
 #[test]
-fn a_part_of_a_living_record_is_left_to_its_keeper() {
+fn only_keepers_may_delete_a_part_of_a_live_record() {
     let record = rec(1, "deployed").annotated(HOLDER, "system:serviceaccount:olm:operator");
     let mut cluster = Cluster::new();
     cluster.given(index(&record, &["listed"]));
@@ -62,7 +62,7 @@ fn a_part_of_a_living_record_is_left_to_its_keeper() {
     assert_eq!(cluster.delete_object("alice", part("left-over", &record.name())), Ok(()));
     assert_eq!(cluster.delete_object("alice", part("listed", "sh.helm.release.v1.gone.v1")), Ok(()));
     assert_eq!(cluster.delete_object("alice", part("listed", "no-record")), Ok(()));
-    // Whose the record is was lost: an account of its namespace may be its keeper's, others are not.
+    // The stamp is lost. An account of the record's namespace may be OLM's; others are not.
     let mut unstamped = Cluster::new();
     unstamped.given(index(&rec(1, "deployed"), &["listed"]));
     for user in [AT_HOME, OPERATOR] {
@@ -76,7 +76,7 @@ fn a_part_of_a_living_record_is_left_to_its_keeper() {
     assert_eq!(cluster.delete_object("alice", dying), Ok(()));
 }
 
-/// The name of a part as OLM makes it: that of the index, and a hash.
+/// The name of a part as OLM generates it: the name of the index, and a hash.
 fn hashed(record: &Rec) -> String {
     format!("{}-abcdefghijk16", record.name())
 }
@@ -91,7 +91,7 @@ fn a_part_without_its_labels_and_type_is_still_a_part() {
     bare["metadata"]["labels"] = json!({});
     bare["type"] = "Opaque".into();
     assert_eq!(cluster.delete_object("alice", bare.clone()), Err(vec!["record-deletion"]));
-    // OLM reads a part by its name alone.
+    // OLM reads a part only by its name.
     assert_eq!(cluster.create_object("alice", bare.clone()), Err(vec!["record-tampering"]));
     for user in ["alice", ELSEWHERE] {
         bare["metadata"]["name"] = "settings".into();
@@ -110,7 +110,7 @@ fn parts_are_written_by_who_keeps_the_record() {
         (&listed, "alice", Err(vec!["record-tampering"])),
         (&listed, ELSEWHERE, Err(vec!["record-tampering"])),
         (&listed, AT_HOME, Err(vec!["record-tampering"])),
-        // The next write of OLM would meet it.
+        // OLM's next write could collide with it.
         (&other, "alice", Err(vec!["record-tampering"])),
         (&part(&hashed(&rec(2, "deployed")), ""), "alice", Err(vec!["record-tampering"])),
         (&listed, OPERATOR, Ok(())),
@@ -143,7 +143,7 @@ fn parts_are_written_by_who_keeps_the_record() {
         };
         assert_eq!(cluster.update_objects("alice", free(listed.clone()), free(edit)), Ok(()));
     }
-    // Every Secret is read and replaced unchanged, to have it encrypted with a new key; and people label what they like.
+    // Encrypting all Secrets with a new key replaces each one unchanged. Labels that OLM does not read are free.
     assert_eq!(cluster.update_objects("alice", listed.clone(), listed.clone()), Ok(()));
     let labelled = edited(|part| part["metadata"]["labels"]["team"] = "a".into());
     assert_eq!(cluster.update_objects("alice", listed.clone(), labelled), Ok(()));
@@ -173,7 +173,7 @@ fn what_is_stored_in_parts_is_changed_by_its_keeper_only() {
     let mut unlisted = complete.clone();
     unlisted["data"].as_object_mut().unwrap().remove("extraChunks");
     assert_eq!(Cluster::new().update_objects("alice", complete, unlisted), Err(vec!["record-tampering"]));
-    // Older than Interlock.
+    // The record is older than Interlock.
     let unstamped = |status| index(&rec(1, status), &["a"]);
     for (user, allowed) in [("alice", false), (ELSEWHERE, false), (AT_HOME, true), (OPERATOR, true)] {
         let verdict = Cluster::new().update_objects(user, unstamped("deployed"), unstamped("superseded"));
@@ -182,7 +182,7 @@ fn what_is_stored_in_parts_is_changed_by_its_keeper_only() {
 }
 
 #[test]
-fn the_labels_by_which_olm_finds_a_record_stay() {
+fn the_labels_that_olm_needs_cannot_be_changed() {
     let record = rec(1, "deployed").annotated(HOLDER, OPERATOR);
     for parts in [&[][..], &["a"]] {
         let before = index(&record, parts);
@@ -196,7 +196,7 @@ fn the_labels_by_which_olm_finds_a_record_stay() {
             }
             let verdict = Cluster::new().update_objects("alice", before.clone(), after.clone());
             assert!(verdict.is_err_and(|rules| rules.contains(&"record-tampering")), "{label} {value}");
-            // A repair, alone or with what OLM writes.
+            // A repair, alone or together with OLM's own write.
             assert_eq!(
                 Cluster::new().update_objects("alice", after.clone(), before.clone()),
                 Ok(()),
@@ -211,7 +211,7 @@ fn the_labels_by_which_olm_finds_a_record_stay() {
     assert_eq!(Cluster::new().create_object(OPERATOR, foreign), Err(vec!["record-integrity"]));
 }
 
-/// OLM died while it rewrote the parts: one such record blocks its extension as a complete.
+/// OLM died while it rewrote the parts. One such record blocks its extension.
 #[test]
 fn a_record_with_missing_parts_says_so_and_can_be_deleted() {
     let (gone, there) = (hashed(&rec(1, "deployed")), format!("{}-bbbbbbbbbbbbb", rec(1, "deployed").name()));
@@ -230,7 +230,7 @@ fn a_record_with_missing_parts_says_so_and_can_be_deleted() {
     assert!(text.contains("`kubectl delete secret -n shop sh.helm.release.v1.web.v1`"), "{text}");
     cluster.later(16 * 60);
     assert_eq!(cluster.delete_object("alice", broken("deployed")), Ok(()));
-    // While all parts are there it is the one that is deployed.
+    // While all parts exist, it is the deployed record.
     let mut cluster = with_part();
     cluster.given(broken("deployed"));
     cluster.given(part(&gone, &rec(1, "deployed").name()));
@@ -245,7 +245,7 @@ fn a_record_with_missing_parts_says_so_and_can_be_deleted() {
 }
 
 #[test]
-fn a_part_whose_record_does_not_read_is_undecided() {
+fn a_part_of_an_unreadable_record_is_undecided() {
     let mut broken = index(&rec(1, "deployed"), &["listed"]);
     broken["data"]["extraChunks"] = "?".into();
     let mut cluster = Cluster::new();
@@ -273,7 +273,7 @@ fn with_record(status: &'static str) -> Cluster {
     cluster
 }
 
-/// Whether another version is refused while a cache and the API server say this of the newest record.
+/// Whether another version is refused, given this status of the newest record in the cache and at the API server.
 fn is_refused_by(cached: Status, live: Status) -> bool {
     let request = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -310,7 +310,7 @@ fn is_refused_by(cached: Status, live: Status) -> bool {
 }
 
 #[test]
-fn only_the_api_server_itself_can_say_that_an_operation_of_an_extension_is_pending() {
+fn a_pending_operation_is_confirmed_by_the_api_server() {
     use Status::{Deployed, PendingUpgrade};
     assert!(is_refused_by(PendingUpgrade, PendingUpgrade));
     assert!(!is_refused_by(PendingUpgrade, Deployed), "the cache lags behind");
@@ -318,7 +318,7 @@ fn only_the_api_server_itself_can_say_that_an_operation_of_an_extension_is_pendi
 }
 
 #[test]
-fn an_extension_keeps_its_version_while_an_operation_is_pending() {
+fn a_version_cannot_change_while_an_operation_is_pending() {
     let mut cluster = with_record("pending-upgrade");
     let old = extension("1.x", &["stable"]);
     for new in [extension("3.0.0", &["stable"]), extension("1.x", &["candidate"]), extension("", &["stable"])] {
@@ -331,7 +331,7 @@ fn an_extension_keeps_its_version_while_an_operation_is_pending() {
         "{text}"
     );
     assert!(text.contains("If it is stuck, run `interlock unstick shop/web`"), "{text}");
-    // Whoever recovers pins the version that is pending.
+    // Recovery starts with a pin to the pending version.
     for pinned in ["2.0.0", "v2.0.0", "=2.0.0", "= v2.0.0", ">=2.0.0 <2.0.1", "2.0.0 - 2.0.0", ">=2.0.0, <=2.0.0"] {
         assert_eq!(cluster.update_objects("alice", old.clone(), extension(pinned, &["stable"])), Ok(()), "{pinned}");
     }
@@ -341,7 +341,7 @@ fn an_extension_keeps_its_version_while_an_operation_is_pending() {
         let unpinned = cluster.update_objects("alice", extension("1.5.0", &[]), extension(other, &[]));
         assert_eq!(unpinned, Err(vec!["extension-change-while-pending"]), "{other}");
     }
-    // What is asked for stays the same, whatever it is called.
+    // The requested range is the same in another spelling.
     for (from, to) in [("1.x", "1"), ("1.x", ">=1.0.0 <2.0.0"), ("1.x", " 1.x"), ("latest", "latest")] {
         assert_eq!(cluster.update_objects("alice", extension(from, &[]), extension(to, &[])), Ok(()), "{from} {to}");
     }
@@ -351,9 +351,9 @@ fn an_extension_keeps_its_version_while_an_operation_is_pending() {
     assert_eq!(cluster.delete_object("alice", old), Ok(()));
 }
 
-/// Beside the version, everything in the source decides what is resolved next.
+/// Not only the version, but everything in the source affects the next resolution.
 #[test]
-fn a_selector_and_an_upgrade_policy_count_like_versions_and_channels() {
+fn everything_in_the_source_counts_like_the_version() {
     let mut cluster = with_record("pending-upgrade");
     let with = |version: &str, key: &str, value: Value| {
         let mut object = extension(version, &["stable"]);
@@ -371,7 +371,7 @@ fn a_selector_and_an_upgrade_policy_count_like_versions_and_channels() {
         };
         let refused = change(&mut cluster, "1.x").unwrap_err();
         assert_eq!(refused[0], "extension-change-while-pending", "{key}");
-        // A pin of what is pending can resolve nothing else.
+        // With a pin to the pending version, nothing else can be resolved.
         assert_eq!(change(&mut cluster, "2.0.0"), Ok(()), "{key}");
         assert_eq!(change(&mut with_record("deployed"), "1.x"), Ok(()), "{key}");
     }
@@ -384,7 +384,7 @@ fn a_selector_and_an_upgrade_policy_count_like_versions_and_channels() {
 }
 
 #[test]
-fn a_pin_names_the_build_or_none() {
+fn a_pin_names_the_pending_build_or_no_build() {
     for (chart, pins, others) in [
         ("web-2.0.0+1", &["2.0.0+1", "2.0.0", "v2.0.0+1"][..], &["2.0.0+2", "2.0.1+1"][..]),
         ("web-2.0.0-rc.1+1", &["2.0.0-rc.1", "2.0.0-rc.1+1"], &["2.0.0", "2.0.0-rc.2", "2.0.0-rc.1+2"]),
@@ -407,7 +407,7 @@ fn a_pin_names_the_build_or_none() {
 }
 
 #[test]
-fn what_is_pending_is_read_where_its_stamp_does_not_tell() {
+fn the_pending_version_is_read_from_the_body_without_a_stamp() {
     let old = extension("1.x", &[]);
     let pending = |labels: Value| {
         let mut cluster = Cluster::new();
@@ -422,14 +422,14 @@ fn what_is_pending_is_read_where_its_stamp_does_not_tell() {
     assert_eq!(text.update_objects("alice", old.clone(), extension("2.0.0", &[])), Ok(()));
     let jump = text.update_objects("alice", old.clone(), extension("3.0.0", &[]));
     assert_eq!(jump, Err(vec!["extension-change-while-pending"]));
-    // Nobody knows: a single version may be the one that is pending, a range is not.
+    // If the version is unknown, a single version is accepted, a range is not.
     assert_eq!(pending(json!({})).update_objects("alice", old.clone(), extension("2.0.0", &[])), Ok(()));
     let range = pending(json!({})).update_objects("alice", old, extension(">=2.0.0", &[]));
     assert_eq!(range, Err(vec!["extension-change-while-pending"]));
 }
 
 #[test]
-fn a_bundle_that_olm_made_a_chart_of_has_no_chart_s_name() {
+fn a_chart_generated_from_a_bundle_has_no_name() {
     let bundle = |revision: u64, status: &'static str, version: &str| {
         let labels = json!({PACKAGE_NAME_LABEL: "web", BUNDLE_VERSION_LABEL: version});
         Rec { labels, chart_version: "", ..rec(revision, status) }
@@ -452,7 +452,7 @@ fn a_bundle_that_olm_made_a_chart_of_has_no_chart_s_name() {
 }
 
 #[test]
-fn an_extension_at_rest_is_free() {
+fn an_extension_at_rest_may_change() {
     for status in ["deployed", "failed", "superseded"] {
         let verdict = with_record(status).update_objects("alice", extension("2.0.0", &[]), extension("3.0.0", &[]));
         assert_eq!(verdict, Ok(()), "{status}");
@@ -465,7 +465,7 @@ fn records_that_an_extension_left_behind_count_no_more() {
     let mut cluster = with_record("pending-upgrade");
     let deployed = index(&rec(1, "deployed"), &[]);
     assert_eq!(cluster.delete_object("alice", deployed.clone()), Err(vec!["record-deletion"]));
-    // Whoever may create revisions can name any extension, and make it their owner.
+    // Authors of revisions can name any extension, and set it as owner.
     for kind in OBJECT_SET_KINDS {
         let owner = json!([{"kind": "ClusterExtension", "name": "web", "uid": "e", "controller": true}]);
         cluster.given(json!({
@@ -486,7 +486,7 @@ fn records_that_an_extension_left_behind_count_no_more() {
         next["spec"]["source"]["catalog"]["version"] = "3.0.0".into();
         let jump = cluster.update_objects("alice", object.clone(), next);
         assert_eq!((deleted.is_ok(), jump.is_ok()), (left_behind, left_behind), "{revisions}");
-        // The status that somebody sends in the same request proves nothing.
+        // A status in the same request proves nothing.
         let mut claimed = status(json!([{"name": "web-1"}]));
         claimed["spec"]["source"]["catalog"]["version"] = "3.0.0".into();
         assert_eq!(cluster.update_objects("alice", object, claimed).is_ok(), left_behind, "{revisions}");
@@ -495,7 +495,7 @@ fn records_that_an_extension_left_behind_count_no_more() {
 }
 
 #[test]
-fn a_helm_release_is_guarded_whatever_became_of_an_extension_of_its_name() {
+fn a_helm_release_is_guarded_despite_a_namesake_extension() {
     let mut migrated = extension("2.0.0", &[]);
     migrated["status"] = json!({"activeRevisions": [{"name": "web-1"}]});
     let deployed = rec(1, "deployed");
@@ -506,7 +506,7 @@ fn a_helm_release_is_guarded_whatever_became_of_an_extension_of_its_name() {
 }
 
 #[test]
-fn what_loses_data_is_warned_of_once() {
+fn a_risk_of_data_loss_is_warned_of_once() {
     let with = |policy: &str, enforcement: &str| {
         let mut object = extension("2.0.0", &[]);
         object["spec"]["source"]["catalog"]["upgradeConstraintPolicy"] = policy.into();
@@ -547,7 +547,7 @@ fn a_revision_that_a_person_edits_is_warned_of() {
 }
 
 #[test]
-fn an_extension_that_does_not_read_is_undecided() {
+fn an_extension_that_cannot_be_parsed_is_undecided() {
     let mut odd = extension("2.0.0", &[]);
     odd["spec"]["source"]["catalog"] = "a later version's".into();
     let mut cluster = Cluster::new();
@@ -573,9 +573,9 @@ fn the_labels_of_olm_lead_to_records_in_another_namespace() {
     assert_eq!(cluster.messages_for(OPERATOR, labelled(web(), "web"), labelled(image("2"), "web")), "");
 }
 
-/// Whatever is refused over a record of OLM: the text names no command that OLM does not have.
+/// Refusals over OLM's records name no command that OLM does not have.
 #[test]
-fn refusals_over_records_of_olm_are_in_its_words() {
+fn refusals_over_records_of_olm_use_its_terms() {
     const ENFORCED: &str =
         "rules:\n  pending-recovery: {mode: enforce, rollForwardOnly: true}\n  concurrent-operation: {mode: enforce}\n";
     let stamped = |revision, status| rec(revision, status).annotated(HOLDER, OPERATOR);

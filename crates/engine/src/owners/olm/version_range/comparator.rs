@@ -1,4 +1,4 @@
-//! One comparator of a range, with the meaning that Masterminds gives it.
+//! One comparator of a range, with the semantics of Masterminds.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ pub(super) enum Operator {
     GreaterOrEqual,
     Less,
     LessOrEqual,
-    /// The same minor version, or the same major version if the minor one is open.
+    /// The same minor version, or the same major version if the minor version is open.
     Tilde,
     /// The same leftmost part that is not zero.
     Caret,
@@ -35,12 +35,12 @@ impl Operator {
     }
 }
 
-/// Which parts of a version a comparator leaves open.
+/// The parts of a version that a comparator leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Open {
     Nothing,
     Patch,
-    /// And the patch.
+    /// The minor version and the patch.
     Minor,
     Everything,
 }
@@ -66,7 +66,7 @@ impl Comparator {
         !self.version.pre.is_empty()
     }
 
-    /// Whether a version fulfils this comparator. That pre-releases may be excluded is a question for the whole alternative.
+    /// Whether a version matches this comparator. The whole alternative decides whether pre-releases are excluded.
     pub(super) fn admits(&self, version: &Version) -> bool {
         let order = version.cmp_precedence(&self.version);
         let exact = self.open == Open::Nothing;
@@ -80,26 +80,26 @@ impl Comparator {
             Operator::GreaterOrEqual => order.is_ge(),
             Operator::Less => order.is_lt(),
             Operator::LessOrEqual if exact => order.is_le(),
-            // `<= *` is `<= 0`.
+            // `<= *` means `<= 0`.
             Operator::LessOrEqual => self.cmp_closed(version).is_le(),
             Operator::Caret => order.is_ge() && self.shares_leading(version),
         }
     }
 
-    /// The order of the parts that are not open.
+    /// Compares the parts that are not open.
     fn cmp_closed(&self, version: &Version) -> Ordering {
         let major = version.major.cmp(&self.version.major);
         if self.open == Open::Minor { major } else { major.then(version.minor.cmp(&self.version.minor)) }
     }
 
-    /// `~0.0.0` and `*` admit everything above.
+    /// `~0.0.0` and `*` admit all higher versions.
     fn shares_minor(&self, version: &Version) -> bool {
         let Version { major, minor, patch, .. } = self.version;
         let is_zero = (major, minor, patch) == (0, 0, 0) && matches!(self.open, Open::Nothing | Open::Everything);
         is_zero || self.cmp_closed(version).is_eq()
     }
 
-    /// Whether a version is one of those that the open parts stand for. `!=` with an open major version compares with 0.0.0.
+    /// Whether a version is one that the open parts stand for. `!=` with an open major version compares with 0.0.0.
     fn is_within(&self, version: &Version) -> bool {
         let same_pre = version.pre == self.version.pre;
         match self.open {
@@ -109,7 +109,7 @@ impl Comparator {
         }
     }
 
-    /// Whether a version is above all those that the open parts stand for.
+    /// Whether a version is above all versions that the open parts stand for.
     fn is_above(&self, version: &Version) -> bool {
         match self.open {
             Open::Minor | Open::Patch => self.cmp_closed(version).is_gt(),

@@ -12,7 +12,7 @@ pub(super) fn comparators(text: &str) -> Option<Vec<Comparator>> {
         let (operator, after) = split_at(rest, |letter| !"=!<>~^".contains(letter));
         let (word, after) = split_at(after.trim_start(), |letter| letter.is_ascii_whitespace() || letter == ',');
         if let Some((upper, after)) = upper_bound(after) {
-            // A hyphen takes two bare versions.
+            // A hyphen needs two versions without operators.
             let bounds = [(Operator::GreaterOrEqual, word), (Operator::LessOrEqual, upper)];
             let bounds =
                 bounds.into_iter().map(|(operator, word)| comparator(operator, word)).collect::<Option<Vec<_>>>();
@@ -38,7 +38,7 @@ fn upper_bound(after: &str) -> Option<(&str, &str)> {
     (upper.len() < after_hyphen.len()).then(|| split_at(upper, |letter| letter.is_ascii_whitespace() || letter == ','))
 }
 
-/// What follows the separator after a comparator: empty at the end, `None` without a separator.
+/// The text after the separator that follows a comparator: empty at the end, `None` if the separator is missing.
 fn separated(rest: &str) -> Option<&str> {
     let next = rest.trim_start();
     match next.strip_prefix(',') {
@@ -51,7 +51,7 @@ fn split_at(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(ends).unwrap_or(text.len()))
 }
 
-/// A comparator. Parts of the version that are left out, or are `x`, `X` or `*`, are open.
+/// Parses a comparator. Parts of the version that are missing, or are `x`, `X` or `*`, are open.
 fn comparator(operator: Operator, word: &str) -> Option<Comparator> {
     let word = word.strip_prefix('v').unwrap_or(word);
     let (word, build) = word.split_once('+').map_or((word, None), |(word, build)| (word, Some(build)));
@@ -75,7 +75,7 @@ fn comparator(operator: Operator, word: &str) -> Option<Comparator> {
         (Some(major), Some(minor), None) => (Open::Patch, [major, minor, 0]),
         (Some(major), Some(minor), Some(patch)) => (Open::Nothing, [major, minor, patch]),
     };
-    // Masterminds drops the build of a version with open parts.
+    // Masterminds ignores the build metadata of a version with open parts.
     let build = if open == Open::Nothing { build } else { BuildMetadata::EMPTY };
     Some(Comparator::new(operator, Version { major, minor, patch, pre, build }, open))
 }

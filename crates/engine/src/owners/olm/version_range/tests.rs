@@ -1,4 +1,4 @@
-//! Ranges against the answers that Masterminds/semver 3.5.0 gives.
+//! Ranges, compared with the answers of Masterminds/semver 3.5.0.
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn versions_are_admitted_as_masterminds_admits_them() {
         ("^0.0", &["0.0.9"], &["0.1.0"]),
         ("^0", &["0.9.0"], &["1.0.0"]),
         ("1.2.3 || >=2 <3", &["1.2.3", "2.5.0"], &["1.2.4", "3.0.0"]),
-        // A pre-release anywhere in an alternative admits those of that alternative.
+        // A pre-release in a comparator admits pre-releases for its whole alternative.
         (">=1.0.0-0", &["1.0.0-alpha", "2.0.0-rc.1", "1.0.0"], &["0.9.9"]),
         (">=1.0.0-beta <2", &["1.0.0-rc", "1.5.0-alpha", "2.0.0-rc"], &["1.0.0-alpha", "2.0.0"]),
         ("1.0.0-rc.1", &["1.0.0-rc.1"], &["1.0.0", "1.0.0-rc.2"]),
@@ -57,7 +57,7 @@ fn versions_are_admitted_as_masterminds_admits_them() {
 }
 
 #[test]
-fn what_masterminds_does_not_parse_is_no_range() {
+fn text_that_masterminds_cannot_parse_is_not_a_range() {
     for text in [
         " ",
         "latest",
@@ -94,14 +94,14 @@ fn a_range_that_admits_one_version_is_a_pin() {
     for range in ["", "2", "2.0", "2.0.x", "~2.0.0", "^2.0.0", ">=2.0.0", "2.0.0 || 2.0.1", "*", ">=2.0.0-rc <=2.0.0"] {
         assert_eq!(single(range), None, "{range}");
     }
-    // Many pre-releases, or none at all.
+    // Several pre-releases, or none.
     for range in [">2.0.0-a <2.0.0", ">2.0.0 <2.0.1-rc", "<2.0.0-b >=2.0.0-a", ">2 <1", ">=2.0.0-0 <2.0.0"] {
         assert_eq!(single(range), None, "{range}");
     }
 }
 
 #[test]
-fn a_pin_is_of_one_build_where_it_names_one() {
+fn a_pin_with_build_metadata_admits_only_that_build() {
     let effort = Effort::of_review();
     let pins = |text: &str, pending: &str| range(text).is_only(&super::version(pending).unwrap(), &effort).unwrap();
     assert!(pins("2.0.0+1", "2.0.0+1") && pins("2.0.0", "2.0.0+1") && pins("2.0.0-rc.1+1", "2.0.0-rc.1+1"));
@@ -145,7 +145,7 @@ fn another_spelling_of_a_range_is_the_same_range() {
 }
 
 #[test]
-fn the_longest_range_is_paid_for() {
+fn the_longest_range_is_charged_to_the_budget() {
     let effort = Effort::of_review();
     let long = range("1 ".repeat(255).trim_end());
     assert_eq!(long.admits_the_same(&range("1"), &effort), Ok(true));

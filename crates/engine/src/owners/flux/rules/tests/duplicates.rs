@@ -28,7 +28,7 @@ fn one_helm_release_drives_a_release() {
             json!({"releaseName": "web", "kubeConfig": kube_config}),
             refused("duplicate-release"),
         ),
-        // One cluster, spelled in two ways.
+        // One cluster in two spellings.
         (
             helm_release("web", json!({"kubeConfig": kube_config})),
             json!({"releaseName": "web", "kubeConfig": {"secretRef": {"name": "prod", "key": "value"}}}),
@@ -39,7 +39,7 @@ fn one_helm_release_drives_a_release() {
             json!({"releaseName": "web", "kubeConfig": {"secretRef": {"name": "prod", "key": "other"}}}),
             Ok(()),
         ),
-        // A configuration is of the HelmRelease's namespace.
+        // The Secret of a kubeconfig is in the HelmRelease's namespace.
         (
             with(
                 helm_release("web", json!({"kubeConfig": kube_config, "storageNamespace": "shop"})),
@@ -49,7 +49,7 @@ fn one_helm_release_drives_a_release() {
             json!({"releaseName": "web", "kubeConfig": kube_config}),
             Ok(()),
         ),
-        // It asks for another release by now, and has this one still installed.
+        // Its spec names another release now, but this one is still installed.
         (
             installed(helm_release("old", json!({"releaseName": "new"}))),
             json!({"releaseName": "web"}),
@@ -64,7 +64,7 @@ fn one_helm_release_drives_a_release() {
 }
 
 #[test]
-fn an_edit_counts_where_it_makes_the_helm_release_drive_something_new() {
+fn only_edits_that_drive_another_release_are_checked() {
     let second = |spec: Value| helm_release("two", spec);
     let same = json!({"releaseName": "web"});
     let remote = |secret: Value| json!({"releaseName": "web", "kubeConfig": {"secretRef": secret}});
@@ -95,7 +95,7 @@ fn an_edit_counts_where_it_makes_the_helm_release_drive_something_new() {
 }
 
 #[test]
-fn a_refusal_names_the_first_helm_release_and_how_to_move_its_release() {
+fn a_refusal_names_the_first_helm_release_and_the_way_out() {
     let mut cluster = Cluster::new();
     let made = |name: &str, at: &str| {
         with(helm_release(name, json!({"releaseName": "web"})), "/metadata/creationTimestamp", json!(at))
@@ -121,14 +121,13 @@ fn a_refusal_names_the_first_helm_release_and_how_to_move_its_release() {
     );
 }
 
-/// The answers that the API server gives about HelmReleases: of all that drive a release, as a cache has seen them, and of those in
-/// each namespace.
+/// The answers about HelmReleases: those that drive the release, from a cache, and those in each namespace, from the API server.
 struct Known<'a> {
     driving: &'a [Value],
     stored: &'a [(&'a str, Value)],
 }
 
-/// What is found in a write of a HelmRelease, and what is asked for it.
+/// The findings for a write of a HelmRelease, and its queries.
 fn found(known: &Known<'_>, old: Option<&Value>, new: &Value) -> (Vec<String>, Vec<Query>) {
     let request = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -172,7 +171,7 @@ fn stored_in(namespace: &str) -> Query {
 }
 
 #[test]
-fn only_another_release_is_asked_about() {
+fn edits_without_another_release_need_no_query() {
     let nothing = Known { driving: &[], stored: &[] };
     let asked = |new: &Value| found(&nothing, Some(&first()), new).1;
     assert_eq!(asked(&with(first(), "/metadata/labels", json!({"team": "blue"}))), []);
@@ -182,25 +181,25 @@ fn only_another_release_is_asked_about() {
 }
 
 #[test]
-fn what_the_cache_has_not_seen_yet_is_read_before_a_second_one_passes() {
+fn uncached_helm_releases_are_read_before_a_second_passes() {
     let second = helm_release("two", json!({"releaseName": "web"}));
     let fresh = Known { driving: &[], stored: &[("shop", first())] };
     let (text, asked) = found(&fresh, None, &second);
     assert!(text.concat().contains("which HelmRelease shop/web already manages"), "{text:?}");
     assert_eq!(asked, [driving("shop", "web"), stored_in("shop")]);
-    // Itself is no other one, and neither is one of another release.
+    // Neither the HelmRelease itself nor one of another release is a duplicate.
     let stored = [("shop", second.clone()), ("shop", helm_release("three", json!({})))];
     assert_eq!(found(&Known { driving: &[], stored: &stored }, None, &second).0, [""; 0]);
-    // What the cache has seen takes no list.
+    // A HelmRelease that the cache already has needs no list.
     let seen = Known { driving: &[first()], stored: &[] };
     let (text, asked) = found(&seen, None, &second);
     assert_eq!((text.len(), asked), (1, vec![driving("shop", "web")]));
-    // The namespace of the records may be another one: its own HelmReleases have a claim.
+    // The records may be in another namespace. HelmReleases in that namespace have a claim.
     let records = helm_release("two", json!({"releaseName": "web", "storageNamespace": "records"}));
     let theirs = with(helm_release("web", json!({})), "/metadata/namespace", json!("records"));
     let (text, asked) = found(&Known { driving: &[], stored: &[("records", theirs)] }, None, &records);
     assert_eq!((text.len(), asked), (1, vec![driving("records", "web"), stored_in("shop"), stored_in("records")]));
-    // One that is suspended does not begin to drive.
+    // A suspended HelmRelease does not start to drive.
     let idle = helm_release("two", json!({"releaseName": "web", "suspend": true}));
     assert_eq!(found(&fresh, None, &idle), (Vec::new(), Vec::new()));
 }
@@ -219,7 +218,7 @@ fn deleting_one_of_two_is_warned_of() {
     for (other, deleted, warned) in [
         (second(), first(), true),
         (second(), installed(first()), true),
-        // About to go on with the release.
+        // It may resume and take over the release.
         (suspended(second()), first(), true),
         (installed(helm_release("old", json!({"releaseName": "new"}))), first(), true),
         (installed(elsewhere()), first(), false),
@@ -232,7 +231,7 @@ fn deleting_one_of_two_is_warned_of() {
             first(),
             false,
         ),
-        // Naming the release of another namespace is no claim, and neither is a status.
+        // Naming a release of another namespace is not a claim. A status is not a claim either.
         (elsewhere(), first(), false),
     ] {
         let mut cluster = Cluster::new();

@@ -1,4 +1,4 @@
-//! Exceptions that people have declared in a HelmRelease, and the controllers that share the objects of a release.
+//! Exceptions that people declare in a HelmRelease, and controllers that share the objects of a release.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::rules::tests::scenario::{Cluster, Rec, Verdict};
 const HONOURED: &str = "";
 const SUSPENDED: &str = "rules:\n  manual-edit: {whenSuspended: warn}";
 
-/// Release shop/web with this HelmRelease behind it.
+/// Release shop/web with this HelmRelease.
 fn release(policy: &str, helm_release: &Value) -> Cluster {
     let mut cluster = Cluster::with_policy(policy);
     cluster.given(helm_release.clone());
@@ -52,7 +52,7 @@ fn what_flux_ignores_may_be_edited_and_scaled() {
     let text = cluster.messages_for("bob", web(), both);
     assert!(text.contains("containers[web].image is declared") && !text.contains("replicas"), "{text}");
     assert_eq!(cluster.delete_object("bob", web()), refused("manual-delete"));
-    // The policy may say otherwise.
+    // The policy can disable such exceptions.
     let mut cluster = release("rules:\n  manual-edit: {honourDriftIgnore: false}", &open);
     assert_eq!(cluster.update_objects("bob", web(), replicas()), refused("manual-edit"));
     assert_eq!(cluster.scale("bob", &web(), 2, 7), refused("manual-scale"));
@@ -74,14 +74,14 @@ fn an_exception_is_that_of_the_target_and_of_the_path() {
         (&["/spec/replicas"], json!({"kind": "StatefulSet"}), false),
         (&["/spec/replicas"], json!({"name": "we"}), false),
         (&["/spec/replicas"], json!({"namespace": "bar"}), false),
-        // As the manifest has it, and Helm marks it.
+        // The labels in the manifest, and those that Helm adds.
         (&["/spec/replicas"], json!({"labelSelector": "app=web,app.kubernetes.io/managed-by=Helm"}), true),
         (&["/spec/replicas"], json!({"annotationSelector": "meta.helm.sh/release-name=web"}), true),
         (&["/spec/replicas"], json!({"labelSelector": "free"}), false),
     ] {
         assert_eq!(open(paths, target.clone()), wanted, "{paths:?} {target}");
     }
-    // What somebody wrote onto the object selects nothing.
+    // Labels that somebody adds to the object select nothing.
     let labelled = |object: Value| with(object, "/metadata/labels/free", json!("yes"));
     let mut cluster = release(HONOURED, &ignoring(&["/spec/replicas"], json!({"labelSelector": "free"})));
     assert_eq!(cluster.update_objects("bob", web(), labelled(web())), Ok(()));
@@ -89,7 +89,7 @@ fn an_exception_is_that_of_the_target_and_of_the_path() {
 }
 
 #[test]
-fn a_pattern_over_the_limit_excepts_nothing_and_the_refusal_says_so() {
+fn a_pattern_over_the_limit_is_named_in_the_refusal() {
     for pattern in [r"(?i)\pL\pL", "web|".repeat(1_000).as_str()] {
         let mut cluster = release(HONOURED, &ignoring(&["/spec/replicas"], json!({"name": pattern})));
         let refusal = cluster.messages_for("bob", web(), replicas());
@@ -117,7 +117,7 @@ fn an_exception_frees_no_marks_and_nothing_that_binds() {
     assert_eq!(cluster.delete_object("bob", web()), refused("manual-delete"));
 }
 
-/// The tenant's own, and others' who would like to loosen or to tighten it.
+/// The tenant's own HelmRelease, and those of others who try to loosen or tighten it.
 #[test]
 fn only_a_helm_release_that_has_installed_the_release_makes_exceptions() {
     let spec = json!({"releaseName": "web", "storageNamespace": "shop",
@@ -139,14 +139,14 @@ fn only_a_helm_release_that_has_installed_the_release_makes_exceptions() {
         let verdict = release(HONOURED, &object).update_objects("bob", web(), replicas());
         assert_eq!(verdict, if open { Ok(()) } else { refused("manual-edit") }, "{object}");
     }
-    // Of two that have installed it, each must agree, unless it is suspended.
+    // If two have installed the release, both must agree, unless one is suspended.
     let silent = || with(installed(first()), "/metadata/name", json!("silent"));
     for (other, open) in [(silent(), false), (with(silent(), "/spec/suspend", json!(true)), true)] {
         let mut cluster = release(HONOURED, &ignoring(&["/spec"], json!(null)));
         cluster.given(other.clone());
         assert_eq!(cluster.update_objects("bob", web(), replicas()).is_ok(), open, "{other}");
     }
-    // In another storage of the same name there is another release.
+    // A release with the same name in another storage is a different one.
     let mut cluster = Cluster::new();
     cluster.given(ignoring(&["/spec"], json!(null)));
     cluster.given_record(&Rec { kind: "ConfigMap", ..record(6, "deployed", "alice") });
@@ -172,7 +172,7 @@ fn the_switch_of_an_object_counts_where_its_release_declares_it() {
         assert_eq!(judged(manifest(place), &installed(first())), Ok(()), "{place}");
         assert_eq!(judged(manifest(place), &first()), refused("manual-edit"), "{place}: Flux does not manage it");
     }
-    // Set by hand it is an undeclared annotation, which Flux does not see either: the second write is refused as the first one is.
+    // An annotation set by hand is undeclared, and Flux does not see it either. So the second write is refused like the first.
     let mut cluster = release(HONOURED, &installed(first()));
     let switched =
         |object: Value| with(object, "/metadata/annotations/helm.toolkit.fluxcd.io~1driftDetection", json!("disabled"));
@@ -200,7 +200,7 @@ fn an_operation_in_flight_is_left_alone() {
     assert_eq!(cluster.update_objects("bob", web(), replicas()), refused("foreign-edit-in-transition"));
 }
 
-/// What becomes of an edit, a scaling and a deletion.
+/// The verdicts for an edit, a scaling and a deletion.
 fn acts(cluster: &mut Cluster) -> [Verdict; 3] {
     [
         cluster.update_objects("bob", web(), image("2")),
@@ -214,7 +214,7 @@ fn all_refused() -> [Verdict; 3] {
 }
 
 #[test]
-fn the_objects_of_a_suspended_helm_release_are_left_to_people_where_the_policy_says_so() {
+fn suspension_may_leave_objects_to_people() {
     let suspended = || installed(helm_release("web", json!({"suspend": true})));
     assert_eq!(acts(&mut release(HONOURED, &suspended())), all_refused(), "as shipped");
     assert_eq!(acts(&mut release(SUSPENDED, &suspended())), [Ok(()), Ok(()), Ok(())]);
@@ -234,7 +234,7 @@ fn the_objects_of_a_suspended_helm_release_are_left_to_people_where_the_policy_s
     let mut cluster = release(SUSPENDED, &suspended());
     cluster.given(with(installed(first()), "/metadata/name", json!("other")));
     assert_eq!(acts(&mut cluster), all_refused(), "another one still acts");
-    // What would last longer than the suspension.
+    // Changes with effects beyond the suspension.
     let mut cluster = release(SUSPENDED, &suspended());
     for new in [edited("/metadata/annotations", json!(null)), edited("/metadata/finalizers", json!(["x.io/y"]))] {
         assert_eq!(cluster.update_objects("bob", web(), new.clone()), refused("manual-edit"), "{new}");
@@ -242,7 +242,7 @@ fn the_objects_of_a_suspended_helm_release_are_left_to_people_where_the_policy_s
 }
 
 #[test]
-fn a_namespace_tightens_the_exceptions_and_loosens_them_where_the_rules_are_delegated() {
+fn namespaces_loosen_exceptions_only_if_delegated() {
     let ignoring = || ignoring(&["/spec"], json!(null));
     let strict = "rules:\n  manual-edit: {honourDriftIgnore: false}";
     let mut cluster = Cluster::with_policies("", Some(strict));
@@ -258,9 +258,9 @@ fn a_namespace_tightens_the_exceptions_and_loosens_them_where_the_rules_are_dele
 const FLAGGER: &str = "system:serviceaccount:flagger-system:flagger";
 const ROLLOUTS: &str = "system:serviceaccount:argo-rollouts:argo-rollouts";
 
-/// Flagger scales the target of a canary down and runs a copy of it, `web-primary`, without the marks of the release.
+/// Flagger scales down the target of a canary, and runs its copy `web-primary`, which lacks the marks of the release.
 #[test]
-fn progressive_delivery_goes_on_in_every_mode_of_the_rules() {
+fn progressive_delivery_works_in_every_mode() {
     let enforced: String = ["manual-edit", "manual-delete", "manual-scale", "foreign-edit-in-transition"]
         .map(|rule| format!("  {rule}: {{mode: enforce}}\n"))
         .concat();
@@ -283,10 +283,10 @@ fn progressive_delivery_goes_on_in_every_mode_of_the_rules() {
             );
             assert_eq!(cluster.create_object(user, primary()), Ok(()), "{user} {status}");
             assert_eq!(cluster.update_objects(user, primary(), with(primary(), "/spec/replicas", json!(3))), Ok(()));
-            // The copy is nobody's release, so a person may edit it.
+            // The copy belongs to no release, so a person may edit it.
             assert_eq!(cluster.messages_for("bob", primary(), with(primary(), "/spec/replicas", json!(3))), "");
         }
-        // They share objects, and drive no release.
+        // These controllers share objects, but drive no release.
         let mut cluster = Cluster::new();
         cluster.given_record(&record(5, "deployed", "alice"));
         let pending = record(6, "pending-upgrade", "alice");
@@ -301,7 +301,7 @@ fn progressive_delivery_goes_on_in_every_mode_of_the_rules() {
     }
 }
 
-/// The accounts of the clients that write release records, by the installations of their projects.
+/// The accounts of clients that write release records, from their projects' installations.
 #[test]
 fn the_accounts_of_known_clients_are_shipped() {
     let policy = crate::policy::Policy::shipped().unwrap();
@@ -318,7 +318,7 @@ fn the_accounts_of_known_clients_are_shipped() {
     ] {
         assert!(policy.managers.contains(&format!("system:serviceaccount:{account}")), "{account}");
     }
-    // In a namespace of tenants anybody may create an account of this name.
+    // In a tenant's namespace, the tenant can create an account with this name.
     assert!(!policy.managers.contains("system:serviceaccount:shop:helm-traefik"));
     for account in ["velero:velero", "velero:velero-server"] {
         assert!(policy.tools.contains(&format!("system:serviceaccount:{account}")), "{account}");

@@ -6,7 +6,7 @@ use super::{dying, first, helm_release, installed, refused, with};
 use crate::rules::tests::overrides::override_of;
 use crate::rules::tests::scenario::{Cluster, rec};
 
-/// From a repository of charts.
+/// A HelmRelease with a chart from a chart repository.
 fn charted(name: &str, more: &Value) -> Value {
     let mut spec = json!({"chart": {"spec": {"chart": name, "sourceRef": {"kind": "HelmRepository", "name": "r"}}}});
     for (key, value) in more.as_object().into_iter().flatten() {
@@ -16,7 +16,7 @@ fn charted(name: &str, more: &Value) -> Value {
 }
 
 #[test]
-fn an_edit_does_not_uninstall_what_is_installed() {
+fn an_edit_that_uninstalls_the_release_is_refused() {
     let in_place = json!({"upgrade": {"chartNameChangeStrategy": "InPlaceUpdate"}});
     let of_git = with(charted("./charts/other", &json!({})), "/spec/chart/spec/sourceRef/kind", json!("GitRepository"));
     for (old, new, open) in [
@@ -35,9 +35,9 @@ fn an_edit_does_not_uninstall_what_is_installed() {
         (charted("nginx", &in_place), charted("apache", &in_place), true),
         (charted("nginx", &json!({})), of_git, true),
         (charted("nginx", &json!({})), first(), true),
-        // Flux was about to uninstall it before this edit.
+        // Flux was already about to uninstall it before this edit.
         (helm_release("web", json!({"releaseName": "a"})), helm_release("web", json!({"releaseName": "b"})), true),
-        // A mistake is taken back.
+        // A mistake is reverted.
         (helm_release("web", json!({"releaseName": "a"})), first(), true),
     ] {
         let (old, new) = (installed(old), installed(new));
@@ -51,7 +51,7 @@ fn an_edit_does_not_uninstall_what_is_installed() {
 }
 
 #[test]
-fn a_retarget_is_judged_and_opened_over_what_is_installed() {
+fn a_retarget_is_judged_by_the_installed_release() {
     let retarget = |cluster: &mut Cluster, spec: Value| {
         cluster.update_objects("carol", installed(first()), installed(helm_release("web", spec)))
     };
@@ -69,13 +69,13 @@ fn a_retarget_is_judged_and_opened_over_what_is_installed() {
 }
 
 #[test]
-fn a_retarget_that_is_meant_is_acknowledged_for_that_target_alone() {
+fn an_acknowledgement_is_valid_for_one_target() {
     let old = || installed(charted("nginx", &json!({})));
     for (new, value) in [
         (helm_release("web", json!({"releaseName": "other"})), "shop/other"),
         (helm_release("web", json!({"targetNamespace": "prod"})), "shop/prod-web"),
         (helm_release("web", json!({"storageNamespace": "records"})), "records/web"),
-        // Neither shows in where the records are and how they are named.
+        // These changes affect neither the namespace of the records nor the release name, so the value has a third part.
         (helm_release("web", json!({"targetNamespace": "prod", "releaseName": "web"})), "shop/web/prod"),
         (charted("apache", &json!({})), "shop/web/apache"),
     ] {
@@ -94,7 +94,7 @@ fn a_retarget_that_is_meant_is_acknowledged_for_that_target_alone() {
     }
 }
 
-/// With these revisions in its status, newest first: their numbers and states.
+/// The object with these revisions in its status, newest first: number and status.
 fn attempted(object: Value, revisions: &[(u64, &str)]) -> Value {
     let snapshot = |(version, status): &(u64, &str)| json!({"name": "web", "namespace": "shop", "version": version, "status": status, "chartName": "nginx"});
     let history: Vec<_> = revisions.iter().map(snapshot).collect();
@@ -102,7 +102,7 @@ fn attempted(object: Value, revisions: &[(u64, &str)]) -> Value {
 }
 
 #[test]
-fn a_release_counts_once_a_revision_was_deployed_and_is_named_by_its_own_state() {
+fn only_a_release_that_was_deployed_counts() {
     for (revisions, text) in [
         (&[(1, "failed")][..], None),
         (&[(2, "failed"), (1, "failed")], None),
@@ -121,9 +121,9 @@ fn a_release_counts_once_a_revision_was_deployed_and_is_named_by_its_own_state()
     }
 }
 
-/// Flux keeps five attempts where it retries failures.
+/// If Flux retries failures, it keeps only five attempts.
 #[test]
-fn records_tell_whether_a_revision_was_deployed_where_the_status_has_only_failures() {
+fn records_are_read_if_the_status_has_only_failures() {
     let failures = [(9, "failed"), (8, "failed"), (7, "failed"), (6, "failed"), (5, "failed")];
     let edit = |records: &[(u64, &'static str)], more: Value| {
         let mut cluster = Cluster::new();
@@ -146,7 +146,7 @@ fn records_tell_whether_a_revision_was_deployed_where_the_status_has_only_failur
     assert_eq!(edit(&[], here), "");
     let found = edit(&[], json!({"kubeConfig": {"secretRef": {"name": "prod"}}}));
     assert!(found.contains("uninstall release shop/web (unknown)"), "{found}");
-    // The records of another cluster cannot be asked, so this is only warned of.
+    // The records of another cluster cannot be read, so there is only a warning.
     let remote = |name: &str| {
         let spec = json!({"releaseName": name, "kubeConfig": {"secretRef": {"name": "prod"}}});
         attempted(helm_release("web", spec), &failures)
@@ -167,7 +167,7 @@ fn referenced(name: &str, more: &Value) -> Value {
 }
 
 #[test]
-fn a_chart_whose_name_only_flux_sees_is_warned_of_where_it_becomes_another_one() {
+fn another_chart_with_an_unknown_name_is_warned_of() {
     let (none, in_place) = (json!({}), json!({"upgrade": {"chartNameChangeStrategy": "InPlaceUpdate"}}));
     let here = |namespace: &str| with(referenced("a", &json!({})), "/spec/chartRef/namespace", json!(namespace));
     for (old, new, warned) in [
@@ -179,11 +179,11 @@ fn a_chart_whose_name_only_flux_sees_is_warned_of_where_it_becomes_another_one()
         (of_git("./a", &none), of_git("./b", &none), true),
         (of_git("./a", &none), of_git("./a", &json!({"interval": "1m"})), false),
         (referenced("a", &none), of_git("./a", &none), true),
-        // Its name can be text.
+        // The object contains its name.
         (referenced("a", &none), charted("nginx", &none), false),
         (referenced("a", &in_place), referenced("b", &in_place), false),
         (referenced("a", &none), referenced("b", &in_place), false),
-        // The same in two writes.
+        // The same change in two writes.
         (referenced("b", &in_place), referenced("b", &none), true),
     ] {
         let named = format!("{} -> {}", old["spec"], new["spec"]);
