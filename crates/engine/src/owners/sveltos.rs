@@ -1,9 +1,9 @@
-//! The objects of Sveltos' pull mode, as far as rules read them. Unknown fields are skipped.
+//! The objects of Sveltos' pull mode, with only the fields that rules use. Unknown fields are skipped.
 //!
-//! In pull mode addon-controller renders charts on the management cluster, stores the result in ConfigurationBundles,
-//! and names those in a ConfigurationGroup, which tells the agent of the managed cluster what to deploy for one profile
-//! and feature. The agent removes what an earlier group deployed and this one does not name. Afterwards the controller
-//! deletes bundles and group: between two rollouts there are none.
+//! In pull mode, addon-controller renders charts on the management cluster and stores the result in ConfigurationBundles. A
+//! ConfigurationGroup then lists these bundles: it tells the agent of the managed cluster what to deploy for one profile and
+//! feature. The agent removes everything that an earlier group deployed and this one does not list. Afterwards the controller
+//! deletes the bundles and the group, so between two rollouts there are none.
 
 mod bundle;
 mod cluster;
@@ -25,20 +25,20 @@ pub use group::{ConfigurationGroup, Feature, ProfileRef};
 pub(crate) use reference::{Origin, PolicyRef, Reference};
 pub(crate) use summary::{ClusterSummary, HelmChart, HelmReleaseSummary};
 
-/// The name that it gives itself.
+/// Sveltos' own name.
 pub(crate) const NAME: &str = "Sveltos";
 
-/// The service accounts with which it writes records, in any namespace.
+/// The service accounts with which Sveltos writes records, in any namespace.
 const ACCOUNTS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];
 
-/// Why nobody has to do anything after a failure.
+/// Why nobody has to act after a failure.
 pub(super) const TRIES_AGAIN: &str = "Sveltos tries again by itself";
 
-/// What to do about a commit that names bundles which do not exist.
+/// What to do about a commit that lists bundles which do not exist.
 pub const RECREATE_COMMIT: &str = "Let Sveltos recreate the group: change its profile, or delete the group. The agent acts on the bundles \
                                    that the group names.";
 
-/// Whether a user is an account with which it writes records.
+/// Whether a user is an account with which Sveltos writes records.
 pub(super) fn is_account(user: &str) -> bool {
     ACCOUNTS.iter().any(|account| user.ends_with(account))
 }
@@ -56,7 +56,7 @@ pub(super) const MARKS: OwnerKind = OwnerKind {
 pub const LIB_GROUP: &str = "lib.projectsveltos.io";
 /// The API group that users and the controller share.
 pub const CONFIG_GROUP: &str = "config.projectsveltos.io";
-/// The version of both that Interlock knows.
+/// The version of both groups that Interlock knows.
 pub(crate) const VERSION: &str = "v1beta1";
 /// The kind of a commit of bundles.
 pub const CONFIGURATION_GROUP: &str = "ConfigurationGroup";
@@ -64,9 +64,9 @@ pub const CONFIGURATION_GROUP: &str = "ConfigurationGroup";
 pub const CONFIGURATION_BUNDLE: &str = "ConfigurationBundle";
 /// The kind that joins a profile and a cluster.
 pub(crate) const CLUSTER_SUMMARY: &str = "ClusterSummary";
-/// The kind in which the agent reports what it has delivered.
+/// The kind in which the agent reports what it delivered.
 pub(crate) const CLUSTER_CONFIGURATION: &str = "ClusterConfiguration";
-/// The kind of a managed cluster that Sveltos itself registers.
+/// The kind of a managed cluster that is registered with Sveltos itself.
 pub(crate) const SVELTOS_CLUSTER: &str = "SveltosCluster";
 
 /// The annotation on a ClusterProfile, a Profile or a ClusterSummary with the releases whose charts may render no

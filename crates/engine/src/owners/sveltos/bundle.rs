@@ -1,4 +1,4 @@
-//! ConfigurationBundle: objects as YAML text of up to megabytes, and the chart or reference they come from.
+//! ConfigurationBundle: objects as YAML text of up to several megabytes, and the chart or reference they come from.
 
 use std::collections::BTreeMap;
 
@@ -23,17 +23,17 @@ pub struct BundleRef {
 /// The origin of the objects of a bundle, without the objects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bundle {
-    /// The release that the bundle is a part of; `None` if it comes from no chart.
+    /// The release that the bundle belongs to; `None` if it does not come from a chart.
     pub release: Option<RemoteRelease>,
-    /// Whether it is the last bundle of the release. Without the last bundle the chart is incomplete.
+    /// Whether it is the last bundle of the release. Without it, the chart is incomplete.
     pub is_last: bool,
-    /// Whether it contains the hooks of an uninstall. Such a bundle does not keep the release.
+    /// Whether it contains the hooks of an uninstall. Such a bundle does not preserve the release.
     pub uninstalls: bool,
-    /// Whether it contains only what Sveltos deploys for itself.
+    /// Whether it contains only objects that Sveltos deploys for itself.
     pub is_own: bool,
-    /// The ConfigMap, Secret or Flux source with the objects. Up to Sveltos 1.2 no bundle names one.
+    /// The ConfigMap, Secret or Flux source with the objects. Bundles of Sveltos 1.2 and earlier do not have it.
     pub source: Option<Source>,
-    /// The key under which Sveltos finds it again; empty if there is none.
+    /// The key with which Sveltos finds the bundle again; empty if there is none.
     pub index: String,
 }
 
@@ -41,7 +41,7 @@ pub struct Bundle {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Source {
     pub kind: String,
-    /// Empty if it is not known.
+    /// Empty if unknown.
     pub namespace: String,
     pub name: String,
 }
@@ -83,10 +83,10 @@ struct ConfigurationBundleSpec {
 }
 
 impl Bundle {
-    /// Parses a ConfigurationBundle without the objects in it.
+    /// Parses a ConfigurationBundle, without the objects in it.
     ///
     /// # Errors
-    /// The text is not a ConfigurationBundle, or its fields have another shape.
+    /// The text is not a ConfigurationBundle, or a field has another shape.
     pub fn read(text: &str) -> Result<Self, serde_json::Error> {
         let ConfigurationBundle { mut metadata, spec } = serde_json::from_str(text)?;
         let release = RemoteRelease { namespace: spec.helm_release_namespace, name: spec.helm_release_name };

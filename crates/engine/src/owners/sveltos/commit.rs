@@ -1,15 +1,16 @@
-//! Who asks for a commit, and what the commit is called in overrides, policies, Events and reports.
+//! The requestor of a commit, and the name of the commit in overrides, policies, Events and reports.
 //!
-//! Sveltos draws a new random name for the ConfigurationGroup of each try, so a commit is called after what stays the same:
+//! Sveltos creates a ConfigurationGroup with a new random name for each attempt, so the name of a commit uses properties that
+//! stay the same:
 //!
-//! | asked for by | example |
+//! | requested by | example |
 //! |---|---|
 //! | a ClusterSummary, for a feature | `shop-sveltos-prod.helm` |
 //! | a profile, if the group names no ClusterSummary | `shop.helm.clusterprofile` |
 //! | neither is named | `config-x7k2p.configurationgroup` |
 //!
-//! No two of them share a name, because the last part of the name is another in each row, and the part before it the feature.
-//! Most names lead back to their object. A name that would be too long ends in `.digest` and does not.
+//! Names in different rows never collide, because each row has a different last part, with the feature before it. Most names lead
+//! back to their object, but not a name that was too long and so ends in `.digest`.
 
 use std::fmt;
 
@@ -24,28 +25,28 @@ const REQUESTOR_KIND: &str = "pullmode.projectsveltos.io/requestorkind";
 const REQUESTOR_FEATURE: &str = "pullmode.projectsveltos.io/requestorfeature";
 const REQUESTOR_NAME: &str = "pullmode.projectsveltos.io/requestorname";
 
-/// The features of Sveltos, with their parts of names.
+/// The features of Sveltos, and their spelling in names.
 const FEATURES: [(&str, &str); 3] = [("Helm", "helm"), ("Resources", "resources"), ("Kustomize", "kustomize")];
 
-/// The part for any other feature.
+/// The spelling of any other feature.
 const OTHER_FEATURE: &str = "other";
 
 /// The last part of the name of a commit of a profile, with the kind of the profile.
 const PROFILES: [(&str, &str); 2] = [("ClusterProfile", "clusterprofile"), ("Profile", "profile")];
 
-/// The last part of the name of a commit that nobody asks for.
+/// The last part of the name of a commit without a requestor.
 const OF_GROUP: &str = "configurationgroup";
 
 /// The last part of a shortened name.
 const SHORTENED: &str = "digest";
 
-/// The longest name. `interlock override` begins the name of an override with it and a dash.
+/// The maximum length of a name. `interlock override` starts the name of an override with it and a dash.
 const MAX_COMMIT_NAME_LENGTH: usize = MAX_NAME_LENGTH - "-".len();
 
 /// The number of hexadecimal digits in a shortened name.
 const DIGEST_DIGITS: usize = 32;
 
-/// Who asks for a commit, as its group says. Whoever writes the group chooses these values.
+/// The requestor of a commit, according to its group. The author of the group chooses these values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Requestor<'g> {
     kind: Option<&'g str>,
@@ -55,7 +56,7 @@ pub(crate) struct Requestor<'g> {
     pub(crate) profile: &'g ProfileRef<'g>,
 }
 
-/// What a commit is called, and the object that it is a commit of.
+/// The name of a commit, and its object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
     pub name: String,
@@ -74,7 +75,7 @@ impl<'g> Requestor<'g> {
         Self {
             kind: label(REQUESTOR_KIND),
             feature: label(REQUESTOR_FEATURE),
-            // No object has a name of another form.
+            // Other values cannot be names of objects.
             name: sides().find_map(|side| {
                 side.metadata.annotation(REQUESTOR_NAME).filter(|name| is_dns_subdomain(name, MAX_NAME_LENGTH))
             }),
@@ -89,18 +90,18 @@ impl<'g> Requestor<'g> {
         marks(self) == (other.kind, other.feature, other.name, other.cluster)
     }
 
-    /// Whether the group says what a profile deploys. Other controllers of Sveltos write groups of their own kinds.
+    /// Whether the group belongs to a profile. Other controllers of Sveltos write other kinds of groups.
     pub(crate) fn is_profile(&self) -> bool {
         self.kind == Some(CLUSTER_SUMMARY) || PROFILES.iter().any(|(kind, _)| *kind == self.profile.kind)
     }
 
-    /// Whether it is a feature that cannot lose a part: Kustomize fails if its source is missing.
+    /// Whether the feature cannot lose a part: Kustomize fails if its source is missing.
     pub(crate) fn is_safe(&self) -> bool {
         self.feature == Some("Kustomize")
     }
 
-    /// The features that rules judge and that the agent may take the group for; none for an unknown feature. Sveltos always
-    /// names one.
+    /// The features that rules check and that the agent may apply the group to; none for an unknown feature. Sveltos always sets
+    /// one.
     pub(crate) fn features(&self) -> &'static [Feature] {
         match self.feature {
             Some("Helm") => &[Feature::Helm],
@@ -127,14 +128,14 @@ impl<'g> Requestor<'g> {
         is_dns_subdomain(&name, MAX_NAME_LENGTH).then_some(name)
     }
 
-    /// Whether a ClusterSummary is that of another cluster or another profile.
+    /// Whether a ClusterSummary belongs to another cluster or another profile.
     pub(crate) fn is_contradicted_by(&self, cluster: &str, profile: Option<(&str, &str)>) -> bool {
         let named = (self.profile.kind.as_ref(), self.profile.name.as_ref());
         self.cluster.is_some_and(|named| !cluster.is_empty() && named != cluster)
             || profile.is_some_and(|profile| !named.1.is_empty() && profile != named)
     }
 
-    /// What the commit is called, by what the group says. `name` is that of the group.
+    /// The name of the commit, according to the group. `name` is the name of the group.
     pub(crate) fn commit(&self, namespace: &str, name: &str) -> Commit {
         if let Some(summary) = self.name {
             return self.commit_of_summary(namespace, summary);
@@ -156,7 +157,7 @@ impl<'g> Requestor<'g> {
         }
     }
 
-    /// What the commit is called if it is that of a ClusterSummary.
+    /// The name of the commit, if it belongs to a ClusterSummary.
     pub(crate) fn commit_of_summary(&self, namespace: &str, summary: &str) -> Commit {
         let (feature, part) = self.feature_parts();
         Commit {
@@ -179,7 +180,7 @@ impl Commit {
         ReleaseRef::new(namespace, &self.name)
     }
 
-    /// The object of a commit that is known by its name; `None` for a shortened name, and for the name of something else.
+    /// The object of a commit with this name; `None` for a shortened name, and for a name that is not a commit's.
     #[must_use]
     pub(crate) fn object_of(release: &ReleaseRef) -> Option<ObjectKey> {
         let (rest, last) = release.name.rsplit_once('.')?;
@@ -207,7 +208,7 @@ impl fmt::Display for Commit {
     }
 }
 
-/// A name with its last parts, shortened if it is too long for the name of an object.
+/// Appends the last parts to a name, and shortens it if it is too long for the name of an object.
 fn bounded(name: &str, last: &str) -> String {
     if name.len() + ".".len() + last.len() <= MAX_COMMIT_NAME_LENGTH {
         return format!("{name}.{last}");

@@ -24,7 +24,7 @@ struct ClusterConfigurationStatus<'a> {
     profile_resources: Vec<ProfileResources<'a>>,
 }
 
-/// What one profile has delivered.
+/// What one profile delivered.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ProfileResources<'a> {
@@ -73,7 +73,7 @@ struct ResourceOwner<'a> {
 }
 
 impl ClusterConfiguration<'_> {
-    /// How many charts and objects it lists.
+    /// The number of charts and objects in it.
     pub(crate) fn entries(&self) -> usize {
         let ClusterConfigurationStatus { cluster_profile_resources, profile_resources } = &self.status;
         let features =
@@ -81,27 +81,27 @@ impl ClusterConfiguration<'_> {
         features.map(|feature| feature.charts.len() + feature.resources.len()).sum()
     }
 
-    /// Whether any profile has delivered a release. The release may have moved to another profile.
+    /// Whether any profile delivered a release. The release may have moved to another profile.
     #[must_use]
     pub(crate) fn lists(&self, release: &RemoteRelease) -> bool {
         let ClusterConfigurationStatus { cluster_profile_resources, profile_resources } = &self.status;
         cluster_profile_resources.iter().chain(profile_resources).any(|delivered| delivered.lists(release))
     }
 
-    /// Whether this profile has delivered a release.
+    /// Whether this profile delivered a release.
     #[must_use]
     pub(crate) fn lists_of(&self, profile: &ProfileRef<'_>, release: &RemoteRelease) -> bool {
         self.of(profile).any(|delivered| delivered.lists(release))
     }
 
-    /// The releases that a profile has delivered.
+    /// The releases that a profile delivered.
     pub(crate) fn releases_of<'c>(&'c self, profile: &'c ProfileRef<'_>) -> impl Iterator<Item = RemoteRelease> {
         let charts = self.of(profile).flat_map(|delivered| &delivered.features).flat_map(|feature| &feature.charts);
         charts.map(|chart| RemoteRelease::new(&chart.namespace, &chart.release_name))
     }
 
-    /// The references from which a profile has delivered objects, as kind, namespace and name. An object whose owner the agent
-    /// does not name may come from any: its name is empty.
+    /// The references from which a profile delivered objects: kind, namespace and name. If the agent does not report the owner of
+    /// an object, the object may come from any reference, and its name is empty.
     pub(crate) fn sources_of<'c>(
         &'c self,
         profile: &'c ProfileRef<'_>,

@@ -10,7 +10,7 @@ use super::{BundleRef, CONFIGURATION_BUNDLE};
 use crate::json::{null_is_default, redacted};
 use crate::object::Metadata;
 
-/// The features that rules judge.
+/// The features that rules check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
     /// Charts.
@@ -20,7 +20,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// As Sveltos calls it.
+    /// Sveltos' spelling.
     #[must_use]
     pub(crate) fn id(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ pub struct ConfigurationGroupSpec<'a> {
     pub dry_run: bool,
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub source_ref: ProfileRef<'a>,
-    /// The bundles, not parsed: a group may name hundreds, and most writes do not change them.
+    /// The bundles, unparsed: a group may list hundreds, and most writes do not change them.
     #[serde(borrow)]
     pub configuration_item: Option<&'a RawValue>,
 }
@@ -101,7 +101,7 @@ impl ConfigurationGroup<'_> {
         self.spec.action == "Remove"
     }
 
-    /// Whether the group says that the ClusterSummary is being deleted. Only the ClusterSummary proves it.
+    /// Whether the group claims that the ClusterSummary is being deleted. Only the ClusterSummary itself proves that.
     #[must_use]
     pub fn is_teardown(&self) -> bool {
         self.spec.source_status == "Deleted"
@@ -113,15 +113,14 @@ impl ConfigurationGroup<'_> {
         self.spec.update_phase == "Preparing"
     }
 
-    /// Whether both groups name the same bundles. Compares text, because the API server encodes equal values the same
-    /// way.
+    /// Whether both groups list the same bundles. Compares text, because the API server encodes equal values the same way.
     #[must_use]
     pub fn same_items(&self, other: &ConfigurationGroup<'_>) -> bool {
         self.spec.configuration_item.map(RawValue::get) == other.spec.configuration_item.map(RawValue::get)
     }
 
-    /// The named bundles, each once. Two references to one object with different paths share a bundle, which the group
-    /// then names twice. `namespace` is that of the group.
+    /// The listed bundles, each once. Two references to one object with different paths share a bundle, which the group then
+    /// lists twice. `namespace` is that of the group.
     ///
     /// # Errors
     /// The list has another shape, or names an object that is not a bundle.

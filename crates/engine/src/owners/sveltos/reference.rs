@@ -1,4 +1,4 @@
-//! The references of a profile to ConfigMaps, Secrets and Flux sources, and what comes from them.
+//! The references of a profile to ConfigMaps, Secrets and Flux sources, and their bundles.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ pub(crate) struct PolicyRef<'a> {
     pub optional: bool,
 }
 
-/// A reference that must yield a bundle. Two references to one object with different paths share theirs.
+/// A reference that must have a bundle. Two references to one object with different paths share one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Reference {
     kind: String,
@@ -45,23 +45,23 @@ pub(crate) struct Reference {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct WrittenName {
     written: String,
-    /// With the names of the cluster. Other templates are left.
+    /// With the cluster's names filled in. Other templates remain.
     expanded: String,
 }
 
-/// Where the content of a bundle comes from, as far as a reference is concerned.
+/// Where the content of a bundle comes from, in relation to a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// From this reference.
     Same,
-    /// From another one, or from a chart, or from Sveltos itself.
+    /// From another reference, a chart, or Sveltos itself.
     Other,
     /// The bundle does not say.
     Unknown,
 }
 
 impl PolicyRef<'_> {
-    /// What it requires on a cluster; `None` if it may be absent or deploys nothing there.
+    /// The required reference on a cluster; `None` if it is optional or deploys nothing there.
     #[must_use]
     pub(crate) fn required(&self, cluster_namespace: &str, cluster: &str) -> Option<Reference> {
         let deploys = KINDS.contains(&self.kind.as_ref()) && !self.optional && self.deployment_type != "Local";
@@ -76,19 +76,19 @@ impl PolicyRef<'_> {
 }
 
 impl Reference {
-    /// Whether Sveltos computes its namespace or its name.
+    /// Whether Sveltos computes the namespace or the name.
     #[must_use]
     pub(crate) fn is_template(&self) -> bool {
         is_template(&self.namespace.expanded) || is_template(&self.name.expanded)
     }
 
-    /// How much of its names is fixed: a template with more of it has fewer meanings.
+    /// The length of the fixed parts of its names. A template with more fixed parts matches fewer objects.
     #[must_use]
     pub(crate) fn fixed_length(&self) -> usize {
         [&self.namespace, &self.name].into_iter().flat_map(|it| fixed_parts(&it.expanded)).map(str::len).sum()
     }
 
-    /// Whether an object can be meant. Unknown parts can be anything, and so can templates.
+    /// Whether the reference can mean an object. Unknown names and templates match anything.
     #[must_use]
     pub(crate) fn can_be(&self, kind: &str, namespace: &str, name: &str) -> bool {
         (kind.is_empty() || self.kind == kind)
@@ -96,7 +96,7 @@ impl Reference {
             && self.name.can_be(name)
     }
 
-    /// Whether a bundle has its content.
+    /// Whether a bundle has the content of this reference.
     #[must_use]
     pub(crate) fn origin_of(&self, bundle: &Bundle) -> Origin {
         if bundle.is_own || bundle.release.is_some() {
@@ -112,7 +112,7 @@ impl Reference {
         }
     }
 
-    /// Whether the index of a bundle is that of the reference. Sveltos writes it with the expanded names or as they are written.
+    /// Whether the index of a bundle matches the reference. Sveltos writes it with expanded or with unexpanded names.
     fn is_index(&self, bundle: &Bundle) -> bool {
         let Self { kind, namespace, name } = self;
         bundle.index == format!("{kind}-{}-{}", namespace.written, name.written)
@@ -132,12 +132,12 @@ impl std::fmt::Display for Reference {
     }
 }
 
-/// Whether the index of a bundle says where its content comes from.
+/// Whether the index of a bundle shows where its content comes from.
 fn has_index(bundle: &Bundle) -> bool {
     bundle.index.split_once('-').is_some_and(|(kind, _)| KINDS.contains(&kind))
 }
 
-/// The parts of a text between its templates.
+/// The parts of a text outside of its templates.
 fn fixed_parts(text: &str) -> impl Iterator<Item = &str> {
     text.split("{{").enumerate().map(|(index, part)| match part.split_once("}}") {
         Some((_, fixed)) if index > 0 => fixed,
@@ -146,7 +146,7 @@ fn fixed_parts(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A text with the values of these templates.
+/// A text in which these templates are replaced by their values.
 fn expanded(text: &str, values: &[(&str, &str)]) -> String {
     let mut parts = text.split("{{");
     let mut expanded = parts.next().unwrap_or_default().to_owned();
@@ -160,14 +160,14 @@ fn expanded(text: &str, values: &[(&str, &str)]) -> String {
     expanded
 }
 
-/// Whether a text has templates that decide which of its parts count.
+/// Whether a text has templates with branches, so that only some of its parts apply.
 fn has_branches(text: &str) -> bool {
     let word = |part: &str| part.trim_start_matches(['-', ' ']).split([' ', '-', '}']).next().map(str::to_owned);
     let mut words = text.split("{{").skip(1).filter_map(word);
     words.any(|word| matches!(word.as_str(), "if" | "else" | "end" | "range" | "with"))
 }
 
-/// Whether a text with templates can become a name: its fixed parts occur in their order.
+/// Whether a text with templates can expand to a name: its fixed parts occur in the name in their order.
 fn can_expand_to(text: &str, name: &str) -> bool {
     if !is_template(text) || text == name {
         return text == name;

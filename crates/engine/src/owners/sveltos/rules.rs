@@ -1,4 +1,4 @@
-//! The rules that only Sveltos has: what a commit of bundles may leave out.
+//! Sveltos' own rules: what a commit of bundles may leave out.
 
 pub(crate) mod dangling_bundle;
 pub(crate) mod dropped_bundles;
@@ -21,7 +21,7 @@ impl<'a> DeclarationCase<'a> {
         }
     }
 
-    /// The bundles of these names, in the same order; `None` for one that does not exist.
+    /// The bundles with these names, in the same order; `None` for one that does not exist.
     pub(crate) fn bundles(&self, named: &[BundleRef]) -> Result<&'a [Option<Bundle>], Undecided> {
         if named.is_empty() {
             return Ok(&[]);

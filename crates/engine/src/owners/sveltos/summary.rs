@@ -58,7 +58,7 @@ pub(crate) struct ProfileSpec<'a> {
     /// Whether rendering continues after a chart that another profile manages.
     #[serde(deserialize_with = "null_is_default")]
     pub continue_on_conflict: bool,
-    /// After how many failures in a row Sveltos stops trying; never by default.
+    /// Sveltos stops trying after this many failures in a row; by default it never stops.
     pub max_consecutive_failures: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct ClusterSummaryStatus<'a> {
 pub(crate) struct FeatureSummary<'a> {
     #[serde(borrow, rename = "featureID")]
     pub id: Cow<'a, str>,
-    /// The failures since the last success, or since the profile or what it refers to changed.
+    /// The failures since the last success, or since the last change of the profile or its references.
     #[serde(deserialize_with = "null_is_default")]
     pub consecutive_failures: u64,
 }
@@ -138,7 +138,7 @@ impl HelmChart<'_> {
         self.helm_chart_action == "Uninstall"
     }
 
-    /// Whether a release can be that of the chart. A template can expand to any name.
+    /// Whether a release can belong to the chart. A template can expand to any name.
     #[must_use]
     pub(crate) fn can_be(&self, release: &RemoteRelease) -> bool {
         let agree = |template: &str, name: &str| is_template(template) || template == name;
@@ -153,7 +153,7 @@ impl HelmReleaseSummary<'_> {
         RemoteRelease::new(&self.release_namespace, &self.release_name)
     }
 
-    /// Whether this is the state of a release.
+    /// Whether this is the state of the release.
     #[must_use]
     pub(crate) fn is_of(&self, release: &RemoteRelease) -> bool {
         self.release_name == release.name && self.release_namespace == release.namespace
@@ -173,7 +173,7 @@ impl HelmReleaseSummary<'_> {
 }
 
 impl<'a> ClusterSummary<'a> {
-    /// Kind and name of its profile, as Sveltos labels it.
+    /// Kind and name of the profile, from Sveltos' labels.
     #[must_use]
     pub(crate) fn profile(&self) -> Option<(&str, &str)> {
         PROFILE_LABELS.iter().find_map(|(label, kind)| Some((*kind, self.metadata.label(label)?)))

@@ -25,7 +25,7 @@ fn shop() -> Value {
 }
 
 #[test]
-fn a_commit_is_called_after_what_stays_the_same_and_its_name_leads_back() {
+fn a_commit_has_a_stable_name_that_leads_to_its_object() {
     let tenant = || json!({"kind": "Profile", "namespace": "civ", "name": "tenant"});
     for (feature, requestor, source, name, said) in [
         (
@@ -40,7 +40,7 @@ fn a_commit_is_called_after_what_stays_the_same_and_its_name_leads_back() {
         ("Later", "s", shop(), "s.other", "the commit of ClusterSummary civ/s"),
         ("Helm", "", shop(), "shop.helm.clusterprofile", "the Helm commit of ClusterProfile shop"),
         ("Helm", "", tenant(), "tenant.helm.profile", "the Helm commit of Profile civ/tenant"),
-        // No object has such a name.
+        // No object can have such a name.
         ("Helm", "Shop; rm -rf ~", shop(), "shop.helm.clusterprofile", "the Helm commit of ClusterProfile shop"),
         ("Helm", "", json!({}), "config-g.configurationgroup", "ConfigurationGroup civ/config-g"),
     ] {
@@ -56,7 +56,7 @@ fn a_commit_is_called_after_what_stays_the_same_and_its_name_leads_back() {
 
 #[test]
 fn a_long_name_is_shortened_to_one_that_an_override_can_have() {
-    // The cut falls behind a dot.
+    // The cut is right after a dot.
     let long = |end: &str| format!("{}.{}{end}", "a".repeat(202), "b".repeat(46));
     let names: Vec<_> = ["x", "y"]
         .iter()

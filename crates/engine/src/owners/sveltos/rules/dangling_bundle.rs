@@ -34,7 +34,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(commit) = GroupCommit::delivering(case)? else {
         return Ok(Vec::new());
     };
-    // Without a ClusterSummary nothing tells a rollout from a teardown; `dropped-bundles` says so.
+    // Without a ClusterSummary, a rollout cannot be distinguished from a teardown. `dropped-bundles` reports that.
     let Some(live) = commit.summary()?.filter(|commit| !commit.is_being_deleted()) else {
         return Ok(Vec::new());
     };

@@ -1,14 +1,14 @@
 //! The rule `dropped-bundles`.
 //!
-//! The agent removes what an earlier commit delivered and this one does not name, and addon-controller up to 1.8.0 commits what it
-//! has when a chart fails.
+//! The agent removes what an earlier commit delivered and this one does not list. If a chart fails, addon-controller up to 1.8.0
+//! commits only the bundles that it has.
 //!
-//! Judged by completeness, release by release, never by difference: between rollouts there is no earlier group to compare with,
-//! fewer bundles can be a complete chart, and an empty list is correct after the last chart was removed. A release without one of its
-//! bundles, and a commit without the bundle of a reference that is not optional, are incomplete too.
+//! The rule checks the completeness of each release, not the difference to an earlier commit: between rollouts there is no
+//! earlier group, a complete chart may have fewer bundles than before, and an empty list is correct after the last chart was
+//! removed. A release that lacks one of its bundles is incomplete. So is a commit that lacks the bundle of a required reference.
 //!
-//! Not covered: a profile whose only chart is managed by another profile commits an empty list, correctly. Whether the agent then
-//! leaves the release to its new owner depends on the marks of its objects.
+//! Not covered: if another profile manages the only chart of a profile, the profile correctly commits an empty list. Whether the
+//! agent then leaves the release to its new owner depends on the marks of its objects.
 
 mod delivered;
 mod delivery;
@@ -59,7 +59,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         return Ok(Vec::new());
     };
     let Some(of_summary) = commit.summary()? else {
-        // After a teardown the ClusterSummary may be gone.
+        // After a teardown, the ClusterSummary may no longer exist.
         if commit.group.is_teardown() {
             return Ok(Vec::new());
         }

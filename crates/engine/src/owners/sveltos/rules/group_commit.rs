@@ -1,8 +1,8 @@
 //! A commit of Sveltos: a write of a ConfigurationGroup that changes what the agent of a managed cluster does.
 //!
-//! Whoever writes a group chooses what it says of itself: its labels, its ClusterSummary, its profile, that it is a teardown. So the
-//! ClusterSummary decides, and it must be one of the profile and of the cluster: the agent removes what it deployed for the profile
-//! that the group names.
+//! The author of a group chooses its contents: labels, ClusterSummary, profile, and whether it is a teardown. So the
+//! ClusterSummary decides. It must belong to the group's profile and cluster, because the agent removes what it deployed for the
+//! profile that the group names.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::rules::declarations::case::{DeclarationCase, unread};
 use crate::rules::undecided::Undecided;
 use crate::rules::wording::capitalized;
 
-/// The write of a group of a profile that changes something.
+/// A write of a profile's group that changes something.
 pub(crate) struct GroupCommit<'a> {
     case: &'a DeclarationCase<'a>,
     written: &'a DeclarationWrite<'a, ConfigurationGroup<'a>>,
@@ -28,15 +28,15 @@ pub(crate) struct GroupCommit<'a> {
 /// A commit with the ClusterSummary that shows what it must contain.
 pub(crate) struct SummaryCommit<'a> {
     pub(crate) summary: ClusterSummary<'a>,
-    /// What the commit is called.
+    /// The name of the commit.
     name: Commit,
     namespace: &'a str,
     profile: ProfileRef<'a>,
 }
 
 impl<'a> GroupCommit<'a> {
-    /// The commit of a request. `None` for groups of other controllers, and for writes that change nothing: the finalizers of the
-    /// agent, the same list written again, a group that is being deleted. These need no query.
+    /// The commit of a request. `None` for groups of other controllers, and for writes without effect: the agent's finalizers, an
+    /// unchanged list, a group that is being deleted. These need no query.
     pub(crate) fn of(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
         let Some(written) = case.group()? else {
             return Ok(None);
@@ -51,13 +51,13 @@ impl<'a> GroupCommit<'a> {
         Ok(changing.then_some(Self { case, written, group, requestor }))
     }
 
-    /// The commit of a request whose bundles the agent would take as complete. Also `None` for a feature that cannot lose a part,
+    /// The commit of a request, if the agent would treat its bundles as complete. `None` for a feature that cannot lose a part,
     /// and for a commit that removes everything, is a dry run (often partial), or still waits for bundles.
     pub(crate) fn delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
         Ok(Self::of(case)?.filter(Self::delivers))
     }
 
-    /// The same, or a commit that removes everything: one after which the agent may remove something.
+    /// Like [`Self::delivering`], but also a commit that removes everything. After either, the agent may remove something.
     pub(crate) fn removing_or_delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
         Ok(Self::of(case)?.filter(|commit| commit.group.removes() || commit.delivers()))
     }
@@ -67,8 +67,8 @@ impl<'a> GroupCommit<'a> {
         !is_off && !self.waits()
     }
 
-    /// Whether its bundles are still being written and nothing else changes. Sveltos writes such a group for each bundle; the list
-    /// is that of the commit before, which was judged then.
+    /// Whether the bundles are still being written and nothing else changes. Sveltos writes such a group for each bundle. The
+    /// list is that of the previous commit, which was checked then.
     fn waits(&self) -> bool {
         let group = self.group;
         let is_commit_before = |before: &ConfigurationGroup<'_>| {
@@ -80,13 +80,13 @@ impl<'a> GroupCommit<'a> {
         group.is_preparing() && self.written.before.as_ref().is_some_and(is_commit_before)
     }
 
-    /// The features that it may be a commit of.
+    /// The features that the commit may have.
     pub(crate) fn features(&self) -> &'static [Feature] {
         self.requestor.features()
     }
 
     /// The ClusterSummary of the commit, read from the API server: the controller wrote its status milliseconds ago. `None` if it
-    /// does not exist. If the group names none or a wrong one, that of its profile and its cluster counts.
+    /// does not exist. If the group names none or a wrong one, the ClusterSummary of its profile and cluster is used.
     pub(crate) fn summary(&self) -> Result<Option<SummaryCommit<'a>>, Undecided> {
         let requestor = &self.requestor;
         let named = self.read(requestor.summary().map(Cow::Borrowed))?;
@@ -98,7 +98,7 @@ impl<'a> GroupCommit<'a> {
         }
         let expected = requestor.expected_summary().filter(|expected| requestor.summary() != Some(expected));
         let expected = self.read(expected.map(Cow::Owned))?;
-        // A wrong one that is being deleted proves no teardown of anything else.
+        // If a wrong ClusterSummary is being deleted, that does not prove a teardown of this profile.
         Ok(expected.or(named.filter(|named| !named.is_being_deleted())))
     }
 
@@ -119,12 +119,12 @@ impl<'a> GroupCommit<'a> {
         }))
     }
 
-    /// The names of its bundles.
+    /// The names of the commit's bundles.
     pub(crate) fn named(&self) -> Result<Vec<BundleRef>, Undecided> {
         self.named_in(self.group)
     }
 
-    /// Its bundles; `None` for one that does not exist.
+    /// The commit's bundles; `None` for one that does not exist.
     pub(crate) fn bundles(&self) -> Result<&'a [Option<Bundle>], Undecided> {
         self.case.bundles(&self.named()?)
     }
@@ -141,7 +141,7 @@ impl<'a> GroupCommit<'a> {
             .map_err(|why| unread(&format!("its list of bundles cannot be parsed ({why})")))
     }
 
-    /// Why nothing shows what the commit must contain.
+    /// Why the required content of the commit is unknown.
     pub(crate) fn unknown(&self) -> String {
         let why = match self.requestor.summary() {
             Some(name) => {
@@ -155,7 +155,7 @@ impl<'a> GroupCommit<'a> {
 }
 
 impl SummaryCommit<'_> {
-    /// Whether the profile no longer wants anything on the cluster. Sveltos tells the agent so only then.
+    /// Whether the profile no longer wants anything on the cluster. Only then does Sveltos tell the agent to remove everything.
     pub(crate) fn is_being_deleted(&self) -> bool {
         self.summary.metadata.deletion_timestamp.is_some()
     }
@@ -184,7 +184,7 @@ impl SummaryCommit<'_> {
         &self.profile
     }
 
-    /// A refusal of the commit. It is about the ClusterSummary that shows it, whatever the group says.
+    /// A refusal of the commit. It is about the commit's ClusterSummary, regardless of the group's contents.
     pub(crate) fn refusal(&self, sentence: String, ways_out: impl Into<WaysOut>) -> Refusal {
         Refusal::new(sentence, ways_out).about(self.release())
     }

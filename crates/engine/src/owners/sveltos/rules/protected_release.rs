@@ -1,5 +1,4 @@
-//! The door of Sveltos in pull mode: a commit without a protected release, whatever the reason why it is missing. The agent removes
-//! what a commit does not contain.
+//! A commit in pull mode without a protected release, for any reason. The agent removes what a commit does not contain.
 
 use crate::owners::sveltos::RemoteRelease;
 use crate::owners::sveltos::rules::dropped_bundles::removed;

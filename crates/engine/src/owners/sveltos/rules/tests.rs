@@ -1,4 +1,4 @@
-//! Commits of Sveltos in pull mode: what a group may leave out, and what it may not.
+//! Commits of Sveltos in pull mode: what a group may leave out.
 
 mod claims;
 mod conflicts;
@@ -31,7 +31,7 @@ const CONFIG: &str = "config.projectsveltos.io";
 const CONTROLLER: &str = "system:serviceaccount:projectsveltos:addon-controller";
 const SUMMARY: &str = "shop-sveltos-prod";
 
-/// What came of a write, and what had to be asked for it.
+/// The result of a write, and its queries.
 struct ReviewedCommit {
     outcome: Outcome,
     decision: Decision,
@@ -50,7 +50,7 @@ impl ReviewedCommit {
         assert_eq!(self.asked, []);
     }
 
-    /// Refused by exactly these rules, with these texts in the message.
+    /// Asserts that exactly these rules refuse, with these texts in the message.
     #[track_caller]
     fn refused(&self, rules: &[&'static str], texts: &[&str]) -> &Self {
         let refusing: Vec<_> = self.outcome.refusals().map(|judged| judged.violation.rule.as_str()).collect();
@@ -61,7 +61,7 @@ impl ReviewedCommit {
         self
     }
 
-    /// Admitted with these texts in a warning.
+    /// Asserts that the write is admitted, with these texts in a warning.
     #[track_caller]
     fn warned(&self, rule: &'static str, texts: &[&str]) -> &Self {
         let rules: Vec<_> = self.outcome.violations.iter().map(|judged| judged.violation.rule.as_str()).collect();
@@ -78,7 +78,7 @@ impl ReviewedCommit {
     }
 }
 
-/// A profile `shop` with the charts web, cache and db, all delivered to the cluster `civ/prod` some time ago.
+/// A profile `shop` with the charts web, cache and db, all delivered to the cluster `civ/prod` earlier.
 struct Shop {
     objects: Objects,
     policy: Policy,
@@ -90,7 +90,7 @@ impl Shop {
         Self::under("")
     }
 
-    /// With these settings of `dropped-bundles`.
+    /// A shop with these settings of `dropped-bundles`.
     fn under(settings: &str) -> Self {
         let separator = if settings.is_empty() { "" } else { ", " };
         let text = format!(
@@ -148,7 +148,7 @@ impl Shop {
         self.change("/spec/clusterProfileSpec/helmCharts", charts);
     }
 
-    /// What the agent says it has delivered.
+    /// The agent's report of what it delivered.
     fn delivered(&self, features: Value) {
         self.delivered_by(json!([{"clusterProfileName": "shop", "Features": features}]));
     }
@@ -169,12 +169,12 @@ impl Shop {
         self.objects.put(ObjectKey::new(CONFIG, "ClusterProfile", "", "shop"), profile.to_string());
     }
 
-    /// Writes the bundles of a release, the last of them marked so, and names them.
+    /// Writes all bundles of a release, with a mark on the last one, and returns their names.
     fn stage(&self, release: &str, bundles: usize) -> Vec<String> {
         self.stage_some(release, bundles, bundles)
     }
 
-    /// Writes the first bundles of a release alone.
+    /// Writes only the first bundles of a release.
     fn stage_some(&self, release: &str, written: usize, of: usize) -> Vec<String> {
         let stage = |index: usize| {
             self.indexed(
@@ -193,7 +193,7 @@ impl Shop {
         self.indexed(name, None, spec)
     }
 
-    /// A bundle that Sveltos finds again under an index.
+    /// A bundle with an index.
     fn indexed(&self, name: &str, index: Option<&str>, spec: Value) -> String {
         let name = format!("config-{name}");
         let annotations = index.map(|index| json!({"pullmode.projectsveltos.io/index": index}));
@@ -204,7 +204,7 @@ impl Shop {
         name
     }
 
-    /// The bundles of every release, and the group that names them.
+    /// Writes the bundles of every release, and returns the group that lists them.
     fn complete(&self) -> Value {
         group(&[self.stage("web", 1), self.stage("cache", 2), self.stage("db", 3)].concat())
     }
@@ -284,7 +284,7 @@ fn conflict(release: &str) -> Value {
     json!({"releaseName": release, "releaseNamespace": "shop", "status": "Conflict", "conflictMessage": message})
 }
 
-/// A Ready group of the feature Helm; without any bundle the key is absent, as Go leaves it out.
+/// A Ready group of the feature Helm. Without bundles the key is absent, because Go omits it.
 fn group(bundles: &[String]) -> Value {
     let item = |name: &String| {
         json!({
@@ -325,7 +325,7 @@ fn of_feature(mut group: Value, feature: &str) -> Value {
     group
 }
 
-/// The same with a finalizer, which only its agent sets.
+/// The same group with a finalizer, which only the agent sets.
 fn with_finalizer(group: &Value) -> Value {
     let mut group = group.clone();
     group["metadata"]["finalizers"] = json!(["agent"]);

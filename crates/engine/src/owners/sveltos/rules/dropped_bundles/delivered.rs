@@ -1,4 +1,4 @@
-//! Whether what a commit leaves out was delivered before: only then something can be lost.
+//! Whether the missing parts of a commit were delivered before. Only then can something be lost.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use crate::owners::sveltos::{
 };
 use crate::rules::undecided::Undecided;
 
-/// Whether one of these releases was delivered. Each piece of evidence has gaps: the hash is missing after a release changed hands,
-/// and present if a chart was rendered but never delivered; the account of the agent lags; the previous commit exists only while a
-/// rollout is in flight. So any of them is enough, the one without a read first.
+/// Whether one of these releases was delivered. Each piece of evidence has gaps. The hash is missing after a release changed
+/// hands, and is present if a chart was rendered but never delivered. The agent's report lags. The previous commit exists only
+/// during a rollout. So one piece of evidence is enough. The one that needs no read is checked first.
 pub(super) fn any_release(delivery: &Delivery<'_, '_>, releases: &[RemoteRelease]) -> Result<bool, Undecided> {
     if releases.is_empty() {
         return Ok(false);
@@ -21,7 +21,7 @@ pub(super) fn any_release(delivery: &Delivery<'_, '_>, releases: &[RemoteRelease
     if releases.iter().any(hashed) {
         return Ok(true);
     }
-    // What another profile delivered cannot be removed by this one, unless the release has changed hands.
+    // This profile cannot remove what another profile delivered, unless the release has changed hands.
     let profile = delivery.of_summary.profile();
     let managed = |release: &RemoteRelease| entries.iter().any(|entry| entry.is_of(release) && entry.is_managed());
     let listed = |account: ClusterConfiguration<'_>| {
@@ -36,7 +36,7 @@ pub(super) fn any_release(delivery: &Delivery<'_, '_>, releases: &[RemoteRelease
     Ok(before.iter().flatten().any(|bundle| releases.iter().any(|release| bundle.deploys(release))))
 }
 
-/// The releases that were delivered by the profile, of those that are asked for and that no other profile has taken over.
+/// Those of the releases that the profile delivered and that no other profile has taken over.
 pub(super) fn releases(
     delivery: &Delivery<'_, '_>,
     is_asked_for: impl Fn(&RemoteRelease) -> bool,
@@ -54,8 +54,8 @@ pub(super) fn releases(
     Ok(delivered)
 }
 
-/// The references of which something was delivered that the commit no longer has. What a template meant is known only from what
-/// was delivered: it counts if no bundle comes from it any more.
+/// The missing references from which something was delivered. The meaning of a template is known only from what was delivered. A
+/// template is lost only if no bundle in the commit comes from that object any more.
 pub(super) fn lost_references<'r>(
     delivery: &Delivery<'_, '_>,
     missing: &[&'r Reference],
@@ -88,7 +88,7 @@ pub(super) fn lost_references<'r>(
     Ok(missing.iter().filter(is_lost).copied().collect())
 }
 
-/// The account of the agent of what it has delivered to the cluster, to be searched for so many items.
+/// The agent's report of what it delivered to the cluster. Charges the budget for searching it for this many items.
 fn account<'a>(delivery: &Delivery<'_, 'a>, searched: usize) -> Result<Option<ClusterConfiguration<'a>>, Undecided> {
     let spec = &delivery.summary().spec;
     let name = format!("{}--{}", spec.cluster_type.to_ascii_lowercase(), spec.cluster_name);

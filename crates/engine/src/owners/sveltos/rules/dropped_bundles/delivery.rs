@@ -1,4 +1,4 @@
-//! A commit with its ClusterSummary, and phrases that refusals of commits share.
+//! A commit with its ClusterSummary, and phrases for refusals of commits.
 
 use crate::object::ObjectKey;
 use crate::owners::sveltos::rules::group_commit::{GroupCommit, SummaryCommit};
@@ -22,11 +22,11 @@ impl<'d, 'a> Delivery<'d, 'a> {
         &self.of_summary.summary
     }
 
-    /// Requires that an agent acts on the group. Checked only before a refusal: without an agent a group has no effect.
+    /// Requires that an agent acts on the group. Checked only before a refusal: without an agent, a group has no effect.
     pub(super) fn expect_agent(&self) -> Result<(), Undecided> {
         let spec = &self.summary().spec;
         let cluster = match spec.cluster_type.as_ref() {
-            // Cluster API has no clusters in pull mode.
+            // Cluster API's clusters have no pull mode.
             "Capi" => None,
             _ => self.case.read::<SveltosCluster>(ObjectKey::new(
                 sveltos::LIB_GROUP,
@@ -44,8 +44,8 @@ impl<'d, 'a> Delivery<'d, 'a> {
         })
     }
 
-    /// The result for a commit that leaves out what was never delivered: nothing is lost, but the profile can become Provisioned
-    /// without it.
+    /// The result for a commit that lacks parts which were never delivered. Nothing is lost, but the profile can become
+    /// Provisioned without them.
     pub(super) fn first_install(&self, left_out: &str) -> CheckedAll {
         if self.case.policy.dropped_bundles.first_install == OnFirstInstall::Allow {
             return Ok(Vec::new());
@@ -58,7 +58,7 @@ impl<'d, 'a> Delivery<'d, 'a> {
         Ok(vec![self.refusal(sentence, WaysOut::default())])
     }
 
-    /// A refusal of the list, with what to do.
+    /// A refusal about the list of bundles, with the ways out.
     pub(super) fn refusal(&self, sentence: String, ways_out: WaysOut) -> Refusal {
         let context = format!("Nothing was changed on the cluster. {}", self.of_summary.retries(self.feature));
         self.of_summary.refusal(sentence, WaysOut::default().note(context).and(ways_out)).at("/spec/configurationItem")

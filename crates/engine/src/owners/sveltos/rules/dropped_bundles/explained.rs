@@ -1,4 +1,4 @@
-//! Why a release has no bundle, as far as the ClusterSummary shows, and whether a user has allowed it.
+//! Why a release has no bundle, according to the ClusterSummary, and whether a user has allowed that.
 
 use std::collections::HashSet;
 
@@ -6,10 +6,10 @@ use crate::owners::sveltos::{
     ClusterSummary, HelmReleaseSummary, MAY_RENDER_NOTHING, Profile, RemoteRelease, named_releases,
 };
 
-/// The walk over the charts, and where it ended.
+/// How Sveltos walked over the charts, and where the walk ended.
 pub(super) struct Walk<'s, 'a> {
     summary: &'s ClusterSummary<'a>,
-    /// The entries at which it may have ended, with their places.
+    /// The entries at which the walk may have ended, with their positions.
     ends: Vec<(&'s HelmReleaseSummary<'a>, Option<usize>)>,
 }
 
@@ -19,8 +19,8 @@ impl<'s, 'a> Walk<'s, 'a> {
         Self { summary, ends: ends.map(|entry| (entry, place(summary, &entry.release()))).collect() }
     }
 
-    /// The entry that explains why a release was not rendered: its own if its chart failed, otherwise one at which the walk ended
-    /// before it. `None` if its chart may have rendered to nothing.
+    /// The entry that explains why a release was not rendered: its own entry if its chart failed, or else an earlier one at which
+    /// the walk ended. `None` if its chart may have rendered to nothing.
     pub(super) fn explains(&self, release: &RemoteRelease) -> Option<&'s HelmReleaseSummary<'a>> {
         let own = self.summary.releases().iter().find(|it| it.is_of(release) && !it.failure_message.is_empty());
         let place = place(self.summary, release);
@@ -35,12 +35,12 @@ fn ends_walk(summary: &ClusterSummary<'_>, entry: &HelmReleaseSummary<'_>) -> bo
         || (!entry.failure_message.is_empty() && !spec.continue_on_error)
 }
 
-/// The place of a release in the order of the charts. `None` if templates leave it open.
+/// The position of a release in the order of the charts; `None` if templates make it uncertain.
 fn place(summary: &ClusterSummary<'_>, release: &RemoteRelease) -> Option<usize> {
     let charts = &summary.spec.cluster_profile_spec.helm_charts;
     let mut places = (0..charts.len()).filter(|place| charts[*place].can_be(release));
     let first = places.next()?;
-    // The states are in the order of the charts, except for races with other profiles.
+    // The entries are in the order of the charts, except for races with other profiles.
     let listed = || summary.releases().iter().position(|entry| entry.is_of(release));
     match places.next() {
         None => Some(first),
@@ -50,7 +50,7 @@ fn place(summary: &ClusterSummary<'_>, release: &RemoteRelease) -> Option<usize>
     }
 }
 
-/// `shop/web: its chart fails`. The error itself can quote a value: Helm names what does not match the schema of a chart.
+/// `shop/web: its chart fails`. The error is left out, because it can quote a value that violates the schema of a chart.
 pub(super) fn failure_text(entry: &HelmReleaseSummary<'_>) -> String {
     let what = if entry.failure_message.is_empty() { "another profile manages it" } else { "its chart fails" };
     format!("{}: {what}", entry.release())

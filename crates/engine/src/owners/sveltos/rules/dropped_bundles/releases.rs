@@ -13,13 +13,13 @@ use crate::rules::check::{CheckedAll, Refusal, Step, WaysOut};
 use crate::rules::undecided::Undecided;
 use crate::rules::wording::{MAX_ENUMERATED, command, enumerated};
 
-/// How many charts that fail a message names.
+/// The maximum number of failed charts in a message.
 const MAX_CAUSES: usize = 3;
 
-/// A release is complete if its last bundle is present and all before it, by their numbers: a chart that could not be staged
-/// completely lacks the rest.
+/// A release is complete if it has its last bundle, and all bundles with lower numbers. A chart that was only partly staged lacks
+/// the rest.
 pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
-    // A ClusterSummary is searched a few times for each chart and each state.
+    // The ClusterSummary is searched a few times for each chart and each entry.
     let entries = delivery.summary().spec.cluster_profile_spec.helm_charts.len() + delivery.summary().releases().len();
     delivery.case.pay_for_pairs(entries, 4 * entries)?;
     let required = required::releases(delivery.summary());
@@ -84,7 +84,7 @@ fn not_allowed(delivery: &Delivery<'_, '_>, releases: Vec<RemoteRelease>) -> Res
     Ok(profile.map_or_else(|| left.clone(), |profile| explained::not_allowed_by_profile(&profile, &left)))
 }
 
-/// The same where something else is refused anyway, so that a profile that cannot be parsed opens nothing.
+/// The same, if something else is refused anyway. A profile that cannot be parsed then allows nothing.
 fn not_allowed_anyway(
     delivery: &Delivery<'_, '_>,
     releases: Vec<RemoteRelease>,
@@ -95,7 +95,7 @@ fn not_allowed_anyway(
     }
 }
 
-/// Up to 1.7.0 the API does not contain the error of a chart.
+/// In versions up to 1.7.0, the error of a chart is not in the API.
 const IN_THE_LOG: &str =
     "No chart is reported as failed: up to Sveltos 1.7.0 the error is only in the log of addon-controller";
 

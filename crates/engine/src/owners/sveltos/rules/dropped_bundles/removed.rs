@@ -1,4 +1,4 @@
-//! The releases that a commit removes from the cluster, whether the profile wants them there or not.
+//! The releases that a commit removes from the cluster, even if the profile still wants them.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,18 +10,19 @@ use crate::release::ReleaseRef;
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::undecided::Undecided;
 
-/// What a commit removes.
+/// The releases that a commit removes.
 pub(crate) struct RemovedReleases {
     /// The commit, as overrides name it.
     pub(crate) commit: ReleaseRef,
-    /// The commit, at the beginning of a sentence.
+    /// The commit, for the start of a sentence.
     pub(crate) subject: String,
     /// `civ/prod`.
     pub(crate) cluster: String,
     pub(crate) releases: BTreeSet<RemoteRelease>,
 }
 
-/// The releases of some names that the profile has delivered and the commit of a request does not contain; `None` without any.
+/// Those releases with a wanted name that the profile delivered and the request's commit does not contain; `None` if there are
+/// none.
 pub(crate) fn releases(
     case: &DeclarationCase<'_>,
     is_asked_for: impl Fn(&RemoteRelease) -> bool,

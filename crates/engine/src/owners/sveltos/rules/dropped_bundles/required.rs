@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use crate::owners::sveltos::{ClusterSummary, HelmChart, HelmReleaseSummary, RemoteRelease};
 
-/// The releases that the profile manages and wants, each once, by their names on the cluster, in the order of the charts.
+/// The releases that the profile manages and wants, each once, with expanded names, in the order of the charts.
 ///
-/// The status has the names without templates, and no longer lists charts that were removed from the profile. But while another
-/// profile contests a release, its entry comes and goes. So charts whose names are no templates count too, unless their entry says
+/// The status has expanded names, and does not list charts that were removed from the profile. But while another profile contests
+/// a release, its entry appears and disappears. So charts without templates in their names count too, unless their entry says
 /// that another profile has won.
 pub(super) fn releases(summary: &ClusterSummary<'_>) -> Vec<RemoteRelease> {
     let entries = summary.releases();
@@ -23,8 +23,9 @@ pub(super) fn releases(summary: &ClusterSummary<'_>) -> Vec<RemoteRelease> {
     kept.map(|(_, entry)| entry.release()).chain(wanted).filter(|release| seen.insert(release.clone())).collect()
 }
 
-/// The charts that are to be removed: without hooks such a chart has no bundle. Matched by position, because its name may be a
-/// template; by name if the two lists do not match, and then only if no chart that stays can belong to the entry.
+/// The charts that are to be removed. Without hooks, such a chart has no bundle. A chart is matched with an entry by position,
+/// because its name may be a template. If the two lists do not match, it is matched by name, provided that no chart that stays
+/// can belong to the entry.
 enum UninstalledCharts<'s, 'a> {
     Aligned(&'s [HelmChart<'a>]),
     ByName { removed: Vec<&'s HelmChart<'a>>, kept: Vec<&'s HelmChart<'a>> },

@@ -1,5 +1,5 @@
-//! Commits of ConfigMaps, Secrets and Flux sources. Sveltos fails if a ConfigMap or Secret is missing and not optional, but skips a
-//! missing Flux source and so removes what came from it.
+//! Commits of ConfigMaps, Secrets and Flux sources. Sveltos fails if a required ConfigMap or Secret is missing. But it skips a
+//! missing Flux source, and so removes what came from it.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
     let spec = &delivery.summary().spec;
     let mut seen = HashSet::new();
     let required = spec.cluster_profile_spec.policy_refs.iter().filter_map(|it: &PolicyRef<'_>| {
-        // A profile may refer to an object several times, with different paths.
+        // A profile may refer to one object several times, with different paths.
         it.required(&spec.cluster_namespace, &spec.cluster_name).filter(|reference| seen.insert(reference.clone()))
     });
     let required: Vec<_> = required.collect();
@@ -44,8 +44,8 @@ pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
     Ok(vec![delivery.refusal(sentence, ways_out)])
 }
 
-/// The references without a bundle. Each bundle counts once: first for the reference that it can only be, then for the templates, the
-/// most specific ones first. A bundle that does not say where it comes from can be any.
+/// The references without a bundle. References without templates come first, and then templates, most specific first. A template
+/// needs a bundle that no other reference uses. A bundle of unknown origin can belong to any reference.
 fn missing<'r>(delivery: &Delivery<'_, '_>, required: &'r [Reference]) -> Result<Vec<&'r Reference>, Undecided> {
     let bundles: Vec<&Bundle> = delivery.commit.bundles()?.iter().flatten().collect();
     delivery.case.pay_for_pairs(required.len(), bundles.len() + required.len())?;

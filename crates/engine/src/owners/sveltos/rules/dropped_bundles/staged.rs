@@ -1,10 +1,10 @@
-//! The bundles of a release in a commit. They are numbered from 0, and the last one is marked.
+//! The bundles of a release in a commit. They are numbered from 0, and the last one has a mark.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::owners::sveltos::{Bundle, RemoteRelease};
 
-/// The bundles of each release that is deployed; those with the hooks of an uninstall do not keep it.
+/// The bundles of each deployed release. Bundles with the hooks of an uninstall do not count.
 pub(super) fn by_release<'b>(bundles: impl Iterator<Item = &'b Bundle>) -> HashMap<&'b RemoteRelease, Staged> {
     let mut staged: HashMap<_, Staged> = HashMap::new();
     for bundle in bundles.filter(|bundle| !bundle.uninstalls) {
@@ -19,7 +19,7 @@ pub(super) fn by_release<'b>(bundles: impl Iterator<Item = &'b Bundle>) -> HashM
 #[derive(Default)]
 pub(super) struct Staged {
     numbers: HashSet<u32>,
-    /// The number of the last bundle; `None` if it is missing or has none.
+    /// The number of the last bundle; `None` if the last bundle is missing or unnumbered.
     last: Option<u32>,
     has_last: bool,
     /// The bundles without a number.
@@ -38,19 +38,19 @@ impl Staged {
         }
     }
 
-    /// Whether all bundles up to the last one are there.
+    /// Whether all bundles up to the last one exist.
     pub(super) fn is_complete(&self) -> bool {
         self.has_last && self.missing() == 0
     }
 
-    /// How many bundles before the last one are missing. A bundle without a number can be any of them.
+    /// The number of missing bundles before the last one. An unnumbered bundle can be any of them.
     fn missing(&self) -> usize {
         let Some(last) = self.last else { return 0 };
         let present = self.numbers.iter().filter(|number| **number < last).count() + self.unnumbered;
         (last as usize).saturating_sub(present)
     }
 
-    /// What is missing, in parentheses behind the name of the release.
+    /// The missing bundles, in parentheses, to follow the name of the release.
     pub(super) fn lacks(&self) -> String {
         match self.missing() {
             _ if !self.has_last => "its last bundle".to_owned(),

@@ -1,4 +1,4 @@
-//! What a group says of itself, by hand or by mistake, opens nothing as long as the ClusterSummary is live.
+//! A group's own claims, set by hand or by mistake, open nothing while the ClusterSummary is live.
 
 use serde_json::json;
 
@@ -7,14 +7,14 @@ use crate::policy::Policy;
 
 const REQUESTOR: &str = "pullmode.projectsveltos.io/requestorname";
 
-/// A shop whose ClusterSummary has the labels that Sveltos gives it.
+/// A shop whose ClusterSummary has Sveltos' labels.
 fn labelled() -> Shop {
     let mut shop = Shop::new();
     shop.change("/metadata/labels", json!({"projectsveltos.io/cluster-profile-name": "shop"}));
     shop
 }
 
-/// The ClusterSummary of another profile on this cluster, which is being deleted.
+/// The ClusterSummary of another profile on this cluster. It is being deleted.
 fn rival(shop: &Shop, name: &str, profile: &str, cluster: &str) {
     shop.put(&json!({
         "apiVersion": "config.projectsveltos.io/v1beta1", "kind": "ClusterSummary",
@@ -39,7 +39,7 @@ fn labels(group: &Value, labels: Value) -> Value {
 }
 
 #[test]
-fn another_requestor_does_not_take_the_profile_away() {
+fn another_requestor_does_not_hide_the_profile() {
     let shop = labelled();
     rival(&shop, "rival-sveltos-prod", "rival", "prod");
     rival(&shop, "shop-sveltos-test", "shop", "test");
@@ -52,14 +52,14 @@ fn another_requestor_does_not_take_the_profile_away() {
         let complete = shop.create(&by(requestor, &shop.complete()));
         assert_eq!(complete.admitted().decision.object, None);
     }
-    // Theirs are torn down.
+    // The rival's own commits are teardowns.
     let of_rival =
         with(&by("rival-sveltos-prod", &group(&[])), "sourceRef", json!({"kind": "ClusterProfile", "name": "rival"}));
     shop.create(&of_rival).admitted();
 }
 
 #[test]
-fn a_requestor_that_cannot_be_told_apart_is_believed() {
+fn a_requestor_without_a_contradiction_is_believed() {
     let mut shop = Shop::new();
     shop.summary["metadata"]["name"] = "summary".into();
     shop.put(&shop.summary);
@@ -68,7 +68,7 @@ fn a_requestor_that_cannot_be_told_apart_is_believed() {
         .refused(&["dropped-bundles"], &["override civ/summary.helm --rule dropped-bundles"]);
     shop.change("/metadata/deletionTimestamp", "2026-11-21T10:00:00Z".into());
     shop.create(&by("summary", &group(&[]))).admitted();
-    // A wrong one of which the right one does not exist decides nothing.
+    // If the right ClusterSummary does not exist, a wrong one decides nothing.
     let wrong = with(&by("summary", &group(&[])), "sourceRef", json!({"kind": "ClusterProfile", "name": "other"}));
     shop.create(&wrong).admitted();
     shop.change("/metadata/labels", json!({"projectsveltos.io/cluster-profile-name": "shop"}));
@@ -77,7 +77,7 @@ fn a_requestor_that_cannot_be_told_apart_is_believed() {
 }
 
 #[test]
-fn marks_that_are_missing_or_others_do_not_take_the_profile_away() {
+fn missing_or_wrong_marks_do_not_hide_the_profile() {
     let shop = labelled();
     let cluster = "pullmode.projectsveltos.io/clustername";
     let feature = "pullmode.projectsveltos.io/requestorfeature";
@@ -107,7 +107,7 @@ fn marks_that_are_missing_or_others_do_not_take_the_profile_away() {
 #[test]
 fn the_last_of_two_writes_is_judged() {
     let shop = labelled();
-    // First a group for a cluster that nobody has, then the right label.
+    // First a group for an unknown cluster, then the right label.
     let cluster = "pullmode.projectsveltos.io/clustername";
     let mut elsewhere = group(&[]);
     elsewhere["metadata"]["labels"][cluster] = "nowhere".into();
@@ -116,7 +116,7 @@ fn the_last_of_two_writes_is_judged() {
     let complete = by("gone", &shop.complete());
     shop.update(&shop.complete(), &complete).admitted();
     shop.update(&complete, &by("gone", &group(&[]))).refused(&["dropped-bundles"], &["leaves out"]);
-    // First a dry run, then its list for good, as if bundles were still missing.
+    // First a dry run, then its list without dry run, as if bundles were still missing.
     let dry = with(&group(&[]), "dryRun", true);
     let preparing = with(&group(&[]), "updatePhase", "Preparing");
     shop.update(&dry, &preparing).refused(&["dropped-bundles"], &["leaves out"]);
@@ -146,7 +146,7 @@ fn a_false_name_does_not_borrow_the_override_or_the_mode_of_another() {
 }
 
 #[test]
-fn the_command_of_a_refusal_opens_the_next_try_of_the_same_feature() {
+fn the_command_of_a_refusal_opens_the_next_attempt() {
     let mut shop = labelled();
     shop.change("/spec/clusterProfileSpec/policyRefs", json!([{"kind": "Secret", "name": "pull"}]));
     shop.delivered(json!([{"featureID": "Resources", "resources": [{"owner": {"kind": "Secret", "name": "pull"}}]}]));

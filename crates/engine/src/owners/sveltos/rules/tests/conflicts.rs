@@ -1,11 +1,11 @@
-//! Profiles that contest a release, and evidence that is not what it seems.
+//! Profiles that contest a release, and misleading evidence.
 
 use serde_json::json;
 
 use super::*;
 
 #[test]
-fn a_conflict_that_ends_the_walk_takes_nothing_else_along() {
+fn a_conflict_that_ends_the_walk_excuses_no_other_release() {
     let mut shop = Shop::new();
     shop.releases(json!([conflict("web"), managing("cache"), managing("db")]));
     let texts = ["leaves out releases shop/cache and shop/db", "shop/web: another profile manages it"];
@@ -14,7 +14,7 @@ fn a_conflict_that_ends_the_walk_takes_nothing_else_along() {
 }
 
 #[test]
-fn after_a_conflict_that_the_walk_went_past_a_chart_may_render_to_nothing() {
+fn a_chart_after_a_skipped_conflict_may_render_to_nothing() {
     let mut shop = Shop::new();
     shop.change("/spec/clusterProfileSpec/continueOnConflict", true.into());
     shop.releases(json!([conflict("web"), managing("cache"), managing("db")]));
@@ -25,7 +25,7 @@ fn after_a_conflict_that_the_walk_went_past_a_chart_may_render_to_nothing() {
 }
 
 #[test]
-fn a_delivered_release_without_a_hash_is_known_from_the_agent_s_account() {
+fn a_release_without_a_hash_is_in_the_agents_report() {
     let mut shop = Shop::new();
     shop.releases(json!([never_staged("web"), managing("cache"), managing("db")]));
     let short = group(&[shop.stage("cache", 2), shop.stage("db", 3)].concat());
@@ -39,19 +39,19 @@ fn a_delivered_release_without_a_hash_is_known_from_the_agent_s_account() {
 }
 
 #[test]
-fn a_delivered_release_without_a_hash_is_known_from_the_group_before() {
+fn a_release_without_a_hash_is_in_the_previous_group() {
     let mut shop = Shop::new();
     shop.releases(json!([never_staged("web"), managing("cache"), managing("db")]));
     let short = group(&[shop.stage("cache", 2), shop.stage("db", 3)].concat());
     shop.update(&shop.complete(), &short).refused(&["dropped-bundles"], &["shop/web"]);
-    // Another profile may have removed them meanwhile.
+    // Another profile may have removed them in the meantime.
     let complete = shop.complete();
     shop.remove(LIB, "ConfigurationBundle", "config-web-0");
     shop.update(&complete, &short).admitted();
 }
 
 #[test]
-fn a_hash_of_what_was_only_staged_counts_as_delivered() {
+fn a_hash_of_a_staged_chart_counts_as_delivered() {
     let mut shop = Shop::new();
     shop.charts(json!([chart("web"), chart("cache2")]));
     shop.releases(json!([managing("web"), managing("cache2")]));
@@ -59,26 +59,26 @@ fn a_hash_of_what_was_only_staged_counts_as_delivered() {
 }
 
 #[test]
-fn a_status_that_is_short_for_a_moment_does_not_make_a_release_superfluous() {
+fn a_briefly_missing_entry_still_requires_its_release() {
     let mut shop = Shop::new();
     let complete = shop.complete();
     shop.releases(json!([managing("db"), managing("cache")]));
     shop.create(&complete).admitted();
-    // A chart that fails just then: delivered, as the agent says.
+    // A chart that fails at that moment. It was delivered, according to the agent.
     shop.delivered(json!([{"featureID": "Helm", "charts": [{"releaseName": "web", "namespace": "shop"}]}]));
     let short = group(&[shop.stage("cache", 2), shop.stage("db", 3)].concat());
     shop.create(&short).refused(&["dropped-bundles"], &["leaves out release shop/web:"]);
 }
 
 #[test]
-fn what_another_profile_has_delivered_is_not_missed_before_it_changes_hands() {
+fn a_rivals_release_is_not_required_before_the_handover() {
     let mut shop = Shop::new();
     shop.charts(json!([chart("web")]));
     let delivered = json!([{"clusterProfileName": "rival", "Features": [
         {"featureID": "Helm", "charts": [{"releaseName": "web", "namespace": "shop"}]},
     ]}]);
     shop.delivered_by(delivered);
-    // Its entry, which says Conflict, is missing for a moment.
+    // Its entry, with the status Conflict, is missing for a moment.
     shop.releases(json!([]));
     shop.create(&group(&[])).admitted();
     shop.releases(json!([never_staged("web")]));
@@ -86,7 +86,7 @@ fn what_another_profile_has_delivered_is_not_missed_before_it_changes_hands() {
 }
 
 #[test]
-fn another_release_of_the_profile_does_not_make_what_a_rival_delivered_its_own() {
+fn a_rivals_release_stays_the_rivals() {
     let mut shop = Shop::new();
     shop.charts(json!([chart("web"), chart("cache")]));
     shop.delivered_by(json!([{"clusterProfileName": "rival", "Features": [
@@ -103,7 +103,7 @@ fn templated(release: &str, action: &str) -> Value {
 }
 
 #[test]
-fn a_release_with_a_template_for_a_name_is_required_under_its_real_name() {
+fn a_templated_release_is_required_by_its_real_name() {
     let mut shop = Shop::new();
     shop.charts(json!([templated("web", "Install"), chart("cache"), chart("db")]));
     shop.create(&shop.complete()).admitted();
@@ -112,26 +112,26 @@ fn a_release_with_a_template_for_a_name_is_required_under_its_real_name() {
 }
 
 #[test]
-fn a_chart_to_uninstall_with_a_template_for_a_name_is_found_by_its_position() {
+fn a_templated_chart_to_uninstall_is_found_by_position() {
     let mut shop = Shop::new();
     shop.charts(json!([chart("web"), templated("cache", "Uninstall"), chart("db")]));
     let rest = group(&[shop.stage("web", 1), shop.stage("db", 3)].concat());
     shop.create(&rest).admitted();
-    // The lists do not match, of another order or of another length: no chart that is to stay can be its.
+    // The lists do not match, in their order or their length, so the entry cannot belong to a chart that stays.
     shop.releases(json!([managing("db"), managing("cache"), managing("web")]));
     shop.create(&rest).admitted();
     shop.releases(json!([managing("cache"), managing("db")]));
     shop.create(&rest).admitted();
-    // But one with a template for a name can.
+    // But it can belong to a chart whose name is a template.
     shop.charts(json!([templated("web", "Install"), templated("cache", "Uninstall"), chart("db")]));
     shop.create(&rest).refused(&["dropped-bundles"], &["leaves out release shop/cache:"]);
-    // In a shorter list the positions prove nothing, even if every chart can be the entry at its own.
+    // In a shorter list positions prove nothing, even if every chart matches the entry at its position.
     shop.releases(json!([managing("db"), managing("cache")]));
     shop.create(&rest).refused(&["dropped-bundles"], &["leaves out release shop/cache:"]);
     shop.releases(json!([managing("web"), managing("cache"), managing("db")]));
     shop.create(&rest).admitted();
     shop.releases(json!([managing("cache"), managing("db")]));
-    // By its name it is found all the same.
+    // It is still found by its name.
     shop.charts(json!([chart("web"), uninstall("cache"), chart("db")]));
     shop.create(&rest).admitted();
 }

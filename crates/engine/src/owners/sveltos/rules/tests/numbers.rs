@@ -1,10 +1,10 @@
-//! The bundles of a chart are numbered: the last one alone does not make it complete.
+//! The bundles of a chart are numbered. The last one alone does not make the chart complete.
 
 use serde_json::json;
 
 use super::*;
 
-/// The names of the bundles of db with these numbers, of three.
+/// The names of the bundles of db with these numbers, out of three.
 fn db(shop: &Shop, numbers: &[usize]) -> Vec<String> {
     let all = shop.stage("db", 3);
     numbers.iter().map(|number| all[*number].clone()).collect()
@@ -26,7 +26,7 @@ fn each_bundle_up_to_the_last_one_is_required() {
     ] {
         shop.create(&with_db(&shop, db(&shop, numbers))).refused(&["dropped-bundles"], &["leaves out release", lacks]);
     }
-    // No annotation makes a part of a chart complete.
+    // No annotation makes an incomplete chart complete.
     shop.annotate_profile("shop/db");
     shop.create(&with_db(&shop, db(&shop, &[2]))).refused(&["dropped-bundles"], &["2 of its bundles"]);
 }

@@ -1,4 +1,4 @@
-//! A protected release stays in the commits of its profile.
+//! Commits of a profile must contain its protected releases.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn without_db(shop: &mut Shop) -> Value {
 }
 
 #[test]
-fn a_chart_that_is_taken_out_of_the_profile_goes_unless_its_release_is_protected() {
+fn a_protected_release_outlives_its_chart_in_the_profile() {
     for (protected, refused) in [
         ("releases: [db]", true),
         ("namespaces: [shop]", true),
@@ -57,8 +57,8 @@ fn a_chart_that_is_taken_out_of_the_profile_goes_unless_its_release_is_protected
 }
 
 #[test]
-fn whatever_the_reason_a_protected_release_stays() {
-    // Another profile has it now.
+fn a_protected_release_stays_for_any_reason() {
+    // Another profile has taken it over.
     let mut handed_over = guarded("releases: [db]");
     handed_over.delivered(delivered());
     handed_over.releases(json!([managing("web"), managing("cache"), conflict("db")]));
@@ -75,7 +75,7 @@ fn whatever_the_reason_a_protected_release_stays() {
     let commit = group(&[broken.stage("web", 1), broken.stage("cache", 1)].concat());
     assert_eq!(refusing(&broken, &commit), ["protected-release", "dropped-bundles"]);
 
-    // Never delivered.
+    // It was never delivered.
     let mut new = guarded("releases: [db]");
     new.releases(json!([managing("web"), managing("cache")]));
     new.charts(json!([chart("web"), chart("cache")]));
@@ -84,7 +84,7 @@ fn whatever_the_reason_a_protected_release_stays() {
 }
 
 #[test]
-fn the_profile_of_a_protected_release_is_not_withdrawn() {
+fn the_profile_of_a_protected_release_cannot_be_removed() {
     let removal = |shop: &Shop| refusing(shop, &with(&group(&[]), "action", "Remove"));
     let mut withdrawn = guarded("releases: [db]");
     assert_eq!(removal(&withdrawn), ["protected-release", "remove-while-live"]);

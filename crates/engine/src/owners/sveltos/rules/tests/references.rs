@@ -1,4 +1,4 @@
-//! What comes from ConfigMaps, Secrets and Flux sources.
+//! Objects from ConfigMaps, Secrets and Flux sources.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ fn delivered_from(owner: Value) -> Value {
 }
 
 #[test]
-fn a_source_of_flux_that_is_gone_and_not_optional_is_missed() {
+fn a_missing_required_flux_source_is_refused() {
     let shop = sources(repository());
     let config = shop.bundle("r1", json!({"referencedObjectKind": "ConfigMap", "referencedObjectName": "quota"}));
     let tenants =
@@ -29,7 +29,7 @@ fn a_source_of_flux_that_is_gone_and_not_optional_is_missed() {
     let (complete, bad) = ([config.clone(), tenants], [config]);
     let (complete, bad) = (of_feature(group(&complete), "Resources"), of_feature(group(&bad), "Resources"));
     assert_eq!(shop.create(&complete).admitted().asked.len(), 2);
-    // Nothing came from it yet.
+    // Nothing was delivered from it yet.
     shop.create(&bad).admitted();
     shop.delivered(delivered_from(json!({"kind": "ConfigMap", "name": "quota"})));
     shop.create(&bad).admitted();
@@ -60,7 +60,7 @@ fn named(kind: &str, namespace: &str, name: &str) -> Value {
     json!({"referencedObjectKind": kind, "referencedObjectNamespace": namespace, "referencedObjectName": name})
 }
 
-/// A profile with these references, all of which were delivered.
+/// A profile with these references, which were all delivered.
 fn delivered(references: Value, owners: &[[&str; 3]]) -> Shop {
     let mut shop = Shop::new();
     shop.change("/spec/clusterProfileSpec/policyRefs", references);
@@ -75,7 +75,7 @@ fn commit(bundles: &[&String]) -> Value {
 }
 
 #[test]
-fn sources_of_one_name_in_two_namespaces_are_two() {
+fn sources_in_two_namespaces_are_different() {
     let references = json!([reference("GitRepository", "blue", "apps"), reference("GitRepository", "green", "apps")]);
     let owners = [["GitRepository", "blue", "apps"], ["GitRepository", "green", "apps"]];
     let shop = delivered(references, &owners);
@@ -92,24 +92,24 @@ fn sources_of_one_name_in_two_namespaces_are_two() {
 }
 
 #[test]
-fn a_config_map_or_secret_that_is_not_optional_is_missed_too() {
+fn a_missing_required_config_map_or_secret_is_refused() {
     for kind in ["ConfigMap", "Secret"] {
         let shop =
             delivered(json!([reference(kind, "", "quota"), reference(kind, "", "limits")]), &[[kind, "civ", "limits"]]);
         let quota = shop.bundle("quota", named(kind, "civ", "quota"));
-        // As it is written in the profile.
+        // The name as written in the profile.
         let limits = shop.bundle("limits", named(kind, "", "limits"));
         shop.create(&commit(&[&quota, &limits])).admitted();
         let text = format!("leaves out {kind} civ/limits, which");
         shop.create(&commit(&[&quota])).refused(&["dropped-bundles"], &[&text, "set optional: true"]);
-        // One of another namespace does not stand for it.
+        // An object in another namespace does not replace it.
         let other = shop.bundle("other", named(kind, "bar", "limits"));
         shop.create(&commit(&[&quota, &other])).refused(&["dropped-bundles"], &[&text]);
     }
 }
 
 #[test]
-fn a_template_is_missed_if_nothing_it_can_mean_is_left_of_what_was_delivered() {
+fn a_template_is_lost_if_no_matching_object_is_left() {
     let templated = reference("GitRepository", "flux", "{{ .Cluster.metadata.labels.env }}-apps");
     let plain = reference("GitRepository", "flux", "base");
     let owners = [["GitRepository", "flux", "eu-apps"], ["GitRepository", "flux", "base"]];
@@ -120,13 +120,13 @@ fn a_template_is_missed_if_nothing_it_can_mean_is_left_of_what_was_delivered() {
     let text = "leaves out GitRepository flux/{{ .Cluster.metadata.labels.env }}-apps, which";
     shop.create(&commit(&[&base])).refused(&["dropped-bundles"], &[text]);
     shop.update(&commit(&[&base, &apps]), &commit(&[&base])).refused(&["dropped-bundles"], &[text]);
-    // The label of the cluster has changed, so the template means something else.
+    // The label of the cluster has changed, so the template has a different meaning.
     let other = shop.bundle("us", named("GitRepository", "flux", "us-apps"));
     shop.create(&commit(&[&base, &other])).admitted();
-    // Written as in the profile.
+    // The name as written in the profile.
     let raw = shop.bundle("raw", named("GitRepository", "flux", "{{ .Cluster.metadata.labels.env }}-apps"));
     shop.create(&commit(&[&base, &raw])).admitted();
-    // Nothing that it can mean was delivered.
+    // Nothing that the template can mean was delivered.
     shop.delivered(delivered_from(json!({"kind": "GitRepository", "namespace": "flux", "name": "base"})));
     shop.create(&commit(&[&base])).admitted();
 }
@@ -137,7 +137,7 @@ fn the_names_of_the_cluster_are_known() {
         reference("GitRepository", "{{.Cluster.metadata.namespace}}", "{{- .Cluster.metadata.name -}}-apps");
     let delivered_before = [["GitRepository", "civ", "test-apps"], ["GitRepository", "civ", "base"]];
     let shop = delivered(json!([named_after]), &delivered_before);
-    // Nothing that it means was delivered, and others stand for nothing.
+    // Nothing that it means was delivered, and other bundles do not replace it.
     let other = shop.bundle("other", named("GitRepository", "civ", "test-apps"));
     shop.create(&commit(&[&other])).admitted();
     shop.delivered(delivered_from(json!({"kind": "GitRepository", "namespace": "civ", "name": "prod-apps"})));
@@ -146,7 +146,7 @@ fn the_names_of_the_cluster_are_known() {
 }
 
 #[test]
-fn a_template_with_branches_means_one_of_them() {
+fn a_template_with_branches_matches_one_of_them() {
     let branches = "apps-{{ if eq .Cluster.metadata.labels.env \"eu\" }}one{{ else }}two{{ end }}";
     let owners = [["GitRepository", "flux", "apps-one"], ["GitRepository", "flux", "base"]];
     let shop = delivered(json!([reference("GitRepository", "flux", branches)]), &owners);
@@ -156,7 +156,7 @@ fn a_template_with_branches_means_one_of_them() {
 }
 
 #[test]
-fn a_template_that_can_mean_anything_takes_no_bundle_of_another_reference() {
+fn a_template_cannot_use_the_bundle_of_another_reference() {
     let anything = reference("ConfigMap", "{{ .Cluster.metadata.namespace }}", "{{ .Cluster.metadata.labels.env }}");
     let shop = delivered(
         json!([anything, reference("ConfigMap", "civ", "quota")]),
@@ -168,7 +168,7 @@ fn a_template_that_can_mean_anything_takes_no_bundle_of_another_reference() {
     shop.create(&commit(&[&quota]))
         .refused(&["dropped-bundles"], &["ConfigMap civ/{{ .Cluster.metadata.labels.env }}"]);
     shop.create(&commit(&[&prod])).refused(&["dropped-bundles"], &["leaves out ConfigMap civ/quota, which"]);
-    // Both mean the same object, which is there.
+    // Both can mean the same object, which exists.
     shop.delivered(delivered_from(json!({"kind": "ConfigMap", "namespace": "civ", "name": "quota"})));
     shop.create(&commit(&[&quota])).admitted();
     let without_namespace = shop.bundle("anywhere", named("ConfigMap", "", "quota"));
@@ -176,7 +176,7 @@ fn a_template_that_can_mean_anything_takes_no_bundle_of_another_reference() {
 }
 
 #[test]
-fn bundles_up_to_1_2_have_an_index_or_can_be_anything() {
+fn bundles_up_to_1_2_need_an_index_or_match_anything() {
     let references = json!([reference("GitRepository", "flux", "tenants"), reference("ConfigMap", "", "quota")]);
     let shop = delivered(references, &[["GitRepository", "flux", "tenants"], ["ConfigMap", "civ", "quota"]]);
     let old = |name: &str, index: Option<&str>| shop.indexed(name, index, json!({"resources": ["kind: Role\n"]}));
@@ -186,13 +186,13 @@ fn bundles_up_to_1_2_have_an_index_or_can_be_anything() {
     shop.create(&commit(&[&quota])).refused(&["dropped-bundles"], &["leaves out GitRepository flux/tenants, which"]);
     let other = old("other", Some("GitRepository-blue-tenants"));
     shop.create(&commit(&[&other, &quota])).refused(&["dropped-bundles"], &["GitRepository flux/tenants"]);
-    // Without an index too, each can be one of them.
+    // Without an index too, each bundle can belong to either reference.
     let (one, two) = (old("one", None), old("two", None));
     shop.create(&commit(&[&one, &two])).admitted();
     shop.create(&commit(&[&one, &quota])).admitted();
     shop.create(&commit(&[&one]))
         .refused(&["dropped-bundles"], &["GitRepository flux/tenants and ConfigMap civ/quota"]);
-    // What Sveltos deploys for itself is none.
+    // Objects that Sveltos deploys for itself do not count.
     let own = shop.bundle("own", json!({"notTracked": true}));
     shop.create(&commit(&[&own, &quota])).refused(&["dropped-bundles"], &["GitRepository flux/tenants"]);
 }

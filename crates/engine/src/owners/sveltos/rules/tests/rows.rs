@@ -1,11 +1,11 @@
-//! The decision table, a test for each of its rows.
+//! The decision table, with a test for each row.
 
 use serde_json::json;
 
 use super::*;
 
 #[test]
-fn row_1_a_group_of_another_requestor_or_feature_passes_without_a_read() {
+fn row_1_another_requestor_or_feature_needs_no_read() {
     let shop = Shop::new();
     shop.create(&of_feature(group(&[]), "Kustomize")).admitted().without_a_read();
     let mut other = with(&group(&[]), "sourceRef", json!({"kind": "Classifier", "name": "gpu"}));
@@ -16,7 +16,7 @@ fn row_1_a_group_of_another_requestor_or_feature_passes_without_a_read() {
 }
 
 #[test]
-fn row_2_an_unchanged_specification_and_a_group_on_its_way_out_pass_without_a_read() {
+fn row_2_an_unchanged_spec_and_a_deleted_group_need_no_read() {
     let shop = Shop::new();
     let bad = group(&[]);
     shop.update(&bad, &with_finalizer(&bad)).admitted().without_a_read();
@@ -27,18 +27,18 @@ fn row_2_an_unchanged_specification_and_a_group_on_its_way_out_pass_without_a_re
 }
 
 #[test]
-fn row_3_preparing_passes_without_a_read_as_long_as_the_list_stays() {
+fn row_3_preparing_with_the_same_list_needs_no_read() {
     let shop = Shop::new();
     let (complete, bad) = (shop.complete(), group(&[]));
     for ready in [&complete, &bad] {
         shop.update(ready, &with(ready, "updatePhase", "Preparing")).admitted().without_a_read();
     }
-    // Sveltos never does this; it is judged as if it were Ready.
+    // Sveltos never does this. It is checked as if it were Ready.
     shop.update(&complete, &with(&bad, "updatePhase", "Preparing")).refused(&["dropped-bundles"], &["shop/web"]);
 }
 
 #[test]
-fn row_4_remove_is_for_what_is_being_deleted() {
+fn row_4_remove_requires_a_deleted_summary() {
     let mut shop = Shop::new();
     let remove = with(&group(&[]), "action", "Remove");
     let texts = [
@@ -48,7 +48,7 @@ fn row_4_remove_is_for_what_is_being_deleted() {
     ];
     shop.create(&remove).refused(&["remove-while-live"], &texts);
     shop.update(&shop.complete(), &remove).refused(&["remove-while-live"], &texts);
-    // What it says of itself proves nothing.
+    // The group's own claim proves nothing.
     let deleted = with(&remove, "sourceStatus", "Deleted");
     shop.create(&deleted).refused(&["remove-while-live"], &texts);
     shop.create(&with(&deleted, "dryRun", true)).refused(&["remove-while-live"], &texts);
@@ -66,21 +66,21 @@ fn row_4_remove_is_for_what_is_being_deleted() {
 }
 
 #[test]
-fn row_5_a_dry_run_passes_without_a_read_whatever_it_lists() {
+fn row_5_a_dry_run_needs_no_read() {
     let shop = Shop::new();
     shop.create(&with(&group(&[]), "dryRun", true)).admitted().without_a_read();
     shop.create(&with(&group(&shop.stage("web", 1)), "dryRun", true)).admitted().without_a_read();
 }
 
 #[test]
-fn row_6_a_teardown_passes_with_hooks_alone_or_with_nothing() {
+fn row_6_a_teardown_may_have_only_hooks_or_nothing() {
     let mut shop = Shop::new();
     let deleted = |group: &Value| with(group, "sourceStatus", "Deleted");
     shop.create(&deleted(&group(&[]))).refused(&["dropped-bundles"], &["shop/web"]);
     shop.change("/metadata/deletionTimestamp", "2026-11-21T10:00:00Z".into());
     let hook = json!({"helmReleaseNamespace": "shop", "helmReleaseName": "db", "helmReleaseUninstall": true});
     let hooks = group(&[shop.bundle("hook", hook)]);
-    // Bundles are deleted before their group. A hand-over to another profile has the lowest priority.
+    // Bundles are deleted before their group. A handover to another profile has the lowest priority.
     let gone = group(&["config-gone".to_owned()]);
     let over = with(&group(&[]), "tier", i32::MAX);
     for teardown in [&hooks, &group(&[]), &gone, &over] {
@@ -92,7 +92,7 @@ fn row_6_a_teardown_passes_with_hooks_alone_or_with_nothing() {
 }
 
 #[test]
-fn row_7_without_a_summary_or_an_agent_there_is_nothing_to_compare_with() {
+fn row_7_without_summary_or_agent_nothing_is_refused() {
     let shop = Shop::new();
     shop.remove(CONFIG, "ClusterSummary", SUMMARY);
     let gone = shop.create(&group(&[]));
@@ -109,13 +109,13 @@ fn row_7_without_a_summary_or_an_agent_there_is_nothing_to_compare_with() {
     shop.create(&group(&[])).warned("dropped-bundles", &pushed);
     shop.change("/spec/clusterType", "Capi".into());
     shop.create(&group(&[])).warned("dropped-bundles", &pushed);
-    // A cluster of Sveltos with the same name is another one.
+    // A SveltosCluster with the same name is a different cluster.
     shop.put(&json!({
         "apiVersion": "lib.projectsveltos.io/v1beta1", "kind": "SveltosCluster",
         "metadata": {"name": "prod", "namespace": "civ"}, "spec": {"pullMode": true},
     }));
     shop.create(&group(&[])).warned("dropped-bundles", &pushed);
-    // What is complete needs no agent.
+    // A complete commit needs no agent.
     shop.create(&shop.complete()).admitted();
 }
 
@@ -127,7 +127,7 @@ fn row_8_a_commit_with_every_release_passes_with_two_reads() {
     // An upgrade renders fewer bundles.
     let fewer = group(&[shop.stage("web", 1), shop.stage("cache", 1), shop.stage("db", 1)].concat());
     shop.update(&complete, &fewer).admitted();
-    // The last chart is taken out of the profile: nothing is required.
+    // The last chart is removed from the profile, so nothing is required.
     shop.charts(json!([]));
     shop.releases(json!([]));
     assert_eq!(shop.update(&fewer, &group(&[])).admitted().asked.len(), 1);
@@ -148,13 +148,13 @@ fn row_9_a_delivered_release_that_is_missing_is_refused() {
     ];
     let refused = shop.create(&partial);
     refused.refused(&["dropped-bundles"], &texts);
-    // The hash is evidence enough, and a failed chart needs no opt-out.
+    // The hash is enough evidence, and a failed chart needs no opt-out.
     assert!(refused.asked_for("SveltosCluster") && !refused.asked_for("ClusterConfiguration"));
     assert!(!refused.asked_for("ClusterProfile"));
 }
 
 #[test]
-fn row_10_what_was_never_delivered_may_be_missing_unless_the_policy_says_otherwise() {
+fn row_10_a_first_install_may_be_incomplete_by_default() {
     let entries = json!([never_staged("web"), never_staged("cache"), never_staged("db")]);
     let mut shop = Shop::new();
     shop.releases(entries.clone());
@@ -187,7 +187,7 @@ fn row_11_a_bundle_that_does_not_exist_is_refused() {
 }
 
 #[test]
-fn row_12_a_release_that_was_taken_out_of_the_profile_is_not_required() {
+fn row_12_a_release_removed_from_the_profile_is_not_required() {
     let mut shop = Shop::new();
     let complete = shop.complete();
     shop.charts(json!([chart("web"), chart("cache")]));
@@ -198,12 +198,12 @@ fn row_12_a_release_that_was_taken_out_of_the_profile_is_not_required() {
 }
 
 #[test]
-fn row_13_a_release_that_another_profile_manages_is_not_required() {
+fn row_13_a_release_of_another_profile_is_not_required() {
     let mut shop = Shop::new();
     shop.releases(json!([conflict("web"), managing("cache"), managing("db")]));
     let rest = [shop.stage("cache", 2), shop.stage("db", 3)].concat();
     shop.create(&group(&rest)).admitted();
-    // The entry can lag behind the bundle.
+    // The entry may be older than the bundle.
     shop.create(&group(&[shop.stage("web", 1), rest].concat())).admitted();
 }
 

@@ -1,4 +1,4 @@
-//! Objects of other versions, and answers that do not come.
+//! Objects of other versions, and missing answers.
 
 use serde_json::json;
 
@@ -45,7 +45,7 @@ fn a_bundle_that_is_named_twice_is_read_once() {
 }
 
 #[test]
-fn what_does_not_read_is_undecided_and_not_refused() {
+fn unparsable_objects_leave_the_rule_undecided() {
     let shop = Shop::new();
     shop.objects.put(ObjectKey::new(LIB, "ConfigurationBundle", "civ", "config-odd"), json!({"spec": 7}).to_string());
     let judged = shop.create(&group(&["config-odd".to_owned()]));

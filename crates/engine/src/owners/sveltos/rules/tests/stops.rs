@@ -1,4 +1,4 @@
-//! What ends the walk over the charts, and what to do about it.
+//! What ends the walk over the charts, and the ways out.
 
 use serde_json::json;
 
@@ -17,28 +17,28 @@ fn a_chart_before_a_conflict_may_render_to_nothing() {
         );
     shop.annotate_profile("shop/cache");
     shop.create(&short).admitted();
-    // One behind it was never rendered.
+    // A chart after it was never rendered.
     shop.annotate_profile("shop/db");
     shop.releases(json!([managing("web"), conflict("cache"), managing("db")]));
     shop.create(&short).refused(&["dropped-bundles"], &["leaves out release shop/db:"]);
 }
 
 #[test]
-fn the_order_is_that_of_the_charts_also_where_the_states_are_in_another() {
+fn the_order_is_that_of_the_charts_not_of_the_entries() {
     let mut shop = Shop::new();
     shop.annotate_profile("shop/cache");
     shop.releases(json!([conflict("db"), managing("web"), managing("cache")]));
     shop.create(&group(&shop.stage("web", 1))).admitted();
     shop.charts(json!([chart("db"), chart("cache"), chart("web")]));
     shop.create(&group(&shop.stage("web", 1))).refused(&["dropped-bundles"], &["leaves out release shop/cache:"]);
-    // Templates leave the order open.
+    // Templates make the order uncertain.
     let templated = json!({"releaseName": "{{ .Cluster.metadata.name }}", "releaseNamespace": "shop"});
     shop.charts(json!([templated, templated]));
     shop.create(&group(&shop.stage("web", 1))).refused(&["dropped-bundles"], &["leaves out release shop/cache:"]);
 }
 
 #[test]
-fn a_conflict_is_ended_in_one_of_the_profiles() {
+fn a_conflict_is_resolved_in_one_of_the_profiles() {
     let mut shop = Shop::new();
     shop.releases(json!([conflict("web"), managing("cache"), managing("db")]));
     let refused = shop.create(&group(&[]));
@@ -68,7 +68,7 @@ fn three_charts_that_fail_are_named_and_no_error_is_quoted() {
 }
 
 #[test]
-fn sveltos_stops_trying_after_so_many_failures() {
+fn a_refusal_warns_before_sveltos_stops_trying() {
     let stopped = "Sveltos may have stopped trying: maxConsecutiveFailures is 3. Any change of the profile's spec makes it try again.";
     let retries = "Sveltos retries within a minute.";
     let mut shop = Shop::new();
@@ -87,7 +87,7 @@ fn sveltos_stops_trying_after_so_many_failures() {
     let complete = shop.complete();
     shop.remove(LIB, "ConfigurationBundle", "config-cache-0");
     shop.create(&complete).refused(&["dropped-bundles", "dangling-bundle"], &[stopped]);
-    // Nothing is known yet.
+    // There is no status yet.
     shop.change("/status/featureSummaries", json!([]));
     shop.create(&group(&[])).refused(&["dropped-bundles"], &[stopped]);
 }

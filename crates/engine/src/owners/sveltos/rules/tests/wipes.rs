@@ -1,4 +1,4 @@
-//! Every form that the loss of running workloads takes, and beside each what looks like it and is right.
+//! Every way to lose running workloads. Next to each is a similar commit that is correct.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::*;
 const FAILURE: &str = "values don't meet the specifications of the schema(s)";
 
 #[test]
-fn a_group_without_items_after_the_first_chart_failed_is_refused() {
+fn an_empty_group_after_a_failed_first_chart_is_refused() {
     let mut shop = Shop::new();
     shop.releases(json!([failed("web", FAILURE), managing("cache"), managing("db")]));
     let texts = ["releases shop/web, shop/cache and shop/db", "shop/web: its chart fails"];
@@ -49,21 +49,21 @@ fn an_update_of_a_rollout_in_flight_is_refused() {
     let preparing = with(&complete, "updatePhase", "Preparing");
     let short = group(&[shop.stage("web", 1), shop.stage("cache", 2)].concat());
     shop.update(&preparing, &short).refused(&["dropped-bundles"], &["shop/db"]);
-    // The next cycle of the same failure: only updatePhase changes.
+    // The next cycle of the same failure changes only updatePhase.
     shop.update(&with(&short, "updatePhase", "Preparing"), &short).refused(&["dropped-bundles"], &["shop/db"]);
     // Ready to Ready, from five bundles to none.
     shop.update(&complete, &group(&[])).refused(&["dropped-bundles"], &["shop/web"]);
 }
 
 #[test]
-fn bundles_that_sveltos_brings_for_itself_do_not_make_a_list_whole() {
+fn sveltos_own_bundles_do_not_complete_a_list() {
     let shop = Shop::new();
     let own = shop.bundle("drift", json!({"notTracked": true, "resources": ["kind: CustomResourceDefinition\n"]}));
     shop.create(&group(&[own])).refused(&["dropped-bundles"], &["shop/web, shop/cache and shop/db"]);
 }
 
 #[test]
-fn hooks_of_an_uninstall_do_not_stand_for_the_release() {
+fn hooks_of_an_uninstall_do_not_count_as_the_release() {
     let shop = Shop::new();
     let hook = json!({
         "helmReleaseNamespace": "shop", "helmReleaseName": "db", "helmReleaseUninstall": true, "isLastHelmReleaseBundle": true,
@@ -73,7 +73,7 @@ fn hooks_of_an_uninstall_do_not_stand_for_the_release() {
 }
 
 #[test]
-fn a_release_of_the_same_name_in_another_namespace_does_not_stand_for_it() {
+fn a_namesake_in_another_namespace_does_not_count() {
     let shop = Shop::new();
     let other = json!({"helmReleaseNamespace": "bar", "helmReleaseName": "web", "isLastHelmReleaseBundle": true});
     let mixed = [vec![shop.bundle("other", other)], shop.stage("cache", 2), shop.stage("db", 3)].concat();
@@ -81,7 +81,7 @@ fn a_release_of_the_same_name_in_another_namespace_does_not_stand_for_it() {
 }
 
 #[test]
-fn a_walk_that_went_on_after_an_error_leaves_out_the_failed_chart_alone() {
+fn a_walk_past_an_error_omits_only_the_failed_chart() {
     let mut shop = Shop::new();
     shop.change("/spec/clusterProfileSpec/continueOnError", true.into());
     shop.releases(json!([managing("web"), failed("cache", FAILURE), managing("db")]));
@@ -90,7 +90,7 @@ fn a_walk_that_went_on_after_an_error_leaves_out_the_failed_chart_alone() {
 }
 
 #[test]
-fn up_to_1_7_0_the_message_says_where_the_error_is_and_how_to_opt_out() {
+fn up_to_1_7_0_the_message_has_the_log_and_the_opt_out() {
     let shop = Shop::new();
     let short = group(&[shop.stage("web", 1), shop.stage("cache", 2)].concat());
     let refused = shop.create(&short);
@@ -124,19 +124,19 @@ fn a_chart_to_uninstall_passes_with_its_hooks_or_without() {
 }
 
 #[test]
-fn leaving_a_dry_run_is_judged_by_what_comes() {
+fn leaving_a_dry_run_is_judged_by_the_new_list() {
     let mut shop = Shop::new();
     let dry = with(&group(&[]), "dryRun", true);
     shop.update(&dry, &shop.complete()).admitted();
     shop.update(&dry, &group(&shop.stage("web", 1))).refused(&["dropped-bundles"], &["shop/cache and shop/db"]);
-    // What a dry run listed was never delivered.
+    // A dry run delivered nothing that it lists.
     shop.releases(json!([never_staged("web"), never_staged("cache"), never_staged("db")]));
     shop.update(&with(&shop.complete(), "dryRun", true), &group(&[])).admitted();
     shop.update(&shop.complete(), &dry).admitted().without_a_read();
 }
 
 #[test]
-fn taking_the_labels_off_does_not_escape() {
+fn removing_the_labels_does_not_help() {
     let shop = Shop::new();
     let mut bare = group(&[]);
     let metadata = bare["metadata"].as_object_mut().unwrap();
@@ -146,20 +146,20 @@ fn taking_the_labels_off_does_not_escape() {
 }
 
 #[test]
-fn the_opt_out_opens_the_releases_that_it_names_where_no_chart_failed() {
+fn the_opt_out_applies_only_if_no_chart_failed() {
     let mut shop = Shop::new();
     let short = group(&[shop.stage("web", 1), shop.stage("db", 3)].concat());
     shop.create(&short).refused(&["dropped-bundles"], &["shop/cache"]);
     shop.annotate_profile("shop/search , shop/cache");
     shop.create(&short).admitted();
     shop.create(&group(&shop.stage("web", 1))).refused(&["dropped-bundles"], &["leaves out release shop/db:"]);
-    // A chart that failed did not render to nothing, nor did those after it.
+    // A failed chart did not render to nothing, nor did the charts after it.
     for failing in ["web", "cache"] {
         let entry = |name: &str| if name == failing { failed(name, FAILURE) } else { managing(name) };
         shop.releases(json!([entry("web"), entry("cache"), entry("db")]));
         shop.create(&short).refused(&["dropped-bundles"], &["leaves out release shop/cache:", "its chart fails"]);
     }
-    // Those before it did, and it is complete itself.
+    // The charts before it did, and it is complete itself.
     shop.releases(json!([managing("web"), managing("cache"), failed("db", FAILURE)]));
     shop.create(&short).admitted();
     shop.create(&group(&shop.stage("web", 1)))
@@ -177,7 +177,7 @@ fn the_opt_out_opens_the_releases_that_it_names_where_no_chart_failed() {
 }
 
 #[test]
-fn an_error_that_the_walk_went_past_explains_its_own_chart_alone() {
+fn a_skipped_error_explains_only_its_own_chart() {
     let mut shop = Shop::new();
     shop.charts(json!([chart("new"), chart("cache"), chart("db")]));
     let mut new = never_staged("new");
@@ -186,13 +186,13 @@ fn an_error_that_the_walk_went_past_explains_its_own_chart_alone() {
     shop.annotate_profile("shop/cache");
     let short = group(&shop.stage("db", 3));
     shop.create(&short).refused(&["dropped-bundles"], &["releases shop/new and shop/cache", "its chart fails"]);
-    // The first install of one chart fails, and another renders to nothing as it may.
+    // The first install of one chart fails, and another one renders to nothing, as allowed.
     shop.change("/spec/clusterProfileSpec/continueOnError", true.into());
     shop.create(&short).admitted();
 }
 
 #[test]
-fn what_nothing_explains_can_be_a_warning() {
+fn an_unexplained_loss_can_be_a_warning() {
     let mut shop = Shop::under("unexplained: warn");
     let short = group(&[shop.stage("web", 1), shop.stage("db", 3)].concat());
     shop.create(&short).warned("dropped-bundles", &["release shop/cache", "interlock.dev/may-render-nothing"]);
