@@ -1,4 +1,4 @@
-//! The checked policy: which rules are in force, and how.
+//! The checked policy: which rules apply, and how.
 
 mod accounts;
 mod effective;

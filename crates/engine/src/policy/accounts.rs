@@ -10,7 +10,7 @@ use crate::facts::{Actor, ActorKind, Session, SharedHolder, may_be_platform};
 pub struct Accounts {
     pub platform: Globs,
     pub pipelines: Vec<Pipeline>,
-    /// The lists before the last change, if they differed.
+    /// The lists before the last change; `None` if they never changed.
     former: Option<Arc<Accounts>>,
 }
 
@@ -31,7 +31,7 @@ pub enum PipelineHolder {
     Session,
     /// All sessions.
     Pipeline,
-    /// The sessions with the same one of these groups.
+    /// The sessions that share a group that matches these globs.
     Group(Globs),
 }
 
@@ -42,7 +42,7 @@ impl Accounts {
         Self { platform, pipelines, former: None }
     }
 
-    /// The actor as a platform or a pipeline, if the lists name the user.
+    /// The actor as a platform or a pipeline, if a list contains the user.
     #[must_use]
     pub fn recognise<'a>(&'a self, actor: Actor<'a>) -> Actor<'a> {
         if !matches!(actor.kind, ActorKind::Person | ActorKind::ServiceAccount) {
@@ -58,14 +58,14 @@ impl Accounts {
         }
     }
 
-    /// The actor by the lists before the last change; `None` if this process knows of no change.
+    /// The actor according to the lists before the last change; `None` if this process has seen no change.
     #[must_use]
     pub fn formerly<'a>(&'a self, actor: Actor<'a>) -> Option<Actor<'a>> {
         let former = self.former.as_ref()?;
         Some(former.recognise(Actor::named(actor.name, actor.groups)))
     }
 
-    /// Replaces other lists. They become the former lists if they differ.
+    /// Takes the place of other lists, which become the former lists if they differ.
     pub(super) fn follow(&mut self, replaced: &Arc<Self>) {
         let is_same = self.platform == replaced.platform && self.pipelines == replaced.pipelines;
         self.former = if is_same {
@@ -94,7 +94,7 @@ impl Pipeline {
     }
 }
 
-/// The group of a user that matches. A user with several matching groups, or with none, shares operations with nobody.
+/// The only group of a user that matches. A user with several matching groups, or with none, shares operations with nobody.
 fn only<'a>(globs: &Globs, actor: &Actor<'a>) -> Option<&'a str> {
     let mut found = actor.groups.iter().map(AsRef::as_ref).filter(|group: &&str| globs.contains(group));
     let first = found.next()?;
@@ -135,7 +135,7 @@ mod tests {
             ("aksservice", Person, None),
             ("system:serviceaccount:openshift-ingress:router", Platform, None),
             ("Admin", Platform, None),
-            // Reserved, and still people.
+            // Reserved names of people.
             ("system:admin", Person, None),
             ("system:anonymous", Person, None),
             ("system:node:a", Person, None),
@@ -189,7 +189,7 @@ mod tests {
         let mut second = of("b");
         second.follow(&first);
         assert_eq!(stamp(second.formerly(second.recognise(job))).as_deref(), Some("a"));
-        // Another change of the policy leaves the lists as they are.
+        // Another change of the policy does not change the lists.
         let mut same = of("b");
         same.follow(&Arc::new(second.clone()));
         assert_eq!(stamp(same.formerly(job)).as_deref(), Some("a"));

@@ -23,7 +23,7 @@ use crate::rule::{Mode, RuleId};
 /// A checked policy.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// The highest mode that any rule reaches. Only the cluster policy sets it.
+    /// The maximum mode of all rules. Only the cluster policy sets it.
     pub cap: Mode,
     pub(crate) rules: Vec<(RuleId, RuleSettings)>,
     pub started_by: StartedBy,
@@ -48,19 +48,19 @@ pub struct Policy {
     pub(crate) scalable_resources: Vec<ScalableResource>,
     /// How long after a failure the user of the operation may still write the objects of its release.
     pub grace_after_failure: SignedDuration,
-    /// The exceptions from the rules over objects that HelmReleases declare.
+    /// The exceptions from the rules about objects that people declare in HelmReleases.
     pub drift_exceptions: DriftExceptions,
-    /// When no operation may start. Every policy has the freezes of all namespaces.
+    /// When no operation may start. Every policy contains the freezes of all namespaces.
     pub freezes: Arc<[Freeze]>,
-    /// The limits of the Freezes that namespaces store in the cluster. Only the cluster policy sets them.
+    /// The limits for Freezes that namespaces store in the cluster. Only the cluster policy sets them.
     pub team_freezes: TeamFreezeSettings,
-    /// The labels of a release's Namespace that its Events and reports copy. Only the cluster policy lists them.
+    /// The labels of a release's Namespace that its Events and reports contain. Only the cluster policy lists them.
     pub report_labels: Vec<String>,
     /// No key of a policy file sets this field.
     pub transitions: Transitions,
 }
 
-/// The values of the keys that no file sets.
+/// The values of keys that are in no file.
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Default for Policy {
             accounts: Arc::default(),
             ignore: Vec::new(),
             scalable_resources: ScalableResource::built_in(),
-            // A cancelled upgrade continues to apply objects. Its clean-up deletes objects after the status of the record is
+            // A cancelled upgrade continues to apply objects, and its clean-up deletes objects after the record's status is
             // `failed`.
             grace_after_failure: SignedDuration::from_secs(60),
             drift_exceptions: DriftExceptions::default(),
@@ -116,14 +116,14 @@ impl Policy {
         mode.min(self.cap)
     }
 
-    /// Whether nothing is refused.
+    /// Whether the cap is so low that nothing is refused.
     #[must_use]
     pub fn is_capped(&self) -> bool {
         self.cap < Mode::Enforce
     }
 
-    /// The limits of the ReleaseOverrides of a namespace. They apply wherever the request is: objects of a release may
-    /// be in other namespaces or cluster-scoped.
+    /// The limits for ReleaseOverrides in a namespace. They apply to all requests, because the objects of a release may be in
+    /// other namespaces or cluster-scoped.
     #[must_use]
     pub fn overrides_in(&self, namespace: &str) -> OverrideSettings {
         self.bounds.get(namespace).map_or_else(|| self.overrides.clone(), |bounds| self.overrides.stricter(bounds))
@@ -135,7 +135,7 @@ impl Policy {
         of_policies.chain(stored.iter().filter_map(|freeze| self.team_freezes.limit(freeze)))
     }
 
-    /// Whether a stored Freeze ended so long ago that nobody keeps it.
+    /// Whether a stored Freeze ended so long ago that it should be deleted.
     #[must_use]
     pub fn is_past_freeze(&self, freeze: &Freeze, now: Timestamp) -> bool {
         let end = self.team_freezes.end_of(freeze);
@@ -153,8 +153,8 @@ impl Policy {
         self.rules.iter().find(|(id, _)| *id == rule).map(|(_, settings)| settings)
     }
 
-    /// Finds the namespaces that match the label selectors, apart from those of the conditions that all policies share. Returns
-    /// whether there is a selector.
+    /// Computes which namespaces match the label selectors, except in the conditions that all policies share. Returns whether
+    /// there is a selector.
     pub(super) fn know(&mut self, labels: &NamespaceLabels) -> bool {
         let settings = self.rules.iter_mut().map(|(_, settings)| settings);
         let modes = settings.flat_map(|settings| iter::once(&mut settings.modes).chain(&mut settings.tightened));

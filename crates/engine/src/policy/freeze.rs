@@ -58,16 +58,16 @@ pub struct Creation {
 pub enum FreezeEffect {
     /// No operation starts in the window.
     Deny,
-    /// Operations start in the window only.
+    /// Operations start only in the window.
     AllowOnly,
 }
 
-/// A freeze at a moment.
+/// The state of a freeze at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FreezeState {
-    /// No operation starts: until the moment, or for good if it is `None`.
+    /// No operation starts until this moment, or ever if it is `None`.
     InForce(Option<Timestamp>),
-    /// Operations start: until the moment, or for good if it is `None`.
+    /// Operations start until this moment, or forever if it is `None`.
     Open(Option<Timestamp>),
 }
 
@@ -91,7 +91,7 @@ impl Freeze {
         self.exempt_users.contains(actor.name) || actor.groups.iter().any(|group| self.exempt_groups.contains(group))
     }
 
-    /// The end of a freeze that ends by itself; `None` if the freeze is weekly, or in force outside its window.
+    /// The end of a freeze that ends by itself; `None` if it is weekly, or in force outside its window.
     pub(crate) fn own_end(&self) -> Option<Timestamp> {
         match (&self.window, self.effect) {
             (Window::Range(span), FreezeEffect::Deny) => Some(span.end),
@@ -160,7 +160,7 @@ impl Freeze {
     }
 }
 
-/// The freeze that is in force over a release.
+/// The freeze that applies to a release.
 #[derive(Debug, Clone, Copy)]
 pub struct ActiveFreeze<'f> {
     pub freeze: &'f Freeze,
@@ -171,8 +171,8 @@ pub struct ActiveFreeze<'f> {
 }
 
 impl ActiveFreeze<'_> {
-    /// `the freeze year-end is in force until 2027-01-02 06:00 Europe/Berlin (no changes over the holidays)`, and if another one begins
-    /// where it ends, `, and others follow until 2027-01-04 00:00 Europe/Berlin`.
+    /// `the freeze year-end is in force until 2027-01-02 06:00 Europe/Berlin (no changes over the holidays)`. If another freeze
+    /// begins where it ends, `, and others follow until 2027-01-04 00:00 Europe/Berlin` follows.
     #[must_use]
     pub fn sentence(&self) -> String {
         let (title, reason) = (self.freeze.title(), &self.freeze.reason);
@@ -185,15 +185,14 @@ impl ActiveFreeze<'_> {
     }
 }
 
-/// The most freezes in a row that are followed to the moment at which operations start again. A longer row counts as in
-/// force for good: weekly windows that together leave no pause would be followed forever.
+/// The maximum number of consecutive freezes that are followed to the moment at which operations start again. A longer sequence
+/// counts as in force for good: weekly windows without a pause between them would be followed forever.
 const MAX_IN_A_ROW: usize = 64;
 
-/// A creator whose stamp was lost in an outage.
+/// The creator, if the stamp was lost in an outage.
 const UNKNOWN_USER: &str = "an unknown user";
 
-/// The freeze that keeps an actor from starting an operation of a release. Of several freezes, the one that lasts
-/// longest.
+/// The freeze that stops an actor from starting an operation of a release. If there are several, the one that lasts longest.
 #[must_use]
 pub fn in_force<'f>(
     freezes: impl Iterator<Item = LimitedFreeze<'f>>,
@@ -206,7 +205,7 @@ pub fn in_force<'f>(
     Some(ActiveFreeze { freeze, ends, until: end_of_row(&concerned, ends) })
 }
 
-/// The name of the freeze in force over a release, with or without exempt users. Of several freezes, the one that lasts
+/// The name of the freeze that applies to a release, for users who are exempt or not. If there are several, the one that lasts
 /// longest.
 #[must_use]
 pub fn frozen_by<'f>(
@@ -236,7 +235,7 @@ fn longest<'f>(
     in_force.max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX))
 }
 
-/// The end of a row of freezes whose first one ends at a given moment; `None` for good.
+/// The end of a sequence of freezes, given the end of the first one; `None` for good.
 fn end_of_row(freezes: &[LimitedFreeze<'_>], first: Option<Timestamp>) -> Option<Timestamp> {
     let mut end = first?;
     for _ in 0..MAX_IN_A_ROW {

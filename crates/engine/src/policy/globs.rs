@@ -33,7 +33,7 @@ impl PartialEq for Globs {
 
 impl Eq for Globs {}
 
-/// Whether an optional condition matches a name. A condition that is not set matches everything, also an unknown name.
+/// Whether an optional condition matches a name. Without a condition, everything matches, even an unknown name.
 pub(super) fn matches(globs: Option<&Globs>, name: Option<&str>) -> bool {
     globs.is_none_or(|globs| name.is_some_and(|name| globs.contains(name)))
 }
@@ -54,7 +54,7 @@ impl Globs {
         Ok(Self { set: set.build()?, namespaces, texts })
     }
 
-    /// Whether a glob names a service account in this namespace. A glob over namespaces names none.
+    /// Whether a glob names a service account in this namespace. A glob that matches several namespaces does not count.
     #[must_use]
     pub fn have_an_account_in(&self, namespace: &str) -> bool {
         self.namespaces.contains(namespace)

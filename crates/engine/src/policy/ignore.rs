@@ -5,18 +5,18 @@ use jsonptr::{Pointer, PointerBuf};
 use super::Globs;
 use super::globs::matches;
 
-/// Fields that the rules over objects ignore.
+/// Fields that the rules about objects ignore.
 #[derive(Debug, Clone)]
 pub struct IgnoredFields {
     /// JSON pointers. Fields below a pointer are ignored too.
     pub paths: Vec<PointerBuf>,
-    /// `None` matches every kind. The same applies to names and namespaces.
+    /// `None` matches every kind. The other conditions work the same way.
     pub kinds: Option<Globs>,
     pub names: Option<Globs>,
     pub namespaces: Option<Globs>,
 }
 
-/// Whether a field of an object is ignored, for many fields of one object.
+/// Whether a field of an object is ignored. The result is reusable for all fields of the object.
 pub fn ignored_fields<'p>(
     ignored: &'p [IgnoredFields],
     kind: &str,

@@ -24,7 +24,7 @@ pub struct LabelSelector(pub(crate) Vec<LabelRequirement>);
 pub struct LabelRequirement {
     pub(crate) key: String,
     pub(crate) operator: LabelOperator,
-    /// Of `In` and `NotIn`.
+    /// The values for `In` and `NotIn`.
     pub(crate) values: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl LabelSelector {
     }
 }
 
-/// In the notation of kubectl: `env=prod,tier in (a,b),!temporary`.
+/// In kubectl's notation: `env=prod,tier in (a,b),!temporary`.
 impl fmt::Display for LabelSelector {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, LabelRequirement { key, operator, values }) in self.0.iter().enumerate() {
@@ -82,7 +82,7 @@ pub struct NamespaceCondition {
     except: Arc<BTreeSet<String>>,
 }
 
-/// A selector, and the namespaces that it selects by the known labels.
+/// A selector, and the namespaces that match it by the known labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Selected {
     by: LabelSelector,
@@ -112,7 +112,7 @@ impl NamespaceCondition {
             && !self.except.contains(namespace)
     }
 
-    /// Finds the namespaces that match the label selector. Returns whether there is a selector.
+    /// Computes which namespaces match the label selector. Returns whether there is a selector.
     pub(crate) fn know(&mut self, labels: &NamespaceLabels) -> bool {
         let Some(Selected { by, namespaces }) = &mut self.selected else { return false };
         let found = labels.iter().filter(|(_, labels)| by.selects(labels));
@@ -121,11 +121,11 @@ impl NamespaceCondition {
     }
 }
 
-/// Values from the policies of namespaces: from files for one namespace, and from files for several.
+/// Values from the policies of namespaces. A policy file can apply to one namespace or to several.
 #[derive(Debug, Clone)]
 pub struct ByNamespace<T> {
     pub(crate) own: BTreeMap<String, T>,
-    /// The first entry whose condition holds counts.
+    /// The first entry with a matching condition is used.
     pub(crate) shared: Vec<(NamespaceCondition, T)>,
 }
 
@@ -160,20 +160,20 @@ impl<T> ByNamespace<T> {
         self.own.is_empty() && self.shared.is_empty()
     }
 
-    /// Maps the values, and drops the namespaces without a result.
+    /// Maps the values, and drops entries without a result.
     pub(super) fn filter_map<'t, U>(&'t self, of: impl Fn(&'t T) -> Option<U>) -> ByNamespace<U> {
         let own = self.own.iter().filter_map(|(namespace, value)| Some((namespace.clone(), of(value)?)));
         let shared = self.shared.iter().filter_map(|(namespaces, value)| Some((namespaces.clone(), of(value)?)));
         ByNamespace { own: own.collect(), shared: shared.collect() }
     }
 
-    /// Finds the namespaces that match the label selectors. Returns whether there is a selector.
+    /// Computes which namespaces match the label selectors. Returns whether there is a selector.
     pub(super) fn know(&mut self, labels: &NamespaceLabels) -> bool {
         know_all(self.shared.iter_mut().map(|(namespaces, _)| namespaces), labels)
     }
 }
 
-/// Finds the namespaces that match the label selectors of conditions. Returns whether there is a selector.
+/// Computes which namespaces match the label selectors of conditions. Returns whether there is a selector.
 pub(super) fn know_all<'c>(
     conditions: impl Iterator<Item = &'c mut NamespaceCondition>,
     labels: &NamespaceLabels,

@@ -58,7 +58,7 @@ impl Policies {
         iter::once(&mut self.cluster).chain(self.namespaces.values_mut())
     }
 
-    /// Finds the namespaces that match the label selectors. Returns whether there is a selector.
+    /// Computes which namespaces match the label selectors. Returns whether there is a selector.
     fn apply_labels(&mut self) -> bool {
         let labels = Arc::clone(&self.labels);
         let mut freezes: Vec<_> = self.cluster.freezes.to_vec();
@@ -99,8 +99,8 @@ impl Policies {
         self
     }
 
-    /// The same policies, as the replacement of others. Operations that started under the replaced policies keep their
-    /// accounts, and the labels stay known.
+    /// The same policies, as the replacement of others. Operations that started under the old policies keep their accounts. The
+    /// known labels are kept too.
     #[must_use]
     pub fn following(mut self, replaced: &Self) -> Self {
         let mut accounts = self.cluster.accounts.as_ref().clone();

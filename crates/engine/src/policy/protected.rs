@@ -6,19 +6,19 @@ use super::globs::{Globs, matches};
 use super::namespaces::{ByNamespace, NamespaceCondition};
 use crate::release::ReleaseRef;
 
-/// The releases that the policies protect. Every policy has those of all namespaces: an object of a release may be in
-/// another namespace, or in none.
+/// The releases that the policies protect. Every policy contains those of all namespaces, because an object of a release may be
+/// in another namespace, or in none.
 #[derive(Debug, Clone, Default)]
 pub struct Protected {
     /// The releases that the cluster policy protects.
     pub(crate) by_cluster: Option<ProtectedReleases>,
-    /// The names of its own releases that the policy of a namespace protects.
+    /// The names of releases that a namespace's policy protects in its own namespace.
     pub(crate) here: Option<Globs>,
     /// The names that the policies of all namespaces protect.
     pub(crate) by_namespace: Arc<ByNamespace<Globs>>,
 }
 
-/// Releases by name and namespace. A part that is not set matches any.
+/// Releases by name and namespace. A missing condition matches everything.
 #[derive(Debug, Clone, Default)]
 pub struct ProtectedReleases {
     pub releases: Option<Globs>,

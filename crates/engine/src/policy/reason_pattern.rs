@@ -2,18 +2,17 @@
 
 use regex::{Regex, RegexBuilder};
 
-/// The longest pattern, in bytes. The pattern of a ticket takes thirty.
+/// The maximum length of a pattern, in bytes. A pattern for a ticket takes about thirty.
 pub(crate) const MAX_PATTERN_BYTES: usize = 1 << 10;
 
-/// The largest program of a pattern, in bytes. `\w{2,10}` takes half of it, because `\w` is a letter of any script.
+/// The maximum size of a compiled pattern, in bytes. `\w{2,10}` takes half of it, because `\w` is a letter of any script.
 const MAX_PROGRAM_BYTES: usize = 1 << 20;
 
-/// The longest reason that is compared, in bytes. The definition of ReleaseOverrides allows 500 characters.
+/// The maximum length of a reason that is compared, in bytes. The definition of ReleaseOverrides allows 500 characters.
 const MAX_REASON_BYTES: usize = 2_000;
 
-/// A regular expression that must match a part of the reason of a new override, as with `grep -E` and Go's
-/// `MatchString`. To match the entire reason, a pattern needs `^` and `$`. Patterns are compiled with the policy, and
-/// never for a review.
+/// A regular expression that must match a part of the reason of a new override, like `grep -E` and Go's `MatchString`. To match
+/// the entire reason, use `^` and `$`. Patterns are compiled with the policy, never during a review.
 #[derive(Debug, Clone)]
 pub struct ReasonPattern {
     regex: Regex,

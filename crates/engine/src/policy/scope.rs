@@ -26,7 +26,7 @@ pub struct Scope<'s> {
     pub removal: Removal,
 }
 
-/// What a request removes, according to the request itself.
+/// What a request removes, as far as the request itself shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
     Nothing,
@@ -104,7 +104,7 @@ impl<'s> Scope<'s> {
     }
 }
 
-/// A condition on requests. Every list must match the request; a list matches if one of its entries does.
+/// A condition on requests. Every list must match the request. A list matches if one of its entries does.
 #[derive(Debug, Clone, Default)]
 pub struct When {
     pub users: Option<Globs>,

@@ -69,7 +69,7 @@ impl RuleSettings {
 pub struct RecoverySettings {
     /// An operation older than this, by the clock of the API server, counts as stuck.
     pub stale_after: SignedDuration,
-    /// The longest time to which the timeouts of a HelmRelease may extend `stale_after`.
+    /// The maximum to which the timeouts of a HelmRelease can extend `stale_after`.
     pub max_patience: SignedDuration,
     pub rollback: AllowRollback,
     /// Refuses every rollback over an operation in flight, and rollbacks by people over a failed revision.
@@ -100,9 +100,9 @@ impl RecoverySettings {
 impl Default for RecoverySettings {
     fn default() -> Self {
         Self {
-            // Three times helm's default timeout, which is per hook and per wait and is stored nowhere.
+            // Three times helm's default timeout. That timeout applies per hook and per wait, and is stored nowhere.
             stale_after: SignedDuration::from_mins(15),
-            // A timeout has no upper limit. For a longer timeout, Interlock waits this long.
+            // A timeout has no upper limit. For longer timeouts, Interlock waits only this long.
             max_patience: SignedDuration::from_hours(6),
             rollback: AllowRollback::WhenStale,
             roll_forward_only: false,
@@ -130,10 +130,10 @@ pub enum StartedBy {
     Managers,
 }
 
-/// Exceptions from the rules over objects that people declare in HelmReleases.
+/// Exceptions from the rules about objects that people declare in HelmReleases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DriftExceptions {
-    /// Whether the fields that `spec.driftDetection.ignore` of a HelmRelease names may be edited.
+    /// Whether people may edit the fields in `spec.driftDetection.ignore` of a HelmRelease.
     pub honour_drift_ignore: bool,
     pub when_suspended: WhenSuspended,
 }
@@ -156,7 +156,7 @@ pub enum WhenSuspended {
 /// The settings of `dropped-bundles`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DroppedBundlesSettings {
-    /// A release is left out, and no chart is reported as failed.
+    /// A release is missing, and no chart is reported as failed.
     pub unexplained: OnUnexplained,
     /// The missing parts were never delivered, so nothing can be removed.
     pub first_install: OnFirstInstall,
@@ -195,8 +195,8 @@ pub struct OverrideSettings {
     pub second_person: bool,
     /// The namespace of overrides for cluster-scoped releases.
     pub namespace: String,
-    /// The patterns for the reason of a new override: those of the cluster and of the namespace. A use does not check
-    /// them, so that a new pattern closes no open override.
+    /// The patterns for the reason of a new override: of the cluster and of the namespace. They are not checked when an override
+    /// is used, so a new pattern closes no existing override.
     pub reason_patterns: Vec<ReasonPattern>,
     /// How long after its end an override is kept. Only the cluster policy sets this.
     pub retain_expired: SignedDuration,
@@ -228,12 +228,12 @@ impl Default for OverrideSettings {
     fn default() -> Self {
         Self {
             allowed: true,
-            // About the length of an incident. Longer overrides would replace the normal way of working.
+            // About the length of an incident. Longer overrides would replace the normal process.
             max_duration: SignedDuration::from_hours(4),
             second_person: false,
             namespace: DEFAULT_NAMESPACE.to_owned(),
             reason_patterns: Vec::new(),
-            // A quarter: the time in which people ask who opened which rules.
+            // Three months: the period in which people ask who overrode which rules.
             retain_expired: SignedDuration::from_hours(90 * 24),
         }
     }

@@ -5,11 +5,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Freeze, FreezeState};
 use crate::facts::Actor;
 
-/// The limits of the Freezes that namespaces store in the cluster. Only the cluster policy sets them.
+/// The limits for Freezes that namespaces store in the cluster. Only the cluster policy sets them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TeamFreezeSettings {
     pub allowed: bool,
-    /// The longest time between the creation of a Freeze and its end.
+    /// The maximum time between the creation of a Freeze and its end.
     pub max_duration: SignedDuration,
 }
 
@@ -17,7 +17,7 @@ impl Default for TeamFreezeSettings {
     fn default() -> Self {
         Self {
             allowed: true,
-            // Long enough for an incident that spans a weekend. A longer freeze is planned, and belongs in the policy.
+            // Long enough for an incident over a weekend. A longer freeze is planned, and belongs in the policy.
             max_duration: SignedDuration::from_hours(7 * 24),
         }
     }
@@ -31,8 +31,7 @@ impl TeamFreezeSettings {
         (self.allowed || latest_end.is_none()).then_some(LimitedFreeze { freeze, latest_end })
     }
 
-    /// When a freeze ends: by itself, or earlier by the policy. `None` if a policy sets the freeze, and it does not
-    /// end.
+    /// When a freeze ends: by itself, or earlier by the policy's limit. `None` for a freeze of a policy that never ends.
     #[must_use]
     pub fn end_of(&self, freeze: &Freeze) -> Option<Timestamp> {
         freeze.own_end().into_iter().chain(self.latest_end(freeze)).min()
@@ -71,7 +70,7 @@ impl<'f> LimitedFreeze<'f> {
         }
     }
 
-    /// Whether the freeze keeps an actor from starting operations at a moment.
+    /// Whether the freeze stops an actor from starting operations at a moment.
     #[must_use]
     pub fn stops(self, actor: Actor<'_>, now: Timestamp) -> bool {
         !self.freeze.exempts(actor) && matches!(self.at(now), FreezeState::InForce(_))

@@ -1,4 +1,4 @@
-//! Which freeze is named, and until when no operation starts.
+//! Which freeze a refusal names, and when operations may start again.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Windows of time, and the effect of daylight saving.
+//! Time windows, and the effect of daylight saving time.
 //!
 //! In autumn, a clock time can occur twice: the first occurrence opens a window, and the second one closes it. In
 //! spring, a clock time can be skipped: it stands for the moment at which the clock jumps. So a window never has a gap,
@@ -54,7 +54,7 @@ impl Window {
 
     /// Whether two windows ever overlap.
     pub(super) fn meets(&self, zone: &TimeZone, other: &Self, of_other: &TimeZone) -> bool {
-        // All weeks are alike, except for an hour of daylight saving.
+        // All weeks are the same, except for an hour of daylight saving time.
         let moment = match (self, other) {
             (Self::Range(span), _) | (_, Self::Range(span)) => span.start,
             (Self::Weekly(_), Self::Weekly(_)) => Timestamp::UNIX_EPOCH,
