@@ -1,5 +1,5 @@
-//! The questions of rules to the cluster, and the answers collected so far. Plain values: rules depend on these, never on the world
-//! that answers.
+//! The rules' queries to the cluster, and the answers so far. Plain values: rules depend only on these, never on the world that
+//! answers.
 
 mod answer;
 mod kinds;
@@ -19,12 +19,12 @@ use crate::policy::Freeze;
 /// The ConfigMap in which nelm and werf keep their leases.
 pub const WERF_LEASES: &str = "werf-synchronization";
 
-/// The answers to the queries so far in one review.
+/// The answers to all queries of one review so far.
 #[derive(Debug, Default)]
 pub struct Evidence(Vec<(Query, Answer)>);
 
 impl Query {
-    /// Whether it asks the API server whose an object is. Overrides do not count: they are read again before each use.
+    /// Whether it asks the API server for the owner of an object. Overrides do not count: they are read again before each use.
     fn locates_live(&self) -> bool {
         match self {
             Self::Release(question::Release { freshness, .. })
@@ -41,13 +41,13 @@ impl Evidence {
         self.0.push((query, answer));
     }
 
-    /// The answer to a query, if it was asked.
+    /// The answer to a query; `None` if it was not sent.
     #[must_use]
     pub fn get(&self, query: &Query) -> Option<&Answer> {
         self.0.iter().find(|(asked, _)| asked == query).map(|(_, answer)| answer)
     }
 
-    /// The Freezes that are stored in the cluster; none if nobody has asked for them, or if they are not known.
+    /// The Freezes that are stored in the cluster; none if they were not queried, or are unknown.
     #[must_use]
     pub fn freezes(&self) -> &[Freeze] {
         match self.get(&question::Freezes.into()) {
@@ -56,7 +56,7 @@ impl Evidence {
         }
     }
 
-    /// Whether a query that a cache can answer was sent to the API server.
+    /// Whether a query was sent to the API server that a cache could have answered.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.0.iter().any(|(query, _)| query.locates_live())

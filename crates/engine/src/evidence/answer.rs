@@ -9,26 +9,26 @@ use super::query::Knowledge;
 use crate::owners::{Bundle, Driver, Marks};
 use crate::release::{History, Storage};
 
-/// Records that may be those of the release that an object names.
+/// Records that may belong to the release that an object names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CandidateRecords {
     pub storage: Storage,
     /// The namespace of the records.
     pub namespace: String,
-    /// From the metadata of the records. A cached answer omits superseded records.
+    /// From the metadata of the records. Cached answers omit superseded records.
     pub history: History,
-    /// Whether an account of the HelmRelease that the labels of the object name holds the newest of these records. Only the mutating
-    /// half writes that stamp.
+    /// Whether the stamp says that an account of the HelmRelease in the object's labels holds the newest record. Only the
+    /// mutating half writes that stamp.
     pub held_for_origin: bool,
 }
 
-/// The state of the rollout of a workload.
+/// The rollout state of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workload {
     pub desired: i64,
     /// Pods of the newest revision.
     pub updated: i64,
-    /// Pods available (ready, for a StatefulSet).
+    /// Available pods; for a StatefulSet, ready pods.
     pub available: i64,
     /// Whether the controller has seen the newest specification.
     pub observed: bool,
@@ -36,11 +36,11 @@ pub struct Workload {
     pub conditions: BTreeMap<String, bool>,
 }
 
-/// An object that is scaled.
+/// An object that a Scale belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScaledObject {
     pub marks: Marks,
-    /// The JSON of its `managedFields`; `None` from a cache, which does not keep them.
+    /// The JSON of its `managedFields`. `None` from a cache, which does not store them.
     pub managed_fields: Option<String>,
 }
 
@@ -49,21 +49,21 @@ pub struct ScaledObject {
 pub enum StoredBody {
     /// The JSON of the body.
     Json(Vec<u8>),
-    /// The names of the Secrets that do not exist, of a record in several. Nobody can read it without them.
+    /// The names of the missing Secrets of a record in several Secrets. The record cannot be read without them.
     MissingChunks(Vec<String>),
 }
 
-/// The HelmReleases that drive a release, the oldest first. An error if those of the records' namespace are too many or too large
-/// to be read, for this reason.
+/// The HelmReleases that drive a release, oldest first. The error says why those in the records' namespace cannot be read: they
+/// are too many or too large.
 pub type Candidates = Result<Vec<Driver>, String>;
 
 /// The document of an object; `None` if the manifest has none.
 pub type FoundDocument = Option<Arc<Value>>;
 
-/// The document of an object in a manifest. The error names a document that cannot be parsed, and nothing of its content.
+/// The document of an object in a manifest. The error names a document that cannot be parsed, without its content.
 pub type ReadDocument = Result<FoundDocument, String>;
 
-/// Bundles in the order of the question; `None` for one that does not exist. An error if one cannot be parsed.
+/// Bundles in the order of the query; `None` for one that does not exist. The error names one that cannot be parsed.
 pub type ReadBundles = Result<Vec<Option<Bundle>>, String>;
 
 /// The state of a namespace.
@@ -86,16 +86,16 @@ pub enum Answer {
     Unavailable(String),
 }
 
-/// The steps to read a byte of a text that the world has not read.
+/// Steps to parse one byte of a text that the world has not parsed.
 const TEXT_STEPS: u64 = 10;
 
-/// The steps to look at one of many: a record, an override, a bundle.
+/// Steps to check one of several items: a record, an override, a bundle.
 const ITEM_STEPS: u64 = 200;
 
-/// So many nodes of a document are many, and no more of them are counted.
+/// The maximum number of counted nodes in a document.
 const MANY_NODES: usize = 10_000;
 
-/// What is left of a number of nodes after those of a value.
+/// The rest of a number of nodes after those of a value are subtracted.
 fn left_of(value: &Value, left: usize) -> usize {
     let left = left.saturating_sub(1);
     match value {
@@ -107,7 +107,7 @@ fn left_of(value: &Value, left: usize) -> usize {
 }
 
 impl Answer {
-    /// About how many steps the rules take to read it.
+    /// About how many steps the rules take to read the answer.
     #[must_use]
     pub fn steps(&self) -> u64 {
         let Self::Known(knowledge) = self else { return 0 };

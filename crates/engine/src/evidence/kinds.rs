@@ -1,4 +1,4 @@
-//! The kinds of objects that questions are about.
+//! The kinds of objects that queries are about.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use crate::release::Storage;
 use crate::{freeze_resource, owners, release_override};
 
 impl Query {
-    /// The group and kind of the objects that the answer is made of. A world without any of them may answer differently from a
-    /// cluster that has some.
+    /// The group and kind of the objects that the answer consists of. If a world has no object of a kind, its answer may differ
+    /// from a cluster's.
     #[must_use]
     pub fn kinds(&self) -> Vec<(&str, &str)> {
         match self {
@@ -41,8 +41,8 @@ fn record(storage: Storage) -> (&'static str, &'static str) {
     ("", storage.kind())
 }
 
-/// Whether a query can be about objects of this kind. There is one query about objects of any kind, [`Query::Parent`]: it needs only
-/// objects with marks of an owner.
+/// Whether a query can be about objects of this kind. Only [`Query::Parent`] is about objects of any kind. It needs only objects
+/// with ownership marks.
 #[must_use]
 pub fn can_be_asked_for(group: &str, kind: &str) -> bool {
     match group {

@@ -1,4 +1,4 @@
-//! Pairs every question with its answer. Whoever asks gets that type and no other; whoever forwards sees [`Query`] and
+//! Pairs every question with the type of its answer. Rules use these types. Code that only forwards uses [`Query`] and
 //! [`Knowledge`].
 
 use std::collections::BTreeMap;
@@ -12,15 +12,15 @@ use crate::owners::Driver;
 use crate::policy::Freeze;
 use crate::release_override::Override;
 
-/// A question, and the type of its answer.
+/// A question with the type of its answer.
 pub trait Question: Into<Query> {
-    /// What the cluster has, if it has anything.
+    /// The answer, if the cluster has one.
     type Answer;
 
-    /// Wraps the answer for those who forward it.
+    /// Wraps the answer for forwarding.
     fn answered(&self, answer: Self::Answer) -> Answer;
 
-    /// As [`Question::answered`], for a question about what may not exist.
+    /// Like [`Question::answered`], for an object that may not exist.
     fn found(&self, answer: Option<Self::Answer>) -> Answer {
         answer.map_or(Answer::Absent, |answer| self.answered(answer))
     }
@@ -28,7 +28,7 @@ pub trait Question: Into<Query> {
     /// Unwraps an answer; `None` if it belongs to another question.
     fn read(known: &Knowledge) -> Option<&Self::Answer>;
 
-    /// As [`Question::read`], by value.
+    /// Like [`Question::read`], by value.
     fn take(known: Knowledge) -> Option<Self::Answer>;
 }
 

@@ -1,4 +1,4 @@
-//! The questions of rules to the cluster. [`super::Query`] is any of them.
+//! The rules' questions to the cluster. [`super::Query`] wraps any of them.
 
 use crate::managed::Origin;
 use crate::object::ObjectKey;
@@ -6,12 +6,12 @@ use crate::owners::{self, BundleRef, CandidateSearch};
 use crate::release::Storage;
 use crate::release::manifest::{DocumentKey, WorkloadRef};
 
-/// How old an answer may be.
+/// The required freshness of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Freshness {
-    /// A cache may answer: it may say that a request is allowed, never that it is refused.
+    /// A cache may answer. That is enough to admit a request, never to refuse it.
     Cached,
-    /// As the API server has it now.
+    /// The current state at the API server.
     Live,
 }
 
@@ -24,7 +24,7 @@ pub struct History {
     pub release: String,
 }
 
-/// The body of one record, including the other Secrets in which OLM may store parts of it.
+/// The body of one record, including its parts in other Secrets of OLM.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Body {
     pub storage: Storage,
@@ -33,7 +33,7 @@ pub struct Body {
     pub object: String,
 }
 
-/// The release that an object names as its owner: where records of it may be, and their metadata.
+/// The release that an object names as its owner. The answer is the metadata of all records that may belong to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Release {
     pub name: String,
@@ -44,7 +44,7 @@ pub struct Release {
     pub freshness: Freshness,
 }
 
-/// What may be the records of a ClusterExtension, in any namespace: its name is the name of its only release.
+/// The records that may belong to a ClusterExtension, in any namespace. Its release has the same name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Extension {
     pub name: String,
@@ -58,26 +58,26 @@ pub struct Document {
     pub object: DocumentKey,
 }
 
-/// The marks of an object that is scaled, and who wrote its fields: its Scale carries neither.
+/// The marks and the managers of a scaled object. Its Scale contains neither.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Parent {
     pub object: ScaledRef,
     pub freshness: Freshness,
 }
 
-/// The HelmReleases that may be behind a release, including those whose release is on another cluster. A cache finds the
-/// candidates, a handful at most, and each is read from the API server. Asked by [`HelmReleases::of`].
+/// The HelmReleases that may own a release, including those with a release on another cluster. A cache finds the few candidates,
+/// and each is read from the API server. Create with [`HelmReleases::of`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HelmReleases {
     /// The namespace of the records.
     pub namespace: String,
     /// The name of the release, shortened as Flux does.
     pub release: String,
-    /// The account of another namespace that holds the newest record: a HelmRelease there may work under it.
+    /// The account that holds the newest record, if it is of another namespace. A HelmRelease there may use it.
     pub account: Option<String>,
 }
 
-/// The HelmReleases in a namespace, as the API server has them now: a cache may not have seen one that was created a moment ago.
+/// The HelmReleases in a namespace, read live, because a cache may not contain one that was created a moment ago.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HelmReleasesIn {
     pub namespace: String,
@@ -86,23 +86,23 @@ pub struct HelmReleasesIn {
 /// The ReleaseOverrides of a release. An incomplete cache answers with none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Overrides {
-    /// Where they are.
+    /// The namespace of the overrides.
     pub namespace: String,
     pub release: String,
     pub freshness: Freshness,
 }
 
-/// The Freezes that are stored in the cluster, as a cache has seen them last: they hold on while the API server does not answer.
+/// The Freezes that are stored in the cluster, from a cache. They remain in force while the API server does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Freezes;
 
-/// The Freezes in a namespace, as the API server has them now.
+/// The Freezes in a namespace, read live.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FreezesIn {
     pub namespace: String,
 }
 
-/// The state of some workloads, all at once: a release may have hundreds.
+/// The state of several workloads in one query: a release may have hundreds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Workloads(pub Vec<WorkloadRef>);
 
@@ -113,11 +113,11 @@ pub struct Leases {
     pub namespace: String,
 }
 
-/// An object, as the API server has it now, in whatever version it serves.
+/// An object, read live, in the version that the API server prefers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Object(pub ObjectKey);
 
-/// What ConfigurationBundles of Sveltos say of themselves, all at once: a commit may name hundreds.
+/// The properties of several of Sveltos' ConfigurationBundles in one query: a commit may list hundreds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Bundles(pub Vec<BundleRef>);
 
@@ -127,8 +127,8 @@ pub struct Namespace {
     pub name: String,
 }
 
-/// The releases whose records are in a namespace, as the API server has them now, and those with a record elsewhere that is stamped
-/// for objects in it, as a cache has seen them.
+/// The releases with records in a namespace, read live, and from a cache those with records elsewhere that are stamped for
+/// objects in the namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReleasesIn {
     pub namespace: String,
@@ -145,7 +145,7 @@ pub struct RecordRef {
     pub resource_version: String,
 }
 
-/// An object with a scale subresource, as a request on the subresource names it.
+/// An object with a scale subresource, as a request to the subresource names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ScaledRef {
     /// Empty for the core group.
@@ -160,14 +160,14 @@ pub struct ScaledRef {
 }
 
 impl HelmReleases {
-    /// The HelmReleases behind a release with these records, whose newest one this user holds.
+    /// The HelmReleases of a release with these records, whose newest one this user holds.
     #[must_use]
     pub fn of(namespace: &str, release: &str, holder: Option<&str>) -> Self {
         let account = owners::account_elsewhere(holder, namespace).map(str::to_owned);
         Self { namespace: namespace.to_owned(), release: release.to_owned(), account }
     }
 
-    /// How the candidates are searched for.
+    /// The search for the candidates.
     #[must_use]
     pub fn search(&self) -> CandidateSearch<'_> {
         CandidateSearch { namespace: &self.namespace, release: &self.release, account: self.account.as_deref() }
