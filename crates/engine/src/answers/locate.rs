@@ -1,5 +1,5 @@
-//! Finds the records that may belong to the release of an object. Every world searches the same places; the rules
-//! decide which records count.
+//! Finds the records that may belong to the release of an object. Every world searches the same places. The rules decide which
+//! records count.
 
 use crate::evidence::CandidateRecords;
 use crate::object::account_namespace;
@@ -9,9 +9,9 @@ use crate::release::{Entry, History, Storage};
 #[derive(Debug, Clone, Copy)]
 pub struct ReleaseQuery<'q> {
     pub name: &'q str,
-    /// The namespace that its objects go to. Its records are there too, unless Flux or OLM keep them elsewhere.
+    /// The namespace of its objects. Its records are there too, unless Flux or OLM store them elsewhere.
     pub target_namespace: &'q str,
-    /// Where its records may be for the HelmRelease that the object names.
+    /// Where its records may be, according to the HelmRelease that the object names.
     pub origin: Option<OriginRecords<'q>>,
 }
 
@@ -20,11 +20,11 @@ pub struct ReleaseQuery<'q> {
 pub struct OriginRecords<'q> {
     /// The namespace of the HelmRelease.
     pub origin: &'q str,
-    /// The namespace of the records, from the status of the HelmRelease. It says where to search, and proves nothing.
+    /// The namespace of the records, from the status of the HelmRelease. It is only a place to search, not a proof.
     pub records: &'q str,
 }
 
-/// The records of one name in one namespace and storage.
+/// The records with one name in one namespace and storage.
 #[derive(Debug)]
 pub struct RecordSet {
     pub storage: Storage,
@@ -34,7 +34,7 @@ pub struct RecordSet {
 }
 
 impl RecordSet {
-    /// Groups the records of one name by storage and namespace.
+    /// Groups the records with one name by storage and namespace.
     pub fn gather(records: impl IntoIterator<Item = (Storage, String, Entry)>) -> Vec<Self> {
         let mut record_sets: Vec<Self> = Vec::new();
         for (storage, namespace, entry) in records {
@@ -100,7 +100,7 @@ impl RecordSet {
     }
 }
 
-/// The records that may be those of a ClusterExtension: OLM stores them.
+/// The records that may belong to a ClusterExtension: those that OLM stores.
 pub fn candidates_for_extension(record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<CandidateRecords> {
     let of_extensions = record_sets.into_iter().filter(|record_set| record_set.storage == Storage::Index);
     of_extensions.map(RecordSet::into_candidate).collect()
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_at_home_where_flux_reports_or_stamped() {
+    fn candidates_are_at_home_or_reported_by_flux_or_stamped() {
         let record_sets = vec![
             record_set(Storage::Secret, "shop", vec![record(9, None)]),
             record_set(Storage::ConfigMap, "shop", vec![record(1, Some("shop"))]),

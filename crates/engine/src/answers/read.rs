@@ -26,14 +26,14 @@ pub fn record<'m>(kind: &str, metadata: &'m ObjectMeta) -> Option<(Storage, &'m 
     let storage = match (kind, label("owner")?) {
         ("Secret", "helm") => Storage::Secret,
         ("ConfigMap", "helm") => Storage::ConfigMap,
-        // The Secrets with the further chunks of a record are of another type.
+        // The Secrets with the further chunks of a record have another label `type`.
         ("Secret", "operator-controller") if label("type") == Some("index") => Storage::Index,
         _ => return None,
     };
     Some((storage, label("name")?, entry(metadata)?))
 }
 
-/// Who manages an object, by its labels and annotations.
+/// The ownership marks of an object, from its labels and annotations.
 pub fn marks(metadata: &ObjectMeta) -> Option<Marks> {
     Marks::of(
         |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str),
@@ -41,7 +41,7 @@ pub fn marks(metadata: &ObjectMeta) -> Option<Marks> {
     )
 }
 
-/// A scaled object by its JSON text, of which only the metadata is read; `None` if nobody owns it.
+/// Parses a scaled object from its JSON text, but only its metadata; `None` if it has no owner.
 ///
 /// # Errors
 /// The metadata cannot be parsed.
@@ -158,7 +158,7 @@ pub fn stored_freeze(text: &str) -> Option<Freeze> {
     freeze_of(&metadata, Some(spec.get())).ok()
 }
 
-/// The HelmReleases that may be behind a release.
+/// The HelmReleases that may own a release.
 pub fn candidates(search: CandidateSearch<'_>, all: &[Driver]) -> Candidates {
     let found = search.among(all.iter()).map_err(|too_many| too_many.to_string())?;
     Ok(oldest_first(found.into_iter().cloned()))

@@ -1,7 +1,6 @@
 //! How many pods of a workload are replaced.
 //!
-//! One type serves all kinds, with only the necessary fields: the pod templates of the complete types would be a
-//! megabyte of code.
+//! One type for all kinds, with only the necessary fields: the pod templates of the complete types would add a megabyte of code.
 
 use serde::Deserialize;
 
@@ -9,7 +8,7 @@ use crate::evidence::Workload;
 use crate::json::null_is_default;
 use crate::release::manifest::WorkloadKind;
 
-/// The part of the specification that says how many pods there should be.
+/// The desired number of pods.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct WorkloadSpec {
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unwritten_condition_is_no_success() {
+    fn an_unwritten_condition_counts_as_false() {
         let written = json!({"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"});
         let status = serde_json::from_value(json!({"conditions": [written]})).unwrap();
         let workload = rollout(WorkloadKind::Deployment, None, WorkloadSpec::default(), Some(status));

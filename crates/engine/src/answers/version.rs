@@ -1,4 +1,4 @@
-//! Versions of records. A version never changes, so what is known of its content stays true.
+//! Versions of records. A version never changes, so cached facts about its content stay valid.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct ObjectVersion {
 }
 
 impl ObjectVersion {
-    /// The version by uid and resourceVersion; `None` if either is unknown.
+    /// The version by uid and resourceVersion; `None` if one of them is unknown.
     pub fn new(uid: &str, resource_version: &str) -> Option<Self> {
         let known = !uid.is_empty() && !resource_version.is_empty();
         known.then(|| Self { uid: uid.to_owned(), resource_version: resource_version.to_owned() })
