@@ -37,7 +37,7 @@ use apply::Change;
 pub use record::FoundRecord;
 use store::ObjectStore;
 
-/// The most bytes of admitted writes that wait to be applied: two of the largest bodies. A write beyond them applies
+/// The maximum bytes of admitted writes that wait to be applied: two of the largest bodies. A write that exceeds it applies them
 /// all.
 const MAX_NOTED_BYTES: usize = 16 << 20;
 
@@ -102,8 +102,8 @@ impl Objects {
         }
     }
 
-    /// Adds an admitted write. From now on, every answer takes it into account. Returns whether a call of
-    /// [`Self::settle`] is needed: none is on its way for an earlier write.
+    /// Adds an admitted write. All later answers include it. Returns whether the caller must call [`Self::settle`]: no earlier
+    /// write has caused a call yet.
     pub fn admit(&self, write: AdmittedWrite) -> bool {
         let is_only = self.noted.add(write);
         if self.noted.bytes() > MAX_NOTED_BYTES {
@@ -113,7 +113,7 @@ impl Objects {
         is_only
     }
 
-    /// Whether [`Self::admit`] applies all writes at once, because this one is beyond the limit of writes that wait.
+    /// Whether [`Self::admit`] applies all writes at once, because this one exceeds the limit of waiting writes.
     #[must_use]
     pub fn settles_at(&self, write: &AdmittedWrite) -> bool {
         self.noted.bytes() + write.bytes() > MAX_NOTED_BYTES
@@ -234,7 +234,7 @@ impl Objects {
         self.lock().names()
     }
 
-    /// The records of all releases of a name.
+    /// The records of all releases with this name.
     #[must_use]
     pub fn record_sets(&self, release: &str) -> Vec<RecordSet> {
         self.lock().record_sets(release)
@@ -252,7 +252,7 @@ impl Objects {
         releases.collect()
     }
 
-    /// The HelmReleases that match, the oldest first.
+    /// The HelmReleases that match, oldest first.
     #[must_use]
     pub fn helm_releases(&self, is_wanted: impl Fn(&Driver) -> bool) -> Vec<Driver> {
         let objects = self.lock();

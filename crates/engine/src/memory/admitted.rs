@@ -1,8 +1,8 @@
-//! Admitted writes: they count as soon as they are added, and are applied a little later.
+//! Admitted writes. They take effect as soon as they are added, and are applied a little later.
 //!
-//! A client that has its reply may send the next write at once, over any connection. So a write is added before its
-//! reply is sent, and every access to the objects first applies the writes that wait. This alone is correct. Applying
-//! writes in parallel with the replies only saves the next access the work.
+//! A client that has its reply may send the next write at once, over any connection. So a write is added before its reply is
+//! sent, and every access to the objects first applies the waiting writes. That is enough for correctness. Applying writes in
+//! parallel with the replies only saves the next access this work.
 
 use std::mem::take;
 use std::sync::atomic::AtomicUsize;
@@ -72,7 +72,7 @@ impl AdmittedWrite {
     }
 }
 
-/// Keeps only objects that a rule can ask for. Otherwise the other objects of a busy cluster would displace them.
+/// Keeps only objects that a rule can query. In a busy cluster, the other objects would displace them.
 fn apply(change: Change<'_>, objects: &mut ObjectStore) {
     let Change { operation, key, object } = &change;
     if can_be_asked_for(&key.group, &key.kind) || may_be_marked(object.get()) {
@@ -87,7 +87,7 @@ fn apply(change: Change<'_>, objects: &mut ObjectStore) {
 #[derive(Debug, Default)]
 pub(super) struct NotedWrites {
     writes: Mutex<Vec<AdmittedWrite>>,
-    /// The bytes of these writes, and of those that are being applied.
+    /// The bytes of these writes, including those being applied.
     bytes: AtomicUsize,
 }
 
@@ -105,7 +105,7 @@ impl NotedWrites {
         self.bytes.load(Relaxed)
     }
 
-    /// Applies all writes. The caller has the objects locked, and sees every write that was added before.
+    /// Applies all writes. The caller has the objects locked, and so sees every write that was added before.
     pub(super) fn apply_to(&self, objects: &mut ObjectStore) {
         let writes = take(&mut *self.writes.lock().unwrap_or_else(PoisonError::into_inner));
         for write in writes {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn only_objects_that_a_rule_can_ask_for_are_kept() {
+    fn only_objects_that_a_rule_can_query_are_kept() {
         let memory = Objects::new(1 << 20);
         let (pod, marked) = (["", "Pod", "pod"], ["", "Pod", "marked"]);
         for (kind, annotations, kept) in [
@@ -169,7 +169,7 @@ mod tests {
             memory.admit(write(&created(kind, annotations)).unwrap());
             assert_eq!(keeps(&memory, kind), kept, "{kind:?} {annotations}");
         }
-        // An edit can add the marks, and take them away.
+        // An edit can add the marks, and remove them.
         for (kind, before, after) in [(pod, "{}", MARKED), (marked, MARKED, "{}")] {
             let edit = body("UPDATE", kind, Some(object(before)), Some(object(after)));
             memory.admit(write(&edit).unwrap());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_effect_are_no_writes() {
+    fn requests_without_effect_write_nothing() {
         let long = "n".repeat(254);
         assert!(write(&created(["", "ConfigMap", &long], "{}")).is_none());
         assert!(write(&body("CONNECT", ["", "Pod", "web"], None, Some(object("{}")))).is_none());

@@ -15,7 +15,7 @@ use crate::review::{Operation, Request};
 /// The effect of a request on the stored objects.
 pub(super) struct Change<'a> {
     pub(super) operation: Operation,
-    /// The name is empty if the request has none; the object then has it.
+    /// If the request has no name, the name is empty, and the object has it.
     pub(super) key: ObjectKey,
     /// The object as stored, or as it was before the deletion.
     pub(super) object: RawObject<'a>,
@@ -37,8 +37,7 @@ struct ObjectName {
 }
 
 impl<'a> Change<'a> {
-    /// The change of a request; `None` if it stores nothing, like a dry run and most subresources, or if its names
-    /// cannot exist.
+    /// The change of a request; `None` if it stores nothing, like a dry run and most subresources, or if its names are invalid.
     pub(super) fn of(request: &Request<'a>) -> Option<Self> {
         let stores_object = matches!(request.sub_resource(), None | Some("status"));
         if request.dry_run.unwrap_or_default() || !stores_object {
@@ -60,14 +59,14 @@ impl ObjectStore {
             key.name = name_of(object);
         }
         match operation {
-            // The API server answers that the object exists. An object that was being deleted no longer exists.
+            // If the object exists, the API server refuses to create it. An object that was being deleted counts as gone.
             Operation::Create if self.get(&key).is_some_and(|known| !is_terminating(known)) => {}
             Operation::Delete if lingers(&key, object) => self.terminate(key, object),
             Operation::Delete => {
                 self.discard(&key);
                 self.note_interruption(&key, object);
             }
-            // The update removes the last finalizer: no DELETE follows.
+            // The update removes the last finalizer. No DELETE follows.
             Operation::Update if is_gone(object) => {
                 self.discard(&key);
             }
@@ -123,7 +122,7 @@ impl ObjectKey {
     }
 }
 
-/// The key from the request; `None` if an API server accepts no such names.
+/// The key from the request; `None` if an API server would not accept its names.
 fn key_in(request: &Request<'_>) -> Option<ObjectKey> {
     let (group, kind) = (&*request.kind.group, &*request.kind.kind);
     let (namespace, name) = (request.namespace(), request.name().unwrap_or_default());

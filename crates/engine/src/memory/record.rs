@@ -10,7 +10,7 @@ use crate::release::Storage;
 use crate::release::manifest::DocumentKey;
 use crate::release::record::{DecodeError, Payload};
 
-/// A record whose body, or a document of whose manifest, answers a query.
+/// A record that answers a query with its body, or with a document of its manifest.
 #[derive(Debug)]
 pub struct FoundRecord<'q> {
     pub name: RecordName<'q>,

@@ -150,7 +150,7 @@ fn bytes_of(ObjectKey { group, kind, namespace, name }: &ObjectKey, text: &str, 
     ENTRY_BYTES + text.len() + 2 * names + of_record
 }
 
-/// The release whose record an object may be, by its labels.
+/// The release that an object may be a record of, by its labels.
 fn release_of(key: &ObjectKey, text: &str) -> Option<String> {
     let kinds = [Storage::Secret.kind(), Storage::ConfigMap.kind()];
     if !key.group.is_empty() || !kinds.contains(&key.kind.as_str()) {
@@ -169,7 +169,7 @@ mod tests {
         ObjectKey::new("", "ConfigMap", "shop", name)
     }
 
-    /// A ConfigMap of at least so many bytes.
+    /// A ConfigMap of at least this many bytes.
     fn object(labels: &str, bytes: usize) -> String {
         format!(r#"{{"metadata":{{"labels":{{{labels}}}}},"data":{{"a":"{}"}}}}"#, "x".repeat(bytes))
     }
