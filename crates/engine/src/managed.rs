@@ -1,4 +1,4 @@
-//! Managed objects: the owner, the declared fields, and whether a write touches them.
+//! Managed objects: their owner, their declared fields, and whether a write changes these fields.
 
 mod declared;
 mod delta;

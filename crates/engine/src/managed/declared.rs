@@ -35,7 +35,7 @@ impl<'d> Declared<'d> {
         path.rev().fold(leaf, |inner, field| Self::Fields(BTreeMap::from([(Cow::Borrowed(field), inner)])))
     }
 
-    /// Without the fields of a document. The document has their values.
+    /// The declaration without the fields of a document. The document has their values.
     #[must_use]
     pub fn outside(self, document: &Value) -> Self {
         let Self::Fields(fields) = self else {
@@ -59,7 +59,7 @@ impl<'d> Declared<'d> {
         }
     }
 
-    /// Whether a field is declared, itself or as a part of a declared value. Fields of documents are not looked at.
+    /// Whether a field is declared, itself or as a part of a declared value. Does not look into documents.
     #[must_use]
     pub fn has(&self, path: &[&str]) -> bool {
         match (self, path.split_first()) {

@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use crate::json::cursor::{Cursor, Member, common_prefix, remaining_members, unquoted};
 use crate::json::{FieldPath, Segment};
 
-/// The most differences that are reported separately. Beyond that, a container counts as one difference.
+/// The maximum number of differences that are reported separately. Beyond it, a container counts as one difference.
 pub(super) const MAX_DIFFERENCES: usize = 1_000;
 
 /// The deepest level at which differences are reported separately.
 const MAX_DEPTH: usize = 100;
 
-/// The deepest level at which a container is skipped at once if it ends before the next difference. Each of these
-/// levels around a difference is searched in vain, so deep nesting makes a comparison at most this many times longer.
+/// The deepest level at which a container is skipped at once if it ends before the next difference. At each of these levels
+/// around a difference the search is in vain, so deep nesting makes a comparison at most this many times longer.
 const MAX_SKIPPED_DEPTH: usize = 10;
 
 /// The difference between an old and a new value.
@@ -63,8 +63,7 @@ pub fn delta<'a>(old: &'a str, new: &'a str) -> Option<Delta<'a>> {
 pub struct Exceptions<'e> {
     /// The paths of the members that are left out. They do not pass through lists.
     pub paths: &'e [&'e [&'e str]],
-    /// Those of these values whose ends are already known, as parts of either text. They are not searched for their
-    /// ends again.
+    /// Those of these values whose ends are already known, as parts of either text. Their ends are not searched again.
     pub found: &'e [&'e str],
 }
 
@@ -322,7 +321,7 @@ fn below<'p>(paths: &[&'p [&'p str]], name: &str) -> Option<Vec<&'p [&'p str]>> 
 }
 
 impl<'a> Delta<'a> {
-    /// The old and the new text. Those of objects are not known.
+    /// The old and the new text; unknown for objects.
     pub(super) fn sides(&self) -> [Option<&'a str>; 2] {
         match *self {
             Self::Value { old, new } => [old, new],

@@ -46,7 +46,7 @@ fn unquoted(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The members whose values identify an item of a list, or that its value or index does.
+/// What identifies an item of a list: the values of these members, the item itself, or its index.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum KeyShape<'k> {
     Members(Vec<&'k str>),

@@ -1,4 +1,4 @@
-//! Who an object can belong to, and the marks by which it says so.
+//! The possible owners of an object, and the marks that name them.
 
 /// A label or an annotation that names an owner.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ pub enum Owner {
         name: String,
         /// The namespace of the release's objects, which may differ from that of its records.
         target_namespace: String,
-        /// The HelmRelease behind the release, if its controller set its labels.
+        /// The HelmRelease of the release, if its controller has set its labels.
         origin: Option<Origin>,
         /// Whether labels name the ClusterExtension with the name of the release.
         of_extension: bool,
@@ -27,19 +27,19 @@ pub enum Owner {
     Profile { kind: String, name: String },
 }
 
-/// The HelmRelease behind an object.
+/// The HelmRelease that an object comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Origin {
     pub namespace: String,
     pub name: String,
 }
 
-/// A kind of owner. Each owner states its own.
+/// A kind of owner. Each owner defines its own.
 pub(crate) struct OwnerKind {
     /// A label, and its value if only one value counts.
     pub(crate) label: (&'static str, Option<&'static str>),
-    /// The annotation with the owner's name. An object without the annotations has no owner: Argo CD and many charts
-    /// set the label alone.
+    /// The annotation with the owner's name. An object without the annotations has no owner: Argo CD and many charts set only the
+    /// label.
     pub(crate) name: &'static str,
     /// The annotation with the owner's namespace or kind.
     pub(crate) scope: &'static str,

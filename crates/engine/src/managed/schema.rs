@@ -40,7 +40,7 @@ const KEYED_LISTS: [KeyedList; 21] = [
     ("containers", "ports", &["containerPort", "protocol"]),
     ("ephemeralContainers", "ports", &["containerPort", "protocol"]),
     ("initContainers", "ports", &["containerPort", "protocol"]),
-    // Of a Service.
+    // In a Service.
     ("spec", "ports", &["port", "protocol"]),
     (ANY, "resourceClaims", &["name"]),
     (ANY, "schedulingGates", &["name"]),
@@ -87,7 +87,7 @@ const ATOMIC_MAPS: [&str; 29] = [
     "volumes",
 ];
 
-/// Quantities: the name of the field around, and of the field itself.
+/// Quantities: the name of the enclosing field, and of the field itself.
 const QUANTITIES: [(&str, &str); 17] = [
     ("capacity", ANY),
     ("default", ANY),
@@ -104,13 +104,12 @@ const QUANTITIES: [(&str, &str); 17] = [
     ("resourceFieldRef", "divisor"),
     ("scaleDown", "tolerance"),
     ("scaleUp", "tolerance"),
-    // Of a metric. The `value` of an environment variable is text.
+    // In a metric. The `value` of an environment variable is text.
     ("target", "averageValue"),
     ("target", "value"),
 ];
 
-/// The place of a value: the name of the field around it, and of its own field. An item of a list has the place of the
-/// list.
+/// The place of a value: the name of the enclosing field, and of its own field. An item of a list has the place of the list.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Place<'d> {
     pub(super) schema: &'static Schema,
@@ -123,10 +122,10 @@ pub(super) struct Place<'d> {
 pub(super) enum ItemRule {
     /// Items may move.
     Unordered,
-    /// The declared items keep their order: they run one after the other.
+    /// The declared items keep their order, because they run one after the other.
     Ordered,
-    /// No item may be added. With another owner, the garbage collector may delete the object. With another finalizer,
-    /// nobody can delete it.
+    /// No item may be added. With another owner, the garbage collector may delete the object. With another finalizer, nobody can
+    /// delete the object.
     Closed,
 }
 

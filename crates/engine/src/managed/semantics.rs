@@ -99,7 +99,7 @@ pub(super) fn identity(key: &Value) -> String {
             Some(float) if !number.is_i64() && !number.is_u64() && float.fract() == 0.0 => format!("{float:.0}"),
             _ => number.to_string(),
         },
-        // No string begins like this.
+        // No string starts like this.
         other => format!("\0{other}"),
     }
 }

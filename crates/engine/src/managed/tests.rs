@@ -25,7 +25,7 @@ fn changed(declared: Declared<'_>, old: &Value, new: &Value) -> Vec<String> {
     touched.unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
-/// The fields of a document that a write changes.
+/// The fields of a document that an edit changes.
 fn changed_of(document: &Value, old: &Value, new: &Value) -> Vec<String> {
     changed(declared_by(document, &Declared::nothing()), old, new)
 }
@@ -43,7 +43,7 @@ fn document() -> Value {
     })
 }
 
-/// The object that the API server creates from the document, with defaults, a sidecar in front, and `managedFields`.
+/// The object that the API server creates from the document, with defaults, a sidecar as first container, and `managedFields`.
 fn live() -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -126,7 +126,7 @@ fn a_change_of_an_undeclared_field_is_allowed() {
 }
 
 #[test]
-fn reverting_drift_is_no_change() {
+fn reverting_drift_is_not_a_change() {
     let document = document();
     for (pointer, drift, repaired) in [
         (format!("{WEB}/image"), json!("evil:1"), json!("nginx:1")),
@@ -288,9 +288,9 @@ fn managed_fields_alone_declare_what_was_owned() {
         ["spec.template.spec.containers[web].image"]
     );
     assert_eq!(changed(declared(), &live(), &edited(&format!("{WEB}/args"), json!([]))), [""; 0]);
-    // The owner owns the field, but it was absent: no value of the owner changes.
+    // The owner owns the field, but it was absent, so no value of the owner changes.
     assert_eq!(changed(declared(), &live(), &edited("/spec/paused", json!(true))), [""; 0]);
-    // Another spelling of the same text is no change.
+    // Another spelling of the same text is not a change.
     let text = |image: &str| {
         format!(r#"{{"spec": {{"template": {{"spec": {{"containers": [{{"name": "web", "image": "{image}"}}]}}}}}}}}"#)
     };
@@ -363,7 +363,7 @@ fn the_number_of_differences_is_bounded() {
 }
 
 #[test]
-fn white_space_is_no_difference() {
+fn white_space_is_not_a_difference() {
     let value = json!({"a": [1, {"b": "x"}, []], "c": {"d": 1.5, "e": {}}, "f": null});
     let pretty = serde_json::to_string_pretty(&value).unwrap();
     assert_eq!(delta(&pretty, &text(&value)), None);

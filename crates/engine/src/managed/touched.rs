@@ -14,17 +14,17 @@ use crate::effort::Effort;
 use crate::json::cursor::{self, Member};
 use crate::json::{FieldPath, Segment};
 
-/// The most fields that are listed. Nobody reads more.
+/// The maximum number of listed fields. Nobody reads more.
 const MAX_TOUCHED_FIELDS: usize = 100;
 
-/// The steps to decide whether a field is ignored.
+/// Steps to decide whether a field is ignored.
 const IGNORE_STEPS: u64 = 400;
 
 /// Whether changes of the field at a path do not count.
 pub type Ignored<'i> = &'i dyn Fn(&FieldPath) -> bool;
 
-/// The declared fields that an edit changes, at most 100, for any of several declarations. A field that is set to its
-/// declared value, or to an equivalent one, is not changed: the edit reverts a change.
+/// The declared fields that an edit changes, at most 100, by any of several declarations. Setting a field to its declared value,
+/// or to an equivalent one, is not a change: it reverts one.
 ///
 /// A list whose items cannot be matched with the remaining steps counts as changed.
 #[must_use]
@@ -37,8 +37,8 @@ pub fn touched(
     all_touched(declarations, delta, TouchedFields { paths: Vec::new(), ignored, effort, old_is_live: true })
 }
 
-/// The declared fields in which a live object differs from its document, at most 100. `delta` is the difference from
-/// the document to the object. It shows nothing about defaults.
+/// The declared fields in which a live object differs from its document, at most 100. `delta` is the difference from the document
+/// to the object. It does not show defaults.
 #[must_use]
 pub fn drifted(declared: Declared<'_>, delta: &Delta<'_>, ignored: Ignored<'_>, effort: &Effort) -> Vec<FieldPath> {
     all_touched(&[declared], delta, TouchedFields { paths: Vec::new(), ignored, effort, old_is_live: false })
@@ -181,7 +181,7 @@ fn compared_items<'a>(
     (between(old), between(new))
 }
 
-/// Compares the items of a list, wherever they are. If a key repeats, its items are compared in their order.
+/// Compares the items of a list, regardless of their positions. If a key repeats, its items are compared in order.
 fn compare_items(
     keys: &[(ItemKey, Declared<'_>)],
     rule: ItemRule,

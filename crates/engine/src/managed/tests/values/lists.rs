@@ -1,4 +1,4 @@
-//! Lists with keys and without, and the values of containers.
+//! Lists with and without keys, and the values of containers.
 
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ fn a_list_without_keys_is_atomic() {
 }
 
 #[test]
-fn an_item_of_a_list_without_keys_gains_nothing() {
+fn an_item_of_a_list_without_keys_may_not_gain_members() {
     let rule = |more: Value| {
         let mut rule = json!({"from": [{"podSelector": {}}], "ports": [{"port": 80, "protocol": "TCP"}]});
         rule.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -240,7 +240,7 @@ fn a_quantity_is_an_amount_where_the_api_has_one() {
 }
 
 #[test]
-fn ports_are_keyed_in_containers_and_services_alone() {
+fn only_ports_of_containers_and_services_have_keys() {
     let pod_ports = |more: &[Value]| {
         let all: Vec<_> = [json!({"containerPort": 80, "protocol": "TCP"})].iter().chain(more).cloned().collect();
         json!({ "ports": all })
@@ -320,7 +320,7 @@ fn an_item_that_moves_is_compared_with_itself() {
 }
 
 #[test]
-fn finalizers_are_a_set_in_metadata_alone() {
+fn finalizers_are_a_set_only_in_metadata() {
     check(vec![
         Shape {
             what: "the finalizers that a Namespace has besides",
