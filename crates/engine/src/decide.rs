@@ -19,7 +19,7 @@ use super::violation::{Violation, ViolationKind};
 /// The next step of a decision.
 #[derive(Debug)]
 pub enum Step {
-    /// A rule needs to know this. Decide again with the answer.
+    /// A rule needs this information. Decide again with the answer.
     Ask(Query),
     /// The rules have decided.
     Done(Vec<WeighedViolation>),
@@ -39,15 +39,14 @@ pub fn decide(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Time
     judged.map_or_else(Step::Ask, Step::Done)
 }
 
-/// Whether the rule declares the kind of request in which it found something. `interlock policy check` relies on the
-/// declarations.
+/// Whether the violation is in a kind of request that its rule declares. `interlock policy check` relies on these declarations.
 fn is_of_its_requests(violation: &Violation, scope: &Scope<'_>) -> bool {
     let Requests { operations, kinds } = &violation.rule.specification().requests;
     violation.kind.is_undecided()
         || operations.contains(&scope.operation) && (kinds.is_empty() || kinds.contains(&scope.kind))
 }
 
-/// After the budget is exhausted, unavailable knowledge counts as overload: the text of the user caused it.
+/// After the budget is exhausted, unavailable data counts as overload, because the user's own request caused it.
 fn unavailable_as_overload(violation: Violation, effort: &Effort) -> Violation {
     match violation.kind {
         ViolationKind::Unavailable if effort.was_exceeded() => {

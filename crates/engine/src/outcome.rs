@@ -18,7 +18,7 @@ use super::rule::{FailsClosed, Mode};
 use super::text::{MAX_MESSAGE_BYTES, into_printable, printable, printable_lines};
 use super::violation::{AppliedOverride, Violation, ViolationKind};
 
-/// The longest warning that the API server passes on uncut, in characters.
+/// The maximum length of a warning that the API server does not cut, in characters.
 const MAX_WARNING_CHARS: usize = 120;
 
 /// The outcome of a request. Every text in it is printable and of bounded length.
@@ -29,7 +29,7 @@ pub struct Outcome {
     pub code: u16,
     /// Why the request is refused, in at most 8 KiB; empty if the request is admitted.
     pub message: String,
-    /// Why a ReleaseOverride or a Freeze is not valid. No rule decides this.
+    /// Why a ReleaseOverride or a Freeze is invalid. No rule decides this.
     pub objection: Option<String>,
     /// The end of the message: the command that opens the rules, if there is one.
     pub emergency: Option<String>,
@@ -78,7 +78,7 @@ impl Outcome {
 #[must_use]
 pub fn weigh(policy: &Policy, scope: &Scope<'_>, violations: Vec<Violation>) -> Vec<WeighedViolation> {
     let judged = violations.into_iter().map(|violation| {
-        // Only the rule knows the release of a scaled object.
+        // For a scaled object, only the rule knows the release.
         let release = violation.release.as_ref().map(|release| release.name.as_str()).or(scope.release);
         let mode = policy.mode(violation.rule, &Scope { release, ..*scope });
         let mode = if violation.kind == ViolationKind::Advice { mode.min(Mode::Warn) } else { mode };
@@ -93,10 +93,10 @@ fn denies(policy: &Policy, scope: &Scope<'_>, violation: &Violation) -> bool {
     let closed = match (violation.kind, violation.rule.specification().fails_closed) {
         (ViolationKind::Refused, _) => return true,
         (ViolationKind::Advice, _) => return false,
-        // Only a request of the same user leads to an overload, so an overload must not admit what the rule refuses. A
-        // manager may write a lot at a time.
+        // Only requests of the same user lead to an overload, so an overload must not admit what the rule refuses. Managers are
+        // exempt, because they may write a lot at a time.
         (ViolationKind::Overloaded, _) => !policy.managers.contains(scope.actor.name),
-        // An unclear answer is the same at the next try.
+        // An unclear answer would be the same at the next attempt.
         (ViolationKind::Unclear, FailsClosed::Always) => scope.creates_record,
         (_, FailsClosed::Always) => true,
         (ViolationKind::Unclear, FailsClosed::OnRemoval) => false,
@@ -116,7 +116,7 @@ impl Outcome {
     /// The outcome of the violations that the rules found.
     #[must_use]
     pub fn of(policy: &Policy, mut judged: Vec<WeighedViolation>) -> Self {
-        // From here on, the texts are shown and no longer compared.
+        // The texts are no longer compared, only shown.
         judged.iter_mut().for_each(|judged| judged.violation.make_printable());
         let refusing = || judged.iter().filter(|judged| judged.refuses).map(|judged| &judged.violation);
         let emergency = emergency::way_out(policy, refusing());
@@ -138,8 +138,8 @@ impl Outcome {
     }
 }
 
-/// The message of a refusal. If it is too long, the sentences are cut to equal lengths. A user can do without the end
-/// of a sentence, but not without the next steps and the command at the end.
+/// The message of a refusal. If it is too long, the sentences are cut to equal lengths. The next steps and the command at the end
+/// are never cut, because users need them more than the ends of sentences.
 fn message(refusing: &[&Violation], emergency: Option<&str>) -> String {
     let end = emergency.map(|command| format!(" {command}")).unwrap_or_default();
     let room = MAX_MESSAGE_BYTES.saturating_sub(end.len());
@@ -154,7 +154,7 @@ fn message(refusing: &[&Violation], emergency: Option<&str>) -> String {
     into_printable(shortened.join(" "), room) + &end
 }
 
-/// Warnings for the violations that do not refuse. A reason that leaves several rules undecided appears once.
+/// Warnings for violations that do not refuse. If one reason leaves several rules undecided, it appears once.
 fn warnings(judged: &[WeighedViolation]) -> Vec<String> {
     let mut seen = HashSet::new();
     let warned = judged.iter().filter(|judged| !judged.refuses && judged.mode != Mode::Audit);
@@ -307,7 +307,7 @@ mod tests {
             "In an emergency: interlock override shop/web --rule revision-order --rule record-deletion --for 30m --reason \
              \"...\""
         );
-        // Several commands are one line in a shell.
+        // Several commands fit on one line in a shell.
         let two = vec![
             about(ReleaseRef::new("shop", "api"), RuleId::known("record-deletion")),
             about(web(), RuleId::known("freeze")),
@@ -317,7 +317,7 @@ mod tests {
         let extension = vec![about(ReleaseRef::new("", "argocd"), RuleId::known("record-deletion"))];
         let text = apply(&shipped, &scope(false), extension).message;
         assert!(text.contains("interlock override interlock-system/argocd --rule record-deletion"), "{text}");
-        // A command that would not help, or that a shell would misinterpret, is left out.
+        // A command is left out if it would not help, or if a shell would misinterpret it.
         let unknown = vec![violation(ViolationKind::Refused), about(web(), RuleId::known("record-deletion"))];
         let hostile = |name: &str| vec![about(ReleaseRef::new("shop", name), RuleId::known("record-deletion"))];
         for violations in [unknown, hostile("web; rm -rf ~"), hostile("$(id)"), hostile("--for"), hostile("")] {

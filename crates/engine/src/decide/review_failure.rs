@@ -18,7 +18,7 @@ use crate::ways_out::{Step, WaysOut};
 pub enum ReviewFailure {
     /// The review did not finish before its deadline.
     Late,
-    /// No memory, core or time is free for a large or expensive review. Or a small review that opens rules got no turn.
+    /// No memory, core or time is free for a large or expensive review, or for a small review that opens rules.
     Busy,
     /// The review panicked.
     Failed,
@@ -43,8 +43,8 @@ impl ReviewFailure {
     }
 }
 
-/// The outcome of a request that was not judged. Every rule that may concern it is undecided. An override is refused,
-/// because it opens rules. A Freeze is refused too. The facts may be those of the head alone, without objects.
+/// The outcome of a request that was not judged. Every rule that may apply to it is undecided. Overrides and Freezes are refused,
+/// overrides because they open rules. The facts may come from the head alone, without objects.
 #[must_use]
 pub fn outcome_of_failure(request: &Request<'_>, facts: &Facts<'_>, policy: &Policy, why: ReviewFailure) -> Outcome {
     let (reason, step) = why.reason();
@@ -77,7 +77,7 @@ pub fn outcome_of_failure(request: &Request<'_>, facts: &Facts<'_>, policy: &Pol
         sentence: sentence.clone(),
         ways_out: ways_out.clone(),
         pointers: Vec::new(),
-        // No override helps: no time is left to search for one.
+        // An override would not help, because no time is left to search for one.
         release: None,
         overridden: None,
         frozen: None,
@@ -101,17 +101,17 @@ fn of_subject(
     }
 }
 
-/// The rules that must not admit any removal outcome_of_failure.
+/// The rules that must not admit any unjudged removal.
 fn of_removals() -> impl Iterator<Item = RuleId> {
     rules::all().filter(|rule| rule.specification().fails_closed == FailsClosed::OnRemoval)
 }
 
-/// The rules over a declaration that are undecided if it cannot be parsed.
+/// The rules about a declaration that are undecided if it cannot be parsed.
 fn of_declaration(declaration: &Declaration<'_>, facts: &Facts<'_>, policy: &Policy, scope: &Scope<'_>) -> Vec<RuleId> {
     let (kind, namespace, name) = (declaration.kind(), declaration.namespace(), declaration.name());
     let unparsed = Declaration::Unparsed { kind, namespace, name, why: String::new() };
     let facts = Facts {
-        // For a deletion, the rules would ask for its namespace.
+        // For a deletion, the rules would query the namespace.
         operation: Operation::Update,
         actor: facts.actor,
         collection: facts.collection,
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// Whether an outcome_of_failure deletion of a Service is admitted.
+    /// Whether an unjudged deletion of a Service is admitted.
     fn may_go(policy: &str, annotations: &str) -> bool {
         let request = format!(
             r#""kind":{{"version":"v1","kind":"Service"}},"resource":{{"version":"v1","resource":"services"}},
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Whether an outcome_of_failure request is admitted.
+    /// Whether an unjudged request is admitted.
     fn is_admitted(policy: &str, request: &str) -> bool {
         let policy = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n{policy}");
         let policy = Policy::parse(&policy, Path::new("test")).unwrap();

@@ -22,7 +22,7 @@ use crate::release::ReleaseRef;
 use crate::violation::MAX_POINTERS;
 use crate::ways_out::to_json;
 
-/// The longest value, in bytes. An audit event is one line of a log, and a chart may declare thousands of fields.
+/// The maximum length of a value, in bytes. An audit event is one line of a log, and a chart may declare thousands of fields.
 const MAX_VALUE_BYTES: usize = 1024;
 
 /// The annotations of a review; none if nothing was found.

@@ -12,8 +12,8 @@ use crate::violation::Violation;
 /// How long the command opens the rules, unless the policy allows less.
 const EMERGENCY_DURATION: SignedDuration = SignedDuration::from_mins(30);
 
-/// The sentence with the command that opens the rules that refuse a request. `None` if an override would not help: the
-/// policy allows none, or the release of a violation is unknown.
+/// The sentence with the command that opens the rules that refuse a request. `None` if an override would not help: the policy
+/// does not allow one, or the release of a violation is unknown.
 pub(super) fn way_out<'v>(policy: &Policy, refusing: impl Iterator<Item = &'v Violation>) -> Option<String> {
     let mut rules: BTreeMap<ReleaseRef, Vec<&str>> = BTreeMap::new();
     for violation in refusing {
