@@ -99,7 +99,7 @@ impl Stamps {
         self.started().filter(|_| status == Some(Status::Uninstalling)).or(created)
     }
 
-    /// When the transition ended; `None` while it is in flight, and if the stamp was lost.
+    /// When the transition ended; `None` while it is in flight, or if the stamp was lost.
     #[must_use]
     pub fn ended(&self) -> Option<Timestamp> {
         self.get(ENDED)?.parse().ok()

@@ -14,7 +14,7 @@ const DAYS_AROUND: i64 = 9;
 /// Every weekly window begins once in this time.
 const A_WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// The time in which a freeze is in force, or in which it is not.
+/// The window of a freeze: the freeze applies inside it, or outside of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Window {
     /// Once.

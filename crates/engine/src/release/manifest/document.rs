@@ -36,7 +36,8 @@ fn may_name(document: &str, kind: &memmem::Finder<'_>, name: &memmem::Finder<'_>
     may_mention(document, |text| kind.find(text).is_some() && has_word(text, name))
 }
 
-/// Whether a word is in a text as a word of its own. A document about `web-2` does not name `web`, and is not parsed.
+/// Whether a text contains a word that is not part of a longer word. A document about `web-2` does not name `web`, and is not
+/// parsed.
 fn has_word(text: &[u8], word: &memmem::Finder<'_>) -> bool {
     word.find_iter(text).any(|at| {
         let (before, behind) = (&text[..at], &text[at + word.needle().len()..]);

@@ -11,13 +11,13 @@ use serde_json::value::RawValue;
 
 use crate::effort::{Effort, MAP_BYTES, MEMBER_BYTES, NODE_BYTES};
 
-/// The longest manifest that is parsed, in bytes. The largest legitimate manifest has about 5 MiB.
+/// The maximum length of a manifest that is parsed, in bytes. The largest legitimate manifest has about 5 MiB.
 const MAX_MANIFEST_BYTES: usize = 8 << 20;
 
 /// How far Go searches for the opening brace of JSON, in bytes.
 const GUESSED_BYTES: usize = 4_096;
 
-/// The most JSON documents after which YAML may follow.
+/// The maximum number of JSON documents that YAML may follow.
 const MAX_JSON_BEFORE_YAML: usize = 1;
 
 /// The steps to parse a byte of JSON into a tree.
@@ -134,8 +134,8 @@ pub(super) fn parse_json(document: &str, effort: &Effort) -> Result<Value, Strin
     serde_json::from_str(document).map_err(|error| position(&error))
 }
 
-/// The most memory of a JSON document as a tree of values, in bytes, by the marks in its text that begin a value. Each
-/// mark may begin a map.
+/// The maximum memory of a JSON document as a tree of values, in bytes. It is estimated from the characters in the text that
+/// begin a value, because each of them may begin a map.
 fn tree_bytes(document: &str) -> u64 {
     let values = document.bytes().map(|mark| match mark {
         b':' | b'{' => MAP_BYTES,

@@ -7,10 +7,10 @@ use super::objects::each_object;
 use crate::effort::Effort;
 use crate::release::hook::each_hook;
 
-/// The steps to parse a byte of the list of hooks.
+/// Steps to parse one byte of the list of hooks.
 const HOOK_STEPS: u64 = 4;
 
-/// The most Jobs that hooks may have, because each is looked up in the cluster. Charts have a handful.
+/// The maximum number of Jobs in hooks, because each one is looked up in the cluster. Charts have a few.
 const MAX_JOBS: usize = 100;
 
 /// A Job of a hook.

@@ -10,7 +10,7 @@ use crate::effort::Effort;
 use crate::json::cursor::{Cursor, unquoted};
 use crate::yaml::{Document, NodeId, Resolved};
 
-/// The steps to find members of an object in JSON, however short it is.
+/// Steps to find members of a JSON object of any length.
 const JSON_MEMBERS_STEPS: u64 = 400;
 
 /// A value in a document. Only its text or node is known.

@@ -43,7 +43,7 @@ pub struct WorkloadRef {
     pub name: String,
 }
 
-/// The steps of a workload in addition to its text: it is stored, and its state is looked up.
+/// The steps for a workload in addition to its text: it is stored, and its state is looked up.
 const WORKLOAD_STEPS: u64 = 2_000;
 
 /// The Deployments, StatefulSets and DaemonSets of a manifest, each once. `namespace` is the namespace of objects

@@ -17,7 +17,7 @@ use crate::release::hook::{Hook, each_hook};
 /// The steps to parse and hash a byte of the hooks.
 const HOOK_STEPS: u64 = 8;
 
-/// The most hooks that are compared. Charts have a handful.
+/// The maximum number of hooks that are compared. Charts have a few.
 const MAX_HOOKS: usize = 10_000;
 
 /// The policies that Helm sets for a hook without any.

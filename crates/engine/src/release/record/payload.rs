@@ -91,14 +91,14 @@ impl Payload {
         Ok(Self(joined))
     }
 
-    /// The most memory that the body of the record takes, in bytes: the JSON, and the texts parsed from it. The caller
+    /// The maximum memory that the body of the record takes, in bytes: the JSON, and the texts parsed from it. The caller
     /// reserves this memory first.
     #[must_use]
     pub fn memory(&self) -> usize {
         2 * self.inflated_size()
     }
 
-    /// The most bytes of JSON that [`Self::inflate`] returns.
+    /// The maximum number of bytes of JSON that [`Self::inflate`] returns.
     #[must_use]
     pub fn inflated_size(&self) -> usize {
         self.claimed_size().unwrap_or(self.0.len()).min(INFLATE_LIMIT)

@@ -13,7 +13,7 @@ use super::ChartId;
 use crate::json::first_at;
 use crate::release::storage::{RecordData, Storage};
 
-/// The most JSON that is inflated, in bytes. The metadata of a chart may contain an icon.
+/// The maximum size of the inflated JSON, in bytes. The metadata of a chart may contain an icon.
 const MAX_START_BYTES: u64 = 256 * 1024;
 
 /// `name-version` of the chart of a record, from its first chunk or its start; `None` if the start does not contain it.
