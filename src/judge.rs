@@ -196,8 +196,10 @@ impl Judge {
         let policies = self.policies_in_force();
         let stamp_with = |bodies: &RecordBodies| {
             let facts = self.facts(request, &objects, bodies, &steps.effort, policies.accounts());
-            let void = overrides::void(&facts, policies.of(request.namespace()), now);
-            stamp::stamp(&facts, void.as_deref(), now)
+            let policy = policies.of(request.namespace());
+            let void = overrides::void(&facts, policy, now);
+            let driver = stamp::driver(&facts, policy, |records, matches| self.world.drivers_naming(records, matches));
+            stamp::stamp(&facts, void.as_deref(), driver, now)
         };
         if steps.take_memory(request, &objects, &payloads).await.is_ok()
             && let Ok(stamps) = steps.run(|| stamp_with(&payloads.inflate(&steps.effort))).await

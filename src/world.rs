@@ -109,6 +109,11 @@ pub trait World: Send + Sync {
         None
     }
 
+    /// The HelmReleases that name these records and match, as far as they are known without a read.
+    fn drivers_naming(&self, _records: &ReleaseRef, _matches: &dyn Fn(&Driver) -> bool) -> Vec<Driver> {
+        Vec::new()
+    }
+
     /// Answers a query that belongs to no review. The query has its own limits.
     fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
         Box::pin(async move {

@@ -299,13 +299,13 @@ impl Cluster {
     ) -> Result<Vec<CandidateRecords>, Unavailable> {
         let origin = origin.as_ref();
         let helm_releases = self.caches.helm_releases();
-        let records = origin.map_or(Some(None), |origin| helm_releases.records_of(origin, name, target_namespace));
-        let of_origin = origin.zip(records.as_ref().and_then(Option::as_deref));
-        let of_origin = of_origin.map(|(origin, records)| OriginRecords { origin: &origin.namespace, records });
+        let installed = origin.map_or(Some(None), |origin| helm_releases.installed_at(origin, name, target_namespace));
+        let of_origin = origin.zip(installed.as_ref().and_then(Option::as_ref));
+        let of_origin = of_origin.map(|(origin, installed)| OriginRecords { origin, installed });
         let query = ReleaseQuery { name, target_namespace, origin: of_origin };
         let (known, complete) = self.caches.locate(query);
         // A stamp may point to any namespace.
-        let complete = complete && records.is_some() && (!known.is_empty() || self.api.reach.is_everywhere());
+        let complete = complete && installed.is_some() && (!known.is_empty() || self.api.reach.is_everywhere());
         if complete && *freshness == Freshness::Cached {
             return Ok(known);
         }
@@ -315,7 +315,7 @@ impl Cluster {
             return Ok(found);
         }
         let elsewhere = known.iter().map(|candidate| (candidate.storage.kind(), candidate.namespace.as_str()));
-        let elsewhere = elsewhere.chain(query.origin.map(|it| (Storage::Secret.kind(), it.records)));
+        let elsewhere = elsewhere.chain(query.origin.map(|it| (Storage::Secret.kind(), it.installed.records.as_str())));
         let mut places: Vec<_> =
             [(Storage::ConfigMap.kind(), target_namespace.as_str())].into_iter().chain(elsewhere).collect();
         places.sort_unstable();
@@ -478,6 +478,10 @@ impl Known for Cluster {
 impl World for Cluster {
     fn namespace_labels(&self) -> Option<Arc<NamespaceLabels>> {
         Some(self.caches.namespace_labels())
+    }
+
+    fn drivers_naming(&self, records: &ReleaseRef, matches: &dyn Fn(&Driver) -> bool) -> Vec<Driver> {
+        self.caches.helm_releases().naming(records, matches)
     }
 
     fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {

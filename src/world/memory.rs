@@ -96,6 +96,11 @@ impl World for Memory {
         Some(Arc::new(self.objects.namespace_labels()))
     }
 
+    fn drivers_naming(&self, records: &ReleaseRef, matches: &dyn Fn(&Driver) -> bool) -> Vec<Driver> {
+        self.settle();
+        self.helm_releases(|driver| driver.drives(&records.namespace, &records.name) && matches(driver))
+    }
+
     fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {
         Box::pin(self.look_up(query, budget))
     }

@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use interlock_engine::object::ObjectKey;
 use interlock_engine::release::Status;
-use interlock_engine::release::stamps::{CHART, ENDED, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
+use interlock_engine::release::stamps::{CHART, DRIVER, ENDED, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha3::{Digest, Sha3_224};
@@ -116,6 +116,10 @@ pub(crate) fn stored(record: &Record, now: i64) -> Value {
         annotations.insert(STARTED.to_owned(), time(record.started.unwrap_or(record.created)).into());
         annotations.insert(CHART.to_owned(), chart_name(record.body.chart).into());
         annotations.insert(TARGET_NAMESPACE.to_owned(), SHOP.into());
+        // The mutating half stamps it, as the HelmRelease does not change in the model.
+        if matches!(holder, User::Flux | User::FluxTenant) {
+            annotations.insert(DRIVER.to_owned(), format!("HelmRelease/{SHOP}/{RELEASE}/{SHOP}/1").into());
+        }
     }
     if let Some(ended) = record.ended {
         annotations.insert(ENDED.to_owned(), time(ended).into());
@@ -250,7 +254,10 @@ fn lease(namespace: &str, now: i64) -> Value {
 fn helm_release(namespace: &str, spec: Value, is_installed: bool) -> Value {
     let mut object = json!({
         "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
-        "metadata": {"name": RELEASE, "namespace": namespace, "creationTimestamp": at(NOW - 86_400)}, "spec": spec,
+        "metadata": {
+            "name": RELEASE, "namespace": namespace, "uid": namespace, "generation": 1, "creationTimestamp": at(NOW - 86_400),
+        },
+        "spec": spec,
     });
     object["spec"]["interval"] = "10m".into();
     if is_installed {

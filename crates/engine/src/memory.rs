@@ -25,7 +25,7 @@ use crate::freeze_resource;
 use crate::json::RawObject;
 use crate::managed::Origin;
 use crate::object::ObjectKey;
-use crate::owners::{Bundle, BundleRef, Driver, HELM_RELEASES, HelmRelease};
+use crate::owners::{Bundle, BundleRef, Driver, HELM_RELEASES, HelmRelease, InstalledAt};
 use crate::policy::{Freeze, NamespaceLabels};
 use crate::release::Storage;
 use crate::release::manifest::WorkloadRef;
@@ -201,9 +201,8 @@ impl Objects {
         question::Release { name, target_namespace, origin, .. }: &question::Release,
     ) -> Vec<CandidateRecords> {
         let origin = origin.as_ref();
-        let records = origin.and_then(|origin| self.records_of(origin, name, target_namespace));
-        let origin = origin.zip(records.as_deref());
-        let origin = origin.map(|(origin, records)| OriginRecords { origin: &origin.namespace, records });
+        let installed = origin.and_then(|origin| self.installed_at(origin, name, target_namespace));
+        let origin = origin.zip(installed.as_ref()).map(|(origin, installed)| OriginRecords { origin, installed });
         ReleaseQuery { name, target_namespace, origin }.candidates(self.record_sets(name))
     }
 
@@ -287,10 +286,10 @@ impl Objects {
     }
 
     /// The namespace in which Flux has installed a release for a HelmRelease.
-    fn records_of(&self, origin: &Origin, release: &str, target_namespace: &str) -> Option<String> {
+    fn installed_at(&self, origin: &Origin, release: &str, target_namespace: &str) -> Option<InstalledAt> {
         let key = ObjectKey::new(HELM_RELEASES.0, HELM_RELEASES.1, &origin.namespace, &origin.name);
         let read = self.read::<HelmRelease>(&key)?;
-        Driver::from(&read).records_of(release, target_namespace).map(str::to_owned)
+        Driver::from(&read).installed_at(release, target_namespace)
     }
 
     fn parent(&self, ScaledRef { group, kind, namespace, name, .. }: &ScaledRef) -> Option<ScaledObject> {

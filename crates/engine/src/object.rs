@@ -169,6 +169,9 @@ impl Metadata<'_> {
 pub struct OwnedMetadata {
     pub namespace: String,
     pub name: String,
+    pub uid: String,
+    /// Incremented by the API server at each change of the spec.
+    pub generation: i64,
     /// The server's clock at creation.
     pub creation_timestamp: Option<Timestamp>,
     /// Set while the object is being deleted.

@@ -1,6 +1,7 @@
 //! The programs that own releases or objects. Each has a folder with everything that Interlock knows about it.
 
 pub mod declaration;
+mod driver_ref;
 pub mod flux;
 pub mod helm;
 mod marks;
@@ -11,11 +12,12 @@ pub mod sveltos;
 mod vocabulary;
 mod words;
 
-pub use flux::rules::release::DrivenRelease;
+pub use driver_ref::DriverRef;
+pub use flux::rules::release::{DrivenRelease, only_driver, works_for};
 pub use flux::words::UNLOCKS;
 pub(crate) use flux::words::goes_on_at_once;
 pub use flux::words::{DUPLICATES, SUSPEND_ALL_BUT_ONE};
-pub use flux::{CandidateSearch, Driver, HelmRelease, MOST_CANDIDATES, account_elsewhere};
+pub use flux::{CandidateSearch, Driver, HelmRelease, InstalledAt, MOST_CANDIDATES, account_elsewhere};
 pub(crate) use flux::{DeclaredObject, IgnoredFields};
 pub use flux::{DriftSpec, HelmReleaseSpec, HelmReleaseStatus};
 pub use marks::{Marks, may_be_marked};

@@ -14,9 +14,11 @@ use jiff::{SignedDuration, Timestamp, Unit};
 
 use super::facts::{Actor, ActorKind, Facts, RecordVersion, RecordWrite, Subject};
 use super::json::Patch;
+use super::owners::{self, Driver};
+use super::policy::Policy;
 use super::release::record::{Hooks, truncated};
-use super::release::stamps::{CHART, ENDED, HOLDER, HOOKS, INTERRUPTED, PIPELINE, STARTED, TARGET_NAMESPACE};
-use super::release::{InterruptedOperation, Revision, Stamps, Status};
+use super::release::stamps::{CHART, DRIVER, ENDED, HOLDER, HOOKS, INTERRUPTED, PIPELINE, STARTED, TARGET_NAMESPACE};
+use super::release::{InterruptedOperation, ReleaseRef, Revision, Stamps, Status, Storage};
 
 /// The tolerance between the time stamped by one replica and the clock of the replica that checks it. The API server
 /// aborts a mutating request after 34 seconds; the rest is clock skew.
@@ -56,7 +58,7 @@ impl Phase {
     }
 }
 
-/// The stamps that a written record must have.
+/// The stamps that a written record must have, except that of the driver, which depends on the HelmReleases of the moment.
 #[must_use]
 pub(crate) fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
     let time = now.round(Unit::Second).unwrap_or(now).to_string();
@@ -173,6 +175,7 @@ pub(crate) fn forged(
         _ if *key == PIPELINE && *phase == Phase::Starts && formerly == Some(*value) => false,
         _ if phase.clock() == Some(*key) => is_off(value, now),
         Some(must) => must != *value,
+        None if *key == DRIVER && *phase == Phase::Starts => false,
         None => *phase != Phase::Starts || matches!(*key, PIPELINE | INTERRUPTED | ENDED | HOOKS),
     });
     forged.map(|(key, _)| (key, stamps.get(key).map(str::to_owned)))
@@ -182,19 +185,37 @@ fn is_off(time: &str, now: Timestamp) -> bool {
     time.parse::<Timestamp>().map_or(true, |time| now.duration_since(time).abs() > TOLERANCE)
 }
 
-/// The patch that gives a written record, override or Freeze its stamps; `None` if they are correct, and for other
-/// objects. `void` is the reason why an override opens nothing.
+/// The stamp of the driver of a request that starts an operation; `None` for other requests. `naming` gives the known HelmReleases
+/// that name some records and match.
+pub fn driver(
+    facts: &Facts<'_>,
+    policy: &Policy,
+    naming: impl FnOnce(&ReleaseRef, &dyn Fn(&Driver) -> bool) -> Vec<Driver>,
+) -> Option<String> {
+    let actor = facts.actor;
+    facts.record_write().filter(|write| actor.is_service_account() && write.starts(actor))?;
+    let (id, _) = facts.record().filter(|(id, _)| id.storage == Storage::Secret)?;
+    let records = ReleaseRef::new(&id.namespace, &id.release);
+    let drivers = naming(&records, &|driver| owners::works_for(driver, actor, policy));
+    owners::only_driver(&records, &drivers).map(|driver| driver.to_string())
+}
+
+/// The patch that gives a written record, override or Freeze its stamps; `None` if they are correct, and for other objects. `void`
+/// is the reason why an override opens nothing. `driver` is its [`driver()`].
 ///
 /// The patch changes only metadata: after a change of the data, Flux would reinstall at every reconcile.
 #[must_use]
-pub fn stamp(facts: &Facts<'_>, void: Option<&str>, now: Timestamp) -> Option<Patch> {
+pub fn stamp(facts: &Facts<'_>, void: Option<&str>, driver: Option<String>, now: Timestamp) -> Option<Patch> {
     if let Subject::Own(write) = &facts.subject {
         return creator::patch(write, facts.actor.name, void);
     }
     let write = facts.record_write()?;
     // The validating half handles a record that is created in another status than pending.
-    let Expected { stamps, .. } =
+    let Expected { mut stamps, phase } =
         Some(expected(facts, &write, now)).filter(|it| it.phase == Phase::Starts || write.before.is_some())?;
+    if phase == Phase::Starts {
+        stamps.set_or_remove(DRIVER, driver);
+    }
     let sent = write.after.stamps();
     if sent == stamps {
         return None;

@@ -63,7 +63,7 @@ impl<'a> ReleaseState<'a> {
 
     pub(super) fn driven<'e>(&'e self, newest: &'e Entry) -> DrivenRelease<'e> {
         let ReleaseRef { namespace, name } = self.release;
-        DrivenRelease { storage: self.storage, namespace, release: name, holder: newest.stamps.holder() }
+        DrivenRelease { storage: self.storage, namespace, release: name, stamps: &newest.stamps }
     }
 
     /// Whether the release is stuck, and the time since when or from when on.

@@ -7,7 +7,9 @@ use interlock_engine::managed::Origin;
 use interlock_engine::object::{OwnedMetadata, PROTECTED};
 use interlock_engine::owners::{
     self, CandidateSearch, DriftSpec, Driver, HELM_RELEASE_DEFINITION, HelmRelease, HelmReleaseSpec, HelmReleaseStatus,
+    InstalledAt,
 };
+use interlock_engine::release::ReleaseRef;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::custom::{CustomFeed, CustomKind, CustomObjects};
@@ -37,18 +39,32 @@ impl HelmReleases {
         self.read(|drivers| Some(drivers.candidates(search))).map(|found| found.unwrap_or(Ok(Vec::new())))
     }
 
-    /// The namespace in which Flux reports the release of an object for its HelmRelease; `None` if the copy is not in sync.
-    pub(super) fn records_of(&self, origin: &Origin, release: &str, target_namespace: &str) -> Option<Option<String>> {
+    /// Where Flux reports the release of an object for its HelmRelease; `None` if the copy is not in sync.
+    pub(super) fn installed_at(
+        &self,
+        origin: &Origin,
+        release: &str,
+        target_namespace: &str,
+    ) -> Option<Option<InstalledAt>> {
         self.read(|drivers| {
             let known = drivers.by_name.get(&NamespacedName::new(&origin.namespace, &origin.name))?;
             let driver = known.driver.as_ref().ok()?;
-            driver.records_of(release, target_namespace).map(str::to_owned)
+            driver.installed_at(release, target_namespace)
         })
     }
 
     /// The HelmReleases that the copy has in the listed version, and the names of the others; `None` if the copy is not in sync.
     pub(super) fn seen(&self, listed: &[ObjectMeta]) -> Option<SeenHelmReleases> {
         self.read(|drivers| drivers.seen(listed))
+    }
+
+    /// The HelmReleases that name these records and match; none if the copy is not in sync.
+    pub(super) fn naming(&self, records: &ReleaseRef, matches: &dyn Fn(&Driver) -> bool) -> Vec<Driver> {
+        let found = self.read(|drivers| {
+            let naming = drivers.readable().filter(|driver| driver.drives(&records.namespace, &records.name));
+            Some(naming.filter(|driver| matches(driver)).cloned().collect())
+        });
+        found.flatten().unwrap_or_default()
     }
 
     /// All readable HelmReleases; `None` if the copy is not in sync.
@@ -93,11 +109,14 @@ impl UnreadHelmRelease {
 /// # Errors
 /// Why the HelmRelease cannot be read.
 pub(crate) fn driver(object: &Projected) -> Result<Driver, Unread> {
-    let ObjectMeta { namespace, name, creation_timestamp, deletion_timestamp, annotations, .. } = object.metadata();
+    let ObjectMeta { namespace, name, uid, generation, creation_timestamp, deletion_timestamp, annotations, .. } =
+        object.metadata();
     let protected = annotations.iter().flatten().filter(|(key, _)| *key == PROTECTED);
     let metadata = OwnedMetadata {
         namespace: namespace.clone().unwrap_or_default(),
         name: name.clone().unwrap_or_default(),
+        uid: uid.clone().unwrap_or_default(),
+        generation: generation.unwrap_or_default(),
         creation_timestamp: creation_timestamp.as_ref().map(|time| time.0),
         deletion_timestamp: deletion_timestamp.as_ref().map(|time| time.0),
         annotations: protected.map(|(key, value)| (key.clone(), value.clone())).collect(),
@@ -252,8 +271,12 @@ mod tests {
     }
 
     fn known(helm_releases: &HelmReleases, release: &str) -> Option<usize> {
-        let search = CandidateSearch { namespace: "shop", release, account: None };
+        let search = CandidateSearch { namespace: "shop", release, account: None, stamped: None };
         helm_releases.candidates(search).map(|found| found.unwrap().len())
+    }
+
+    fn records_of(known: &HelmReleases, origin: &Origin, release: &str, target: &str) -> Option<Option<String>> {
+        known.installed_at(origin, release, target).map(|found| found.map(|installed| installed.records))
     }
 
     fn installed() -> Definition {
@@ -264,10 +287,10 @@ mod tests {
     fn helm_releases_are_unknown_until_they_are_listed() {
         let helm_releases = HelmReleases::default();
         let origin = Origin { namespace: "shop".to_owned(), name: "web".to_owned() };
-        assert_eq!((known(&helm_releases, "web"), helm_releases.records_of(&origin, "web", "shop")), (None, None));
+        assert_eq!((known(&helm_releases, "web"), records_of(&helm_releases, &origin, "web", "shop")), (None, None));
         helm_releases.definition.send_replace(Definition::Absent);
         assert_eq!(
-            (known(&helm_releases, "web"), helm_releases.records_of(&origin, "web", "shop")),
+            (known(&helm_releases, "web"), records_of(&helm_releases, &origin, "web", "shop")),
             (Some(0), Some(None))
         );
         assert_eq!(helm_releases.all().map(|all| all.len()), Some(0));
@@ -282,8 +305,8 @@ mod tests {
         helm_releases.objects.replace(drivers);
         assert_eq!(known(&helm_releases, "web"), Some(0));
         assert_eq!(helm_releases.all().unwrap().iter().map(|it| &*it.name).collect::<Vec<_>>(), ["web"]);
-        assert_eq!(helm_releases.records_of(&origin, "web", "shop"), Some(Some("records".to_owned())));
-        assert_eq!(helm_releases.records_of(&origin, "other", "shop"), Some(None));
+        assert_eq!(records_of(&helm_releases, &origin, "web", "shop"), Some(Some("records".to_owned())));
+        assert_eq!(records_of(&helm_releases, &origin, "other", "shop"), Some(None));
         // The copy from before the definition was deleted is not used.
         helm_releases.objects.clear(Drivers::default());
         assert_eq!(known(&helm_releases, "web"), None);
@@ -292,7 +315,9 @@ mod tests {
     #[test]
     fn helm_releases_come_change_and_go() {
         let driving = |drivers: &Drivers| {
-            drivers.candidates(CandidateSearch { namespace: "shop", release: "web", account: None }).unwrap()
+            drivers
+                .candidates(CandidateSearch { namespace: "shop", release: "web", account: None, stamped: None })
+                .unwrap()
         };
         let mut drivers = Drivers::default();
         drivers.apply(&watched("one", json!({"releaseName": "web"})));
@@ -315,7 +340,7 @@ mod tests {
             object["cut"] = true.into();
             serde_json::from_value::<Projected>(object).unwrap()
         };
-        let search = CandidateSearch { namespace: "shop", release: "web", account: None };
+        let search = CandidateSearch { namespace: "shop", release: "web", account: None, stamped: None };
         let mut drivers = Drivers::default();
         drivers.apply(&cut("evil"));
         drivers.apply(&watched("one", json!({"releaseName": "web"})));
@@ -339,7 +364,7 @@ mod tests {
         all.iter().for_each(|object| drivers.apply(object));
         drivers.apply(&watched("one", json!({"releaseName": "web"})));
         assert!((200..300).contains(&drivers.readable().count()), "{}", drivers.readable().count());
-        let search = CandidateSearch { namespace: "shop", release: "web", account: None };
+        let search = CandidateSearch { namespace: "shop", release: "web", account: None, stamped: None };
         assert_eq!(drivers.candidates(search).map(|found| found.len()), Ok(1));
         all.iter().for_each(|object| drivers.delete(object));
         assert_eq!(drivers.bytes_of_namespaces.len(), 1);

@@ -2,7 +2,8 @@
 //! records count.
 
 use crate::evidence::CandidateRecords;
-use crate::object::account_namespace;
+use crate::managed::Origin;
+use crate::owners::InstalledAt;
 use crate::release::{Entry, History, Storage};
 
 /// The release that an object belongs to.
@@ -18,10 +19,9 @@ pub struct ReleaseQuery<'q> {
 /// The records of the HelmRelease that the labels of an object name.
 #[derive(Debug, Clone, Copy)]
 pub struct OriginRecords<'q> {
-    /// The namespace of the HelmRelease.
-    pub origin: &'q str,
-    /// The namespace of the records, from the status of the HelmRelease. It is only a place to search, not a proof.
-    pub records: &'q str,
+    pub origin: &'q Origin,
+    /// Where its status says that the records are: only a place to search, not a proof.
+    pub installed: &'q InstalledAt,
 }
 
 /// The records with one name in one namespace and storage.
@@ -53,7 +53,8 @@ impl RecordSet {
 impl<'q> ReleaseQuery<'q> {
     /// The namespaces in which records without a stamp may be.
     pub fn namespaces(self) -> impl Iterator<Item = &'q str> {
-        let elsewhere = self.origin.map(|it| it.records).filter(|namespace| *namespace != self.target_namespace);
+        let elsewhere =
+            self.origin.map(|it| it.installed.records.as_str()).filter(|namespace| *namespace != self.target_namespace);
         [self.target_namespace].into_iter().chain(elsewhere)
     }
 
@@ -69,7 +70,8 @@ impl<'q> ReleaseQuery<'q> {
             let is_candidate = (near || stamped) && !entries.is_empty();
             is_candidate.then(|| {
                 let history = History::new(entries);
-                let of_origin = self.origin.filter(|it| it.records == namespace && storage == Storage::Secret);
+                let of_origin =
+                    self.origin.filter(|it| it.installed.records == namespace && storage == Storage::Secret);
                 let held_for_origin = of_origin.is_some_and(|it| it.is_held(&history));
                 CandidateRecords { storage, namespace, history, held_for_origin }
             })
@@ -79,11 +81,14 @@ impl<'q> ReleaseQuery<'q> {
 }
 
 impl OriginRecords<'_> {
-    /// Whether an account in the namespace of the HelmRelease holds the newest record. Flux impersonates such an
-    /// account.
+    /// Whether Flux holds the newest record for the HelmRelease, by what only the mutating half writes: the stamp of the driver, or in
+    /// its absence that of the account that the HelmRelease names.
     fn is_held(self, history: &History) -> bool {
-        let holder = history.newest().and_then(|newest| newest.stamps.holder());
-        holder.and_then(account_namespace) == Some(self.origin)
+        let Some(Entry { stamps, .. }) = history.newest() else { return false };
+        match stamps.driver() {
+            Some(driver) => driver.namespace == self.origin.namespace && driver.name == self.origin.name,
+            None => self.installed.account.as_deref().is_some_and(|account| stamps.holder() == Some(account)),
+        }
     }
 }
 
@@ -114,11 +119,20 @@ fn target(entry: &Entry) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::release::stamps::{HOLDER, TARGET_NAMESPACE};
+    use crate::release::stamps::{DRIVER, TARGET_NAMESPACE};
     use crate::release::{Revision, Stamps, Status};
 
-    const ORIGIN: OriginRecords<'static> = OriginRecords { origin: "tenants", records: "flux" };
-    const QUERY: ReleaseQuery<'static> = ReleaseQuery { name: "web", target_namespace: "shop", origin: Some(ORIGIN) };
+    const DEPLOYER: &str = "system:serviceaccount:tenants:deployer";
+
+    fn installed_at(records: &str) -> InstalledAt {
+        InstalledAt { records: records.to_owned(), account: Some(DEPLOYER.to_owned()) }
+    }
+
+    fn candidates(record_sets: impl IntoIterator<Item = RecordSet>) -> Vec<CandidateRecords> {
+        let origin = Origin { namespace: "tenants".to_owned(), name: "web".to_owned() };
+        let origin = Some(OriginRecords { origin: &origin, installed: &installed_at("flux") });
+        ReleaseQuery { name: "web", target_namespace: "shop", origin }.candidates(record_sets)
+    }
 
     fn record(revision: u64, stamp: Option<&str>) -> Entry {
         Entry {
@@ -132,7 +146,7 @@ mod tests {
     }
 
     fn found(record_sets: Vec<RecordSet>) -> Vec<(Storage, String, bool)> {
-        let found = QUERY.candidates(record_sets).into_iter();
+        let found = candidates(record_sets).into_iter();
         found.map(|candidate| (candidate.storage, candidate.namespace, candidate.held_for_origin)).collect()
     }
 
@@ -166,31 +180,39 @@ mod tests {
     #[test]
     fn unstamped_records_belong_to_the_stamped_ones() {
         let entries = vec![record(1, None), record(2, Some("shop")), record(3, Some("elsewhere"))];
-        let candidate = QUERY.candidates([record_set(Storage::Secret, "olm", entries)]);
+        let candidate = candidates([record_set(Storage::Secret, "olm", entries)]);
         assert_eq!(candidate[0].history.newest().unwrap().revision, Revision(2));
         assert_eq!(candidate[0].history.below(Revision(2)).count(), 1);
     }
 
     #[test]
     fn each_namespace_is_listed_once() {
-        assert_eq!(QUERY.namespaces().collect::<Vec<_>>(), ["shop", "flux"]);
-        let same = ReleaseQuery { origin: Some(OriginRecords { records: "shop", ..ORIGIN }), ..QUERY };
-        assert_eq!(same.namespaces().collect::<Vec<_>>(), ["shop"]);
+        let origin = Origin { namespace: "tenants".to_owned(), name: "web".to_owned() };
+        for (records, wanted) in [("flux", vec!["shop", "flux"]), ("shop", vec!["shop"])] {
+            let origin = Some(OriginRecords { origin: &origin, installed: &installed_at(records) });
+            let query = ReleaseQuery { name: "web", target_namespace: "shop", origin };
+            assert_eq!(query.namespaces().collect::<Vec<_>>(), wanted);
+        }
     }
 
     #[test]
-    fn only_accounts_near_the_helm_release_hold_its_records() {
-        for (storage, namespace, holder, held) in [
-            (Storage::Secret, "flux", "system:serviceaccount:tenants:deployer", true),
-            (Storage::Secret, "flux", "system:serviceaccount:flux:deployer", false),
-            (Storage::Secret, "flux", "alice", false),
-            (Storage::ConfigMap, "flux", "system:serviceaccount:tenants:deployer", false),
-            (Storage::Secret, "shop", "system:serviceaccount:tenants:deployer", false),
+    fn records_elsewhere_need_the_stamp_of_the_helm_release() {
+        const OURS: &str = "HelmRelease/tenants/web/uid/1";
+        for (storage, namespace, holder, driver, held) in [
+            (Storage::Secret, "flux", DEPLOYER, None, true),
+            (Storage::Secret, "flux", "system:serviceaccount:tenants:former", Some(OURS), true),
+            (Storage::Secret, "flux", DEPLOYER, Some("HelmRelease/tenants/other/uid/1"), false),
+            (Storage::Secret, "flux", "system:serviceaccount:tenants:robot", None, false),
+            (Storage::Secret, "flux", "system:serviceaccount:flux:deployer", None, false),
+            (Storage::Secret, "flux", "alice", None, false),
+            (Storage::ConfigMap, "flux", DEPLOYER, None, false),
+            (Storage::Secret, "shop", DEPLOYER, None, false),
         ] {
-            let stamps = Stamps::of(|key| (key == HOLDER).then(|| holder.to_owned()));
+            let mut stamps = Stamps::held_by(holder);
+            stamps.set_or_remove(DRIVER, driver.map(str::to_owned));
             let entries = vec![Entry { stamps, ..Entry::of_web(1, Status::Deployed) }];
             let found = found(vec![record_set(storage, namespace, entries)]);
-            assert_eq!(found, [(storage, namespace.to_owned(), held)], "{holder}");
+            assert_eq!(found, [(storage, namespace.to_owned(), held)], "{namespace} {holder} {driver:?}");
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::managed::Origin;
 use crate::object::ObjectKey;
 use crate::owners::{self, BundleRef, CandidateSearch};
-use crate::release::Storage;
 use crate::release::manifest::{DocumentKey, WorkloadRef};
+use crate::release::{Stamps, Storage};
 
 /// The required freshness of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,6 +75,8 @@ pub struct HelmReleases {
     pub release: String,
     /// The account that holds the newest record, if it is of another namespace. A HelmRelease there may use it.
     pub account: Option<String>,
+    /// The namespace and name of the HelmRelease in another namespace that the stamp on the newest record names.
+    pub stamped: Option<(String, String)>,
 }
 
 /// The HelmReleases in a namespace, read live, because a cache may not contain one that was created a moment ago.
@@ -160,16 +162,23 @@ pub struct ScaledRef {
 }
 
 impl HelmReleases {
-    /// The HelmReleases of a release with these records, whose newest one this user holds.
+    /// The HelmReleases of a release with these records, whose newest one has these stamps.
     #[must_use]
-    pub fn of(namespace: &str, release: &str, holder: Option<&str>) -> Self {
-        let account = owners::account_elsewhere(holder, namespace).map(str::to_owned);
-        Self { namespace: namespace.to_owned(), release: release.to_owned(), account }
+    pub fn of(namespace: &str, release: &str, stamps: &Stamps) -> Self {
+        let account = owners::account_elsewhere(stamps.holder(), namespace).map(str::to_owned);
+        let stamped = stamps.driver().filter(|driver| driver.namespace != namespace);
+        let stamped = stamped.map(|driver| (driver.namespace.to_owned(), driver.name.to_owned()));
+        Self { namespace: namespace.to_owned(), release: release.to_owned(), account, stamped }
     }
 
     /// The search for the candidates.
     #[must_use]
     pub fn search(&self) -> CandidateSearch<'_> {
-        CandidateSearch { namespace: &self.namespace, release: &self.release, account: self.account.as_deref() }
+        CandidateSearch {
+            namespace: &self.namespace,
+            release: &self.release,
+            account: self.account.as_deref(),
+            stamped: self.stamped.as_ref().map(|(namespace, name)| (namespace.as_str(), name.as_str())),
+        }
     }
 }

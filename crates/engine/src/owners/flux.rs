@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 pub use candidates::{CandidateSearch, MOST_CANDIDATES, account_elsewhere};
 pub use drift::{DeclaredObject, DriftDetection, DriftSpec, IgnoredFields};
-pub use driver::Driver;
+pub use driver::{Driver, InstalledAt};
 pub(crate) use kube_config::KubeConfig;
 pub(crate) use name::shortened_release_name;
 pub use spec::{ChartSourceRef, FailureStrategy, HelmReleaseSpec, Remediation};

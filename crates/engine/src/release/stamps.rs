@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::Status;
+use crate::owners::DriverRef;
 
 /// `userInfo.username` of the request that started the transition.
 pub const HOLDER: &str = "interlock.dev/holder";
@@ -15,6 +16,8 @@ pub const STARTED: &str = "interlock.dev/started";
 /// The server's clock at the end of the transition, in RFC 3339. `managedFields` has the time too, but clients write
 /// those.
 pub const ENDED: &str = "interlock.dev/ended";
+/// The declaration for which the holder worked at the start: `KIND/NAMESPACE/NAME/UID/GENERATION`. Absent if none is known.
+pub const DRIVER: &str = "interlock.dev/driver";
 /// `name-version` of the chart.
 pub const CHART: &str = "interlock.dev/chart";
 /// The namespace of the release's objects.
@@ -28,7 +31,7 @@ pub const INTERRUPTED: &str = "interlock.dev/interrupted";
 pub const HOOKS: &str = "interlock.dev/hooks";
 
 /// Every stamp.
-pub const KEYS: [&str; 8] = [HOLDER, PIPELINE, STARTED, ENDED, CHART, TARGET_NAMESPACE, INTERRUPTED, HOOKS];
+pub const KEYS: [&str; 9] = [HOLDER, PIPELINE, DRIVER, STARTED, ENDED, CHART, TARGET_NAMESPACE, INTERRUPTED, HOOKS];
 
 /// The stamps on a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,6 +42,12 @@ impl Stamps {
     #[must_use]
     pub fn of(annotation: impl Fn(&str) -> Option<String>) -> Self {
         Self(KEYS.into_iter().filter_map(|key| Some((key, annotation(key)?))).collect())
+    }
+
+    /// The stamps of an operation that this user holds.
+    #[must_use]
+    pub fn held_by(user: &str) -> Self {
+        Self(BTreeMap::from([(HOLDER, user.to_owned())]))
     }
 
     /// Sets a stamp.
@@ -70,6 +79,12 @@ impl Stamps {
     #[must_use]
     pub fn pipeline(&self) -> Option<&str> {
         self.get(PIPELINE)
+    }
+
+    /// The declaration for which the holder worked at the start.
+    #[must_use]
+    pub fn driver(&self) -> Option<DriverRef<'_>> {
+        DriverRef::parse(self.get(DRIVER)?)
     }
 
     /// `name-version` of the chart of the transition.

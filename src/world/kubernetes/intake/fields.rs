@@ -39,6 +39,7 @@ const LABELS: Keep = Keep::Members(&[
 const ANNOTATIONS: Keep = Keep::Members(&[
     (stamps::HOLDER, Keep::Short),
     (stamps::PIPELINE, Keep::Short),
+    (stamps::DRIVER, Keep::Short),
     (stamps::STARTED, Keep::Short),
     (stamps::ENDED, Keep::Short),
     (stamps::CHART, Keep::Short),

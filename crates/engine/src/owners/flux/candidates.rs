@@ -2,7 +2,7 @@
 //!
 //! Any author of a HelmRelease can name records in any namespace. Until a rule guards its status, the author can also claim there
 //! that Flux has installed them. So a HelmRelease is a candidate only by facts that its author cannot write: it is in the
-//! namespace of the records, or the stamp says that its account holds the newest record. All others cost no read and change no
+//! namespace of the records, or the stamps on the newest record name it or its account. All others cost no read and change no
 //! verdict, regardless of their number.
 
 use super::Driver;
@@ -20,6 +20,8 @@ pub struct CandidateSearch<'q> {
     pub release: &'q str,
     /// The account that holds the newest record, if it is of another namespace.
     pub account: Option<&'q str>,
+    /// The namespace and name of the HelmRelease that the stamp on the newest record names.
+    pub stamped: Option<(&'q str, &'q str)>,
 }
 
 /// More HelmReleases in the records' namespace drive the release than a query reads.
@@ -43,7 +45,7 @@ impl CandidateSearch<'_> {
         if near.len() > MOST_CANDIDATES {
             return Err(TooMany { count: near.len(), namespace: self.namespace.to_owned() });
         }
-        far.sort_by_key(|driver| (driver.created.is_none(), driver.created, &driver.name));
+        far.sort_by_key(|driver| (!self.is_stamped(driver), driver.created.is_none(), driver.created, &driver.name));
         far.truncate(MOST_CANDIDATES - near.len());
         near.append(&mut far);
         Ok(near)
@@ -51,7 +53,13 @@ impl CandidateSearch<'_> {
 
     /// Whether a HelmRelease that drives the release is a candidate, by facts that its author cannot write.
     pub(crate) fn includes(self, driver: &Driver) -> bool {
-        driver.namespace == self.namespace || self.account.is_some_and(|account| driver.is_account(account))
+        driver.namespace == self.namespace
+            || self.account.is_some_and(|account| driver.is_account(account))
+            || self.is_stamped(driver)
+    }
+
+    fn is_stamped(self, driver: &Driver) -> bool {
+        self.stamped == Some((&driver.namespace, &driver.name))
     }
 }
 
@@ -78,7 +86,7 @@ mod tests {
     }
 
     fn found(all: &[Driver], account: Option<&str>) -> Result<Vec<(String, String)>, TooMany> {
-        let found = CandidateSearch { namespace: "shop", release: "web", account }.among(all.iter())?;
+        let found = CandidateSearch { namespace: "shop", release: "web", account, stamped: None }.among(all.iter())?;
         Ok(found.iter().map(|driver| (driver.namespace.clone(), driver.name.clone())).collect())
     }
 

@@ -2,9 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{DriftDetection, DriftSpec, HelmRelease, InstalledRelease, KubeConfig};
+use super::{DriftDetection, DriftSpec, HELM_RELEASE, HelmRelease, InstalledRelease, KubeConfig};
 use crate::json::first_at;
-use crate::object::account_namespace;
+use crate::owners::DriverRef;
+use crate::policy::Policy;
 use crate::release::ReleaseRef;
 
 /// The summary of a HelmRelease. It takes some 400 bytes, so that all HelmReleases of a cluster fit into memory.
@@ -12,6 +13,9 @@ use crate::release::ReleaseRef;
 pub struct Driver {
     pub namespace: String,
     pub name: String,
+    pub uid: String,
+    /// Incremented by the API server at each change of the spec.
+    pub generation: i64,
     /// The server's clock at creation.
     pub created: Option<Timestamp>,
     /// Whether the HelmRelease is being deleted: Flux then uninstalls the release.
@@ -33,12 +37,23 @@ pub struct Driver {
     installed_into: String,
 }
 
+/// Where Flux has installed a release, according to the status of its HelmRelease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstalledAt {
+    /// The namespace of the records.
+    pub records: String,
+    /// The account that the HelmRelease names.
+    pub account: Option<String>,
+}
+
 impl From<&HelmRelease> for Driver {
     fn from(read: &HelmRelease) -> Self {
         let installed = read.installed().map(InstalledRelease::release);
         Self {
             namespace: read.metadata.namespace.clone(),
             name: read.metadata.name.clone(),
+            uid: read.metadata.uid.clone(),
+            generation: read.metadata.generation,
             created: read.metadata.creation_timestamp,
             being_deleted: read.metadata.deletion_timestamp.is_some(),
             suspended: read.spec.suspend,
@@ -101,6 +116,13 @@ impl Driver {
         installed.filter(|_| here).map(|installed| installed.namespace.as_str())
     }
 
+    /// Where Flux has installed a release with this name and this namespace of its objects; `None` if it reports none.
+    #[must_use]
+    pub fn installed_at(&self, release: &str, target_namespace: &str) -> Option<InstalledAt> {
+        let records = self.records_of(release, target_namespace)?.to_owned();
+        Some(InstalledAt { records, account: self.account.clone() })
+    }
+
     /// The release that Flux reports as installed.
     #[must_use]
     pub fn installed(&self) -> Option<&ReleaseRef> {
@@ -130,11 +152,17 @@ impl Driver {
         self.account.as_deref() == Some(user)
     }
 
-    /// Whether Flux may have impersonated this user for it. Impersonated accounts are in the namespace of the
-    /// HelmRelease.
+    /// Whether Flux works as this user for it now: under the account that it names, or as a manager.
     #[must_use]
-    pub fn may_have_been_account(&self, user: &str) -> bool {
-        account_namespace(user) == Some(&self.namespace)
+    pub fn is_served_by(&self, user: &str, policy: &Policy) -> bool {
+        self.is_account(user) || policy.managers.contains(user)
+    }
+
+    /// The stamp on the operations that Flux starts for it.
+    #[must_use]
+    pub fn reference(&self) -> DriverRef<'_> {
+        let Self { namespace, name, uid, generation, .. } = self;
+        DriverRef { kind: HELM_RELEASE, namespace, name, uid, generation: *generation }
     }
 }
 
@@ -174,9 +202,8 @@ mod tests {
         let tenant = driver(json!({"serviceAccountName": "deployer"}), json!({}));
         let user = "system:serviceaccount:shop:deployer";
         assert!(tenant.is_account(user) && !own.is_account(user) && !own.is_account(""));
-        assert!(own.may_have_been_account(user));
         for other in ["system:serviceaccount:bar:deployer", "system:serviceaccount:shop", "shop:deployer", ""] {
-            assert!(!tenant.is_account(other) && !tenant.may_have_been_account(other), "{other}");
+            assert!(!tenant.is_account(other), "{other}");
         }
     }
 }

@@ -173,8 +173,8 @@ impl<'a> ObjectCase<'a> {
             return Ok(None);
         };
         let CandidateRecords { storage, namespace, history, .. } = candidate;
-        let holder = history.newest().and_then(|newest| newest.stamps.holder());
-        let driven = DrivenRelease { storage: *storage, namespace, release: name, holder };
+        let stamps = history.newest().map(|newest| newest.stamps.clone()).unwrap_or_default();
+        let driven = DrivenRelease { storage: *storage, namespace, release: name, stamps: &stamps };
         let is_stale = |entry: &Entry| driven.is_stale(self.evidence, self.policy, entry.started(), self.now);
         let held_by = operation_holder(history, self.facts.actor, self.policy, self.now, is_stale)?;
         let entry = match held_by {
@@ -188,7 +188,7 @@ impl<'a> ObjectCase<'a> {
         // Controllers may delete objects of a release at any time. But helm continues with the deletions of an uninstall after
         // the write of its record was refused.
         let uninstalls_over = self.deletes() && matches!(held_by, OperationHolder::Other(_));
-        let of_manager = holder.is_some_and(|holder| self.policy.managers.contains(holder));
+        let of_manager = stamps.holder().is_some_and(|holder| self.policy.managers.contains(holder));
         let may_pass = purpose == Purpose::Write && self.by_manager() && (of_manager || !uninstalls_over);
         if may_pass || self.is_taken_over(freshness)? {
             return Ok(None);
@@ -224,7 +224,7 @@ impl<'a> ObjectCase<'a> {
             declaring: Some(DeclaringRelease {
                 record,
                 target_namespace: target_namespace.to_owned(),
-                holder: holder.map(str::to_owned),
+                stamps: stamps.clone(),
                 marks: marks.clone(),
             }),
             unusable_exception: None,

@@ -4,7 +4,7 @@ use crate::evidence::RecordRef;
 use crate::json::FieldPath;
 use crate::managed::{Origin, Owner};
 use crate::owners::{Marks, OwnerWords};
-use crate::release::{ReleaseRef, Storage};
+use crate::release::{ReleaseRef, Stamps, Storage};
 use crate::ways_out::{Step, StepKind};
 
 /// The conflict of a request with the owner of an object.
@@ -43,8 +43,8 @@ pub(crate) struct DeclaringRelease {
     pub(crate) record: RecordRef,
     /// The namespace of the objects.
     pub(crate) target_namespace: String,
-    /// The user who holds the newest record; `None` if unknown.
-    pub(crate) holder: Option<String>,
+    /// The stamps of the newest record.
+    pub(crate) stamps: Stamps,
     pub(crate) marks: Marks,
 }
 

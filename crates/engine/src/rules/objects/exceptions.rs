@@ -80,12 +80,12 @@ impl ObjectCase<'_> {
         declaring: &DeclaringRelease,
         conflict: &OwnershipConflict,
     ) -> Result<Vec<&Driver>, Undecided> {
-        let DeclaringRelease { record, target_namespace, holder, .. } = declaring;
+        let DeclaringRelease { record, target_namespace, stamps, .. } = declaring;
         let name = &conflict.release.name;
         if record.storage != Storage::Secret {
             return Ok(Vec::new());
         }
-        let drivers = match helm_releases(self.evidence, &record.namespace, name, holder.as_deref()) {
+        let drivers = match helm_releases(self.evidence, &record.namespace, name, stamps) {
             Err(need @ Undecided::Ask(_)) => return Err(need),
             drivers => drivers.unwrap_or_default(),
         };

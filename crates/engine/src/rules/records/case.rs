@@ -11,7 +11,7 @@ use crate::owners::DrivenRelease;
 use crate::owners::OwnerWords;
 use crate::policy::Policy;
 use crate::release::manifest::WorkloadRef;
-use crate::release::{DecodeError, Entry, History, Record, RecordName, Status, Storage};
+use crate::release::{DecodeError, Entry, History, Record, RecordName, Stamps, Status, Storage};
 use crate::rules::undecided::{Undecided, ask, ask_for};
 use crate::rules::wording;
 
@@ -101,26 +101,22 @@ impl<'a> RecordCase<'a> {
     }
 
     /// Whether an operation is old enough to count as stuck. An operation with an unknown start never is.
-    pub(crate) fn is_stale(&self, started: Option<Timestamp>, holder: Option<&str>) -> Result<bool, Undecided> {
-        self.driven(holder).is_stale(self.evidence, self.policy, started, self.now)
+    pub(crate) fn is_stale(&self, started: Option<Timestamp>, stamps: &Stamps) -> Result<bool, Undecided> {
+        self.driven(stamps).is_stale(self.evidence, self.policy, started, self.now)
     }
 
     /// The age at which an operation counts as stuck. HelmReleases are queried only if they can make a difference.
-    pub(crate) fn stale_after(
-        &self,
-        started: Option<Timestamp>,
-        holder: Option<&str>,
-    ) -> Result<SignedDuration, Undecided> {
-        self.driven(holder).stale_after(self.evidence, self.policy, started, self.now)
+    pub(crate) fn stale_after(&self, started: Option<Timestamp>, stamps: &Stamps) -> Result<SignedDuration, Undecided> {
+        self.driven(stamps).stale_after(self.evidence, self.policy, started, self.now)
     }
 
     /// The release, for lookups of its HelmReleases.
-    pub(crate) fn driven<'h>(&self, holder: Option<&'h str>) -> DrivenRelease<'h>
+    pub(crate) fn driven<'s>(&self, stamps: &'s Stamps) -> DrivenRelease<'s>
     where
-        'a: 'h,
+        'a: 's,
     {
         let id = self.id;
-        DrivenRelease { storage: id.storage, namespace: &id.namespace, release: &id.release, holder }
+        DrivenRelease { storage: id.storage, namespace: &id.namespace, release: &id.release, stamps }
     }
 
     /// Whether the name of the object is one that no client uses. Then it is not the record that its labels claim, and deleting

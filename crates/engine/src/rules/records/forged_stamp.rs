@@ -6,12 +6,14 @@
 use super::case::RecordCase;
 use crate::facts::RecordVersion;
 use crate::object::annotation_pointer;
-use crate::owners;
-use crate::release::stamps::PIPELINE;
+use crate::owners::{self, DriverRef};
+use crate::release::Stamps;
+use crate::release::stamps::{DRIVER, PIPELINE};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule, Step, WaysOut};
-use crate::stamp;
+use crate::rules::undecided::Undecided;
+use crate::stamp::{self, Phase};
 
 /// The rule `forged-stamp`.
 pub(crate) static RULE: Rule = Rule {
@@ -46,7 +48,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let formerly = case.policy.accounts.formerly(case.facts.actor);
     let formerly = formerly.as_ref().and_then(stamp::stamped_pipeline);
     let Some((key, must)) = stamp::forged(&expected, &before, &sent, formerly.as_deref(), case.now) else {
-        return Ok(None);
+        return if expected.phase == Phase::Starts { false_driver(case, &sent) } else { Ok(None) };
     };
     let must = must.map_or("be absent".to_owned(), |value| format!("be {value:?}"));
     let sentence = format!("The annotation {key} on the record of {} must {must}.", case.subject());
@@ -57,4 +59,25 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         _ => "do not set annotations of interlock.dev: only the webhook writes them".into(),
     };
     Ok(Some(Refusal::new(sentence, ways_out).at(annotation_pointer(key))))
+}
+
+/// The refusal of a stamp of the driver that the mutating half cannot have written: as long as the spec of the HelmRelease stays as
+/// the stamp saw it, Flux does not work as the user for it. A stamp whose HelmRelease has changed since, or is gone, passes:
+/// nobody works for it then.
+fn false_driver(case: &RecordCase<'_>, sent: &Stamps) -> Checked {
+    let Some(stamp) = sent.get(DRIVER) else { return Ok(None) };
+    let is_true = match DriverRef::parse(stamp) {
+        None => false,
+        Some(stamped) => match case.driven(sent).stamped(case.evidence) {
+            Err(need @ Undecided::Ask(_)) => return Err(need),
+            Err(_) | Ok(None) => true,
+            Ok(Some(driver)) => {
+                driver.generation != stamped.generation || owners::works_for(driver, case.facts.actor, case.policy)
+            }
+        },
+    };
+    let sentence =
+        format!("The annotation {DRIVER} on the record of {} names nobody for whom the user works.", case.subject());
+    let way_out = "do not set annotations of interlock.dev: only the webhook writes them";
+    Ok((!is_true).then(|| Refusal::new(sentence, way_out).at(annotation_pointer(DRIVER))))
 }

@@ -109,7 +109,7 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
 
 /// The next step for a stuck operation, the same as in `interlock status`.
 pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCondition) -> Result<Way, Undecided> {
-    let release = case.driven(newest.stamps.holder());
+    let release = case.driven(&newest.stamps);
     let driver = match release.at_work(case.evidence, case.policy) {
         Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
         // The refusal does not depend on the result.
@@ -148,7 +148,7 @@ fn once_stuck(case: &RecordCase<'_>, newest: &Entry) -> Result<WaysOut, Undecide
 
 /// How long an operation may take, and the time at which it counts as stuck, if its start is known.
 fn patience(case: &RecordCase<'_>, operation: &InFlight) -> Result<(SignedDuration, Option<Timestamp>), Undecided> {
-    let patience = case.stale_after(operation.started(), operation.holder())?;
+    let patience = case.stale_after(operation.started(), operation.stamps())?;
     Ok((patience, operation.started().and_then(|started| started.checked_add(patience).ok())))
 }
 
@@ -207,7 +207,7 @@ fn driver_goes_on(
     operation: &InFlight,
     unlocked: &RecordVersion<'_>,
 ) -> Result<Option<Step>, Undecided> {
-    let release = case.driven(operation.holder());
+    let release = case.driven(operation.stamps());
     let driver = match release.reconciled_by(case.evidence, case.policy, case.facts.actor) {
         Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
         // The refusal does not depend on the name.

@@ -213,7 +213,7 @@ fn stale(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<RunbookCheck
     let age = operation.started().map_or("of unknown age".to_owned(), |started| {
         format!("{} old", wording::span(case.now.duration_since(started)))
     });
-    let stale = wording::span(case.stale_after(operation.started(), operation.holder())?);
+    let stale = wording::span(case.stale_after(operation.started(), operation.stamps())?);
     let holder = wording::user(operation.holder());
     let evidence = format!("held by {holder}, {age}; counts as stuck after {stale}");
     let failure = (!is_stale).then(|| {

@@ -57,7 +57,7 @@ impl<'a> RecordCase<'a> {
         if itself || (managers.contains(holder) && managers.contains(actor.name)) {
             return Ok(true);
         }
-        self.driven(Some(holder)).is_handover(self.evidence, self.policy, actor)
+        self.driven(operation.stamps()).is_handover(self.evidence, self.policy, actor)
     }
 
     /// Whether an operation counts as stuck.
@@ -65,7 +65,7 @@ impl<'a> RecordCase<'a> {
     where
         'a: 'o,
     {
-        self.is_stale(operation.started(), operation.holder())
+        self.is_stale(operation.started(), operation.stamps())
     }
 
     /// Whether the actor may end an operation: its holder, a program that resumes it, and anyone if it is stuck. A lost stamp is

@@ -12,7 +12,7 @@ use crate::owners::OwnerWords;
 use crate::policy::StartedBy;
 use crate::release::record::is_mapped_copy;
 use crate::release::status::Guard;
-use crate::release::{Entry, Record, Revision, Status, Storage};
+use crate::release::{Entry, Record, Revision, Stamps, Status, Storage};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
@@ -137,7 +137,7 @@ fn started_by_somebody_else(case: &RecordCase<'_>) -> Checked {
         return Ok(None);
     };
     if case.policy.is_manager_or_tool(actor.name)
-        || case.driven(None).is_driver_account(case.evidence, case.policy, actor)?
+        || case.driven(&Stamps::held_by(actor.name)).is_driver_account(case.evidence, case.policy, actor)?
     {
         return Ok(None);
     }

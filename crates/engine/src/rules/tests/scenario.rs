@@ -24,7 +24,7 @@ use crate::overrides;
 use crate::policy::{Policies, Policy};
 use crate::policy_files::PolicyFiles;
 use crate::review::{Request, Review};
-use crate::stamp::{recording, stamp};
+use crate::stamp::{driver, recording, stamp};
 
 pub(crate) const MANIFEST: &str = "---\nkind: Deployment\nmetadata: {name: web}\n";
 
@@ -375,7 +375,10 @@ impl Cluster {
 
     fn patch(&self, request: &Request<'_>) -> Option<Patch> {
         self.with_facts(request, |facts, policy| {
-            stamp(facts, overrides::void(facts, policy, self.now).as_deref(), self.now)
+            let driver = driver(facts, policy, |records, matches| {
+                self.objects.helm_releases(|it| it.drives(&records.namespace, &records.name) && matches(it))
+            });
+            stamp(facts, overrides::void(facts, policy, self.now).as_deref(), driver, self.now)
         })
     }
 

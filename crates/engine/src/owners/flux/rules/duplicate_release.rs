@@ -13,7 +13,7 @@ use crate::owners::flux;
 use crate::owners::flux::HELM_RELEASE;
 use crate::owners::flux::rules::release::{helm_releases, helm_releases_in};
 use crate::owners::flux::{Driver, HelmRelease, InstalledRelease};
-use crate::release::ReleaseRef;
+use crate::release::{ReleaseRef, Stamps};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, CheckedAll, Refusal, Rule, Step, Way, WaysOut};
@@ -61,7 +61,8 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
 fn second(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease>, after: &HelmRelease) -> Checked {
     let release = after.release();
     let drives = |driver: &&Driver| !driver.suspended && is_other(driver, written, after, &release);
-    let mut other = helm_releases(case.evidence, &release.namespace, &release.name, None)?.iter().find(drives);
+    let mut other =
+        helm_releases(case.evidence, &release.namespace, &release.name, &Stamps::default())?.iter().find(drives);
     // A cache may not contain a HelmRelease that was created a moment ago. HelmReleases in other namespaces have no claim.
     let mut near = vec![written.namespace, release.namespace.as_str()];
     near.dedup();
@@ -108,7 +109,7 @@ fn deletion(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelea
     }
     let release = before.installed().map_or_else(|| before.release(), InstalledRelease::release);
     let claims = |driver: &&Driver| !driver.being_deleted && is_other(driver, written, before, &release);
-    let others = match helm_releases(case.evidence, &release.namespace, &release.name, None) {
+    let others = match helm_releases(case.evidence, &release.namespace, &release.name, &Stamps::default()) {
         Ok(drivers) => {
             drivers.iter().find(claims).map(|other| format!("HelmRelease {}/{}", other.namespace, other.name))
         }

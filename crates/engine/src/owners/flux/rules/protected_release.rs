@@ -5,7 +5,7 @@ use crate::facts::DeclarationWrite;
 use crate::owners::flux::rules::release::{helm_releases, helm_releases_in};
 use crate::owners::flux::rules::retarget;
 use crate::owners::flux::{HelmRelease, InstalledRelease, NAME};
-use crate::release::{ReleaseRef, Storage};
+use crate::release::{ReleaseRef, Stamps, Storage};
 use crate::rules::check::{CheckedAll, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::protected_release::declarations::{Removal, annotation_removed, protection, removal, uninstalls};
@@ -74,7 +74,9 @@ pub(crate) fn annotated(
     evidence: &Evidence,
     ReleaseRef { namespace, name }: &ReleaseRef,
 ) -> Result<Option<String>, Undecided> {
-    let mut here = helm_releases(evidence, namespace, name, None)?.iter().filter(|driver| driver.kube_config.is_none());
+    let mut here = helm_releases(evidence, namespace, name, &Stamps::default())?
+        .iter()
+        .filter(|driver| driver.kube_config.is_none());
     let annotated = here.find(|driver| driver.protected && driver.has_installed(namespace, name));
     Ok(annotated.map(|driver| format!("HelmRelease {}/{}", driver.namespace, driver.name)))
 }

@@ -4,9 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::evidence::{Evidence, question};
 use crate::facts::Actor;
+use crate::owners::DriverRef;
 use crate::owners::flux::Driver;
 use crate::policy::Policy;
-use crate::release::Storage;
+use crate::release::{ReleaseRef, Stamps, Storage};
 use crate::rules::undecided::{Undecided, ask};
 
 /// A release in this cluster that Flux may manage.
@@ -15,23 +16,41 @@ pub struct DrivenRelease<'a> {
     pub storage: Storage,
     pub namespace: &'a str,
     pub release: &'a str,
-    /// The user who holds the operation, or held the last one; `None` if unknown.
-    pub holder: Option<&'a str>,
+    /// The stamps of the operation, or of the last one.
+    pub stamps: &'a Stamps,
 }
 
 /// The HelmReleases that may own these records, oldest first, including those with a release on another cluster. They are in the
-/// records' namespace, or name the account of another namespace that holds the newest record.
+/// records' namespace, or the stamps of the newest record name them or their account.
 pub(crate) fn helm_releases<'e>(
     evidence: &'e Evidence,
     namespace: &str,
     release: &str,
-    holder: Option<&str>,
+    stamps: &Stamps,
 ) -> Result<&'e [Driver], Undecided> {
-    match ask(evidence, question::HelmReleases::of(namespace, release, holder))? {
+    match ask(evidence, question::HelmReleases::of(namespace, release, stamps))? {
         Some(Ok(drivers)) => Ok(drivers),
         Some(Err(why)) => Err(Undecided::HelmReleasesOverLimit(why.clone())),
         None => Ok(&[]),
     }
+}
+
+/// The only one of these HelmReleases, all of which name the records of an operation and work as the user who starts it. Those in
+/// the records' namespace come before others. `None` if there are none or several.
+#[must_use]
+pub fn only_driver<'d>(records: &ReleaseRef, drivers: &'d [Driver]) -> Option<DriverRef<'d>> {
+    let (near, far): (Vec<_>, Vec<_>) = drivers.iter().partition(|driver| driver.namespace == records.namespace);
+    match if near.is_empty() { far } else { near }[..] {
+        [driver] if !driver.uid.is_empty() => Some(driver.reference()),
+        _ => None,
+    }
+}
+
+/// Whether Flux works as the actor for a HelmRelease with a release in this cluster now.
+#[must_use]
+pub fn works_for(driver: &Driver, actor: Actor<'_>, policy: &Policy) -> bool {
+    let is_reconciled = !driver.suspended && driver.kube_config.is_none();
+    is_reconciled && actor.is_service_account() && driver.is_served_by(actor.name, policy)
 }
 
 /// The HelmReleases in a namespace, read live.
@@ -41,22 +60,21 @@ pub(crate) fn helm_releases_in<'e>(evidence: &'e Evidence, namespace: &str) -> R
 }
 
 impl DrivenRelease<'_> {
-    /// The HelmReleases for which Flux acts on the release. Flux stores records as Secrets, in the cluster of the release.
-    ///
-    /// An author of a HelmRelease can name records in any namespace. That must give no power over another user's release, and
-    /// must not delay its recovery. So a HelmRelease in another namespace counts only if Flux holds the release with the account
-    /// that the HelmRelease names. Its status proves nothing. A HelmRelease in the records' namespace counts while Flux holds
-    /// them, or has installed them.
+    /// The HelmReleases that name the records. Flux stores records as Secrets, in the cluster of the release.
+    fn named_by<'e>(self, evidence: &'e Evidence) -> Result<&'e [Driver], Undecided> {
+        match self.storage {
+            Storage::Secret => helm_releases(evidence, self.namespace, self.release, self.stamps),
+            Storage::ConfigMap | Storage::Index => Ok(&[]),
+        }
+    }
+
+    /// The HelmReleases for which Flux acts on the release.
     fn behind<'e>(
         self,
         evidence: &'e Evidence,
         policy: &Policy,
     ) -> Result<impl Iterator<Item = &'e Driver>, Undecided> {
-        let drivers = match self.storage {
-            Storage::Secret => helm_releases(evidence, self.namespace, self.release, self.holder)?,
-            Storage::ConfigMap | Storage::Index => &[],
-        };
-        Ok(drivers.iter().filter(move |driver| self.is_driven_by(driver, policy)))
+        Ok(self.named_by(evidence)?.iter().filter(move |driver| self.is_driven_by(driver, policy)))
     }
 
     /// The HelmRelease for which Flux acts on the release; `None` if it is suspended.
@@ -65,13 +83,30 @@ impl DrivenRelease<'_> {
     }
 
     /// Whether Flux acts on the release for a HelmRelease that names its records.
+    ///
+    /// An author of a HelmRelease can name records in any namespace. That must give no power over another user's release. So a
+    /// HelmRelease counts by what its author cannot write: the stamps on the newest record name it or its account, or, in the
+    /// records' namespace, Flux has installed the release for it or a manager holds it.
     pub fn is_driven_by(self, driver: &Driver, policy: &Policy) -> bool {
-        let is_linked = match (self.holder, driver.namespace == self.namespace) {
-            (None, is_near) => is_near,
-            (Some(holder), true) => {
-                is_flux(driver, policy, holder) || driver.has_installed(self.namespace, self.release)
+        let is_near = driver.namespace == self.namespace;
+        let has_installed = is_near && driver.has_installed(self.namespace, self.release);
+        let is_linked = match (self.stamps.driver(), self.stamps.holder()) {
+            (Some(stamped), _) => stamped.is(driver),
+            (None, None) => is_near,
+            (None, Some(holder)) => driver.is_account(holder) || (is_near && policy.managers.contains(holder)),
+        };
+        driver.kube_config.is_none() && (is_linked || has_installed)
+    }
+
+    /// Whether the operation may be that of Flux for a HelmRelease, so that it may take as long as the HelmRelease allows. The
+    /// stamp tells. Without it, only a manager may work for one.
+    fn may_be_operation_of(self, driver: &Driver, policy: &Policy) -> bool {
+        let is_linked = match self.stamps.driver() {
+            Some(stamped) => stamped.is(driver),
+            None => {
+                let may_be_managers = self.stamps.holder().is_none_or(|holder| policy.managers.contains(holder));
+                may_be_managers && driver.namespace == self.namespace
             }
-            (Some(holder), false) => driver.is_account(holder),
         };
         driver.kube_config.is_none() && is_linked
     }
@@ -84,7 +119,7 @@ impl DrivenRelease<'_> {
 
     /// The age at which an operation counts as stuck, given all HelmReleases that name its records.
     pub fn stale_after_with(self, drivers: &[Driver], policy: &Policy) -> SignedDuration {
-        let behind = drivers.iter().filter(|driver| self.is_driven_by(driver, policy));
+        let behind = drivers.iter().filter(|driver| self.may_be_operation_of(driver, policy));
         policy.recovery.patience(behind.map(|driver| driver.longest_timeout))
     }
 
@@ -99,18 +134,23 @@ impl DrivenRelease<'_> {
         if !actor.is_service_account() {
             return Ok(false);
         }
-        Ok(self.behind(evidence, policy)?.any(|driver| driver.is_account(actor.name)))
+        Ok(self.behind(evidence, policy)?.any(|driver| !driver.suspended && driver.is_account(actor.name)))
     }
 
-    /// Whether an actor may continue the holder's operation, because both are, or may have been, accounts of Flux for the same
-    /// HelmRelease. The account that a HelmRelease names may change, also to and from the controller's account.
+    /// The HelmRelease that the stamp names, as it is now.
+    pub(crate) fn stamped<'e>(self, evidence: &'e Evidence) -> Result<Option<&'e Driver>, Undecided> {
+        let Some(stamped) = self.stamps.driver() else { return Ok(None) };
+        Ok(self.named_by(evidence)?.iter().find(|driver| stamped.is(driver)))
+    }
+
+    /// Whether an actor may continue the operation, because Flux works as the actor now for the HelmRelease that the stamp names. The
+    /// account that a HelmRelease names may change, also to and from the controller's account.
     pub(crate) fn is_handover(self, evidence: &Evidence, policy: &Policy, actor: Actor<'_>) -> Result<bool, Undecided> {
-        let Some(holder) = self.holder.filter(|_| actor.is_service_account()) else {
+        if !actor.is_service_account() {
             return Ok(false);
-        };
-        Ok(self.behind(evidence, policy)?.any(|driver| {
-            (policy.managers.contains(actor.name) || driver.is_account(actor.name)) && is_flux(driver, policy, holder)
-        }))
+        }
+        let serves = |driver: &Driver| driver.kube_config.is_none() && driver.is_served_by(actor.name, policy);
+        Ok(self.stamped(evidence)?.is_some_and(serves))
     }
 
     /// A HelmRelease for which the actor may be Flux at work: as the controller, or with the account that the HelmRelease names.
@@ -120,13 +160,11 @@ impl DrivenRelease<'_> {
         policy: &Policy,
         actor: Actor<'_>,
     ) -> Result<Option<&'e Driver>, Undecided> {
-        if !actor.is_service_account() || self.storage != Storage::Secret {
+        if !actor.is_service_account() {
             return Ok(None);
         }
-        let drivers = helm_releases(evidence, self.namespace, self.release, self.holder)?;
-        let is_at_work = |driver: &Driver| policy.managers.contains(actor.name) || driver.is_account(actor.name);
-        let mut here = drivers.iter().filter(|driver| driver.kube_config.is_none());
-        Ok(here.find(|driver| is_at_work(driver)))
+        let mut here = self.named_by(evidence)?.iter().filter(|driver| driver.kube_config.is_none());
+        Ok(here.find(|driver| driver.is_served_by(actor.name, policy)))
     }
 
     /// The age at which an operation with this start counts as stuck: the policy's `staleAfter`, or the longest timeout of its
@@ -144,7 +182,7 @@ impl DrivenRelease<'_> {
         if !policy.recovery.is_stale(started, now) {
             return Ok(stale_after);
         }
-        Ok(policy.recovery.patience(self.behind(evidence, policy)?.map(|driver| driver.longest_timeout)))
+        Ok(self.stale_after_with(self.named_by(evidence)?, policy))
     }
 
     /// Whether an operation with this start counts as stuck.
@@ -158,9 +196,4 @@ impl DrivenRelease<'_> {
         let stale_after = self.stale_after(evidence, policy, started, now)?;
         Ok(started.is_some_and(|started| now.duration_since(started) >= stale_after))
     }
-}
-
-/// Whether a user is, or may have been, an account of Flux for a HelmRelease.
-fn is_flux(driver: &Driver, policy: &Policy, user: &str) -> bool {
-    policy.managers.contains(user) || driver.may_have_been_account(user)
 }

@@ -163,7 +163,7 @@ fn found(known: &Known<'_>, old: Option<&Value>, new: &Value) -> (Vec<String>, V
 }
 
 fn driving(namespace: &str, release: &str) -> Query {
-    question::HelmReleases::of(namespace, release, None).into()
+    question::HelmReleases::of(namespace, release, &crate::release::Stamps::default()).into()
 }
 
 fn stored_in(namespace: &str) -> Query {
