@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::OnceLock;
 
-use interlock_engine::policy_files::schema;
+use interlock_engine::policy_files::{schema, settings_of};
+use interlock_engine::rules;
 use serde_json::{Value, json};
 
 use crate::harness::binary::{interlock_in, repository};
@@ -336,7 +337,7 @@ fn the_schema_allows_what_is_good_and_shows_editors_what_is_not() {
     assert_eq!(of("tests/policies/good/cluster.yaml"), [""; 0]);
     assert_eq!(of("tests/policies/good/namespaces/shop.yaml"), [""; 0]);
     assert_eq!(of("tests/policies/loosening/namespaces/shop.yaml"), ["/managers: unknown"]);
-    let mut policy = yaml(repository("crates/engine/src/policy_files/shipped.yaml"));
+    let mut policy = yaml(repository(SHIPPED));
     policy["apiVersion"] = "interlock.dev/v1alpha1".into();
     policy["kind"] = "ClusterPolicy".into();
     policy["managers"] = json!({"only": ["a"]});
@@ -367,6 +368,91 @@ kind: ClusterPolicy
 #
 ";
 
+/// The policy that the program contains. A rule or a setting that it does not state, no command shows.
+const SHIPPED: &str = "crates/engine/src/policy_files/shipped.yaml";
+
+/// A line of the shipped policy, as long as the longest ones.
+const LINE: usize = 126;
+
+/// The shipped policy with every rule and every setting that has a default. What the text lacks follows the rule before it, with the
+/// words of the reference.
+fn completed(shipped: &str) -> String {
+    let mut lines: Vec<_> = shipped.lines().map(str::to_owned).collect();
+    let mut end = lines.iter().position(|line| line == "rules:").unwrap() + 1;
+    for rule in rules::all() {
+        let head = format!("  {rule}:");
+        let stated = lines[end..].iter().position(|line| line.starts_with(&head)).map(|place| end + place);
+        let start = stated.unwrap_or(end);
+        if stated.is_none() {
+            lines.insert(start, format!("{head} {{mode: {}}}", rule.specification().mode.as_str()));
+        }
+        end = start + 1 + lines[start + 1..].iter().take_while(|line| line.starts_with("    ")).count();
+        for setting in settings_of(rule) {
+            let key = format!("    {}: ", setting.name);
+            let Some(default) = setting.default.filter(|_| setting.name != "mode") else { continue };
+            if lines[start..end].iter().any(|line| line.starts_with(&key)) {
+                continue;
+            }
+            let mut added = words_in_lines(&setting.about, "    # ");
+            added.push(key + &default);
+            // A rule on one line gets one for each setting.
+            if let Some(mode) = lines[start].strip_prefix(&format!("{head} {{")).and_then(|rest| rest.strip_suffix('}'))
+            {
+                added.insert(0, format!("    {mode}"));
+                lines[start] = head.clone();
+            }
+            let next = end + added.len();
+            lines.splice(end..end, added);
+            end = next;
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// A text in lines that begin alike.
+fn words_in_lines(text: &str, start: &str) -> Vec<String> {
+    let mut lines = vec![start.trim_end().to_owned()];
+    for word in text.split(' ') {
+        if lines[lines.len() - 1].len() + 1 + word.len() > LINE {
+            lines.push(start.trim_end().to_owned());
+        }
+        let last = lines.len() - 1;
+        lines[last].push_str(&format!(" {word}"));
+    }
+    lines
+}
+
+#[test]
+fn the_shipped_policy_states_every_rule_and_every_setting() {
+    let file = repository(SHIPPED);
+    let shipped = fs::read_to_string(&file).unwrap();
+    let made = completed(&shipped);
+    if std::env::var_os(WRITE).is_some() && made != shipped {
+        fs::write(&file, &made).unwrap();
+    }
+    // The program contains the text of before.
+    assert!(made == shipped, "{SHIPPED} lacks a rule or a setting; {WRITE}=1 adds it, and the next run compiles it");
+}
+
+#[test]
+fn a_rule_and_a_setting_that_the_shipped_policy_lacks_are_added_to_it() {
+    let shipped = completed(&fs::read_to_string(repository(SHIPPED)).unwrap());
+    let without = |text: &str| {
+        assert!(shipped.contains(text), "{text}");
+        completed(&shipped.replacen(text, "", 1))
+    };
+    assert_eq!(without("  revision-order: {mode: enforce}\n"), shipped);
+    let startless = shipped.replacen("    startedBy: anybody\n", "", 1);
+    assert!(
+        completed(&startless).contains("# Who may start operations")
+            && completed(&startless).contains("\n    startedBy: anybody\n")
+    );
+    let (head, rest) = shipped.split_once("  unusual-create:\n").unwrap();
+    let (_, tail) = rest.split_once("    startedBy: anybody\n").unwrap();
+    let short = completed(&format!("{head}  unusual-create: {{mode: enforce}}\n{tail}"));
+    assert!(short.contains("  unusual-create:\n    mode: enforce\n    # Who may start operations"), "{short}");
+}
+
 /// The shipped policy as a comment. Its comments stay as they are.
 fn commented(shipped: &str) -> String {
     let (_, shipped) = shipped.split_once("\n#\n").unwrap();
@@ -380,7 +466,7 @@ fn commented(shipped: &str) -> String {
 
 #[test]
 fn the_policy_to_edit_states_nothing_and_has_the_shipped_one_as_a_comment() {
-    let shipped = fs::read_to_string(repository("crates/engine/src/policy_files/shipped.yaml")).unwrap();
+    let shipped = fs::read_to_string(repository(SHIPPED)).unwrap();
     let (file, text) = (repository("policies/cluster.yaml"), format!("{HEAD}{}", commented(&shipped)));
     if std::env::var_os(WRITE).is_some() {
         fs::write(&file, &text).unwrap();
