@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use interlock_engine::policy_files::{LoadedPolicies, schema, settings_of};
 use interlock_engine::release::status::{Guard, Status, transition};
-use interlock_engine::rule::{FailsClosed, RuleId, Specification};
+use interlock_engine::rule::{FailsClosed, Mode, RuleId, Specification};
 use interlock_engine::rules::{self, Family};
 use release_interlock::world::policy_directory;
 use serde_json::Value;
@@ -77,6 +77,27 @@ fn rule_list() -> String {
     }
     text.push('\n');
     text
+}
+
+/// People write the page. A rule that it lacks gets a row from its specification.
+#[test]
+fn the_page_of_rules_has_a_row_for_each() {
+    const PAGE: &str = "docs/rules.md";
+    let text = fs::read_to_string(path(PAGE)).unwrap();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    for family in Family::ALL {
+        let row = |rule: RuleId| format!("| `{rule}` ");
+        for rule in family.rules() {
+            if lines.iter().any(|line| line.starts_with(&row(rule))) {
+                continue;
+            }
+            let Specification { mode, refused, allowed, .. } = rule.specification();
+            let mode = if *mode == Mode::Enforce { String::new() } else { format!("(`{}`) ", mode.as_str()) };
+            let last = lines.iter().rposition(|line| family.rules().any(|known| line.starts_with(&row(known))));
+            lines.insert(last.unwrap() + 1, format!("{}{mode}| {refused} | {allowed} |", row(rule)));
+        }
+    }
+    is_committed(PAGE, &(lines.join("\n") + "\n"));
 }
 
 #[test]
