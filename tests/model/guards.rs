@@ -1,6 +1,7 @@
 //! The checker can fail: without each rule, and with each guarded transition open, it finds a counterexample. The table of them is in
 //! `docs/proof.md`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -8,6 +9,7 @@ use std::path::Path;
 use interlock_engine::policy::{Policies, Policy};
 use interlock_engine::release::Status;
 use interlock_engine::release::status::{Guard, State, Transitions, transition};
+use interlock_engine::rule::RuleId;
 use interlock_engine::rules::Family;
 use release_interlock::offline::replay::Replay;
 use release_interlock::world::policy_directory;
@@ -16,6 +18,7 @@ use crate::clients::helm::Way;
 use crate::clients::olm::Olm;
 use crate::clients::person::{Deed, Person};
 use crate::cluster::{Cluster, Driver, Object};
+use crate::court::Ruling;
 use crate::explore::{Counterexample, Explorer};
 use crate::recording;
 use crate::scopes::{Actor, DEEDS, Pair, helm, installed, person, record};
@@ -49,10 +52,8 @@ const SHORT: &[Way] = &[
 
 impl Opening {
     fn all() -> Vec<Self> {
-        // The shipped policy freezes and protects nothing.
-        let idle = ["freeze", "protected-release"];
-        let rules =
-            Family::Records.rules().map(|rule| rule.as_str()).filter(|rule| !idle.contains(rule)).map(Self::Rule);
+        let at_work = at_work();
+        let rules = records().filter(|rule| at_work.contains(rule)).map(Self::Rule);
         // Helm never stores `unknown`.
         let states = || [None].into_iter().chain(Status::ALL.map(Some));
         let edges = states().flat_map(|from| states().map(move |to| (from, to)));
@@ -114,6 +115,26 @@ impl Opening {
         let mut explorer = Explorer::new(self.policies());
         self.pairs().iter().find_map(|pair| Some((explorer.explore(&pair.scope(0)).counterexample?, pair.name.clone())))
     }
+}
+
+/// The rules over records.
+fn records() -> impl Iterator<Item = &'static str> {
+    Family::Records.rules().map(RuleId::as_str)
+}
+
+/// The rules that refuse a write of any pair. The shipped policy freezes and protects nothing, so a rule about that refuses none.
+fn at_work() -> BTreeSet<&'static str> {
+    let mut explorer = Explorer::new(Policy::shipped().unwrap());
+    let pairs = records().flat_map(|rule| Opening::Rule(rule).pairs());
+    for pair in pairs.map(|pair| (pair.name.clone(), pair)).collect::<BTreeMap<_, _>>().into_values() {
+        explorer.explore(&pair.scope(0));
+    }
+    let rulings = explorer.rulings().into_iter();
+    let refusals = rulings.filter_map(|(_, _, _, ruling)| match &*ruling {
+        Ruling::Refused(refusals) => Some(refusals.iter().map(|refusal| refusal.rule).collect::<Vec<_>>()),
+        _ => None,
+    });
+    refusals.flatten().collect()
 }
 
 /// Releases in every status in which no operation runs, and one whose first revision was pruned.
