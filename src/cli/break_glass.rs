@@ -13,6 +13,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 
 use super::cluster::{ClusterArguments, server_time};
 use super::duration::some_time;
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output::{self, ObjectOutput};
 use super::own_kinds::OwnKind;
@@ -24,6 +25,10 @@ const OVERRIDES: OwnKind = OwnKind { plural: "ReleaseOverrides", definition: "re
 
 /// Create an override: for a limited time, the named rules do not refuse changes to one release
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "interlock override shop/web --rule manual-edit --for 30m --reason 'INC-7: raise the memory limit'",
+    "interlock override -n shop web --rule freeze --for 1h --reason 'INC-7: security fix' --dry-run",
+]))]
 pub(super) struct Arguments {
     #[command(flatten)]
     release: ReleaseArgument,

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use jiff::Timestamp;
 
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output;
 use crate::serve::pki::dev;
@@ -30,6 +31,7 @@ enum Command {
 
 /// Create a development CA and a certificate for localhost and the Service, or keep valid ones
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&["interlock certs dev", "interlock certs dev --certs target/certs --force"]))]
 struct Dev {
     /// Directory for the files
     #[arg(long, value_name = "DIR", default_value = "certs")]

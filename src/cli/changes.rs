@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::cluster::ClusterArguments;
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output;
 use super::progress::{Progress, Unit};
@@ -27,6 +28,10 @@ use crate::offline::changes::{ReadChanges, STANDARD_INPUT, read_logs};
 /// reads the cluster, which keeps the last revisions of each release and nothing of uninstalled ones. Lines that cannot
 /// be parsed are reported and skipped. Exits with 2 if nothing could be read.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "interlock changes -n shop --since 24h",
+    "interlock changes --audit-log audit.log --refused -o csv",
+]))]
 pub(super) struct Arguments {
     /// Show only this release, as RELEASE or NAMESPACE/RELEASE. Before the files
     #[arg(value_name = "RELEASE")]

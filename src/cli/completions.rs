@@ -4,6 +4,7 @@ use std::io::stdout;
 
 use clap_complete::Shell;
 
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 
 /// Print the completion script of a shell
@@ -11,6 +12,10 @@ use super::exit_status::ExitStatus;
 /// For example `interlock completions bash > /etc/bash_completion.d/interlock`. For `kubectl interlock`, link
 /// kubectl_complete-interlock to this binary in PATH, next to kubectl-interlock.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "interlock completions bash > /etc/bash_completion.d/interlock",
+    "interlock completions zsh",
+]))]
 pub(super) struct Arguments {
     /// The shell
     #[arg(value_enum)]

@@ -6,6 +6,7 @@ use interlock_engine::policy::DEFAULT_NAMESPACE;
 use interlock_engine::severity::Severity;
 
 use super::cluster::ClusterArguments;
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use super::table::{self, printable};
@@ -17,6 +18,7 @@ use crate::inspect::doctor::{Diagnosis, DiagnosisState, DoctorReport, examine, r
 /// If Interlock is not installed, checks what an installation needs, and prints the command to install. Checks without the
 /// necessary rights are reported as skipped. Exits with 1 if there is a finding.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&["interlock doctor", "interlock doctor --pre", "interlock doctor -n guard -o json"]))]
 pub(super) struct Arguments {
     /// Interlock's own namespace
     #[arg(short, long, value_name = "NAMESPACE", env = "INTERLOCK_NAMESPACE", default_value = DEFAULT_NAMESPACE)]

@@ -14,6 +14,7 @@ use kube::api::Api;
 use serde_json::{Value, json};
 
 use super::cluster::ClusterArguments;
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::freezes;
 use super::output::{self, Output};
@@ -28,6 +29,11 @@ use crate::world::kubernetes::freezes as stored;
 /// The settings are those of the policy in force in the cluster, or of the directory of --policies. Without a cluster they are those of
 /// the policy shipped with this binary. Exits with 1 if there is no such rule and no such namespace.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "interlock explain manual-edit",
+    "interlock explain shop --at 2026-12-24T18:00[Europe/Berlin]",
+    "interlock explain --user system:serviceaccount:ci:deploy --group system:serviceaccounts",
+]))]
 pub(super) struct Arguments {
     /// Name of a rule, otherwise of a namespace
     #[arg(value_name = "RULE | NAMESPACE")]

@@ -11,6 +11,7 @@ use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams, Precondit
 
 use super::cluster::{ClusterArguments, server_time};
 use super::duration::some_time;
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output::{self, ObjectOutput};
 use super::own_kinds::OwnKind;
@@ -28,6 +29,11 @@ const HEAD_START_MINUTES: i64 = 1;
 #[command(
     group = ArgGroup::new("when").required(true).args(["until", "freeze_for", "end"])
 )]
+#[command(after_help = examples(&[
+    "interlock freeze shop --until 18:00 --reason 'INC-7: the database is being restored'",
+    "interlock freeze shop billing --for 2h --release 'api-*' --reason INC-7",
+    "interlock freeze --end shop -o name",
+]))]
 pub(super) struct Arguments {
     /// NAMESPACE of releases; with --end also NAMESPACE/NAME of one Freeze
     #[arg(value_name = "NAMESPACE", required = true, value_parser = place)]

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 
 /// Write the manual pages
 ///
 /// `interlock man | man -l -` shows the first page.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&["interlock man man", "interlock man /usr/local/share/man/man1"]))]
 pub(super) struct Arguments {
     /// Directory for all pages, one per subcommand [default: print the first page]
     #[arg(value_name = "DIR")]

@@ -12,6 +12,7 @@ use interlock_engine::policy_files::{ChangedMeaning, LoadedPolicies, PolicyError
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::examples::examples;
 use super::excerpt::{excerpts, warning_excerpts};
 use super::exit_status::ExitStatus;
 use super::freezes;
@@ -31,12 +32,17 @@ enum Command {
     Show(show::Arguments),
     Migrate(migrate::Arguments),
     /// Print the JSON Schema of policy files
+    #[command(after_help = examples(&["interlock policy schema", "interlock policy schema > policies/schema.json"]))]
     Schema,
 }
 
 /// Check a directory of policies and print every error and warning. Exits with 1 on errors, and with 2 if a file cannot
 /// be read. An error keeps the policy from being used; a warning is about a setting that is probably not what was meant
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "interlock policy check policies",
+    "interlock policy check policies --strict --at 2026-12-24",
+]))]
 struct CheckArguments {
     /// Directory with cluster.yaml and namespaces/
     directory: PathBuf,

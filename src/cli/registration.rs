@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::cluster::ClusterArguments;
 use super::duration::seconds;
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output;
 use crate::serve::leader::LEASE;
@@ -49,6 +50,7 @@ enum Command {
 /// Waits until they are deleted. Objects that do not exist are no error, so the command can be repeated. The chart runs
 /// it before it deletes anything else of Interlock. Exits with 2 if an object could not be removed in time.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&["interlock registration remove --dry-run", "interlock registration remove --purge"]))]
 struct Remove {
     /// Also stop the replicas, and delete their certificate authority and Lease
     #[arg(long)]

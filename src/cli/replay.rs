@@ -16,6 +16,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use jiff::Timestamp;
 
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use super::policy_dir::PolicyDir;
@@ -31,6 +32,10 @@ use results::Results;
 ///
 /// Requests that the registration does not send to Interlock are counted and not judged.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "interlock replay audit.log --since 24h",
+    "interlock replay audit.log.gz --policies policies --compare policies/examples/gitops-only",
+]))]
 pub(super) struct Arguments {
     /// JSON lines: AdmissionReviews, {"review","t"}, {"object"}, {"remove"}, {"mark"}, or audit events; plain, gzip or
     /// zstd. Several files are merged by the times of their lines: audit logs of all API servers of a cluster, rotated or

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::policy_dir::PolicyDir;
@@ -17,6 +18,10 @@ const MAX_REVIEW_BYTES: u64 = 64 << 20;
 
 /// Judge one AdmissionReview from a file, against an empty cluster
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "interlock review review.json",
+    "interlock review - --policies policies -o yaml < review.json",
+]))]
 pub(super) struct Arguments {
     /// File with an AdmissionReview, or - for standard input
     file: PathBuf,

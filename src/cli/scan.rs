@@ -14,6 +14,7 @@ use interlock_engine::severity::Severity;
 use tokio::time::sleep;
 
 use super::cluster::{self, ClusterArguments, server_time};
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::named_values::named_values;
 use super::output;
@@ -34,6 +35,11 @@ const PROGRESS_TICK: Duration = Duration::from_millis(250);
 /// get Secrets. Other objects that cannot be read are reported and skipped. Exits with 1 on findings at or above
 /// --fail-on, and with 2 if the records cannot be listed.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "interlock scan",
+    "interlock scan -n shop --drift",
+    "interlock scan -o html --output-file scan.html",
+]))]
 pub(super) struct Arguments {
     /// Scan only this namespace [default: all namespaces]
     #[arg(short, long, value_name = "NAMESPACE")]

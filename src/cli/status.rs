@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::cluster::{self, ClusterArguments, WATCH_READ_TIMEOUT};
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output;
 use super::policies_in_force::PoliciesInForce;
@@ -31,6 +32,11 @@ use lines::ReleaseTable;
 /// list HelmReleases; and for one release to read its workloads and the Jobs of its hooks. Missing rights are reported.
 /// Exits with 1 if a release is stuck, and with 2 if the status cannot be determined.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "interlock status -A --stuck",
+    "interlock status -n shop web",
+    "interlock status shop/web -o yaml",
+]))]
 pub(super) struct Arguments {
     /// Show only this release, as RELEASE or NAMESPACE/RELEASE
     #[arg(value_name = "RELEASE")]

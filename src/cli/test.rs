@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use interlock_engine::policy::Globs;
 use serde::Serialize;
 
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use super::progress::{Progress, Unit};
@@ -24,6 +25,10 @@ const OTHER_SUFFIX: &str = ".test.yml";
 
 /// Run policy test suites
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "interlock test policies",
+    "interlock test policies --run '*roll back*' --junit junit.xml",
+]))]
 pub(super) struct Arguments {
     /// Files *.test.yaml, or directories that contain them at any depth
     #[arg(required = true, value_name = "DIR")]

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::cluster::{ClusterArguments, server_time};
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::named_values::named_values;
 use super::output::{self, Output};
@@ -31,6 +32,7 @@ use crate::inspect::view::View;
 /// rights to get, list and delete the records' Secrets or ConfigMaps, to create Secrets, and to get the workloads of
 /// the release and the Jobs of its hooks. Exits with 1 if it refuses, and with 2 if a check cannot be run.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&["interlock unstick shop/web --dry-run", "interlock unstick -n shop web --yes"]))]
 pub(super) struct Arguments {
     #[command(flatten)]
     release: ReleaseArgument,

@@ -7,6 +7,7 @@ use kube::api::{Api, ListParams};
 use serde::Serialize;
 
 use super::cluster::ClusterArguments;
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::policies_in_force::PoliciesInForce;
@@ -17,6 +18,7 @@ use super::table::printable;
 /// Requires no rights without a cluster. In a cluster it reads the Deployments and the ConfigMaps of Interlock's own namespace, and says
 /// what it may not read. Exits with 2 if the cluster does not answer.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&["interlock version", "interlock version --client"]))]
 pub(super) struct Arguments {
     /// Print only the version of this program, and ask no cluster
     #[arg(long)]

@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::cluster::{self, ClusterArguments, WATCH_READ_TIMEOUT, server_time};
 use super::duration::duration;
+use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::policies_in_force::PoliciesInForce;
@@ -49,6 +50,10 @@ const RETRY: Duration = Duration::from_secs(2);
 /// Exits with 0 if the condition holds, with 1 if the release is stuck or has failed, with 2 if this cannot be determined, with 3
 /// after the timeout, and with 4 if a freeze lasts longer than the timeout.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "interlock wait shop/web --until deployed",
+    "interlock wait -n shop web --until 1.2.3 --timeout 10m",
+]))]
 pub(super) struct Arguments {
     #[command(flatten)]
     release: ReleaseArgument,

@@ -8,6 +8,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use super::installation::Installation;
+use crate::cli::examples::examples;
 use crate::cli::exit_status::ExitStatus;
 use crate::serve::pki::ca_secret::{CaSecret, ROTATE_ANNOTATION, SECRET_NAME};
 
@@ -16,6 +17,7 @@ use crate::serve::pki::ca_secret::{CaSecret, ROTATE_ANNOTATION, SECRET_NAME};
 /// Returns immediately; `interlock certs status` shows the progress. By default the next CA signs after ten minutes,
 /// and the old CA stays trusted for a week.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&["interlock certs rotate", "interlock certs rotate -n guard"]))]
 pub(super) struct Arguments {
     #[command(flatten)]
     installation: Installation,

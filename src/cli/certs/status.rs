@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::installation::Installation;
+use crate::cli::examples::examples;
 use crate::cli::exit_status::ExitStatus;
 use crate::cli::output::Output;
 use crate::cli::table;
@@ -17,6 +18,7 @@ use crate::serve::pki::live::{self, WebhookConfiguration};
 /// Reads the Secret interlock-ca and both webhook configurations. Never prints the private key. Exits with 1 if the
 /// Secret is missing or cannot be used, or if an entry does not trust the signing CA.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&["interlock certs status", "interlock certs status -o json"]))]
 pub(super) struct Arguments {
     #[command(flatten)]
     installation: Installation,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
+use crate::cli::examples::examples;
 use crate::cli::exit_status::ExitStatus;
 use crate::cli::output;
 use crate::world::policy_directory;
@@ -12,6 +13,10 @@ use crate::world::policy_directory;
 /// Print the cluster policy that means what cluster.yaml meant before a file stated differences from the shipped policy: its lists and
 /// cases are marked with `only`, comments stay
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "interlock policy migrate policies",
+    "interlock policy migrate policies > policies/cluster.yaml.new",
+]))]
 pub(super) struct Arguments {
     /// Directory with cluster.yaml
     directory: PathBuf,

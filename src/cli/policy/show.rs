@@ -6,6 +6,7 @@ use interlock_engine::policy_files::{EffectivePolicy, EffectiveSetting, PolicyFi
 use serde_json::{Value, json};
 
 use crate::cli::cluster::ClusterArguments;
+use crate::cli::examples::examples;
 use crate::cli::exit_status::ExitStatus;
 use crate::cli::output::Output;
 use crate::cli::policies_in_force::PoliciesInForce;
@@ -14,6 +15,7 @@ use crate::world::policy_directory;
 
 /// Print the whole policy: what the files state, and what is shipped, with the origin of each line
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&["interlock policy show", "interlock policy show policies -o yaml"]))]
 pub(super) struct Arguments {
     /// Directory with cluster.yaml [default: the policy of the installation in the cluster]
     directory: Option<PathBuf>,

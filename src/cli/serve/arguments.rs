@@ -11,6 +11,7 @@ use super::certificates::CertificateArguments;
 use super::reports::ReportArguments;
 use crate::cli::cluster::ClusterArguments;
 use crate::cli::duration::seconds;
+use crate::cli::examples::examples;
 use crate::cli::telemetry::TelemetryArguments;
 use crate::serve::https::Limits;
 
@@ -19,6 +20,7 @@ const ADMIN_PORT: u16 = 8081;
 
 /// Run the webhook: in a cluster, against a cluster with --kubeconfig, or standalone
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&["interlock serve", "interlock serve --policies policies --page"]))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) cluster: ClusterArguments,
