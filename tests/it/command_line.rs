@@ -5,7 +5,10 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
-use crate::harness::binary::{interlock, interlock_in};
+use crate::harness::binary::{interlock, interlock_in, repository};
+
+/// Set to write the page in place of comparing it.
+const WRITE: &str = "INTERLOCK_WRITE_DOCS";
 
 fn text(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
@@ -43,6 +46,31 @@ fn completions_and_manual_pages_know_every_subcommand() {
         assert!(first.replace('\\', "").contains(&format!("interlock-{name}")), "{name}: {first}");
         let page = fs::read_to_string(pages.path().join(format!("interlock-{name}.1"))).unwrap();
         assert!(page.contains(".SH SYNOPSIS"), "{page}");
+    }
+}
+
+/// People write the page. A command that it lacks gets a row from its help.
+#[test]
+fn the_page_of_the_command_line_has_every_command() {
+    const PAGE: &str = "docs/command-line.md";
+    let page = fs::read_to_string(repository(PAGE)).unwrap();
+    let mut lines: Vec<_> = page.lines().map(str::to_owned).collect();
+    for name in subcommands() {
+        let told = [format!("`interlock {name}"), format!("`{name} ")];
+        let is_row = |line: &String| line.starts_with("| `interlock ");
+        if lines.iter().any(|line| is_row(line) && told.iter().any(|told| line.contains(told))) {
+            continue;
+        }
+        let help = text(&interlock(&[&name, "--help"]));
+        let about = help.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+        let last = lines.iter().rposition(is_row).unwrap();
+        lines.insert(last + 1, format!("| `interlock {name}` | {about}. | |"));
+    }
+    let made = lines.join("\n") + "\n";
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(repository(PAGE), &made).unwrap();
+    } else {
+        assert!(made == page, "{PAGE} lacks a command; {WRITE}=1 cargo test --test it command_line adds it");
     }
 }
 
