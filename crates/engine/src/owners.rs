@@ -37,11 +37,6 @@ pub(crate) const OF_RELEASES: &[&str] = &[helm::NAME, flux::NAME, olm::NAME];
 /// The owners with their own record format.
 pub(crate) const OF_RECORDS: &[&str] = &[helm::NAME, olm::NAME];
 
-/// The name of a Sveltos profile in refusals: `the Sveltos ClusterProfile prod`.
-pub(crate) fn profile(kind: &str, name: &str) -> String {
-    format!("the {} {kind} {name}", sveltos::NAME)
-}
-
 /// The group and kind of [`HelmRelease`]s.
 pub const HELM_RELEASES: (&str, &str) = (flux::GROUP, flux::HELM_RELEASE);
 

@@ -24,7 +24,12 @@ pub enum Owner {
         of_extension: bool,
     },
     /// A profile, which has no record in this cluster.
-    Profile { kind: String, name: String },
+    Profile {
+        /// The name of the program whose profile it is.
+        program: &'static str,
+        kind: String,
+        name: String,
+    },
 }
 
 /// The HelmRelease that an object comes from.

@@ -71,7 +71,7 @@ impl Marks {
         let row = OWNER_KINDS[self.row];
         let (name, scope) = match &self.owner {
             Owner::Release { name, target_namespace, .. } => (name, target_namespace),
-            Owner::Profile { kind, name } => (name, kind),
+            Owner::Profile { kind, name, .. } => (name, kind),
         };
         let (label, value) = row.label;
         [

@@ -49,7 +49,7 @@ pub(super) const MARKS: OwnerKind = OwnerKind {
     name: "projectsveltos.io/owner-name",
     scope: "projectsveltos.io/owner-kind",
     managers: &["application/apply-patch"],
-    owner: |name, scope, _| Owner::Profile { kind: scope.to_owned(), name: name.to_owned() },
+    owner: |name, scope, _| Owner::Profile { program: NAME, kind: scope.to_owned(), name: name.to_owned() },
 };
 
 /// The API group that the controller and the agent share.

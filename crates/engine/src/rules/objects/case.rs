@@ -133,9 +133,9 @@ impl<'a> ObjectCase<'a> {
                 self.conflict_with_release(marks, (name, target_namespace), freshness, purpose)
             }
             Owner::Profile { .. } if self.by_manager() => Ok(None),
-            Owner::Profile { kind, name } => {
+            Owner::Profile { program, kind, name } => {
                 require_consistent(marks)?;
-                let profile = owners::profile(kind, name);
+                let profile = format!("the {program} {kind} {name}");
                 Ok(self.changed_managed_fields(marks, freshness)?.map(|fields| OwnershipConflict {
                     owner: profile.clone(),
                     declarer: "the profile",
