@@ -14,8 +14,7 @@ pub(super) fn upward(house: &House) -> Vec<String> {
 }
 
 fn objection(house: &House, from: &str, to: &str) -> Option<String> {
-    let floor = |room: &str| house.floors.iter().position(|rooms| rooms.contains(&room));
-    match (floor(from), floor(to)) {
+    match (house.floor(from), house.floor(to)) {
         (None, _) => Some(format!("{from} is on no floor of the table")),
         (_, None) => Some(format!("{to} is on no floor of the table")),
         (Some(0), Some(0)) if from != to => Some("the ground imports nothing of ours".to_owned()),

@@ -29,7 +29,7 @@ pub(super) struct House {
     /// The folder of the sources, in the repository.
     root: &'static str,
     /// The rooms of each floor, from the ground up.
-    pub(super) floors: &'static [&'static [&'static str]],
+    floors: &'static [&'static [&'static str]],
     /// Every file by its module, tests left out.
     modules: BTreeMap<Module, Contents>,
     /// Where an owner is named.
@@ -71,7 +71,19 @@ impl House {
         let path = module.join("/");
         let rooms = self.floors.iter().copied().flatten();
         let room = rooms.filter(|room| path == **room || path.starts_with(&format!("{room}/")));
-        room.max_by_key(|room| room.len()).map_or_else(|| module[0].clone(), |room| (*room).to_owned())
+        let room = room.max_by_key(|room| room.len()).map_or_else(|| module[0].clone(), |room| (*room).to_owned());
+        if room == "owners" && self.is_of_owner(module) { module[..2].join("/") } else { room }
+    }
+
+    /// Whether a file stands in the folder of an owner, or is its face.
+    fn is_of_owner(&self, module: &Module) -> bool {
+        module.len() > 1 && self.modules.keys().any(|file| file.len() > 2 && file[..2] == module[..2])
+    }
+
+    /// The floor of a room, counted from the ground.
+    pub(super) fn floor(&self, room: &str) -> Option<usize> {
+        let with = |room: &str| self.floors.iter().position(|rooms| rooms.contains(&room));
+        with(room).or_else(|| with("owners/*").filter(|_| room.starts_with("owners/")))
     }
 
     /// The part of a crate in which files may import each other: in the program a folder of a room (`serve/https`), else a room.
