@@ -18,6 +18,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use interlock_engine::rule::{Mode, RuleId};
+use interlock_engine::rules;
+
 use crate::harness::controllers::establish_kinds;
 use crate::harness::helm_releases::define;
 use crate::harness::plane::Plane;
@@ -43,8 +46,10 @@ fn plane() -> &'static Plane {
     PLANE.get_or_init(|| {
         let shipped = include_str!("../../../policies/cluster.yaml");
         // Advice about a HelmRelease stays advice: most of them would be refused for one reason or another.
-        let strict = "rules:\n  resume-interrupted: {mode: enforce}\n  extension-safety: {mode: enforce}\n  \
-                      pending-recovery: {staleAfter: 30s}\n";
+        let advises = |rule: &RuleId| rule.specification().mode == Mode::Warn && rule.as_str() != "retry-strategy";
+        let enforced: String =
+            rules::all().filter(advises).map(|rule| format!("  {rule}: {{mode: enforce}}\n")).collect();
+        let strict = format!("rules:\n{enforced}  pending-recovery: {{staleAfter: 30s}}\n");
         let plane = Plane::start(&format!("{shipped}{strict}{}\n{}", freezes::in_turn(), protected::POLICY));
         establish_kinds(&plane);
         define(&plane);
