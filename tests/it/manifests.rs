@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use interlock_engine::owners::selecting_marks;
 use serde_json::{Value, json};
 
 use crate::harness::binary::repository;
@@ -12,6 +13,9 @@ const GATES: [&str; 3] =
 
 /// The entry for probes, which must tell why a call fails.
 const PROBES: &str = "probes.interlock.dev";
+
+/// How the names of the entries for the objects of owners end. The chart knows them by it.
+const OF_OBJECTS: &str = "objects.interlock.dev";
 
 /// Entries for every namespace, including Interlock's own.
 const EVERYWHERE: [&str; 2] = ["overrides.interlock.dev", PROBES];
@@ -79,18 +83,26 @@ fn every_entry_is_narrow_patient_for_three_seconds_and_without_side_effects() {
 
 #[test]
 fn objects_are_chosen_by_the_marks_of_their_owner() {
-    let (releases, profiles) = (entry("objects.interlock.dev"), entry("sveltos-objects.interlock.dev"));
-    assert_eq!(releases["rules"], profiles["rules"]);
-    for rule in releases["rules"].as_array().unwrap() {
+    let mut chosen: Vec<_> =
+        entries().into_iter().filter(|entry| entry["name"].as_str().unwrap().ends_with(OF_OBJECTS)).collect();
+    let shared = entry("objects.interlock.dev")["rules"].clone();
+    for rule in shared.as_array().unwrap() {
         assert_eq!(rule["operations"], json!(["UPDATE", "DELETE"]));
         assert!(strings(&rule["resources"]).iter().all(|resource| !resource.contains('/')), "{rule}");
     }
-    assert_eq!(releases["objectSelector"], json!({"matchLabels": {"app.kubernetes.io/managed-by": "Helm"}}));
-    for (entry, annotation) in [(&releases, "meta.helm.sh/release-name"), (&profiles, "projectsveltos.io/owner-name")] {
+    for [label, name] in selecting_marks() {
+        let selector = match label.value {
+            Some(value) => json!({"matchLabels": {label.key: value}}),
+            None => json!({"matchExpressions": [{"key": label.key, "operator": "Exists"}]}),
+        };
+        let place = chosen.iter().position(|entry| entry["objectSelector"] == selector);
+        let entry = chosen.remove(place.unwrap_or_else(|| panic!("no entry is for objects with {}", label.key)));
+        assert_eq!(entry["rules"], shared, "{entry}");
         let conditions = entry["matchConditions"].as_array().unwrap();
-        assert!(conditions[0]["expression"].as_str().unwrap().contains(annotation));
+        assert!(conditions[0]["expression"].as_str().unwrap().contains(name.key), "{entry}");
         assert_eq!(conditions[1]["name"], "not-cascading-deletion");
     }
+    assert!(chosen.is_empty(), "of no owner: {chosen:?}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub use flux::words::{DUPLICATES, SUSPEND_ALL_BUT_ONE};
 pub use flux::{CandidateSearch, Driver, HelmRelease, InstalledAt, MOST_CANDIDATES, account_elsewhere};
 pub(crate) use flux::{DeclaredObject, IgnoredFields};
 pub use flux::{DriftSpec, HelmReleaseSpec, HelmReleaseStatus};
-pub use marks::{Marks, may_be_marked};
+pub use marks::{Marks, may_be_marked, selecting_marks};
 pub(crate) use olm::CLUSTER_EXTENSION;
 pub use release_owner::{Drivers, Finish, GoesOn, ReleaseOwner};
 pub(crate) use sveltos::CONFIGURATION_GROUP;

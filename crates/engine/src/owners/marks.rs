@@ -26,6 +26,15 @@ pub fn may_be_marked(object: &str) -> bool {
     annotations.any(|annotation| memmem::find(object.as_bytes(), annotation.as_bytes()).is_some())
 }
 
+/// The marks by which the API server can tell the objects of each kind of owner from others: the label, its value if only one counts,
+/// and the annotation with the name.
+pub fn selecting_marks() -> impl Iterator<Item = [Mark<'static>; 2]> {
+    OWNER_KINDS.into_iter().map(|row| {
+        let (key, value) = row.label;
+        [Mark { map: "labels", key, value }, Mark { map: "annotations", key: row.name, value: None }]
+    })
+}
+
 impl Marks {
     /// Reads the marks of an object; `None` if it has none.
     pub fn of<'m>(
