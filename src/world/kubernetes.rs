@@ -33,8 +33,9 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use interlock_engine::answers::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
+use interlock_engine::answers::locate::{self, RecordSet, ReleaseQuery};
 use interlock_engine::answers::read::{self, RECORD_SELECTOR, entry};
+use interlock_engine::answers::record;
 use interlock_engine::evidence::{
     Answer, CandidateRecords, Candidates, Freshness, NamespaceState, Query, Question, ScaledObject, ScaledRef,
     WERF_LEASES, Workload, question,
@@ -57,7 +58,7 @@ pub use reach::Reach;
 pub(crate) use records::RecordSummary;
 
 use super::documents::DocumentCache;
-use super::manifests::{ManifestCache, ManifestError};
+use super::manifests::ManifestCache;
 use super::metadata_only::resource_of;
 use super::turns::Turns;
 use super::workload::{self, WorkloadObject};
@@ -190,14 +191,10 @@ impl Cluster {
     async fn look_up(&self, query: &Query, budget: QueryBudget<'_>) -> Result<Answer, Unavailable> {
         Ok(match query {
             Query::History(it) => it.answered(self.history(it).await?),
-            Query::Body(it) => it.found(self.body(it, budget).await?),
+            Query::Body(it) => it.found(record::body(self, &self.turns.of(budget), it).await?),
             Query::Release(it) => it.answered(self.release(it).await?),
             Query::Extension(it) => it.answered(self.extension(it).await?),
-            Query::Document(it) => match self.document(it, budget).await {
-                Ok(document) => it.answered(document),
-                Err(ManifestError::Absent) => Answer::Absent,
-                Err(ManifestError::Unavailable(why)) => Answer::Unavailable(why),
-            },
+            Query::Document(it) => it.found(self.document(it, budget).await?),
             Query::Parent(it) => it.found(self.parent(it).await?),
             Query::HelmReleases(it) => it.answered(self.helm_releases(it.search(), budget).await?),
             Query::HelmReleasesIn(it) => it.answered(self.helm_releases_in(&it.namespace, budget).await?),
@@ -293,16 +290,11 @@ impl Cluster {
 
     /// The possible records of the release that an object belongs to. Live records in Secrets in the object's namespace take
     /// precedence, so nothing else is read if there are any.
-    async fn release(
-        &self,
-        question::Release { name, target_namespace, origin, freshness }: &question::Release,
-    ) -> Result<Vec<CandidateRecords>, Unavailable> {
-        let origin = origin.as_ref();
-        let helm_releases = self.caches.helm_releases();
+    async fn release(&self, question: &question::Release) -> Result<Vec<CandidateRecords>, Unavailable> {
+        let question::Release { name, target_namespace, origin, freshness } = question;
+        let (origin, helm_releases) = (origin.as_ref(), self.caches.helm_releases());
         let installed = origin.map_or(Some(None), |origin| helm_releases.installed_at(origin, name, target_namespace));
-        let of_origin = origin.zip(installed.as_ref().and_then(Option::as_ref));
-        let of_origin = of_origin.map(|(origin, installed)| OriginRecords { origin, installed });
-        let query = ReleaseQuery { name, target_namespace, origin: of_origin };
+        let query = ReleaseQuery::of(question, installed.as_ref().and_then(Option::as_ref));
         let (known, complete) = self.caches.locate(query);
         // A stamp may point to any namespace.
         let complete = complete && installed.is_some() && (!known.is_empty() || self.api.reach.is_everywhere());

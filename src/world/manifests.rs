@@ -18,15 +18,6 @@ const EXPECTED_MANIFESTS: usize = 128;
 /// The size of a cache entry besides the manifest, in bytes: its key and its place in the maps.
 const ENTRY_BYTES: usize = 256;
 
-/// Why there is no manifest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ManifestError {
-    /// The object of the record does not exist.
-    Absent,
-    /// The manifest cannot be read, for this reason.
-    Unavailable(String),
-}
-
 /// The cached manifests, by record version.
 #[derive(Debug)]
 pub(super) struct ManifestCache(Cache<ObjectVersion, Arc<str>, ManifestWeight>);
@@ -46,17 +37,19 @@ impl ManifestCache {
         Self(Cache::with_weighter(EXPECTED_MANIFESTS, MAX_BYTES, ManifestWeight))
     }
 
-    /// The manifest of a record version, loaded if it is not cached. Concurrent calls for the same version share one load. If this
-    /// load is cancelled, the next caller takes over. Failures are not cached.
+    /// The manifest of a record version, loaded if it is not cached; `None` if there is no record. Concurrent calls for the same
+    /// version share one load. If this load is cancelled, the next caller takes over. Failures and absence are not cached.
     ///
     /// # Errors
     /// The error of the load.
     pub(super) async fn get_or_load(
         &self,
         state: &ObjectVersion,
-        load: impl Future<Output = Result<Arc<str>, ManifestError>>,
-    ) -> Result<Arc<str>, ManifestError> {
-        self.0.get_or_insert_async(state, load).await
+        load: impl Future<Output = Result<Option<Arc<str>>, String>>,
+    ) -> Result<Option<Arc<str>>, String> {
+        // The cache keeps what is no error, so absence is one without a reason.
+        let loaded = self.0.get_or_insert_async(state, async { load.await.map_err(Some)?.ok_or(None) }).await;
+        loaded.map(Some).or_else(|why| why.map_or(Ok(None), Err))
     }
 }
 
@@ -81,12 +74,13 @@ mod tests {
             manifests.get_or_load(&state, async {
                 loads.fetch_add(1, Ordering::Relaxed);
                 tokio::task::yield_now().await;
-                Ok("kind: A".into())
+                Ok(Some("kind: A".into()))
             })
         };
         let (one, two) = tokio::join!(ask(), ask());
-        assert_eq!((one.as_deref(), two.as_deref()), (Ok("kind: A"), Ok("kind: A")));
-        assert_eq!(ask().await.as_deref(), Ok("kind: A"));
+        let known = Ok(Some("kind: A".into()));
+        assert_eq!((&one, &two), (&known, &known));
+        assert_eq!(ask().await, known);
         assert_eq!(loads.into_inner(), 1);
     }
 
@@ -94,14 +88,15 @@ mod tests {
     async fn a_failure_is_not_kept_and_an_abandoned_load_is_taken_over() {
         let manifests = ManifestCache::new();
         let state = state(1);
-        let failed = || ManifestError::Unavailable("no".to_owned());
+        let failed = || "no".to_owned();
         assert_eq!(manifests.get_or_load(&state, async { Err(failed()) }).await, Err(failed()));
+        assert_eq!(manifests.get_or_load(&state, async { Ok(None) }).await, Ok(None));
         let mut abandoned = Box::pin(manifests.get_or_load(&state, std::future::pending()));
         assert!((&mut abandoned).now_or_never().is_none());
-        let mut next = Box::pin(manifests.get_or_load(&state, async { Ok("kind: A".into()) }));
+        let mut next = Box::pin(manifests.get_or_load(&state, async { Ok(Some("kind: A".into())) }));
         assert!((&mut next).now_or_never().is_none());
         drop(abandoned);
-        assert_eq!(next.await.as_deref(), Ok("kind: A"));
+        assert_eq!(next.await, Ok(Some("kind: A".into())));
     }
 
     #[tokio::test]
@@ -110,14 +105,14 @@ mod tests {
         assert!(manifests.0.shard_capacity() >= 8 << 20);
         let manifest: Arc<str> = "x".repeat(5 << 20).into();
         for version in 0..40 {
-            let load = async { Ok(Arc::clone(&manifest)) };
+            let load = async { Ok(Some(Arc::clone(&manifest))) };
             assert!(manifests.get_or_load(&state(version), load).await.is_ok());
             assert!(manifests.0.weight() <= MAX_BYTES);
         }
         // A full cache keeps entries that are read a second time.
         let wanted = state(39);
-        assert!(manifests.get_or_load(&wanted, async { Ok(Arc::clone(&manifest)) }).await.is_ok());
-        assert!(manifests.get_or_load(&wanted, async { Err(ManifestError::Absent) }).await.is_ok());
+        assert!(manifests.get_or_load(&wanted, async { Ok(Some(Arc::clone(&manifest))) }).await.is_ok());
+        assert!(manifests.get_or_load(&wanted, async { Ok(None) }).await.is_ok_and(|it| it.is_some()));
         assert!(manifests.0.weight() <= MAX_BYTES);
     }
 }

@@ -3,9 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use interlock_engine::answers::manifest;
 use interlock_engine::evidence::{Answer, Query};
-use interlock_engine::memory::{AdmittedWrite, Found, Objects};
+use interlock_engine::memory::{AdmittedWrite, Objects};
 use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::ReleaseRef;
@@ -64,21 +63,7 @@ impl Memory {
 
     async fn look_up(&self, query: &Query, budget: QueryBudget<'_>) -> Answer {
         self.settle();
-        let record = match self.objects.look_up(query) {
-            Found::Answer(answer) => return answer,
-            Found::Record(record) => record,
-        };
-        let name = record.name;
-        let Some(document) = record.document else {
-            let body = self.turns.inflated(budget, record.payload, Ok).await;
-            return body.map_or_else(Answer::Unavailable, |body| name.body(body));
-        };
-        let read = self.turns.inflated(budget, record.payload, |body| manifest(&body, budget.effort));
-        match read.await {
-            Ok(Ok(manifest)) => name.document(Ok(self.turns.found(budget, &manifest, document).await)),
-            Ok(Err(error)) => name.document(Err(error)),
-            Err(why) => Answer::Unavailable(why),
-        }
+        self.objects.answer_by(query, &self.turns.of(budget)).await
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use interlock_engine::answers::read_document;
+use interlock_engine::answers::record::RecordWork;
+use interlock_engine::effort::Effort;
 use interlock_engine::evidence::ReadDocument;
 use interlock_engine::release::manifest::DocumentKey;
 use interlock_engine::release::record::{DecodeError, Payload};
@@ -30,58 +32,61 @@ impl Turns {
         &self.0
     }
 
-    /// Inflates the body of a record in granted memory, and reads it. A short body runs inline. The inner error is about the
-    /// record.
-    ///
-    /// # Errors
-    /// When there was no turn.
-    pub(super) async fn inflated<T>(
+    /// The work on records for one query.
+    pub(super) fn of<'t>(&'t self, budget: QueryBudget<'t>) -> TurnsOfQuery<'t> {
+        TurnsOfQuery { shared: &self.0, budget }
+    }
+}
+
+/// The turns and the memory for the answer to one query.
+pub(super) struct TurnsOfQuery<'t> {
+    shared: &'t Budget,
+    budget: QueryBudget<'t>,
+}
+
+impl RecordWork for TurnsOfQuery<'_> {
+    /// Inflates the body in granted memory. A short body runs inline.
+    async fn inflated<T>(
         &self,
-        budget: QueryBudget<'_>,
         payload: Payload,
-        read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
+        read: impl FnOnce(Vec<u8>, &Effort) -> Result<T, DecodeError>,
     ) -> Result<Result<T, DecodeError>, String> {
-        let _reserved = self.reserve(budget, payload.memory()).await;
-        let inflate = || payload.inflate(budget.effort).and_then(read);
+        let effort = self.budget.effort;
+        let _reserved = self.reserve(payload.memory()).await;
+        let inflate = || payload.inflate(effort).and_then(|body| read(body, effort));
         let price = Price::of_steps(payload.inflated_size() as u64 * INFLATE_STEPS);
-        if price.is_short() { Ok(inflate()) } else { self.work(budget, price, inflate).await }
+        if price.is_short() { Ok(inflate()) } else { self.work(price, inflate).await }
     }
 
-    /// Searches a manifest for the document of an object, always in a turn: the aliases of a short manifest can repeat far more
-    /// text than it has. The review keeps the memory of the document.
-    ///
-    /// # Errors
-    /// When there was no turn.
-    pub(super) async fn found(
-        &self,
-        budget: QueryBudget<'_>,
-        manifest: &str,
-        object: &DocumentKey,
-    ) -> Result<ReadDocument, String> {
-        let mut grant = self.reserve(budget, budget.effort.most_trees_of(manifest.len())).await;
+    /// Always in a turn: the aliases of a short manifest can repeat far more text than it has. The review keeps the memory of the
+    /// document.
+    async fn found(&self, manifest: &str, object: &DocumentKey) -> Result<ReadDocument, String> {
+        let QueryBudget { effort, holdings, .. } = self.budget;
+        let mut grant = self.reserve(effort.most_trees_of(manifest.len())).await;
         let price = Price::of_steps(manifest.len() as u64 * FIND_STEPS);
-        let found = self
-            .work(budget, price, || read_document(manifest, object, budget.effort))
-            .await
-            .and_then(|found| found)?;
+        let found = self.work(price, || read_document(manifest, object, effort)).await.and_then(|found| found)?;
         if let Ok(Some(document)) = &found {
             grant.shrink(documents::weight(document));
-            budget.holdings.keep(grant);
+            holdings.keep(grant);
         }
         Ok(found)
     }
+}
 
+impl TurnsOfQuery<'_> {
     /// Waits for the memory that the review does not hold yet. A review with a large request already holds much, and would
     /// otherwise wait for itself.
-    async fn reserve(&self, budget: QueryBudget<'_>, bytes: usize) -> Grant {
-        let lacking = bytes.saturating_sub(budget.holdings.bytes());
-        budget.holdings.waiting(self.0.grant(budget.flow, lacking)).await
+    async fn reserve(&self, bytes: usize) -> Grant {
+        let QueryBudget { flow, holdings, .. } = self.budget;
+        let lacking = bytes.saturating_sub(holdings.bytes());
+        holdings.waiting(self.shared.grant(flow, lacking)).await
     }
 
     /// Does work in a turn of the review. Without a turn, the effort counts as used up: only the review's own steps can be too many.
-    async fn work<T>(&self, budget: QueryBudget<'_>, price: Price, work: impl FnOnce() -> T) -> Result<T, String> {
-        budget.holdings.waiting(self.0.work(budget.flow, price, work)).await.map_err(|busy| {
-            budget.effort.exceed();
+    async fn work<T>(&self, price: Price, work: impl FnOnce() -> T) -> Result<T, String> {
+        let QueryBudget { flow, holdings, effort } = self.budget;
+        holdings.waiting(self.shared.work(flow, price, work)).await.map_err(|busy| {
+            effort.exceed();
             busy.to_string()
         })
     }

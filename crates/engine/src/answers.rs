@@ -4,9 +4,10 @@ mod document;
 pub mod locate;
 pub mod payload;
 pub mod read;
+pub mod record;
 mod rollout;
 mod version;
 
 pub use document::read_document;
 pub use rollout::{WorkloadSpec, WorkloadStatus, rollout};
-pub use version::{ObjectVersion, changed, manifest};
+pub use version::ObjectVersion;

@@ -3,18 +3,20 @@
 
 mod admitted;
 mod apply;
-mod record;
 mod store;
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::answers::locate::{self, OriginRecords, RecordSet, ReleaseQuery};
+use crate::answers::locate::{self, RecordSet, ReleaseQuery};
+use crate::answers::record::{self, RecordStore, RecordWork};
 use crate::answers::{WorkloadSpec, WorkloadStatus, read, rollout};
 use crate::effort::Effort;
 use crate::evidence::{
@@ -34,7 +36,6 @@ use crate::review::Request;
 pub use admitted::AdmittedWrite;
 use admitted::NotedWrites;
 use apply::Change;
-pub use record::FoundRecord;
 use store::ObjectStore;
 
 /// The maximum bytes of admitted writes that wait to be applied: two of the largest bodies. A write that exceeds it applies them
@@ -46,14 +47,6 @@ const MAX_NOTED_BYTES: usize = 16 << 20;
 pub struct Objects {
     stored: Mutex<ObjectStore>,
     noted: NotedWrites,
-}
-
-/// The result of a lookup.
-#[derive(Debug)]
-pub enum Found<'q> {
-    Answer(Answer),
-    /// A record that must be inflated first.
-    Record(FoundRecord<'q>),
 }
 
 #[derive(Deserialize)]
@@ -154,26 +147,29 @@ impl Objects {
         Self { stored: Mutex::new(self.lock().clone()), noted: NotedWrites::default() }
     }
 
-    /// Answers a query.
+    /// Answers a query. The work on a record is done at once.
     #[must_use]
     pub fn answer(&self, query: &Query, effort: &Effort) -> Answer {
-        match self.look_up(query) {
-            Found::Answer(answer) => answer,
-            Found::Record(record) => record.read(effort),
+        match pin!(self.answer_by(query, effort)).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => unreachable!("neither the objects nor the work are waited for"),
         }
     }
 
-    /// Looks up a query without inflating a record.
-    #[must_use]
-    pub fn look_up<'q>(&self, query: &'q Query) -> Found<'q> {
+    /// As [`Self::answer`], with another way to do the work on a record.
+    pub async fn answer_by(&self, query: &Query, work: &impl RecordWork) -> Answer {
+        self.look_up(query, work).await.unwrap_or_else(Answer::Unavailable)
+    }
+
+    async fn look_up(&self, query: &Query, work: &impl RecordWork) -> Result<Answer, String> {
         debug_assert!(
             matches!(query, Query::Parent { .. })
                 || query.kinds().iter().all(|(group, kind)| can_be_asked_for(group, kind)),
             "a server would not have kept the objects for {query:?}"
         );
-        let known = match query {
-            Query::Body(it) => return self.body(it),
-            Query::Document(it) => return self.document(it),
+        Ok(match query {
+            Query::Body(it) => it.found(record::body(self, work, it).await?),
+            Query::Document(it) => it.found(record::document(self, work, it).await?),
             Query::History(it) => it.answered(self.lock().history(it.storage, &it.namespace, &it.release)),
             Query::Release(it) => it.answered(self.candidates(it)),
             Query::Extension(it) => it.answered(locate::candidates_for_extension(self.record_sets(&it.name))),
@@ -191,19 +187,14 @@ impl Objects {
             Query::Bundles(it) => it.answered(it.0.iter().map(|reference| self.bundle(reference)).collect()),
             Query::Namespace(it) => it.found(self.namespace(&it.name)),
             Query::ReleasesIn(it) => it.answered(self.releases_in(&it.namespace)),
-        };
-        Found::Answer(known)
+        })
     }
 
     /// The records that may belong to the release of an object.
-    fn candidates(
-        &self,
-        question::Release { name, target_namespace, origin, .. }: &question::Release,
-    ) -> Vec<CandidateRecords> {
-        let origin = origin.as_ref();
-        let installed = origin.and_then(|origin| self.installed_at(origin, name, target_namespace));
-        let origin = origin.zip(installed.as_ref()).map(|(origin, installed)| OriginRecords { origin, installed });
-        ReleaseQuery { name, target_namespace, origin }.candidates(self.record_sets(name))
+    fn candidates(&self, question: &question::Release) -> Vec<CandidateRecords> {
+        let question::Release { name, target_namespace, origin, .. } = question;
+        let installed = origin.as_ref().and_then(|origin| self.installed_at(origin, name, target_namespace));
+        ReleaseQuery::of(question, installed.as_ref()).candidates(self.record_sets(name))
     }
 
     fn leases(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
@@ -296,10 +287,6 @@ impl Objects {
         read::scaled(&self.get(&ObjectKey::new(group, kind, namespace, name))?).ok()?
     }
 
-    fn record(&self, storage: Storage, namespace: &str, name: &str) -> Option<String> {
-        self.get(&ObjectKey::new("", storage.kind(), namespace, name))
-    }
-
     fn read<T: DeserializeOwned>(&self, key: &ObjectKey) -> Option<T> {
         serde_json::from_str(&self.get(key)?).ok()
     }
@@ -310,6 +297,12 @@ impl Objects {
         let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         self.noted.apply_to(&mut stored);
         stored
+    }
+}
+
+impl RecordStore for Objects {
+    async fn text(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<String>, String> {
+        Ok(self.get(&ObjectKey::new("", storage.kind(), namespace, object)))
     }
 }
 

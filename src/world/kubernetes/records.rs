@@ -1,14 +1,13 @@
-//! Reads the records of releases: their bodies, in granted memory, and their manifests.
+//! Reads the records of releases: their objects, their bodies, in granted memory, and cached documents of their manifests.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use interlock_engine::answers::payload::{self, OpenedPayload};
-use interlock_engine::answers::{self, ObjectVersion};
+use interlock_engine::answers::ObjectVersion;
+use interlock_engine::answers::record::{self, RecordStore, RecordWork};
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::{ReadDocument, StoredBody, question};
+use interlock_engine::evidence::{ReadDocument, question};
 use interlock_engine::json::redacted;
-use interlock_engine::release::record::{DecodeError, Payload, chart_at_start, extra_chunks, truncated};
+use interlock_engine::release::record::{DecodeError, chart_at_start, extra_chunks, truncated};
 use interlock_engine::release::{Record, Storage, Stored};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -20,7 +19,6 @@ use super::api_error::{if_found, reason};
 use super::reader::{Unavailable, valid_name};
 use crate::budget::Flow;
 use crate::world::QueryBudget;
-use crate::world::manifests::ManifestError;
 use crate::world::metadata_only::resource_of;
 
 /// The maximum number of reads of a changing index.
@@ -36,80 +34,28 @@ pub(crate) struct RecordSummary {
 }
 
 impl Cluster {
-    /// The document of an object in the manifest of one version of a record, or of the current version if the version is unknown.
-    /// The inner error is about a document that cannot be parsed.
+    /// The document of an object in the manifest of a version of a record. Versions are cached: they never change.
     pub(super) async fn document(
         &self,
         question::Document { record, object }: &question::Document,
         budget: QueryBudget<'_>,
-    ) -> Result<ReadDocument, ManifestError> {
+    ) -> Result<Option<ReadDocument>, Unavailable> {
         let state = ObjectVersion::new(&record.uid, &record.resource_version);
         if let Some(found) = state.as_ref().and_then(|state| self.documents.get(state, object)) {
-            return Ok(Ok(found));
+            return Ok(Some(Ok(found)));
         }
-        let load = self.load_manifest(record.storage, &record.namespace, &record.name, state.as_ref(), budget);
+        let work = self.turns.of(budget);
+        let load = record::manifest(self, &work, record, state.as_ref());
         let manifest = match &state {
             Some(state) => self.manifests.get_or_load(state, load).await?,
             None => load.await?,
         };
-        let found = self.turns.found(budget, &manifest, object).await.map_err(ManifestError::Unavailable)?;
-        let Ok(found) = found else { return Ok(found) };
-        if let Some(state) = state {
+        let Some(manifest) = manifest else { return Ok(None) };
+        let found = work.found(&manifest, object).await?;
+        if let (Some(state), Ok(found)) = (state, &found) {
             self.documents.insert(state, object, found.clone());
         }
-        Ok(Ok(found))
-    }
-
-    async fn load_manifest(
-        &self,
-        storage: Storage,
-        namespace: &str,
-        object: &str,
-        state: Option<&ObjectVersion>,
-        budget: QueryBudget<'_>,
-    ) -> Result<Arc<str>, ManifestError> {
-        let text = self
-            .text(storage, namespace, object)
-            .await
-            .map_err(ManifestError::Unavailable)?
-            .ok_or(ManifestError::Absent)?;
-        if state.is_some_and(|state| !state.matches(&text)) {
-            return Err(ManifestError::Unavailable(answers::changed(namespace, object)));
-        }
-        let payload = self.payload(storage, namespace, &text).await.map_err(ManifestError::Unavailable)?;
-        drop(text);
-        let read = |body: Vec<u8>| answers::manifest(&body, budget.effort);
-        self.inflated(namespace, object, payload, budget, read).await.map_err(ManifestError::Unavailable)
-    }
-
-    pub(super) async fn body(
-        &self,
-        question::Body { storage, namespace, object }: &question::Body,
-        budget: QueryBudget<'_>,
-    ) -> Result<Option<StoredBody>, Unavailable> {
-        let Some(text) = self.text(*storage, namespace, object).await? else {
-            return Ok(None);
-        };
-        match self.payload(*storage, namespace, &text).await? {
-            Err(DecodeError::MissingChunks(names)) => Ok(Some(StoredBody::MissingChunks(names))),
-            payload => {
-                drop(text);
-                self.inflated(namespace, object, payload, budget, Ok).await.map(|json| Some(StoredBody::Json(json)))
-            }
-        }
-    }
-
-    /// A payload, inflated in granted memory and then parsed by `read`.
-    async fn inflated<T>(
-        &self,
-        namespace: &str,
-        object: &str,
-        payload: Result<Payload, DecodeError>,
-        budget: QueryBudget<'_>,
-        read: impl FnOnce(Vec<u8>) -> Result<T, DecodeError>,
-    ) -> Result<T, Unavailable> {
-        let undecodable = |error: DecodeError| payload::undecodable(namespace, object, &error);
-        self.turns.inflated(budget, payload.map_err(undecodable)?, read).await?.map_err(undecodable)
+        Ok(Some(found))
     }
 
     /// The current object of a record together with its body, so that labels and body are from the same moment. `None` if the
@@ -129,7 +75,7 @@ impl Cluster {
         };
         let stored: Stored<'_> = serde_json::from_str(&text)
             .map_err(|error| format!("{namespace}/{object} cannot be parsed: {}", redacted(&error)))?;
-        Ok(Some(match self.payload(storage, namespace, &text).await? {
+        Ok(Some(match record::payload(self, storage, namespace, &text).await? {
             Ok(payload) => {
                 let _granted = self.turns.budget().grant(Flow::own(), payload.memory()).await;
                 let body = payload.inflate(&Effort::of_review());
@@ -157,34 +103,13 @@ impl Cluster {
         let mut chart = chart_at_start(storage, &stored.data);
         // In a record that OLM renders from a bundle, the name is at the end.
         if chart.is_none()
-            && let Ok(payload) = self.payload(storage, namespace, &text).await?
+            && let Ok(payload) = record::payload(self, storage, namespace, &text).await?
         {
             let _granted = self.turns.budget().grant(Flow::own(), payload.memory()).await;
             let effort = Effort::of_review();
             chart = payload.inflate(&effort).ok().and_then(|body| Record::read(&body, &effort).ok()?.chart());
         }
         Ok(Some(RecordSummary { chart, manager: last_manager(&stored) }))
-    }
-
-    /// The payload in the JSON text of a record's object, with the further chunks that OLM may have split it into. The inner error
-    /// is about the payload.
-    async fn payload(
-        &self,
-        storage: Storage,
-        namespace: &str,
-        text: &str,
-    ) -> Result<Result<Payload, DecodeError>, Unavailable> {
-        let (first, others) = match payload::open(storage, text) {
-            Ok(OpenedPayload::Whole(payload)) => return Ok(Ok(payload)),
-            Ok(OpenedPayload::Chunked { first, others }) => (first, others),
-            Err(error) => return Ok(Err(error)),
-        };
-        let mut parts = Vec::new();
-        for other in others {
-            let text = self.text(storage, namespace, &other).await?;
-            parts.push((other, text));
-        }
-        Ok(payload::join(first, parts))
     }
 
     /// The missing parts of each of these records of OLM, by the name of the index. An index names its parts, so no body is read:
@@ -237,17 +162,10 @@ impl Cluster {
         let stored: Stored<'_> = serde_json::from_str(&text).map_err(|error| unread(redacted(&error)))?;
         extra_chunks(&stored.data).map_err(|error| unread(error.to_string()))
     }
+}
 
-    /// The JSON text of a record's object; `None` if the object does not exist.
-    ///
-    /// # Errors
-    /// When the API server does not answer.
-    pub(crate) async fn text(
-        &self,
-        storage: Storage,
-        namespace: &str,
-        object: &str,
-    ) -> Result<Option<String>, Unavailable> {
+impl RecordStore for Cluster {
+    async fn text(&self, storage: Storage, namespace: &str, object: &str) -> Result<Option<String>, Unavailable> {
         let resource = match storage {
             Storage::Secret | Storage::Index => "secrets",
             Storage::ConfigMap => "configmaps",

@@ -1,12 +1,12 @@
 //! The cluster behind an API server with a few answers, which remembers its requests.
 
+mod contract;
+
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::ready;
 use std::sync::Mutex;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures_util::stream;
 use http::header::ACCEPT;
@@ -17,7 +17,9 @@ use hyper::body::Frame;
 use interlock_engine::effort::Effort;
 use interlock_engine::evidence::{Answer, Knowledge, Query, Question, RecordRef, ScaledRef, question};
 use interlock_engine::managed::{Origin, Owner};
+use interlock_engine::release::Stamps;
 use interlock_engine::release::manifest::DocumentKey;
+use interlock_engine::release::record::fixtures::{manifest, stored};
 use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
@@ -87,8 +89,12 @@ impl Fake {
         }
         let found = self.objects.lock().unwrap().get(path).cloned();
         let (code, body) = match found {
-            Some(Value::Array(items)) if accept.contains("as=PartialObjectMetadataList") => (200, list(items)),
-            Some(Value::Array(items)) => (200, json!({"metadata": {"resourceVersion": "100"}, "items": items})),
+            Some(Value::Array(items)) if accept.contains("as=PartialObjectMetadataList") => {
+                (200, list(selected(items, query)))
+            }
+            Some(Value::Array(items)) => {
+                (200, json!({"metadata": {"resourceVersion": "100"}, "items": selected(items, query)}))
+            }
             Some(object) if accept.contains("as=PartialObjectMetadata") => (200, partial(&object)),
             Some(object) => (200, object),
             None if accept.contains("as=PartialObjectMetadataList") => (200, list(Vec::new())),
@@ -97,6 +103,18 @@ impl Fake {
         let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();
         Response::builder().status(code).body(body).unwrap()
     }
+}
+
+/// The objects that the selectors of a LIST select, as far as these demand a value of a label or a field.
+fn selected(mut objects: Vec<Value>, query: &str) -> Vec<Value> {
+    for (selector, of) in [("labelSelector=", "/metadata/labels"), ("fieldSelector=", "")] {
+        let parameter = query.split('&').find_map(|parameter| parameter.strip_prefix(selector)).unwrap_or_default();
+        for (key, value) in parameter.split("%2C").filter_map(|demand| demand.split_once("%3D")) {
+            let key = if of.is_empty() { key.replace('.', "/") } else { key.replace("%2F", "~1") };
+            objects.retain(|object| object.pointer(&format!("{of}/{key}")).is_some_and(|it| it == value));
+        }
+    }
+    objects
 }
 
 fn partial(object: &Value) -> Value {
@@ -112,20 +130,7 @@ fn list(items: Vec<Value>) -> Value {
 }
 
 fn record(namespace: &str, revision: u64, target_namespace: Option<&str>) -> Value {
-    let body = json!({
-        "name": "web", "version": revision, "namespace": "shop", "info": {"status": "deployed"},
-        "manifest": format!("apiVersion: v1\nkind: A\nmetadata:\n  name: a\nrevision: {revision}\n"),
-    });
-    let annotations = target_namespace.map(|target| json!({"interlock.dev/target-namespace": target}));
-    json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
-        "metadata": {
-            "name": format!("sh.helm.release.v1.web.v{revision}"), "namespace": namespace,
-            "uid": "u", "resourceVersion": "7", "annotations": annotations,
-            "labels": {"owner": "helm", "name": "web", "version": revision.to_string(), "status": "deployed"},
-        },
-        "data": {"release": STANDARD.encode(STANDARD.encode(body.to_string()))},
-    })
+    stored(Storage::Secret, namespace, revision, target_namespace, &manifest(revision))
 }
 
 fn release(freshness: Freshness) -> Query {
@@ -413,7 +418,7 @@ fn helm_release(name: &str, spec: &Value) -> Value {
 }
 
 fn driving(release: &str) -> Query {
-    question::HelmReleases::of("shop", release, None).into()
+    question::HelmReleases::of("shop", release, &Stamps::default()).into()
 }
 
 fn names(answer: &Answer) -> Vec<&str> {
@@ -487,7 +492,8 @@ async fn helm_releases_in_other_namespaces_cost_no_read() {
     assert_eq!(names(&cluster.answer(&driving("web")).await), ["one"]);
     assert_eq!(paths(&fake.asked()), [ONE]);
     // The account that holds the newest record leads to its HelmRelease.
-    let held = question::HelmReleases::of("shop", "web", Some("system:serviceaccount:flux:deployer")).into();
+    let held =
+        question::HelmReleases::of("shop", "web", &Stamps::held_by("system:serviceaccount:flux:deployer")).into();
     let answer = cluster.answer(&held).await;
     let mut found = names(&answer);
     found.sort_unstable();
@@ -504,7 +510,7 @@ async fn too_many_helm_releases_are_an_answer_without_a_read() {
     let fake = with_flux(&many(9));
     let (cluster, _watches) = fake.watched().await;
     let why = "9 HelmReleases in namespace shop drive its release, and at most 8 are read".to_owned();
-    let question = question::HelmReleases::of("shop", "web", None);
+    let question = question::HelmReleases::of("shop", "web", &Stamps::default());
     assert_eq!(cluster.answer(&driving("web")).await, question.answered(Err(why)));
     assert!(fake.asked().is_empty());
 }

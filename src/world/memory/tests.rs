@@ -1,37 +1,26 @@
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use futures_util::FutureExt;
 use interlock_engine::evidence::{RecordRef, StoredBody, question};
+use interlock_engine::json::RawObject;
 use interlock_engine::object::ObjectKey;
 use interlock_engine::owners::flux;
 use interlock_engine::release::Storage;
 use interlock_engine::release::manifest::DocumentKey;
+use interlock_engine::release::record::fixtures::{manifest, stored};
 use interlock_engine::release_override;
 use serde_json::json;
 
 use super::*;
 use crate::world::ask;
 
-/// Puts a record of Helm with a manifest in.
 fn put_record(memory: &Memory, revision: u64, manifest: &str) {
-    let body = json!({
-        "name": "web", "version": revision, "namespace": "shop", "info": {"status": "deployed"}, "manifest": manifest,
-    });
-    let name = format!("sh.helm.release.v1.web.v{revision}");
-    let object = json!({
-        "metadata": {
-            "name": name, "namespace": "shop", "uid": "u", "resourceVersion": "7",
-            "labels": {"owner": "helm", "name": "web", "version": revision.to_string(), "status": "deployed"},
-        },
-        "data": {"release": STANDARD.encode(STANDARD.encode(body.to_string()))},
-    });
-    memory.put(ObjectKey::new("", "Secret", "shop", &name), object.to_string());
+    let record = stored(Storage::Secret, "shop", revision, None, manifest).to_string();
+    memory.put(ObjectKey::of_object(RawObject::delimited(&record)).unwrap(), record);
 }
 
 #[test]
 fn long_records_and_documents_wait_for_a_turn() {
     let memory = Memory::new(4 << 20).sharing(Arc::new(Budget::without_cores(4 << 20, 8)));
-    put_record(&memory, 1, "apiVersion: v1\nkind: A\nmetadata:\n  name: a\n");
+    put_record(&memory, 1, &manifest(1));
     put_record(&memory, 2, &"# nothing\n".repeat(100_000));
     let body = |revision| question::Body {
         storage: Storage::Secret,

@@ -1,7 +1,7 @@
 //! Finds the records that may belong to the release of an object. Every world searches the same places. The rules decide which
 //! records count.
 
-use crate::evidence::CandidateRecords;
+use crate::evidence::{CandidateRecords, question};
 use crate::managed::Origin;
 use crate::owners::InstalledAt;
 use crate::release::{Entry, History, Storage};
@@ -51,6 +51,13 @@ impl RecordSet {
 }
 
 impl<'q> ReleaseQuery<'q> {
+    /// The query for a release, which is installed there according to the HelmRelease that the object names.
+    pub fn of(question: &'q question::Release, installed: Option<&'q InstalledAt>) -> Self {
+        let question::Release { name, target_namespace, origin, .. } = question;
+        let origin = origin.as_ref().zip(installed).map(|(origin, installed)| OriginRecords { origin, installed });
+        Self { name, target_namespace, origin }
+    }
+
     /// The namespaces in which records without a stamp may be.
     pub fn namespaces(self) -> impl Iterator<Item = &'q str> {
         let elsewhere =

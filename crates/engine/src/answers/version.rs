@@ -1,11 +1,6 @@
 //! Versions of records. A version never changes, so cached facts about its content stay valid.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
-
-use crate::effort::Effort;
-use crate::release::{DecodeError, Record};
 
 /// One version of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,19 +31,6 @@ impl ObjectVersion {
         let read = serde_json::from_str::<Object>(object).map(|object| object.metadata);
         read.is_ok_and(|version| version.uid == self.uid && version.resource_version == self.resource_version)
     }
-}
-
-/// The manifest in the JSON body of a record.
-///
-/// # Errors
-/// The body cannot be parsed, or the review has no steps left for it.
-pub fn manifest(body: &[u8], effort: &Effort) -> Result<Arc<str>, DecodeError> {
-    Record::read(body, effort).map(|record| record.manifest().into())
-}
-
-/// The reason for an answer about a version that is no longer current.
-pub fn changed(namespace: &str, object: &str) -> String {
-    format!("the record {namespace}/{object} changed during the review")
 }
 
 #[cfg(test)]

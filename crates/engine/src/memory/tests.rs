@@ -1,5 +1,3 @@
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::*;
@@ -7,6 +5,7 @@ use crate::evidence::RecordRef;
 use crate::evidence::{Answer, Freshness, Knowledge, Query, question};
 use crate::managed::Owner;
 use crate::release::manifest::DocumentKey;
+use crate::release::record::fixtures::{manifest, stored};
 
 fn answer(objects: &Objects, query: &Query) -> Answer {
     objects.answer(query, &Effort::of_review())
@@ -32,42 +31,9 @@ fn document(name: &str, resource_version: &str) -> Query {
     question::Document { record, object }.into()
 }
 
-/// Stores a record: of Helm in Secrets, or of OLM.
 fn put_record(objects: &Objects, storage: Storage, namespace: &str, revision: u64, target_namespace: Option<&str>) {
-    let manifest = format!("apiVersion: v1\nkind: A\nmetadata:\n  name: a\nrevision: {revision}\n");
-    put_manifest(objects, storage, namespace, revision, target_namespace, &manifest);
-}
-
-fn put_manifest(
-    objects: &Objects,
-    storage: Storage,
-    namespace: &str,
-    revision: u64,
-    target_namespace: Option<&str>,
-    manifest: &str,
-) {
-    let body = json!({
-        "name": "web", "version": revision, "namespace": "shop", "info": {"status": "deployed"}, "manifest": manifest,
-    });
-    let encoded = STANDARD.encode(body.to_string());
-    let data = match storage {
-        Storage::Secret => json!({"release": STANDARD.encode(encoded)}),
-        Storage::ConfigMap => json!({"release": encoded}),
-        Storage::Index => json!({"chunk": encoded}),
-    };
-    let name = format!("sh.helm.release.v1.web.v{revision}");
-    let object = json!({
-        "metadata": {
-            "name": name, "namespace": namespace, "uid": "u", "resourceVersion": "7",
-            "labels": {
-                "owner": storage.owner(), "type": "index", "name": "web", "version": revision.to_string(),
-                "status": "deployed",
-            },
-            "annotations": target_namespace.map(|target| json!({"interlock.dev/target-namespace": target})),
-        },
-        "data": data,
-    });
-    objects.put(ObjectKey::new("", storage.kind(), namespace, &name), object.to_string());
+    let record = stored(storage, namespace, revision, target_namespace, &manifest(revision)).to_string();
+    objects.put(ObjectKey::of_object(RawObject::delimited(&record)).unwrap(), record);
 }
 
 fn candidate(objects: &Objects, origin: Option<&str>) -> Vec<(Storage, String, u64)> {

@@ -2,6 +2,8 @@
 
 mod content;
 mod fingerprint;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures;
 mod hooks;
 mod mapped;
 mod payload;

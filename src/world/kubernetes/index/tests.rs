@@ -4,6 +4,8 @@ use std::mem::size_of;
 
 use interlock_engine::answers::locate::OriginRecords;
 use interlock_engine::evidence::CandidateRecords;
+use interlock_engine::managed::Origin;
+use interlock_engine::owners::InstalledAt;
 use serde_json::{Value, json};
 
 use super::*;
@@ -51,7 +53,9 @@ fn index(records: &[Value]) -> Index {
 
 /// The records in the namespace that is named last, or elsewhere if there are any.
 fn locate(index: &Index, name: &str, target_namespace: &str, records: Option<&str>) -> Option<CandidateRecords> {
-    let origin = records.map(|records| OriginRecords { origin: "tenants", records });
+    let tenants = Origin { namespace: "tenants".to_owned(), name: "web".to_owned() };
+    let installed = records.map(|records| InstalledAt { records: records.to_owned(), account: None });
+    let origin = installed.as_ref().map(|installed| OriginRecords { origin: &tenants, installed });
     let query = ReleaseQuery { name, target_namespace, origin };
     let found = query.candidates(index.record_sets(query));
     found

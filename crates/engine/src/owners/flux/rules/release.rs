@@ -61,7 +61,7 @@ pub(crate) fn helm_releases_in<'e>(evidence: &'e Evidence, namespace: &str) -> R
 
 impl DrivenRelease<'_> {
     /// The HelmReleases that name the records. Flux stores records as Secrets, in the cluster of the release.
-    fn named_by<'e>(self, evidence: &'e Evidence) -> Result<&'e [Driver], Undecided> {
+    fn named_by(self, evidence: &Evidence) -> Result<&[Driver], Undecided> {
         match self.storage {
             Storage::Secret => helm_releases(evidence, self.namespace, self.release, self.stamps),
             Storage::ConfigMap | Storage::Index => Ok(&[]),
@@ -138,7 +138,7 @@ impl DrivenRelease<'_> {
     }
 
     /// The HelmRelease that the stamp names, as it is now.
-    pub(crate) fn stamped<'e>(self, evidence: &'e Evidence) -> Result<Option<&'e Driver>, Undecided> {
+    pub(crate) fn stamped(self, evidence: &Evidence) -> Result<Option<&Driver>, Undecided> {
         let Some(stamped) = self.stamps.driver() else { return Ok(None) };
         Ok(self.named_by(evidence)?.iter().find(|driver| stamped.is(driver)))
     }
