@@ -288,8 +288,8 @@ impl Cluster {
         Ok(History::new(metadata.iter().filter_map(entry).collect()))
     }
 
-    /// The possible records of the release that an object belongs to. Live records in Secrets in the object's namespace take
-    /// precedence, so nothing else is read if there are any.
+    /// The possible records of the release that an object belongs to. Live records in Secrets in the object's namespace come before
+    /// those in ConfigMaps there, which are not read then.
     async fn release(&self, question: &question::Release) -> Result<Vec<CandidateRecords>, Unavailable> {
         let question::Release { name, target_namespace, origin, freshness } = question;
         let (origin, helm_releases) = (origin.as_ref(), self.caches.helm_releases());
@@ -303,16 +303,16 @@ impl Cluster {
         }
         let at_home = self.record_sets(Storage::Secret.kind(), target_namespace, name).await?;
         let mut found = query.candidates(at_home);
-        if found.iter().any(|candidate| candidate.storage == Storage::Secret && candidate.history.is_live()) {
-            return Ok(found);
-        }
+        let is_at_home =
+            found.iter().any(|candidate| candidate.storage == Storage::Secret && candidate.history.is_live());
         let elsewhere = known.iter().map(|candidate| (candidate.storage.kind(), candidate.namespace.as_str()));
         let elsewhere = elsewhere.chain(query.origin.map(|it| (Storage::Secret.kind(), it.installed.records.as_str())));
-        let mut places: Vec<_> =
-            [(Storage::ConfigMap.kind(), target_namespace.as_str())].into_iter().chain(elsewhere).collect();
+        let mut places: Vec<_> = elsewhere.filter(|(_, namespace)| *namespace != *target_namespace).collect();
+        if !is_at_home {
+            places.push((Storage::ConfigMap.kind(), target_namespace));
+        }
         places.sort_unstable();
         places.dedup();
-        places.retain(|place| *place != (Storage::Secret.kind(), target_namespace.as_str()));
         for (kind, namespace) in places {
             found.extend(query.candidates(self.record_sets(kind, namespace, name).await?));
         }

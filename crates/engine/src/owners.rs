@@ -1,7 +1,6 @@
 //! The programs that own releases or objects. Each has a folder with everything that Interlock knows about it.
 
 pub mod declaration;
-mod driver_ref;
 pub mod flux;
 pub mod helm;
 mod marks;
@@ -12,7 +11,6 @@ pub mod sveltos;
 mod vocabulary;
 mod words;
 
-pub use driver_ref::DriverRef;
 pub use flux::rules::release::{DrivenRelease, only_driver, works_for};
 pub use flux::words::UNLOCKS;
 pub(crate) use flux::words::goes_on_at_once;

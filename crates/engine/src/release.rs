@@ -1,5 +1,6 @@
 //! Helm's model of a release: names, revisions, statuses and transitions, records and their storage.
 
+mod driver_ref;
 pub(crate) mod history;
 mod hook;
 pub(crate) mod interrupted;
@@ -10,6 +11,7 @@ pub mod stamps;
 pub mod status;
 pub mod storage;
 
+pub use driver_ref::DriverRef;
 pub use history::{Entry, History};
 pub use interrupted::InterruptedOperation;
 pub use name::{MAX_RELEASE_NAME_LENGTH, RecordName, ReleaseName, ReleaseRef, Revision};

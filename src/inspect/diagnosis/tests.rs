@@ -1,6 +1,6 @@
 use interlock_engine::owners::flux::{Driver, HelmRelease};
 use interlock_engine::policy::{AllowRollback, Policy};
-use interlock_engine::release::stamps::{CHART, ENDED, HOLDER, INTERRUPTED, STARTED};
+use interlock_engine::release::stamps::{CHART, DRIVER, ENDED, HOLDER, INTERRUPTED, STARTED};
 use interlock_engine::release::{Entry, History, ReleaseRef, Status, Storage};
 use interlock_engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult};
 use jiff::{SignedDuration, Timestamp};
@@ -37,7 +37,7 @@ fn stamped(mut entry: Entry, key: &'static str, value: &str) -> Entry {
 
 fn driver(timeout: &str, suspend: bool) -> Driver {
     let object = serde_json::json!({
-        "metadata": {"name": "web", "namespace": "shop"}, "spec": {"timeout": timeout, "suspend": suspend},
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u"}, "spec": {"timeout": timeout, "suspend": suspend},
         "status": {"storageNamespace": "shop", "history": [{"name": "web", "status": "deployed"}]},
     });
     Driver::from(&serde_json::from_value::<HelmRelease>(object).unwrap())
@@ -221,7 +221,8 @@ fn a_stuck_upgrade_with_unhealthy_pods_goes_back_and_says_why() {
 
 #[test]
 fn owners_are_named_and_go_on_by_themselves() {
-    let stuck = || vec![aged(1, Deployed, 9_000), aged(2, PendingUpgrade, 3_600)];
+    let upgrade = || stamped(aged(2, PendingUpgrade, 3_600), DRIVER, "HelmRelease/shop/web/u/1");
+    let stuck = || vec![aged(1, Deployed, 9_000), upgrade()];
     let with = |drivers: Option<Vec<Driver>>| Case { drivers, ..Case::of(stuck()) };
     let patient = with(Some(vec![driver("2h", false)])).diagnose();
     assert_eq!((&patient.owner, patient.stuck), (&ReleaseOwner::Flux("shop/web".to_owned()), Stuck::No));

@@ -192,7 +192,7 @@ fn with_flux(fake: &Fake, code: u16, answer: Value) {
 fn helm_release(name: &str, release: &str, storage: &str) -> Value {
     let history = json!([{"name": release, "namespace": storage, "status": "deployed"}]);
     json!({
-        "metadata": {"name": name, "namespace": "flux-system", "creationTimestamp": "2026-11-01T00:00:00Z"},
+        "metadata": {"name": name, "namespace": "flux-system", "uid": name, "creationTimestamp": "2026-11-01T00:00:00Z"},
         "spec": {"releaseName": release, "storageNamespace": storage, "timeout": "2h"},
         "status": {"storageNamespace": storage, "history": history},
     })
@@ -204,7 +204,10 @@ async fn a_scan_of_one_namespace_knows_the_helm_releases_of_others() {
     let options = ScanOptions { namespace: Some("shop".to_owned()), ..metadata_alone() };
     // Its account holds the release, which leads to the HelmRelease of another namespace.
     let (mut held, mut web) = (record("web", 1, "pending-install"), helm_release("web", "web", "shop"));
-    held["metadata"]["annotations"] = json!({"interlock.dev/holder": "system:serviceaccount:flux-system:deployer"});
+    held["metadata"]["annotations"] = json!({
+        "interlock.dev/holder": "system:serviceaccount:flux-system:deployer",
+        "interlock.dev/driver": "HelmRelease/flux-system/web/web/1",
+    });
     web["spec"]["serviceAccountName"] = "deployer".into();
     let stuck = page(&[held, record("api", 1, "deployed")], "");
     let fake = Fake::default();

@@ -14,5 +14,5 @@ pub use document::document;
 pub(crate) use heading::is_same_group;
 pub use hooks::{HookJob, hook_jobs};
 pub use key::DocumentKey;
-pub use objects::objects;
+pub use objects::{object_keys, objects};
 pub use workloads::{WorkloadKind, WorkloadRef, workloads};

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::Status;
-use crate::owners::DriverRef;
+use super::{DriverRef, Status};
 
 /// `userInfo.username` of the request that started the transition.
 pub const HOLDER: &str = "interlock.dev/holder";

@@ -27,6 +27,19 @@ pub(crate) fn records_of_release<'l>(
     })
 }
 
+/// The live records elsewhere that are proven and outrank these for what they declare, newest first: these are not proven.
+pub(crate) fn proven_elsewhere<'l>(
+    found: &'l [CandidateRecords],
+    target_namespace: &str,
+    policy: &Policy,
+) -> Vec<&'l CandidateRecords> {
+    let elsewhere = found.iter().filter(|candidate| candidate.namespace != target_namespace);
+    let mut proven: Vec<_> =
+        elsewhere.filter(|candidate| candidate.history.is_live() && is_proven(candidate, policy)).collect();
+    proven.sort_by_key(|candidate| Reverse(candidate.history.newest().and_then(|newest| newest.created)));
+    proven
+}
+
 /// The records of a ClusterExtension, which has no namespace. If several are proven, the ones created last.
 pub(crate) fn records_of_extension<'l>(found: &'l [CandidateRecords], policy: &Policy) -> Option<&'l CandidateRecords> {
     let proven = found.iter().filter(|candidate| is_proven(candidate, policy));

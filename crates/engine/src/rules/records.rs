@@ -6,6 +6,7 @@ pub(super) mod concurrent_operation;
 pub(super) mod forged_stamp;
 pub(super) mod freeze;
 pub(super) mod illegal_transition;
+mod installs_over;
 pub(super) mod lease;
 pub(super) mod pending_recovery;
 pub(super) mod record_deletion;

@@ -4,6 +4,7 @@ mod accounts;
 mod ages;
 pub(crate) mod deletion;
 pub(crate) mod doors;
+mod elsewhere;
 pub(crate) mod freeze;
 mod go_readers;
 pub(crate) mod interrupted;

@@ -4,9 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{DriftDetection, DriftSpec, HELM_RELEASE, HelmRelease, InstalledRelease, KubeConfig};
 use crate::json::first_at;
-use crate::owners::DriverRef;
-use crate::policy::Policy;
-use crate::release::ReleaseRef;
+use crate::release::{DriverRef, ReleaseRef};
 
 /// The summary of a HelmRelease. It takes some 400 bytes, so that all HelmReleases of a cluster fit into memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,10 +150,10 @@ impl Driver {
         self.account.as_deref() == Some(user)
     }
 
-    /// Whether Flux works as this user for it now: under the account that it names, or as a manager.
+    /// Whether a stamp names it, and not another HelmRelease that had its name before.
     #[must_use]
-    pub fn is_served_by(&self, user: &str, policy: &Policy) -> bool {
-        self.is_account(user) || policy.managers.contains(user)
+    pub fn is_named_by(&self, stamp: DriverRef<'_>) -> bool {
+        (stamp.uid, stamp.namespace, stamp.name) == (&self.uid, &self.namespace, &self.name)
     }
 
     /// The stamp on the operations that Flux starts for it.

@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use super::documents::{Document, Manifest};
 use super::heading::Heading;
+use super::key::DocumentKey;
 use super::source::Source;
 use crate::effort::Effort;
+use crate::object::group_of;
 use crate::yaml;
 
 /// The steps to search a YAML document for names, for each byte.
@@ -95,6 +97,28 @@ pub fn objects(manifest: &str, effort: &Effort) -> Result<Vec<Value>, String> {
     each_object(manifest, effort, |_| true, &mut |object| {
         if object.heading.names_object() {
             found.push(object.parse()?);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+/// The names of all objects of a manifest.
+///
+/// # Errors
+/// As [`objects`].
+pub fn object_keys(manifest: &str, default_namespace: &str, effort: &Effort) -> Result<Vec<DocumentKey>, String> {
+    let mut found = Vec::new();
+    each_object(manifest, effort, |_| true, &mut |object| {
+        let heading = &object.heading;
+        if let Some(name) = heading.name.as_deref().filter(|_| heading.names_object()) {
+            found.push(DocumentKey {
+                group: group_of(&heading.api_version).to_owned(),
+                kind: heading.kind.clone().into_owned(),
+                namespace: heading.namespace_or(default_namespace).to_owned(),
+                name: name.to_owned(),
+                default_namespace: default_namespace.to_owned(),
+            });
         }
         Ok(ControlFlow::Continue(()))
     })?;

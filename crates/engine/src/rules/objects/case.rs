@@ -6,14 +6,14 @@ use jiff::Timestamp;
 
 use super::conflict::{DeclaringRelease, OwnershipConflict, declaration, declared_by};
 use super::declared_fields::{Declaration, LostFields};
-use super::operation_holder::{OperationHolder, declaring_record, operation_holder};
+use super::operation_holder::{OperationHolder, declaring_record, declaring_records, operation_holder};
 use crate::evidence::{CandidateRecords, Evidence, Freshness, RecordRef, ScaledObject, ScaledRef, question};
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::managed::Owner;
 use crate::owners::{self, DrivenRelease, Marks};
 use crate::policy::{Policy, ScalableResource};
 use crate::release::{Entry, History, ReleaseRef, Status};
-use crate::rules::home::{records_of_extension, records_of_release};
+use crate::rules::home::{is_proven, proven_elsewhere, records_of_extension, records_of_release};
 use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording;
 
@@ -193,18 +193,14 @@ impl<'a> ObjectCase<'a> {
         if may_pass || self.is_taken_over(freshness)? {
             return Ok(None);
         }
-        let Some(record) = declaring(candidate) else {
-            return Ok(None);
-        };
-        let lost = require_consistent(marks)
-            .and_then(|()| self.changed_declared_fields(marks, record.clone(), target_namespace.to_owned()));
-        // Flux also works for a tenant outside of operations: it corrects drift, runs tests and applies definitions. Checked
-        // last, so that requests without a conflict need no query.
+        let lost = require_consistent(marks).and_then(|()| self.lost_by(marks, candidate, target_namespace));
+        // Flux works for a tenant outside of operations too: it corrects drift, runs tests, applies definitions. This check is last,
+        // so that requests without a conflict need no query.
         let may_go_on = matches!(lost, Ok(None) | Err(Undecided::Ask(_)));
         if purpose == Purpose::Write && !may_go_on && self.is_driver_at_work(driven, uninstalls_over)? {
             return Ok(None);
         }
-        let Some(LostFields { fields, unreadable }) = lost? else {
+        let Some((record, LostFields { fields, unreadable })) = lost? else {
             return Ok(None);
         };
         if owners::rules::are_outdated(self.evidence, *storage, name)? {
@@ -230,6 +226,27 @@ impl<'a> ObjectCase<'a> {
             unusable_exception: None,
             unreadable,
         }))
+    }
+
+    /// What the request takes from a release, and which record declares it. During an operation that is what is in flight, and what
+    /// is deployed: until the operation ends, nobody may take what only the new revision drops.
+    fn lost_by(
+        &self,
+        marks: &Marks,
+        candidate: &CandidateRecords,
+        target_namespace: &str,
+    ) -> Result<Option<(RecordRef, LostFields)>, Undecided> {
+        let mut unknown = None;
+        for record in declaring_records(&candidate.history) {
+            let record = record_ref(candidate, record);
+            match self.changed_declared_fields(marks, record.clone(), target_namespace.to_owned()) {
+                Err(need @ Undecided::Ask(_)) => return Err(need),
+                Err(why) => unknown = unknown.or(Some(why)),
+                Ok(Some(lost)) => return Ok(Some((record, lost))),
+                Ok(None) => {}
+            }
+        }
+        unknown.map_or(Ok(None), Err)
     }
 
     /// Whether the request transfers the object to another release that declares it, during an operation of that release:
@@ -307,15 +324,38 @@ impl<'a> ObjectCase<'a> {
             origin: origin.clone(),
             freshness,
         };
-        let of_release = ask(self.evidence, release)?;
-        let of_release = of_release.and_then(|found| records_of_release(found, target_namespace, self.policy));
-        if of_release.is_some_and(|candidate| candidate.history.is_live()) || !of_extension {
-            return Ok(of_release);
+        let found = ask(self.evidence, release)?.map_or(&[][..], Vec::as_slice);
+        let of_release = records_of_release(found, target_namespace, self.policy);
+        let Some(near) = of_release.filter(|candidate| candidate.history.is_live()) else {
+            return if *of_extension {
+                Ok(self.extension_records(name, freshness)?.or(of_release))
+            } else {
+                Ok(of_release)
+            };
+        };
+        if is_proven(near, self.policy) {
+            return Ok(Some(near));
         }
-        // A label can name any extension, so records in the release's namespace take precedence.
-        let of_extension = ask(self.evidence, question::Extension { name: name.clone(), freshness })?;
-        let of_extension = of_extension.and_then(|found| records_of_extension(found, self.policy));
-        Ok(of_extension.or(of_release))
+        let extension = if *of_extension { self.extension_records(name, freshness)? } else { None };
+        for candidate in proven_elsewhere(found, target_namespace, self.policy).into_iter().chain(extension) {
+            if self.is_declared_by(candidate, target_namespace)? {
+                return Ok(Some(candidate));
+            }
+        }
+        Ok(Some(near))
+    }
+
+    /// The records of the ClusterExtension that the labels of an object name.
+    fn extension_records(&self, name: &str, freshness: Freshness) -> Result<Option<&'a CandidateRecords>, Undecided> {
+        let found = ask(self.evidence, question::Extension { name: name.to_owned(), freshness })?;
+        Ok(found.and_then(|found| records_of_extension(found, self.policy)))
+    }
+
+    /// Whether the newest deployed revision of a release declares the object.
+    fn is_declared_by(&self, candidate: &CandidateRecords, target_namespace: &str) -> Result<bool, Undecided> {
+        let Some(deployed) = candidate.history.newest_deployed() else { return Ok(false) };
+        let declared = self.declaration(record_ref(candidate, deployed), target_namespace.to_owned())?;
+        Ok(!matches!(declared, Declaration::Nothing))
     }
 
     /// `revision 7, deployed`, or the operation in flight with its holder.
@@ -337,14 +377,17 @@ fn may_uninstall(history: &History, freshness: Freshness) -> bool {
 
 /// The record whose manifest says what a release declares.
 pub(crate) fn declaring(candidate: &CandidateRecords) -> Option<RecordRef> {
-    let record = declaring_record(&candidate.history)?;
-    Some(RecordRef {
+    declaring_record(&candidate.history).map(|record| record_ref(candidate, record))
+}
+
+fn record_ref(candidate: &CandidateRecords, record: &Entry) -> RecordRef {
+    RecordRef {
         storage: candidate.storage,
         namespace: candidate.namespace.clone(),
         name: record.name.clone(),
         uid: record.uid.clone(),
         resource_version: record.resource_version.clone(),
-    })
+    }
 }
 
 /// Undecided if the marks contradict each other, because the owner is then uncertain.

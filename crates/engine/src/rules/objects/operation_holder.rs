@@ -52,7 +52,15 @@ pub(crate) fn operation_holder<'h>(
     Ok(OperationHolder::Nobody(newest))
 }
 
-/// The record whose manifest says what the release declares: the record in flight, else the newest deployed one, else the newest.
+/// The records whose manifests say what the release declares: during an operation the record in flight, and the newest deployed
+/// one.
+pub(crate) fn declaring_records(history: &History) -> impl Iterator<Item = &Entry> {
+    let declaring = declaring_record(history);
+    let replaced = history.newest_deployed().filter(|deployed| declaring.is_some_and(|it| it.name != deployed.name));
+    declaring.into_iter().chain(replaced)
+}
+
+/// The record whose manifest counts first: the record in flight, else the newest deployed one, else the newest.
 pub(crate) fn declaring_record(history: &History) -> Option<&Entry> {
     let newest = history.newest();
     newest.filter(|newest| newest.status.is_in_flight()).or(history.newest_deployed()).or(newest)

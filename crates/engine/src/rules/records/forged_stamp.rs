@@ -6,9 +6,9 @@
 use super::case::RecordCase;
 use crate::facts::RecordVersion;
 use crate::object::annotation_pointer;
-use crate::owners::{self, DriverRef};
-use crate::release::Stamps;
+use crate::owners;
 use crate::release::stamps::{DRIVER, PIPELINE};
+use crate::release::{DriverRef, Stamps};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule, Step, WaysOut};

@@ -6,13 +6,13 @@
 //! deletions of objects.
 
 use super::case::RecordCase;
+use super::installs_over::installs_over;
 use crate::facts::{ObjectChange, RecordChange, RecordVersion, RecordWrite};
 use crate::owners;
-use crate::owners::OwnerWords;
 use crate::policy::StartedBy;
 use crate::release::record::is_mapped_copy;
 use crate::release::status::Guard;
-use crate::release::{Entry, Record, Revision, Stamps, Status, Storage};
+use crate::release::{Record, Revision, Stamps, Status};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
@@ -95,39 +95,6 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     );
     let ways_out = words.change().note("A restore tool must be listed under `tools` in the cluster policy.");
     Ok(Some(Refusal::new(sentence, ways_out).at("/metadata/labels/status")))
-}
-
-/// The refusal of an install over a deployed release, with its records in either of Helm's storages. An operation on a release
-/// without records is an install too, whatever its status: helm upgrades the objects that it finds.
-fn installs_over(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Checked {
-    let Some(status) = side.status().filter(|status| status.is_pending()) else {
-        return Ok(None);
-    };
-    if case.policy.tools.contains(case.facts.actor.name) {
-        return Ok(None);
-    }
-    let over = |entry: &Entry, storage: Storage| {
-        let operation = wording::operation(status);
-        let sentence = format!(
-            "Cannot start the {operation} of {}: revision {} in a {} is deployed.",
-            case.subject(),
-            entry.revision,
-            storage.kind()
-        );
-        Refusal::new(sentence, OwnerWords { storage, ..case.words() }.upgrade_instead())
-    };
-    let (storage, newest) = (case.id.storage, case.history()?.newest());
-    let is_install = status == Status::PendingInstall || newest.is_none();
-    // After a failed revision, `helm install --replace` leaves an older deployed one unchanged.
-    if let Some(newest) = newest.filter(|newest| is_install && newest.status == Status::Deployed) {
-        return Ok(Some(over(newest, storage)));
-    }
-    let Some(sibling) = storage.sibling().filter(|_| is_install) else {
-        return Ok(None);
-    };
-    let history = case.history_in(sibling)?;
-    let is_gone = history.newest().is_some_and(|newest| newest.status == Status::Uninstalled);
-    Ok(history.newest_deployed().filter(|_| !is_gone).map(|deployed| over(deployed, sibling)))
 }
 
 /// The refusal if only managers may start operations, and the user is not one.

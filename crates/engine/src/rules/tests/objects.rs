@@ -14,7 +14,7 @@ use crate::release::stamps::HOLDER;
 use crate::release::{Entry, History, Stamps, Status, Storage};
 use crate::review::Review;
 
-const MANIFEST: &str = "---\n# Source: shop/templates/web.yaml\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  \
+pub(crate) const MANIFEST: &str = "---\n# Source: shop/templates/web.yaml\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  \
     name: web\n  labels:\n    app: web\nspec:\n  replicas: 2\n  template:\n    spec:\n      containers:\n      - name: \
     web\n        image: nginx:1\n---\napiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  ports:\n  - \
     port: 80\n";

@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 
 use super::scenario::{Cluster, Rec, decided, rec, start, with_facts};
 use crate::memory::Objects;
+use crate::object::ObjectKey;
+use crate::owners::HELM_RELEASES;
 use crate::policy::{Policies, Policy};
 use crate::release::Stamps;
-use crate::release::stamps::{CHART, ENDED, HOLDER, HOOKS, INTERRUPTED, PIPELINE, STARTED};
+use crate::release::stamps::{CHART, DRIVER, ENDED, HOLDER, HOOKS, INTERRUPTED, PIPELINE, STARTED};
 use crate::review::Review;
 use crate::stamp::{Expected, Phase, forged};
 
@@ -72,6 +74,17 @@ fn unstamped(user: &str, old: Option<&Rec>, new: &Rec) -> Vec<&'static str> {
 
 /// Like [`unstamped`], with other policies.
 fn unstamped_under(policies: &Policies, user: &str, old: Option<&Rec>, new: &Rec) -> Vec<&'static str> {
+    unstamped_among(&Objects::new(1 << 20), policies, user, old, new)
+}
+
+/// Like [`unstamped_under`], in a cluster with other objects.
+fn unstamped_among(
+    objects: &Objects,
+    policies: &Policies,
+    user: &str,
+    old: Option<&Rec>,
+    new: &Rec,
+) -> Vec<&'static str> {
     let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
     let request = json!({
         "uid": "u", "operation": operation, "name": new.name(), "namespace": "shop",
@@ -81,7 +94,6 @@ fn unstamped_under(policies: &Policies, user: &str, old: Option<&Rec>, new: &Rec
     });
     let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string();
     let review = Review::parse(body.as_bytes()).unwrap();
-    let objects = Objects::new(1 << 20);
     let found = with_facts(&review.request, policies, |facts, policy| {
         decided(facts, policy, |query| objects.answer(query, facts.effort))
     });
@@ -101,6 +113,40 @@ fn a_forged_stamp_is_refused_while_the_mutating_half_is_down() {
     // A restore tool creates records with the stamps from their backup, and changes none.
     assert_eq!(unstamped(VELERO, None, &of_alice), none);
     assert_eq!(unstamped(VELERO, Some(&running), &of_alice), ["forged-stamp"]);
+}
+
+/// The validating half sees the stamp later than the mutating half wrote it: what has changed since stops nobody.
+#[test]
+fn a_false_driver_is_refused_and_one_that_has_changed_since_is_not() {
+    const DEPLOYER: &str = "system:serviceaccount:shop:deployer";
+    const CONTROLLER: &str = "system:serviceaccount:flux-system:helm-controller";
+    let named = |name: &str| format!("HelmRelease/shop/{name}/uid/2");
+    let (none, forged): ([&str; 0], _) = ([], ["forged-stamp"]);
+    for (user, account, stamp, wanted) in [
+        (DEPLOYER, "deployer", named("web"), &none[..]),
+        (CONTROLLER, "deployer", named("web"), &none[..]),
+        (DEPLOYER, "other", named("web"), &forged[..]),
+        ("alice", "deployer", named("web"), &forged[..]),
+        (DEPLOYER, "deployer", "HelmRelease/shop/web".to_owned(), &forged[..]),
+        // The account changed between the two halves, or the HelmRelease is gone or another one.
+        (DEPLOYER, "other", "HelmRelease/shop/web/uid/1".to_owned(), &none[..]),
+        (DEPLOYER, "other", "HelmRelease/shop/web/former/2".to_owned(), &none[..]),
+        (DEPLOYER, "other", named("gone"), &none[..]),
+    ] {
+        let objects = Objects::new(1 << 20);
+        let helm_release = json!({
+            "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "uid", "generation": 2},
+            "spec": {"serviceAccountName": account},
+        });
+        objects.put(ObjectKey::new(HELM_RELEASES.0, HELM_RELEASES.1, "shop", "web"), helm_release.to_string());
+        let running = rec(1, "pending-install").annotated(HOLDER, user).annotated(DRIVER, &stamp);
+        let policies = Policies::from(Policy::shipped().unwrap());
+        assert_eq!(unstamped_among(&objects, &policies, user, None, &running), wanted, "{user} {account} {stamp}");
+    }
+    // No operation starts with it later.
+    let deployed = rec(1, "deployed");
+    assert_eq!(unstamped(DEPLOYER, Some(&deployed), &deployed.clone().annotated(DRIVER, &named("web"))), forged);
 }
 
 /// The shipped policy with one pipeline of jobs.

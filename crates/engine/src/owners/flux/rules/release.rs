@@ -4,10 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::evidence::{Evidence, question};
 use crate::facts::Actor;
-use crate::owners::DriverRef;
 use crate::owners::flux::Driver;
 use crate::policy::Policy;
-use crate::release::{ReleaseRef, Stamps, Storage};
+use crate::release::{DriverRef, ReleaseRef, Stamps, Storage};
 use crate::rules::undecided::{Undecided, ask};
 
 /// A release in this cluster that Flux may manage.
@@ -46,11 +45,16 @@ pub fn only_driver<'d>(records: &ReleaseRef, drivers: &'d [Driver]) -> Option<Dr
     }
 }
 
+/// Whether Flux works as this user for a HelmRelease now: under the account that it names, or as a manager.
+fn is_served_by(driver: &Driver, user: &str, policy: &Policy) -> bool {
+    driver.is_account(user) || policy.managers.contains(user)
+}
+
 /// Whether Flux works as the actor for a HelmRelease with a release in this cluster now.
 #[must_use]
 pub fn works_for(driver: &Driver, actor: Actor<'_>, policy: &Policy) -> bool {
     let is_reconciled = !driver.suspended && driver.kube_config.is_none();
-    is_reconciled && actor.is_service_account() && driver.is_served_by(actor.name, policy)
+    is_reconciled && actor.is_service_account() && is_served_by(driver, actor.name, policy)
 }
 
 /// The HelmReleases in a namespace, read live.
@@ -91,7 +95,7 @@ impl DrivenRelease<'_> {
         let is_near = driver.namespace == self.namespace;
         let has_installed = is_near && driver.has_installed(self.namespace, self.release);
         let is_linked = match (self.stamps.driver(), self.stamps.holder()) {
-            (Some(stamped), _) => stamped.is(driver),
+            (Some(stamped), _) => driver.is_named_by(stamped),
             (None, None) => is_near,
             (None, Some(holder)) => driver.is_account(holder) || (is_near && policy.managers.contains(holder)),
         };
@@ -102,7 +106,7 @@ impl DrivenRelease<'_> {
     /// stamp tells. Without it, only a manager may work for one.
     fn may_be_operation_of(self, driver: &Driver, policy: &Policy) -> bool {
         let is_linked = match self.stamps.driver() {
-            Some(stamped) => stamped.is(driver),
+            Some(stamped) => driver.is_named_by(stamped),
             None => {
                 let may_be_managers = self.stamps.holder().is_none_or(|holder| policy.managers.contains(holder));
                 may_be_managers && driver.namespace == self.namespace
@@ -140,7 +144,7 @@ impl DrivenRelease<'_> {
     /// The HelmRelease that the stamp names, as it is now.
     pub(crate) fn stamped(self, evidence: &Evidence) -> Result<Option<&Driver>, Undecided> {
         let Some(stamped) = self.stamps.driver() else { return Ok(None) };
-        Ok(self.named_by(evidence)?.iter().find(|driver| stamped.is(driver)))
+        Ok(self.named_by(evidence)?.iter().find(|driver| driver.is_named_by(stamped)))
     }
 
     /// Whether an actor may continue the operation, because Flux works as the actor now for the HelmRelease that the stamp names. The
@@ -149,7 +153,7 @@ impl DrivenRelease<'_> {
         if !actor.is_service_account() {
             return Ok(false);
         }
-        let serves = |driver: &Driver| driver.kube_config.is_none() && driver.is_served_by(actor.name, policy);
+        let serves = |driver: &Driver| driver.kube_config.is_none() && is_served_by(driver, actor.name, policy);
         Ok(self.stamped(evidence)?.is_some_and(serves))
     }
 
@@ -164,7 +168,7 @@ impl DrivenRelease<'_> {
             return Ok(None);
         }
         let mut here = self.named_by(evidence)?.iter().filter(|driver| driver.kube_config.is_none());
-        Ok(here.find(|driver| driver.is_served_by(actor.name, policy)))
+        Ok(here.find(|driver| is_served_by(driver, actor.name, policy)))
     }
 
     /// The age at which an operation with this start counts as stuck: the policy's `staleAfter`, or the longest timeout of its

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::Driver;
-
 /// A declaration behind an operation: which one, and which version of its spec was seen when the operation started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DriverRef<'s> {
@@ -25,12 +23,6 @@ impl<'s> DriverRef<'s> {
         let (kind, namespace, name, uid) = (next()?, next()?, next()?, next()?);
         let generation = next()?.parse().ok()?;
         parts.next().is_none().then_some(Self { kind, namespace, name, uid, generation })
-    }
-
-    /// Whether this is the object, and not one that was created later under its name.
-    #[must_use]
-    pub fn is(self, driver: &Driver) -> bool {
-        self.uid == driver.uid && self.namespace == driver.namespace && self.name == driver.name
     }
 }
 
