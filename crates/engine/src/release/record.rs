@@ -53,6 +53,9 @@ pub struct Record<'b> {
     /// The rendered hooks.
     #[serde(borrow)]
     hooks: Option<&'b RawValue>,
+    /// How Helm 4 applied the objects. Helm 3 drops it when it writes the record.
+    #[serde(borrow)]
+    apply_method: Option<&'b RawValue>,
     /// Contains OLM's description of the bundle that the chart was generated from.
     #[serde(borrow)]
     labels: Option<&'b RawValue>,
@@ -62,6 +65,12 @@ impl<'de: 'b, 'b> Deserialize<'de> for Record<'b> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::deserialize(GoStruct(deserializer))
     }
+}
+
+/// A JSON string as text; empty if there is none.
+fn text(raw: Option<&RawValue>) -> Cow<'_, str> {
+    let text = raw.and_then(|raw| serde_json::from_str::<Option<Text<'_>>>(raw.get()).ok());
+    text.flatten().map(|text| text.0).unwrap_or_default()
 }
 
 /// `info` of a record.
@@ -77,6 +86,15 @@ pub struct RecordInfo<'b> {
     /// The description by the client.
     #[serde(borrow, default)]
     pub description: Cow<'b, str>,
+    /// The client's clock at the first installation of the release.
+    #[serde(borrow, default)]
+    pub first_deployed: Cow<'b, str>,
+    /// The client's clock at the start of the uninstall. Helm 3 writes an empty text, or year 1, where there is none.
+    #[serde(borrow, default)]
+    pub deleted: Cow<'b, str>,
+    /// The rendered notes of the chart.
+    #[serde(borrow)]
+    notes: Option<&'b RawValue>,
 }
 
 impl<'de: 'b, 'b> Deserialize<'de> for RecordInfo<'b> {
@@ -167,8 +185,7 @@ impl<'b> Record<'b> {
     /// The manifest as text; empty if there is none.
     #[must_use]
     pub fn manifest(&self) -> Cow<'b, str> {
-        let text = self.manifest.and_then(|manifest| serde_json::from_str::<Option<Text<'b>>>(manifest.get()).ok());
-        text.flatten().map(|text| text.0).unwrap_or_default()
+        text(self.manifest)
     }
 
     /// The Jobs among the hooks.

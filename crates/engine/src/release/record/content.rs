@@ -2,8 +2,8 @@
 
 use serde_json::value::RawValue;
 
-use super::Record;
 use super::fingerprint::{Fingerprints, Irrelevant, Place};
+use super::{Record, text};
 use crate::effort::Effort;
 
 /// The steps to unescape a byte of a JSON string.
@@ -26,6 +26,14 @@ pub enum Difference {
     Chart,
     /// `info.last_deployed`. The body belongs to the same revision of a release before or after a reinstallation.
     LastDeployed,
+    /// `info.first_deployed`.
+    FirstDeployed,
+    /// `info.deleted`, which only an uninstall sets.
+    Deleted,
+    /// `info.notes`.
+    Notes,
+    /// `apply_method`.
+    ApplyMethod,
 }
 
 impl Difference {
@@ -40,6 +48,10 @@ impl Difference {
             Self::Config => "config",
             Self::Chart => "chart",
             Self::LastDeployed => "info.last_deployed",
+            Self::FirstDeployed => "info.first_deployed",
+            Self::Deleted => "info.deleted",
+            Self::Notes => "info.notes",
+            Self::ApplyMethod => "apply_method",
         }
     }
 }
@@ -57,7 +69,11 @@ pub fn differences(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> Vec<D
         (Difference::Version, old.version == new.version),
         (Difference::Namespace, old.namespace == new.namespace),
         (Difference::LastDeployed, same_time(&old.info.last_deployed, &new.info.last_deployed)),
-        (Difference::Manifest, same_manifest(old, new, effort)),
+        (Difference::FirstDeployed, same_time(&old.info.first_deployed, &new.info.first_deployed)),
+        (Difference::Deleted, same_deletion(&old.info.deleted, &new.info.deleted)),
+        (Difference::Notes, same_text(old.info.notes, new.info.notes, effort)),
+        (Difference::ApplyMethod, new.apply_method.is_none() || same_raw(old.apply_method, new.apply_method)),
+        (Difference::Manifest, same_text(old.manifest, new.manifest, effort)),
     ];
     let mut differing: Vec<_> = cheap.into_iter().filter(|(_, same)| !same).map(|(difference, _)| difference).collect();
     // Some tools change only the date.
@@ -87,10 +103,16 @@ fn instant(text: &str) -> Option<jiff::Timestamp> {
     text.parse().ok()
 }
 
-fn same_manifest(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {
+/// Whether two moments are equal. Helm writes no moment in several ways.
+fn same_deletion(old: &str, new: &str) -> bool {
+    let is_none = |text: &str| text.is_empty() || text.starts_with("0001-01-01T00:00:00");
+    same_time(old, new) || (is_none(old) && is_none(new))
+}
+
+/// Whether two JSON strings are equal, however they are escaped. An absent one is empty.
+fn same_text(old: Option<&RawValue>, new: Option<&RawValue>, effort: &Effort) -> bool {
     let affordable = |raw: Option<&RawValue>| effort.take_text(raw.map_or("", RawValue::get), UNESCAPE_STEPS).is_ok();
-    same_raw(old.manifest, new.manifest)
-        || (affordable(old.manifest) && affordable(new.manifest) && old.manifest() == new.manifest())
+    same_raw(old, new) || (affordable(old) && affordable(new) && text(old) == text(new))
 }
 
 fn same_config(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> bool {

@@ -6,7 +6,7 @@ use super::case::ObjectCase;
 use crate::evidence::{Freshness, RecordRef, ScaledObject, question};
 use crate::facts::{EditedObject, ManagedWrite, ObjectChange};
 use crate::json::{FieldPath, RawObject};
-use crate::managed::{Declared, Delta, ManagedFields, declared_by, is_custom_resource, touched};
+use crate::managed::{Declared, Delta, ManagedFields, declared_by, implied_by, is_custom_resource, touched};
 use crate::owners::Marks;
 use crate::policy::{ScalableResource, ignored_fields};
 use crate::release::manifest::DocumentKey;
@@ -145,7 +145,9 @@ impl ObjectCase<'_> {
         let written = if is_custom_resource(document) { account() } else { Declared::nothing() };
         let same_version = document.get("apiVersion").and_then(Value::as_str) == Some(self.write.api_version.as_str());
         let owned = (!same_version).then(|| self.owned_fields(marks, sides).outside(document));
-        self.changed_among(marks, sides, [declared_by(document, &written)].into_iter().chain(owned), is_excepted)
+        let implied = implied_by(document, &self.write.api_version);
+        let declared = [declared_by(document, &written)].into_iter().chain(implied).chain(owned);
+        self.changed_among(marks, sides, declared, is_excepted)
     }
 
     /// The fields that the owner wrote last, by managedFields.

@@ -75,6 +75,13 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
             Some("its operation has ended meanwhile".to_owned())
         }
         Guard::Never => Some(format!("no {} client does this", case.words().name())),
+        Guard::NothingInFlight if to == Status::Uninstalling => {
+            let newest = newer(case)?.and_then(|newer| newer.first().copied());
+            // `concurrent-operation` refuses it during an operation.
+            let newest = newest.filter(|newest| !newest.status.is_in_flight());
+            newest.map(|newest| format!("an uninstall starts at the newest record ({})", case.state(newest)))
+        }
+        Guard::Free if (from, to) == (Status::Deployed, Status::Superseded) => superseded_by_stranger(case)?,
         Guard::Free | Guard::Unlock | Guard::NothingInFlight | Guard::MappedApis | Guard::Deletion => None,
     };
     let Some(why) = why else {
@@ -123,6 +130,15 @@ fn second_deployed(case: &RecordCase<'_>, from: Status, left: &Entry) -> Checked
         }
     };
     Ok(Some(Refusal::new(sentence, ways_out).at("/metadata/labels/status")))
+}
+
+/// Why a deployed record does not become superseded: the operation that replaces it is that of somebody else, who does so itself.
+fn superseded_by_stranger(case: &RecordCase<'_>) -> Result<Option<String>, Undecided> {
+    let in_flight =
+        case.history()?.newest().filter(|newest| newest.status.is_pending() && newest.name != case.id.object);
+    let Some(newest) = in_flight else { return Ok(None) };
+    let may_end = case.may_end(&InFlight::of_entry(newest))? || lease::is_held(case)?;
+    Ok((!may_end).then(|| format!("another operation replaces it ({})", case.state(newest))))
 }
 
 /// The records above the written one, newest first; `None` if its revision is unknown.

@@ -7,6 +7,7 @@
 
 use super::binding::{self, Binding};
 use super::case::RecordCase;
+use super::standing::InFlight;
 use crate::facts::{RecordBody, RecordChange, RecordVersion};
 use crate::owners;
 use crate::owners::rules::record_part;
@@ -18,6 +19,7 @@ use crate::release::{DecodeError, Status, Storage};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule, WaysOut};
+use crate::rules::undecided::Undecided;
 use crate::rules::wording;
 
 /// The rule `record-tampering`.
@@ -53,11 +55,16 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
     match case.change {
         RecordChange::Updated { before, after, same_payload, .. } => {
-            let changed = || match same_payload {
-                true => relabelled(case, before, after),
-                false => in_parts(case, before, after).or_else(|| rewritten(case, before, after)),
-            };
-            Ok(hidden(case, before, after).or_else(changed))
+            if let Some(hidden) = hidden(case, before, after) {
+                return Ok(Some(hidden));
+            }
+            if *same_payload {
+                return Ok(relabelled(case, before, after));
+            }
+            match in_parts(case, before, after) {
+                None => rewritten(case, before, after),
+                in_parts => Ok(in_parts),
+            }
         }
         RecordChange::Created(_) | RecordChange::Deleted(_) => Ok(None),
     }
@@ -123,9 +130,12 @@ fn in_parts(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVer
 }
 
 /// The refusal of a payload that changes what was released.
-fn rewritten(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> Option<Refusal> {
+fn rewritten(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> Checked {
     let mut changed = case.change.differences(case.facts.effort).to_vec();
     let (from, to) = (before.status(), after.status());
+    if matches!(to, Some(Status::Uninstalling | Status::Uninstalled)) {
+        changed.retain(|difference| *difference != Difference::Deleted);
+    }
     if to == Some(Status::Failed)
         && matches!(case.policy.transitions.guard(from, to), Guard::Unlock | Guard::Resumption)
     {
@@ -142,16 +152,25 @@ fn rewritten(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVe
             members.push("hooks");
         }
         let at_rest = from == to && matches!(from, Some(Status::Deployed | Status::Superseded | Status::Uninstalled));
-        let by_person = case.facts.actor.is_person_on_records();
-        if at_rest && by_person && old.info.description != new.info.description {
+        if at_rest && old.info.description != new.info.description && !is_by_owner(case, before)? {
             members.push("info.description");
         }
     }
     if members.is_empty() {
-        return None;
+        return Ok(None);
     }
     let sentence = format!("Cannot change {} in the stored record of {}.", members.join(", "), case.subject());
-    Some(Refusal::new(sentence, case.words().history_stays()).at("/data"))
+    Ok(Some(Refusal::new(sentence, case.words().history_stays()).at("/data")))
+}
+
+/// Whether the actor is a program that writes the records of its own release: a manager, or one that may go on with its operations.
+/// Flux upgrades again when the description has changed.
+fn is_by_owner(case: &RecordCase<'_>, before: &RecordVersion<'_>) -> Result<bool, Undecided> {
+    let actor = case.facts.actor;
+    if actor.is_person_on_records() {
+        return Ok(false);
+    }
+    Ok(case.policy.is_manager_or_tool(actor.name) || case.resumes(&InFlight::of_side(before))?)
 }
 
 /// Whether the change affects what the hooks run. A filtered test omits some hooks, and writes them back at its end.

@@ -31,6 +31,10 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Record(check)],
 };
 
+/// The most revisions that a client skips. Clients write the next one; others may have been deleted since they read the history. Helm
+/// counts to 2,147,483,647.
+const MOST_SKIPPED: u64 = 1_000;
+
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let (RecordChange::Created(side), Some(revision)) = (case.change, case.id.revision) else {
         return Ok(None);
@@ -38,8 +42,15 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
     }
-    let newest = case.history()?.newest().filter(|newest| newest.revision >= revision);
-    Ok(newest.map(|newest| {
+    let newest = case.history()?.newest();
+    if revision.0 > newest.map_or(0, |newest| newest.revision.0) + MOST_SKIPPED {
+        let sentence = format!(
+            "Cannot create the record of {}: it skips more than {MOST_SKIPPED} revisions, and none may be left for those that follow.",
+            case.subject()
+        );
+        return Ok(Some(Refusal::new(sentence, case.words().look()).at("/metadata/name")));
+    }
+    Ok(newest.filter(|newest| newest.revision >= revision).map(|newest| {
         let sentence =
             format!("Cannot create the record of {}: the newest record is {}.", case.subject(), case.state(newest));
         let status = side.status().unwrap_or(Status::Unknown);

@@ -12,7 +12,7 @@ use crate::owners;
 use crate::policy::StartedBy;
 use crate::release::record::is_mapped_copy;
 use crate::release::status::Guard;
-use crate::release::{Record, Revision, Stamps, Status};
+use crate::release::{Record, Revision, Stamps, Status, Storage};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule};
@@ -73,6 +73,10 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if let Some(refusal) = installs_over(case, side)? {
         return Ok(Some(refusal));
     }
+    if let Some(why) = made_by_hand(case) {
+        let sentence = format!("Cannot create the record of {}: {why}.", case.subject());
+        return Ok(Some(Refusal::new(sentence, case.words().change())));
+    }
     let guard = case.policy.transitions.guard(None, side.status());
     let unusual = side.status().is_none() || !matches!(guard, Guard::NothingInFlight | Guard::Free);
     if !unusual || case.policy.tools.contains(case.facts.actor.name) {
@@ -95,6 +99,18 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     );
     let ways_out = words.change().note("A restore tool must be listed under `tools` in the cluster policy.");
     Ok(Some(Refusal::new(sentence, ways_out).at("/metadata/labels/status")))
+}
+
+/// Why no client can have created the record.
+fn made_by_hand(case: &RecordCase<'_>) -> Option<&'static str> {
+    if case.policy.is_manager_or_tool(case.facts.actor.name) {
+        return None;
+    }
+    if case.facts.operation == Operation::Update {
+        return Some("it would turn an older object into a record, as old as that object");
+    }
+    let by_person = case.facts.actor.is_person_on_records();
+    (by_person && case.id.storage == Storage::Index).then_some("only its controller starts operations of this kind")
 }
 
 /// The refusal if only managers may start operations, and the user is not one.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::objects::record;
 use super::scenario::{Cluster, Rec, rec};
+use crate::release::stamps::HOLDER;
 
 const VELERO: &str = "system:serviceaccount:velero:velero";
 
@@ -152,15 +153,85 @@ fn a_revision_near_the_integer_limit_is_refused() {
         let verdict = with(&[rec(5, "deployed")]).create("bob", &rec(revision, "pending-upgrade"));
         assert!(verdict.is_err_and(|rules| rules.contains(&"record-integrity")), "{revision}");
     }
+    // The highest number leaves no room for the next, and one jump after the other leads there.
+    for (newest, revision, wanted) in [
+        (5, (1 << 31) - 1, Err(vec!["revision-order"])),
+        (5, 1_006, Err(vec!["revision-order"])),
+        (5, 1_005, Ok(())),
+        (5, 9, Ok(())),
+    ] {
+        let verdict = with(&[rec(newest, "deployed")]).create("bob", &rec(revision, "pending-upgrade"));
+        assert_eq!(verdict, wanted, "{revision}");
+    }
+    assert_eq!(with(&[]).create("bob", &rec(1, "pending-install")), Ok(()));
+}
+
+/// What Helm writes once, an edit at rest does not change.
+#[test]
+fn notes_and_times_of_a_record_stay() {
+    let edited = |pointer: &str, value: Value, to: &'static str| {
+        let old = rec(5, "deployed");
+        let mut body = old.to(to).body();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        body.pointer_mut(parent).unwrap()[key] = value;
+        let new = Rec { payload: Some(old.encoded(&body)), ..old.to(to) };
+        with(std::slice::from_ref(&old)).update("alice", &old, &new)
+    };
+    let refused = || Err(vec!["record-tampering"]);
+    assert_eq!(edited("/info/notes", json!("run this"), "deployed"), refused());
+    assert_eq!(edited("/info/first_deployed", json!("2020-01-01T00:00:00Z"), "deployed"), refused());
+    assert_eq!(edited("/info/deleted", json!("2026-11-21T10:00:00Z"), "deployed"), refused());
+    assert_eq!(edited("/apply_method", json!("ssa"), "deployed"), refused());
+    // An uninstall says when it began. Helm 3 writes no moment as an empty text, and drops what only Helm 4 knows.
+    assert_eq!(edited("/info/deleted", json!("2026-11-21T10:00:00Z"), "uninstalling"), Ok(()));
+    assert_eq!(edited("/info/deleted", json!(""), "deployed"), Ok(()));
 }
 
 #[test]
-fn people_may_not_edit_the_description_of_a_record_at_rest() {
-    let record = rec(5, "deployed");
+fn a_stranger_does_not_supersede_what_an_operation_replaces() {
+    let deployed = rec(5, "deployed");
+    let history = [deployed.clone(), rec(6, "pending-upgrade").annotated(HOLDER, "alice")];
+    let superseded = deployed.to("superseded");
+    assert_eq!(with(&history).update("bob", &deployed, &superseded), Err(vec!["illegal-transition"]));
+    assert_eq!(with(&history).update("alice", &deployed, &superseded), Ok(()));
+    let mut cluster = with(&history);
+    cluster.later(16 * 60);
+    assert_eq!(cluster.update("bob", &deployed, &superseded), Ok(()), "stale");
+    assert_eq!(with(&history[..1]).update("bob", &deployed, &superseded), Ok(()), "no operation");
+}
+
+#[test]
+fn an_uninstall_starts_at_the_newest_record() {
+    let history = [rec(4, "superseded"), rec(5, "deployed")];
+    let verdict = with(&history).update("alice", &history[0], &history[0].to("uninstalling"));
+    assert_eq!(verdict, Err(vec!["illegal-transition"]));
+    assert_eq!(with(&history).update("alice", &history[1], &history[1].to("uninstalling")), Ok(()));
+}
+
+#[test]
+fn an_older_object_does_not_become_a_record() {
+    let record = Rec { kind: "ConfigMap", ..rec(6, "pending-upgrade") };
+    let mut plain = record.object();
+    plain["metadata"]["labels"] = json!({});
+    let mut cluster = with(&[rec(5, "deployed")]);
+    let verdict = cluster.update_objects("bob", plain.clone(), record.object());
+    assert!(verdict.is_err_and(|rules| rules.contains(&"unusual-create")));
+    assert_eq!(cluster.update_objects(VELERO, plain, record.object()), Ok(()));
+}
+
+#[test]
+fn only_its_program_edits_the_description_of_a_record_at_rest() {
+    const DEPLOYER: &str = "system:serviceaccount:ci:deployer";
+    const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
+    let record = rec(5, "deployed").annotated(HOLDER, DEPLOYER);
     let described = Rec { description: "edited".to_owned(), ..record.clone() };
     let mut cluster = with(std::slice::from_ref(&record));
     assert_eq!(cluster.update("alice", &record, &described), Err(vec!["record-tampering"]));
-    assert_eq!(cluster.update("system:serviceaccount:ci:deployer", &record, &described), Ok(()));
+    assert_eq!(cluster.update("system:serviceaccount:ci:robot", &record, &described), Err(vec!["record-tampering"]));
+    for program in [DEPLOYER, FLUX] {
+        let mut cluster = with(std::slice::from_ref(&record));
+        assert_eq!(cluster.update(program, &record, &described), Ok(()), "{program}");
+    }
     // A cancelled upgrade marks its record as failed twice, with different descriptions.
     let failed = rec(6, "failed");
     let mut cluster = with(std::slice::from_ref(&failed));
@@ -367,7 +438,7 @@ fn every_request_by_the_control_plane_is_admitted() {
 
 #[test]
 fn unstamped_writes_are_compared_with_the_expected_stamps() {
-    use crate::release::stamps::{HOLDER, STARTED, Stamps};
+    use crate::release::stamps::{STARTED, Stamps};
     use crate::stamp::{Expected, Phase, forged};
     let stamps = |holder: &str, started: &str| {
         Stamps::of(|key| match key {
