@@ -20,6 +20,8 @@ use interlock_engine::release::stamps::HOLDER;
 use interlock_engine::release::{Entry, History, Revision, Stamps, Status, Storage};
 use interlock_engine::review::Review;
 use jiff::Timestamp;
+// For its allocator.
+use release_interlock as _;
 use serde_json::Value;
 
 #[path = "fixtures/edits.rs"]
@@ -97,7 +99,7 @@ fn compare(edit: &Edit) {
 
 /// What a warm cache answers: a deployed release, and the object's document.
 struct World {
-    located: CandidateRecords,
+    candidate: CandidateRecords,
     document: Arc<Value>,
 }
 
@@ -116,18 +118,18 @@ impl World {
             stamps,
         };
         let history = History::new(vec![entry]);
-        let located = CandidateRecords {
+        let candidate = CandidateRecords {
             storage: Storage::Secret,
             namespace: "shop".to_owned(),
             history,
             held_for_origin: false,
         };
-        Self { located, document: Arc::new(edit.document.clone()) }
+        Self { candidate, document: Arc::new(edit.document.clone()) }
     }
 
     fn answer(&self, query: &Query) -> Answer {
         match query {
-            Query::Release(it) => it.answered(vec![self.located.clone()]),
+            Query::Release(it) => it.answered(vec![self.candidate.clone()]),
             Query::Document(it) => it.answered(Ok(Some(self.document.clone()))),
             Query::HelmReleases(it) => it.answered(Ok(Vec::new())),
             Query::Overrides(it) => it.answered(Vec::new()),

@@ -8,11 +8,53 @@ use crate::evidence::Workload;
 use crate::json::null_is_default;
 use crate::release::manifest::WorkloadKind;
 
-/// The desired number of pods.
+/// The desired number of pods, and how they are replaced.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct WorkloadSpec {
     replicas: Option<i64>,
+    #[serde(deserialize_with = "null_is_default")]
+    paused: bool,
+    progress_deadline_seconds: Option<i64>,
+    #[serde(deserialize_with = "null_is_default")]
+    update_strategy: UpdateStrategy,
+}
+
+/// How a StatefulSet or DaemonSet replaces pods.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct UpdateStrategy {
+    #[serde(rename = "type", deserialize_with = "null_is_default")]
+    kind: String,
+    #[serde(deserialize_with = "null_is_default")]
+    rolling_update: RollingUpdate,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct RollingUpdate {
+    partition: Option<i64>,
+}
+
+/// The deadline that stands for none: the controller then reports no progress.
+const NO_DEADLINE: i64 = i32::MAX as i64;
+
+impl WorkloadSpec {
+    /// Whether pods of an older revision may stay for good.
+    fn keeps_old_pods(&self) -> bool {
+        let UpdateStrategy { kind, rolling_update } = &self.update_strategy;
+        self.paused || kind == "OnDelete" || rolling_update.partition.is_some_and(|partition| partition > 0)
+    }
+
+    /// The conditions of a Deployment that its controller keeps up to date.
+    fn conditions(&self) -> &'static [&'static str] {
+        let makes_progress = !self.paused && self.progress_deadline_seconds != Some(NO_DEADLINE);
+        match self.replicas {
+            Some(0) => &[],
+            _ if makes_progress => &["Available", "Progressing"],
+            _ => &["Available"],
+        }
+    }
 }
 
 /// The reported status. A field is absent until the controller reports it.
@@ -56,16 +98,16 @@ pub fn rollout(
             status.number_available,
         ),
     };
-    let conditions = status.conditions.into_iter().map(|condition| (condition.kind, condition.status == "True"));
     // A condition that the controller has not written yet counts as false.
-    let unknown = ["Available", "Progressing"].map(|condition| (condition.to_owned(), false));
+    let written = |name: &str| status.conditions.iter().any(|written| written.kind == name && written.status == "True");
+    let conditions = spec.conditions().iter().map(|name| ((*name).to_owned(), written(name)));
     Workload {
         desired,
-        updated: updated.unwrap_or_default(),
+        updated: if spec.keeps_old_pods() { desired } else { updated.unwrap_or_default() },
         available: available.unwrap_or_default(),
         observed: status.observed_generation.unwrap_or_default() >= generation.unwrap_or_default(),
         conditions: match kind {
-            WorkloadKind::Deployment => unknown.into_iter().chain(conditions).collect(),
+            WorkloadKind::Deployment => conditions.collect(),
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => [].into(),
         },
     }
@@ -108,5 +150,41 @@ mod tests {
         let workload = rollout(WorkloadKind::Deployment, None, WorkloadSpec::default(), Some(status));
         let conditions: Vec<_> = workload.conditions.iter().map(|(name, holds)| (name.as_str(), *holds)).collect();
         assert_eq!(conditions, [("Available", true), ("Progressing", false)]);
+    }
+
+    /// What the controller never does counts neither.
+    #[test]
+    fn a_workload_that_does_not_roll_out_is_judged_by_its_availability() {
+        let status = json!({
+            "observedGeneration": 2, "updatedReplicas": 0, "availableReplicas": 2, "readyReplicas": 2,
+            "conditions": [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "Unknown"}],
+        });
+        let conditions = |kind: WorkloadKind, spec: Value| {
+            let spec = serde_json::from_value(spec).unwrap();
+            let workload = rollout(kind, Some(2), spec, Some(serde_json::from_value(status.clone()).unwrap()));
+            (workload.updated, workload.conditions.keys().cloned().collect::<Vec<_>>().join(" "))
+        };
+        let on_delete = json!({"replicas": 2, "updateStrategy": {"type": "OnDelete"}});
+        let partition = json!({"replicas": 2, "updateStrategy": {"rollingUpdate": {"partition": 2}}});
+        for (kind, spec, updated, wanted) in [
+            (WorkloadKind::Deployment, json!({"replicas": 2, "paused": true}), 2, "Available"),
+            (
+                WorkloadKind::Deployment,
+                json!({"replicas": 2, "progressDeadlineSeconds": 2_147_483_647}),
+                0,
+                "Available",
+            ),
+            (
+                WorkloadKind::Deployment,
+                json!({"replicas": 2, "progressDeadlineSeconds": 600}),
+                0,
+                "Available Progressing",
+            ),
+            (WorkloadKind::Deployment, json!({"replicas": 0}), 0, ""),
+            (WorkloadKind::StatefulSet, on_delete, 2, ""),
+            (WorkloadKind::StatefulSet, partition, 2, ""),
+        ] {
+            assert_eq!(conditions(kind, spec.clone()), (updated, wanted.to_owned()), "{spec}");
+        }
     }
 }

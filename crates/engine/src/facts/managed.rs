@@ -95,8 +95,8 @@ impl<'r> ManagedWrite<'r> {
     pub(super) fn read(request: &'r Request<'r>) -> Result<Option<Self>, BadReview> {
         match (request.operation, request.sub_resource()) {
             (Operation::Update | Operation::Delete, None) => Self::of_object(request),
-            // For most built-in kinds, a write of the status also writes the metadata.
-            (Operation::Update, Some("status")) => Self::of_object(request),
+            // For most built-in kinds, a write of the status also writes the metadata. A resize writes the resources of a pod.
+            (Operation::Update, Some("status" | "resize")) => Self::of_object(request),
             (Operation::Update, Some("scale")) => Self::of_scale(request).map(Some),
             _ => Ok(None),
         }

@@ -60,18 +60,29 @@ pub fn declared_by<'d>(document: &'d Value, written: &'d Declared<'d>) -> Declar
         let declared = declared.map(|(name, value)| part(place.field(name), value, declared_member(written, name)));
         fields.insert(Cow::Borrowed(METADATA), Declared::Fields(closed.into_iter().chain(declared).collect()));
     }
-    if let Some(Value::Object(text)) = members.get("stringData").filter(|_| is_secret) {
+    let text = members.get("stringData").and_then(Value::as_object);
+    let data = members.get("data").and_then(Value::as_object);
+    if is_secret && (text.is_some() || data.is_some_and(|data| data.values().any(|value| unwrapped(value).is_some()))) {
         let place = root.field("data");
-        let data = members.get("data").and_then(Value::as_object).into_iter().flatten();
-        let data = data.filter(|(_, value)| !value.is_null()).map(|(name, value)| part(place.field(name), value, None));
+        let data = data.into_iter().flatten().filter(|(_, value)| !value.is_null());
+        let data = data.map(|(name, value)| match unwrapped(value) {
+            None => part(place.field(name), value, None),
+            value => (Cow::Borrowed(name.as_str()), Declared::Leaf(value.map(Cow::Owned))),
+        });
         // `stringData` overrides `data`.
-        let text = text.iter().map(|(name, value)| {
+        let text = text.into_iter().flatten().map(|(name, value)| {
             let encoded = value.as_str().map(|value| Cow::Owned(Value::from(STANDARD.encode(value))));
             (Cow::Borrowed(name.as_str()), Declared::Leaf(encoded))
         });
         fields.insert(Cow::Borrowed("data"), Declared::Fields(data.chain(text).collect()));
     }
     Declared::Fields(fields)
+}
+
+/// Base64 in one line, as the API server stores it; `None` if it has no line breaks, which Go's decoder skips.
+fn unwrapped(value: &Value) -> Option<Value> {
+    let text = value.as_str().filter(|text| text.contains(['\n', '\r']))?;
+    Some(text.chars().filter(|character| !matches!(character, '\n' | '\r')).collect::<String>().into())
 }
 
 fn part<'d>(place: Place<'d>, value: &'d Value, written: Option<&'d Declared<'d>>) -> (Cow<'d, str>, Declared<'d>) {

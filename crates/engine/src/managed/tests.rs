@@ -142,6 +142,15 @@ fn reverting_drift_is_not_a_change() {
     assert_eq!(changed_of(&document, &drifted, &other), ["spec.template.spec.containers[web].image"]);
 }
 
+/// The API server decodes the data of a Secret, and shows it in one line.
+#[test]
+fn wrapped_base64_of_a_secret_is_set_back() {
+    let secret = |data: &str| json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": data}});
+    let (wrapped, stored, edited) = (secret("aGVs\nbG8=\n"), secret("aGVsbG8="), secret("aG8="));
+    assert_eq!(changed_of(&wrapped, &stored, &edited), ["data.a"]);
+    assert_eq!(changed_of(&wrapped, &edited, &stored), [""; 0]);
+}
+
 #[test]
 fn string_data_is_kept_as_data() {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA=="}, "stringData": {"b": "hi"}});

@@ -169,7 +169,18 @@ static HELM_RELEASES: Row = Row {
 static SPECIFICATIONS: Row = row!(("spec", Keep::All));
 
 static WORKLOADS: Row = row!(
-    ("spec", Keep::Members(&[("replicas", Keep::All)])),
+    (
+        "spec",
+        Keep::Members(&[
+            ("replicas", Keep::All),
+            ("paused", Keep::All),
+            ("progressDeadlineSeconds", Keep::All),
+            (
+                "updateStrategy",
+                Keep::Members(&[("type", Keep::All), ("rollingUpdate", Keep::Members(&[("partition", Keep::All)])),]),
+            ),
+        ])
+    ),
     (
         "status",
         Keep::Members(&[

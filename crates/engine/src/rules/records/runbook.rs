@@ -252,6 +252,13 @@ fn healthy(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<Vec<Runboo
     };
     let mut checks =
         vec![RunbookCheck::of(RunbookCheckName::PendingBody, "its label and its body say that it is pending", None)];
+    if !case.words().has_commands() {
+        // The next attempt of its controller is the only way on, and this record is what keeps it from that.
+        let evidence =
+            format!("{} has no rollback, so unhealthy workloads do not keep the record", case.words().name());
+        checks.push(RunbookCheck::of(RunbookCheckName::Healthy, evidence, None));
+        return Ok(checks);
+    }
     if !is_deployed_below(case)? {
         let evidence = "no earlier revision is deployed, so none would look live again";
         checks.push(RunbookCheck::of(RunbookCheckName::Healthy, evidence, None));

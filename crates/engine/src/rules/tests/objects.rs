@@ -477,3 +477,22 @@ fn only_refusals_query_the_api_server() {
     assert_eq!(asked(Deployed, "alice", FLUX, &image("2")), nothing);
     assert_eq!(asked(Deployed, "alice", AUTOSCALER, &image("2")), nothing);
 }
+
+#[test]
+fn a_pod_is_resized_as_it_is_edited() {
+    let manifest = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: one}\nspec:\n  containers:\n  - name: a\n    resources: \
+                    {limits: {cpu: 1}}\n";
+    let pod = |cpu: &str| {
+        let mut pod = web();
+        pod["apiVersion"] = "v1".into();
+        pod["kind"] = "Pod".into();
+        pod["metadata"]["name"] = "one".into();
+        pod["spec"] = json!({"containers": [{"name": "a", "resources": {"limits": {"cpu": cpu}}}]});
+        pod
+    };
+    let mut cluster = Cluster::new();
+    cluster.given_record(&Rec { manifest, ..rec(5, "deployed") });
+    let refused = Err(vec!["manual-edit"]);
+    assert_eq!(cluster.update_through("resize", "bob", pod("1"), pod("2")), refused);
+    assert_eq!(cluster.update_through("resize", "bob", pod("1"), pod("1000m")), Ok(()));
+}

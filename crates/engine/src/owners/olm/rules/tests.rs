@@ -632,3 +632,12 @@ fn refusals_over_records_of_olm_use_its_terms() {
         assert_eq!(context, None, "{foreign}");
     }
 }
+
+#[test]
+fn a_person_creates_no_record_of_olm() {
+    const OLM: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
+    let pending = || index(&rec(1, "pending-install"), &[]);
+    let create = |user: &str| Cluster::new().create_object(user, pending());
+    assert!(create("alice").is_err_and(|rules| rules.contains(&"unusual-create")));
+    assert_eq!(create(OLM), Ok(()));
+}
