@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use interlock_engine::decide::{ReviewFailure, Step, decide, outcome_of_failure};
-use interlock_engine::decision::{Decision, Transition};
+use interlock_engine::decision::{Decision, ReviewRun, Transition};
 use interlock_engine::effort::Effort;
 use interlock_engine::evidence::{Answer, Evidence, Query};
 use interlock_engine::facts::{Facts, Payloads, RecordBodies, RequestObjects, Subject};
@@ -172,7 +172,7 @@ impl Judge {
         let policies = self.policies_in_force();
         let facts = self.facts(head, &objects, &bodies, &effort, policies.accounts());
         let outcome = outcome_of_failure(head, &facts, policies.of(head.namespace()), why);
-        let decision = Decision::of(head, &facts, &outcome, Duration::ZERO);
+        let decision = Decision::of(head, &facts, &outcome, ReviewRun::default());
         // An Event needs an object that is known for sure.
         Judgement { outcome, decision: Decision { object: None, ..decision } }
     }
@@ -285,11 +285,14 @@ impl<'c> Case<'c> {
 
     fn conclude(&self, request: &Request<'_>, facts: &Facts<'_>, evidence: &Evidence, outcome: Outcome) -> Judgement {
         let Contents { objects, inflated, .. } = self.contents;
-        let decision = Decision::of(request, facts, &outcome, self.started.elapsed());
-        let decoded = objects.storage.and(inflated.get()).map(|inflated| inflated.took);
-        let transition =
-            if decision.dry_run { None } else { Transition::of(facts, self.policy, evidence, self.now).map(Box::new) };
-        Judgement { outcome, decision: Decision { decoded, transition, ..decision } }
+        let is_dry_run = request.dry_run.unwrap_or_default();
+        let run = ReviewRun {
+            took: self.started.elapsed(),
+            decoded: objects.storage.and(inflated.get()).map(|inflated| inflated.took),
+            transition: if is_dry_run { None } else { Transition::of(facts, self.policy, evidence, self.now) },
+        };
+        let decision = Decision::of(request, facts, &outcome, run);
+        Judgement { outcome, decision }
     }
 
     /// The facts, with these bodies if they are not known yet.

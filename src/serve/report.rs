@@ -62,14 +62,14 @@ impl Reporter {
 
     /// Reports one decision. `now` is by the clock of the reviews.
     pub fn report(&self, decision: Decision, now: Timestamp) {
-        let decision = Decision { repeated: self.repeats.is_repeat(&decision, Instant::now()), ..decision };
-        log::write(&decision);
+        let repeated = self.repeats.is_repeat(&decision, Instant::now());
+        log::write(&decision, repeated);
         traces::decided(&decision);
-        self.metrics.decided(&decision);
-        if let Some(refusals) = &self.refusals {
+        self.metrics.decided(&decision, repeated);
+        if let Some(refusals) = self.refusals.as_ref().filter(|_| !repeated) {
             refusals.note(&decision, now);
         }
-        let is_news = !decision.findings.is_empty() && !decision.dry_run && !decision.repeated;
+        let is_news = !decision.findings.is_empty() && !decision.dry_run && !repeated;
         if let Some(events) = self.events.as_ref().filter(|_| is_news) {
             events.offer(decision);
         }

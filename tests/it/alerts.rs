@@ -67,7 +67,7 @@ static TOLD: LazyLock<String> = LazyLock::new(|| {
     for (kind, overridden) in
         [(ViolationKind::Refused, None), (ViolationKind::Late, None), (ViolationKind::Refused, Some("shop/fix"))]
     {
-        reports.decided(&decision(kind, overridden));
+        reports.decided(&decision(kind, overridden), false);
     }
     let mut registry = Registry::default();
     process::register(&mut registry);
@@ -131,7 +131,6 @@ fn decision(kind: ViolationKind, overridden: Option<&str>) -> Decision {
         object: None,
         object_uid: String::new(),
         change: 0,
-        repeated: false,
         transition: None,
         took: Duration::ZERO,
         decoded: Some(Duration::ZERO),

@@ -80,9 +80,7 @@ pub struct Decision {
     /// Distinguishes changes of objects if something was found: a hash of the values of the fields concerned, and of
     /// the full names, which the other fields may cut. It never leaves the process.
     pub change: u64,
-    /// Whether the API server sent the same request a moment ago. The reporter sets this field.
-    pub repeated: bool,
-    /// What happens to the status of a record; `None` for a dry run. The judge sets this field.
+    /// What happens to the status of a record; `None` for a dry run.
     pub transition: Option<Box<Transition>>,
     /// From the arrival of the body to the verdict.
     pub took: Duration,
@@ -153,6 +151,17 @@ pub struct DecisionFinding {
     pub ways_out: WaysOut,
 }
 
+/// What a decision says of its review, beside the outcome.
+#[derive(Debug, Default)]
+pub struct ReviewRun {
+    /// From the arrival of the body to the verdict.
+    pub took: Duration,
+    /// The time to inflate and parse the bodies of the records in the request, if it has any.
+    pub decoded: Option<Duration>,
+    /// What happens to the status of a record.
+    pub transition: Option<Transition>,
+}
+
 impl DecisionFinding {
     /// Whether the rule could not be evaluated.
     #[must_use]
@@ -170,7 +179,7 @@ impl DecisionFinding {
 impl Decision {
     /// The account of a judged request.
     #[must_use]
-    pub fn of(request: &Request<'_>, facts: &Facts<'_>, outcome: &Outcome, took: Duration) -> Self {
+    pub fn of(request: &Request<'_>, facts: &Facts<'_>, outcome: &Outcome, run: ReviewRun) -> Self {
         let known = match (&facts.subject, facts.managed) {
             (Subject::Record(id, _), _) => Some(id.object.as_str()),
             (Subject::RecordChunk(part), _) => Some(part.name.as_str()),
@@ -220,11 +229,10 @@ impl Decision {
                 of_commit.unwrap_or_else(|| ObjectReference::of(request, facts, name))
             }),
             change: if is_found { change(request, facts.actor.name, outcome) } else { 0 },
-            repeated: false,
-            transition: None,
+            transition: run.transition.map(Box::new),
             findings: findings.collect(),
-            took,
-            decoded: None,
+            took: run.took,
+            decoded: run.decoded,
             effort: facts.effort.used(),
             over_budget: facts.effort.was_exceeded(),
         }
@@ -475,7 +483,7 @@ mod tests {
             };
             let judged = WeighedViolation { violation, mode, refuses: mode == Mode::Enforce };
             let outcome = Outcome::of(&Policy::shipped().unwrap(), vec![judged]);
-            let decision = Decision::of(&request, &facts, &outcome, Duration::ZERO);
+            let decision = Decision::of(&request, &facts, &outcome, ReviewRun::default());
             // Debug would escape characters that cannot be printed, so the test checks each text by itself.
             let ObjectReference { api_version, kind, namespace, name } = decision.object.clone().unwrap();
             let finding = &decision.findings[0];
@@ -509,7 +517,7 @@ mod tests {
         let (objects, bodies) = (RequestObjects::default(), RecordBodies::default());
         let effort = Effort::of_review();
         let facts = Facts::of(&request, &objects, &bodies, &effort);
-        let decision = Decision::of(&request, &facts, &Outcome::of_own(None, Mode::Enforce), Duration::ZERO);
+        let decision = Decision::of(&request, &facts, &Outcome::of_own(None, Mode::Enforce), ReviewRun::default());
         assert_eq!((&decision.name, &decision.user, &decision.namespace), (&name, &name, &namespace));
         assert_eq!((decision.uid.len(), decision.resource), (36, format!("things.{group}/status")));
     }

@@ -20,7 +20,7 @@ const MAX_LIST_BYTES: usize = 1024;
 
 /// A macro, because the level must be known at compile time. Nothing is computed if the level is off.
 macro_rules! line {
-    ($level:ident, $decision:expr) => {{
+    ($level:ident, $decision:expr, $repeated:expr) => {{
         let decision = $decision;
         tracing::$level!(
             uid = decision.uid,
@@ -37,21 +37,21 @@ macro_rules! line {
             overridden = decision.overrides(),
             ticket = decision.tickets(),
             dry_run = decision.dry_run,
-            repeated = decision.repeated,
+            repeated = $repeated,
             micros = u64::try_from(decision.took.as_micros()).unwrap_or(u64::MAX),
             "decided"
         );
     }};
 }
 
-/// Writes the lines. A denial is not an error of Interlock, so its level is info too.
-pub(super) fn write(decision: &Decision) {
+/// Writes the lines. `repeated` says whether the API server sent the same request a moment ago. A denial is not an error of Interlock, so its level is info too.
+pub(super) fn write(decision: &Decision, repeated: bool) {
     if decision.concerns_releases {
-        line!(info, decision);
+        line!(info, decision, repeated);
     } else {
-        line!(debug, decision);
+        line!(debug, decision, repeated);
     }
-    if let Some(transition) = decision.transition.as_deref().filter(|_| !decision.repeated) {
+    if let Some(transition) = decision.transition.as_deref().filter(|_| !repeated) {
         write_transition(decision, transition);
     }
 }

@@ -75,7 +75,7 @@ label! {
 
 impl ReportMetrics {
     /// Counts a review and its findings. A review that the API server sends again is not counted again.
-    pub fn decided(&self, decision: &Decision) {
+    pub fn decided(&self, decision: &Decision, repeated: bool) {
         self.review_effort_steps.observe(decision.effort as f64);
         if decision.over_budget {
             self.reviews_over_budget.inc();
@@ -83,10 +83,10 @@ impl ReportMetrics {
         if let Some(decoded) = decision.decoded {
             self.decode_duration.observe(decoded.as_secs_f64());
         }
-        if decision.repeated {
+        if repeated {
             self.repeats.inc();
         }
-        if decision.dry_run || decision.repeated {
+        if decision.dry_run || repeated {
             return;
         }
         let verdict = ("verdict", decision.verdict().as_str());
@@ -136,7 +136,7 @@ mod tests {
 
     fn counted(decisions: &[Decision]) -> String {
         let metrics = ReportMetrics::default();
-        decisions.iter().for_each(|decision| metrics.decided(decision));
+        decisions.iter().for_each(|decision| metrics.decided(decision, false));
         openmetrics::rendered(|registry| metrics.register(registry))
     }
 
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn dry_runs_and_repeats_are_not_counted() {
         let real = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
-        let text = counted(&[
-            Decision { dry_run: true, ..real.clone() },
-            Decision { repeated: true, decoded: Some(Duration::from_micros(80)), ..real },
-        ]);
+        let metrics = ReportMetrics::default();
+        metrics.decided(&Decision { dry_run: true, ..real.clone() }, false);
+        metrics.decided(&Decision { decoded: Some(Duration::from_micros(80)), ..real }, true);
+        let text = openmetrics::rendered(|registry| metrics.register(registry));
         assert!(!text.contains("decisions_total{") && !text.contains("findings_total{"), "{text}");
         expect(&text, "repeats_total 1");
         expect(&text, "decode_duration_seconds_count 1");

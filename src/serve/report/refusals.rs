@@ -31,7 +31,7 @@ pub(crate) struct Refusal {
 impl LastRefusals {
     /// Keeps a refusal, and drops the oldest one above the limit.
     pub(crate) fn note(&self, decision: &Decision, at: Timestamp) {
-        if decision.allowed || decision.dry_run || decision.repeated {
+        if decision.allowed || decision.dry_run {
             return;
         }
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +86,6 @@ mod tests {
         let at = Timestamp::UNIX_EPOCH;
         refusals.note(&decision(vec![finding(RuleId::known("manual-edit"), Mode::Warn)]), at);
         refusals.note(&Decision { dry_run: true, ..refused("dry") }, at);
-        refusals.note(&Decision { repeated: true, ..refused("again") }, at);
         assert_eq!(refusals.newest(), []);
         for user in 0..=KEPT {
             refusals.note(&refused(&user.to_string()), at);

@@ -33,7 +33,6 @@ pub fn decision(findings: Vec<DecisionFinding>) -> Decision {
         object: Some(object),
         object_uid: "d1".into(),
         change: 1,
-        repeated: false,
         transition: None,
         took: Duration::from_micros(50),
         decoded: None,

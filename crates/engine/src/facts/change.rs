@@ -22,6 +22,7 @@ pub struct RecordVersion<'r> {
 
 /// The body of a record, if it was read.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a review has two at most, and they are boxed with their change")]
 pub enum RecordBody<'r> {
     /// The body can be decoded.
     Read(Record<'r>),

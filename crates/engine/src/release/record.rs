@@ -87,11 +87,11 @@ pub struct RecordInfo<'b> {
     #[serde(borrow, default)]
     pub description: Cow<'b, str>,
     /// The client's clock at the first installation of the release.
-    #[serde(borrow, default)]
-    pub first_deployed: Cow<'b, str>,
+    #[serde(borrow)]
+    first_deployed: Option<&'b RawValue>,
     /// The client's clock at the start of the uninstall. Helm 3 writes an empty text, or year 1, where there is none.
-    #[serde(borrow, default)]
-    pub deleted: Cow<'b, str>,
+    #[serde(borrow)]
+    deleted: Option<&'b RawValue>,
     /// The rendered notes of the chart.
     #[serde(borrow)]
     notes: Option<&'b RawValue>,

@@ -69,8 +69,8 @@ pub fn differences(old: &Record<'_>, new: &Record<'_>, effort: &Effort) -> Vec<D
         (Difference::Version, old.version == new.version),
         (Difference::Namespace, old.namespace == new.namespace),
         (Difference::LastDeployed, same_time(&old.info.last_deployed, &new.info.last_deployed)),
-        (Difference::FirstDeployed, same_time(&old.info.first_deployed, &new.info.first_deployed)),
-        (Difference::Deleted, same_deletion(&old.info.deleted, &new.info.deleted)),
+        (Difference::FirstDeployed, same_moment(old.info.first_deployed, new.info.first_deployed)),
+        (Difference::Deleted, same_moment(old.info.deleted, new.info.deleted)),
         (Difference::Notes, same_text(old.info.notes, new.info.notes, effort)),
         (Difference::ApplyMethod, new.apply_method.is_none() || same_raw(old.apply_method, new.apply_method)),
         (Difference::Manifest, same_text(old.manifest, new.manifest, effort)),
@@ -104,9 +104,14 @@ fn instant(text: &str) -> Option<jiff::Timestamp> {
 }
 
 /// Whether two moments are equal. Helm writes no moment in several ways.
-fn same_deletion(old: &str, new: &str) -> bool {
+fn same_moment(old: Option<&RawValue>, new: Option<&RawValue>) -> bool {
     let is_none = |text: &str| text.is_empty() || text.starts_with("0001-01-01T00:00:00");
-    same_time(old, new) || (is_none(old) && is_none(new))
+    let is_text = |raw: Option<&RawValue>| raw.is_none_or(|raw| raw.get().starts_with('"') || raw.get() == "null");
+    if same_raw(old, new) || !is_text(old) || !is_text(new) {
+        return same_raw(old, new);
+    }
+    let (old, new) = (text(old), text(new));
+    same_time(&old, &new) || (is_none(&old) && is_none(&new))
 }
 
 /// Whether two JSON strings are equal, however they are escaped. An absent one is empty.

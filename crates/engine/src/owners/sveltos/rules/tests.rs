@@ -11,11 +11,10 @@ mod stops;
 mod wipes;
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::decision::Decision;
+use crate::decision::{Decision, ReviewRun};
 use crate::effort::Effort;
 use crate::evidence::Query;
 use crate::facts::{Facts, RecordBodies, RequestObjects};
@@ -244,7 +243,7 @@ impl Shop {
             self.objects.answer(query, &Effort::of_review())
         });
         let outcome = Outcome::of(&self.policy, judged);
-        let decision = Decision::of(&review.request, &facts, &outcome, Duration::ZERO);
+        let decision = Decision::of(&review.request, &facts, &outcome, ReviewRun::default());
         ReviewedCommit { outcome, decision, asked }
     }
 }
