@@ -220,8 +220,7 @@ pub async fn of_release(
 ) -> Result<Option<Diagnosis>, String> {
     let history = history(world, release, storage).await;
     let history = history.map_err(|why| format!("the records cannot be read: {why}"))?;
-    let stamps = history.newest().map(|newest| newest.stamps.clone()).unwrap_or_default();
-    let drivers = ask(world, question::HelmReleases::of(&release.namespace, &release.name, &stamps)).await;
+    let drivers = ask(world, question::HelmReleases::of(&release.namespace, &release.name, history.stamps())).await;
     let drivers = drivers.and_then(|found| found.unwrap_or(Ok(Vec::new())));
     let drivers = drivers.map_err(|why| format!("the HelmReleases cannot be read: {why}"))?;
     let reader = Starter::named(user);

@@ -112,8 +112,8 @@ async fn closely(
     let overrides = overrides.map_err(|why| not_looked_at.push(format!("ReleaseOverrides: {why}"))).unwrap_or_default();
     let overrides =
         overrides.iter().filter(|it| it.is_in_force(&bounds, now)).map(|it| in_force(it, &bounds)).collect();
-    let stamps = history.newest().map(|newest| newest.stamps.clone()).unwrap_or_default();
-    let driven = DrivenRelease { storage, namespace: &release.namespace, release: &release.name, stamps: &stamps };
+    let stamps = history.stamps();
+    let driven = DrivenRelease { storage, namespace: &release.namespace, release: &release.name, stamps };
     let naming = driven.helm_releases_among(view.world.drivers.as_deref().unwrap_or_default());
     let helm_releases = naming.iter().map(|driver| HelmReleaseOverview {
         name: format!("{}/{}", driver.namespace, driver.name),

@@ -91,7 +91,7 @@ impl OriginRecords<'_> {
     /// Whether Flux holds the newest record for the HelmRelease, by what only the mutating half writes: the stamp of the driver, or in
     /// its absence that of the account that the HelmRelease names.
     fn is_held(self, history: &History) -> bool {
-        let Some(Entry { stamps, .. }) = history.newest() else { return false };
+        let stamps = history.stamps();
         match stamps.driver() {
             Some(driver) => driver.namespace == self.origin.namespace && driver.name == self.origin.name,
             None => self.installed.account.as_deref().is_some_and(|account| stamps.holder() == Some(account)),

@@ -72,6 +72,13 @@ pub struct WorkloadStatus {
     conditions: Vec<Condition>,
 }
 
+impl WorkloadStatus {
+    /// Whether the controller has written that a condition holds.
+    fn holds(&self, name: &str) -> bool {
+        self.conditions.iter().any(|condition| condition.kind == name && condition.status == "True")
+    }
+}
+
 #[derive(Debug, Clone, Deserialize)]
 struct Condition {
     #[serde(rename = "type")]
@@ -99,8 +106,7 @@ pub fn rollout(
         ),
     };
     // A condition that the controller has not written yet counts as false.
-    let written = |name: &str| status.conditions.iter().any(|written| written.kind == name && written.status == "True");
-    let conditions = spec.conditions().iter().map(|name| ((*name).to_owned(), written(name)));
+    let conditions = spec.conditions().iter().map(|name| ((*name).to_owned(), status.holds(name)));
     Workload {
         desired,
         updated: if spec.keeps_old_pods() { desired } else { updated.unwrap_or_default() },

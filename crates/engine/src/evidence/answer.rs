@@ -121,8 +121,8 @@ impl Answer {
                 return drivers.iter().map(|driver| driver.drift_detection.steps()).fold(0, u64::saturating_add);
             }
             Knowledge::History(history) => (0, history.iter().count()),
-            Knowledge::Release(candidate) | Knowledge::Extension(candidate) => {
-                (0, candidate.iter().map(|candidate| candidate.history.iter().count()).sum())
+            Knowledge::Release(candidates) | Knowledge::Extension(candidates) => {
+                (0, candidates.iter().map(|candidate| candidate.history.iter().count()).sum())
             }
             Knowledge::ReleasesIn(releases) => {
                 (0, releases.iter().map(|(_, candidate)| candidate.history.iter().count()).sum())

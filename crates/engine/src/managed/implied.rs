@@ -21,15 +21,12 @@ const OLD_AUTOSCALING: [(&str, &str); 2] =
 #[must_use]
 pub fn implied_by(document: &Value, api_version: &str) -> Option<Declared<'static>> {
     let group = document.get("apiVersion").and_then(Value::as_str).map(group_of)?;
-    let left_out = |place: &Value, names: &[&'static str]| -> Vec<&'static str> {
-        names.iter().copied().filter(|name| place.get(name).is_none_or(Value::is_null)).collect()
-    };
     let spec = &document["spec"];
     match (group, document["kind"].as_str()?) {
-        ("batch", "Job") => Some(within("spec", absent(left_out(spec, &["ttlSecondsAfterFinished"])))),
-        ("rbac.authorization.k8s.io", "ClusterRole") => Some(absent(left_out(document, &["aggregationRule"]))),
+        ("batch", "Job") => Some(within("spec", left_out(spec, &["ttlSecondsAfterFinished"]))),
+        ("rbac.authorization.k8s.io", "ClusterRole") => Some(left_out(document, &["aggregationRule"])),
         ("networking.k8s.io" | "extensions", "NetworkPolicy") => {
-            Some(within("spec", absent(left_out(spec, &["ingress", "egress", "policyTypes"]))))
+            Some(within("spec", left_out(spec, &["ingress", "egress", "policyTypes"])))
         }
         ("autoscaling", "HorizontalPodAutoscaler") => Some(of_autoscaler(spec, api_version)),
         _ => None,
@@ -38,32 +35,42 @@ pub fn implied_by(document: &Value, api_version: &str) -> Option<Declared<'stati
 
 /// The fields of an autoscaler in the other versions of its API.
 fn of_autoscaler(spec: &Value, api_version: &str) -> Declared<'static> {
-    let is_old = api_version == "autoscaling/v1";
-    let declares = |name: &str| spec.get(name).is_some_and(|value| !value.is_null());
-    if !is_old {
-        let metrics = declares("targetCPUUtilizationPercentage").then_some("metrics");
-        return within("spec", changed(metrics));
+    if api_version != "autoscaling/v1" {
+        let metrics = has(spec, "targetCPUUtilizationPercentage").then_some("metrics");
+        return within("spec", leaves(metrics, None));
     }
     let annotations =
-        OLD_AUTOSCALING.into_iter().filter(|(field, _)| declares(field)).map(|(_, annotation)| annotation);
-    let target = declares("metrics").then_some("targetCPUUtilizationPercentage");
-    let metadata = Declared::Fields(BTreeMap::from([(Cow::Borrowed("annotations"), absent(annotations))]));
-    Declared::Fields(BTreeMap::from([(Cow::Borrowed("spec"), absent(target)), (Cow::Borrowed("metadata"), metadata)]))
+        OLD_AUTOSCALING.into_iter().filter(|(field, _)| has(spec, field)).map(|(_, annotation)| annotation);
+    let target = has(spec, "metrics").then_some("targetCPUUtilizationPercentage");
+    Declared::Fields(BTreeMap::from([
+        (Cow::Borrowed("spec"), absent(target)),
+        (Cow::Borrowed("metadata"), within("annotations", absent(annotations))),
+    ]))
+}
+
+fn has(place: &Value, name: &str) -> bool {
+    place.get(name).is_some_and(|value| !value.is_null())
 }
 
 fn within(field: &'static str, declared: Declared<'static>) -> Declared<'static> {
     Declared::Fields(BTreeMap::from([(Cow::Borrowed(field), declared)]))
 }
 
-/// Fields that are declared as absent: any value is a change, and taking it away again is none.
-fn absent(names: impl IntoIterator<Item = &'static str>) -> Declared<'static> {
-    let leaf = || Declared::Leaf(Some(Cow::Owned(Value::Null)));
-    Declared::Fields(names.into_iter().map(|name| (Cow::Borrowed(name), leaf())).collect())
+/// Those of the fields that a part of a document leaves out, declared as absent.
+fn left_out(place: &Value, names: &[&'static str]) -> Declared<'static> {
+    absent(names.iter().copied().filter(|name| !has(place, name)))
 }
 
-/// Fields with a value that the document says in other words.
-fn changed(names: impl IntoIterator<Item = &'static str>) -> Declared<'static> {
-    Declared::Fields(names.into_iter().map(|name| (Cow::Borrowed(name), Declared::Leaf(None))).collect())
+/// Fields that are declared as absent: any value is a change, and taking it away again is none.
+fn absent(names: impl IntoIterator<Item = &'static str>) -> Declared<'static> {
+    leaves(names, Some(&Value::Null))
+}
+
+/// Fields with a value, or with one that the document says in other words.
+fn leaves(names: impl IntoIterator<Item = &'static str>, value: Option<&'static Value>) -> Declared<'static> {
+    Declared::Fields(
+        names.into_iter().map(|name| (Cow::Borrowed(name), Declared::Leaf(value.map(Cow::Borrowed)))).collect(),
+    )
 }
 
 #[cfg(test)]

@@ -127,6 +127,4 @@ impl Policies {
 }
 
 #[cfg(test)]
-mod selector_tests;
-#[cfg(test)]
 mod tests;

@@ -53,6 +53,12 @@ impl History {
         self.0.first()
     }
 
+    /// The stamps of the newest record; none without a record.
+    #[must_use]
+    pub fn stamps(&self) -> &Stamps {
+        self.newest().map_or(Stamps::NONE, |newest| &newest.stamps)
+    }
+
     /// The deployed record with the highest revision, which Helm upgrades from.
     #[must_use]
     pub fn newest_deployed(&self) -> Option<&Entry> {

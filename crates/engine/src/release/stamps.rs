@@ -43,6 +43,9 @@ impl Stamps {
         Self(KEYS.into_iter().filter_map(|key| Some((key, annotation(key)?))).collect())
     }
 
+    /// No stamps.
+    pub const NONE: &'static Self = &Self(BTreeMap::new());
+
     /// The stamps of an operation that this user holds.
     #[must_use]
     pub fn held_by(user: &str) -> Self {

@@ -50,9 +50,8 @@ pub(crate) fn records_of_extension<'l>(found: &'l [CandidateRecords], policy: &P
 /// stamp of an account of the HelmRelease that the object names, the stamp of a manager, or a manager's own account in the
 /// namespace of the records.
 pub(crate) fn is_proven(candidate: &CandidateRecords, policy: &Policy) -> bool {
-    let holder = candidate.history.newest().and_then(|newest| newest.stamps.holder());
     candidate.held_for_origin
-        || holder.is_some_and(|holder| policy.managers.contains(holder))
+        || candidate.history.stamps().holder().is_some_and(|holder| policy.managers.contains(holder))
         || policy.managers.have_an_account_in(&candidate.namespace)
 }
 

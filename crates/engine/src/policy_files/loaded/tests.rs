@@ -1,5 +1,7 @@
 //! The settings that a namespace may change.
 
+mod selectors;
+
 use jiff::SignedDuration;
 
 use super::*;
@@ -12,8 +14,8 @@ use crate::policy_files::{SettingOrigin, in_force};
 use crate::review::Operation;
 use crate::rule::{Mode, RuleId};
 
-pub(super) const CLUSTER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
-pub(super) const NAMESPACE: &str = "apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n";
+const CLUSTER: &str = "apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\n";
+const NAMESPACE: &str = "apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n";
 
 /// A directory with a policy of the cluster and one of the namespace `shop`.
 fn files(cluster: &str, shop: &str) -> PolicyFiles {
@@ -29,7 +31,7 @@ fn read(cluster: &str, shop: &str) -> Result<Policies, String> {
     LoadedPolicies::of(&files(cluster, shop)).into_policies().map_err(|error| error.to_string())
 }
 
-pub(super) fn mode(policies: &Policies, namespace: &str, rule: RuleId, user: &str) -> Mode {
+fn mode(policies: &Policies, namespace: &str, rule: RuleId, user: &str) -> Mode {
     let actor = Actor::named(user, &[]);
     let scope = Scope {
         actor,

@@ -105,13 +105,20 @@ fn instant(text: &str) -> Option<jiff::Timestamp> {
 
 /// Whether two moments are equal. Helm writes no moment in several ways.
 fn same_moment(old: Option<&RawValue>, new: Option<&RawValue>) -> bool {
-    let is_none = |text: &str| text.is_empty() || text.starts_with("0001-01-01T00:00:00");
-    let is_text = |raw: Option<&RawValue>| raw.is_none_or(|raw| raw.get().starts_with('"') || raw.get() == "null");
-    if same_raw(old, new) || !is_text(old) || !is_text(new) {
-        return same_raw(old, new);
-    }
-    let (old, new) = (text(old), text(new));
-    same_time(&old, &new) || (is_none(&old) && is_none(&new))
+    same_raw(old, new) || (is_text(old) && is_text(new) && same_or_no_time(&text(old), &text(new)))
+}
+
+/// Whether a value is a text or nothing, as Helm writes a moment.
+fn is_text(raw: Option<&RawValue>) -> bool {
+    raw.is_none_or(|raw| raw.get().starts_with('"') || raw.get() == "null")
+}
+
+fn same_or_no_time(old: &str, new: &str) -> bool {
+    same_time(old, new) || (is_no_time(old) && is_no_time(new))
+}
+
+fn is_no_time(text: &str) -> bool {
+    text.is_empty() || text.starts_with("0001-01-01T00:00:00")
 }
 
 /// Whether two JSON strings are equal, however they are escaped. An absent one is empty.

@@ -6,14 +6,13 @@ use jiff::Timestamp;
 
 use super::conflict::{DeclaringRelease, OwnershipConflict, declaration, declared_by};
 use super::declared_fields::{Declaration, LostFields};
-use super::operation_holder::{OperationHolder, declaring_record, declaring_records, operation_holder};
+use super::operation_holder::{OperationHolder, declaring, declaring_records, operation_holder, record_ref};
 use crate::evidence::{CandidateRecords, Evidence, Freshness, RecordRef, ScaledObject, ScaledRef, question};
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::managed::Owner;
 use crate::owners::{self, DrivenRelease, Marks};
 use crate::policy::{Policy, ScalableResource};
 use crate::release::{Entry, History, ReleaseRef, Status};
-use crate::rules::home::{is_proven, proven_elsewhere, records_of_extension, records_of_release};
 use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording;
 
@@ -173,8 +172,8 @@ impl<'a> ObjectCase<'a> {
             return Ok(None);
         };
         let CandidateRecords { storage, namespace, history, .. } = candidate;
-        let stamps = history.newest().map(|newest| newest.stamps.clone()).unwrap_or_default();
-        let driven = DrivenRelease { storage: *storage, namespace, release: name, stamps: &stamps };
+        let stamps = history.stamps();
+        let driven = DrivenRelease { storage: *storage, namespace, release: name, stamps };
         let is_stale = |entry: &Entry| driven.is_stale(self.evidence, self.policy, entry.started(), self.now);
         let held_by = operation_holder(history, self.facts.actor, self.policy, self.now, is_stale)?;
         let entry = match held_by {
@@ -309,55 +308,6 @@ impl<'a> ObjectCase<'a> {
         self.policy.scalable_resource(self.write.group(), resource)
     }
 
-    /// The records of an owner; `None` if there are none. A profile never has records.
-    pub(crate) fn records_of(
-        &self,
-        owner: &Owner,
-        freshness: Freshness,
-    ) -> Result<Option<&'a CandidateRecords>, Undecided> {
-        let Owner::Release { name, target_namespace, origin, of_extension } = owner else {
-            return Ok(None);
-        };
-        let release = question::Release {
-            name: name.clone(),
-            target_namespace: target_namespace.clone(),
-            origin: origin.clone(),
-            freshness,
-        };
-        let found = ask(self.evidence, release)?.map_or(&[][..], Vec::as_slice);
-        let of_release = records_of_release(found, target_namespace, self.policy);
-        let Some(near) = of_release.filter(|candidate| candidate.history.is_live()) else {
-            return if *of_extension {
-                Ok(self.extension_records(name, freshness)?.or(of_release))
-            } else {
-                Ok(of_release)
-            };
-        };
-        if is_proven(near, self.policy) {
-            return Ok(Some(near));
-        }
-        let extension = if *of_extension { self.extension_records(name, freshness)? } else { None };
-        for candidate in proven_elsewhere(found, target_namespace, self.policy).into_iter().chain(extension) {
-            if self.is_declared_by(candidate, target_namespace)? {
-                return Ok(Some(candidate));
-            }
-        }
-        Ok(Some(near))
-    }
-
-    /// The records of the ClusterExtension that the labels of an object name.
-    fn extension_records(&self, name: &str, freshness: Freshness) -> Result<Option<&'a CandidateRecords>, Undecided> {
-        let found = ask(self.evidence, question::Extension { name: name.to_owned(), freshness })?;
-        Ok(found.and_then(|found| records_of_extension(found, self.policy)))
-    }
-
-    /// Whether the newest deployed revision of a release declares the object.
-    fn is_declared_by(&self, candidate: &CandidateRecords, target_namespace: &str) -> Result<bool, Undecided> {
-        let Some(deployed) = candidate.history.newest_deployed() else { return Ok(false) };
-        let declared = self.declaration(record_ref(candidate, deployed), target_namespace.to_owned())?;
-        Ok(!matches!(declared, Declaration::Nothing))
-    }
-
     /// `revision 7, deployed`, or the operation in flight with its holder.
     fn state(&self, entry: &Entry) -> String {
         if entry.status.is_in_flight() {
@@ -373,21 +323,6 @@ fn may_uninstall(history: &History, freshness: Freshness) -> bool {
     let has_begun = history.newest().is_some_and(|newest| newest.status == Status::Uninstalling);
     // Caches leave superseded records out.
     has_begun || (freshness == Freshness::Live && !history.was_deployed())
-}
-
-/// The record whose manifest says what a release declares.
-pub(crate) fn declaring(candidate: &CandidateRecords) -> Option<RecordRef> {
-    declaring_record(&candidate.history).map(|record| record_ref(candidate, record))
-}
-
-fn record_ref(candidate: &CandidateRecords, record: &Entry) -> RecordRef {
-    RecordRef {
-        storage: candidate.storage,
-        namespace: candidate.namespace.clone(),
-        name: record.name.clone(),
-        uid: record.uid.clone(),
-        resource_version: record.resource_version.clone(),
-    }
 }
 
 /// Undecided if the marks contradict each other, because the owner is then uncertain.

@@ -1,7 +1,8 @@
-//! Who holds a release, from the perspective of the user who sends a request.
+//! Who holds a release, from the perspective of the user who sends a request, and which of its records say what it declares.
 
 use jiff::Timestamp;
 
+use crate::evidence::{CandidateRecords, RecordRef};
 use crate::facts::Actor;
 use crate::policy::Policy;
 use crate::release::{Entry, History, Status};
@@ -61,9 +62,25 @@ pub(crate) fn declaring_records(history: &History) -> impl Iterator<Item = &Entr
 }
 
 /// The record whose manifest counts first: the record in flight, else the newest deployed one, else the newest.
-pub(crate) fn declaring_record(history: &History) -> Option<&Entry> {
+fn declaring_record(history: &History) -> Option<&Entry> {
     let newest = history.newest();
     newest.filter(|newest| newest.status.is_in_flight()).or(history.newest_deployed()).or(newest)
+}
+
+/// The record whose manifest says what a release declares.
+pub(crate) fn declaring(candidate: &CandidateRecords) -> Option<RecordRef> {
+    declaring_record(&candidate.history).map(|record| record_ref(candidate, record))
+}
+
+/// One of the records.
+pub(super) fn record_ref(candidate: &CandidateRecords, record: &Entry) -> RecordRef {
+    RecordRef {
+        storage: candidate.storage,
+        namespace: candidate.namespace.clone(),
+        name: record.name.clone(),
+        uid: record.uid.clone(),
+        resource_version: record.resource_version.clone(),
+    }
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use crate::owners;
 use crate::owners::Marks;
 use crate::release::ReleaseRef;
 use crate::rules::check::{Checked, WaysOut};
-use crate::rules::objects::case::{ObjectCase, declaring};
+use crate::rules::objects::case::ObjectCase;
 use crate::rules::objects::declared_fields::Declaration;
+use crate::rules::objects::operation_holder::declaring;
 use crate::rules::undecided::Undecided;
 
 /// How an object leaves its release.

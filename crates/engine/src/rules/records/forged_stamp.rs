@@ -35,6 +35,9 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Record(check)],
 };
 
+/// The way out of every other refusal.
+const ONLY_THE_WEBHOOK: &str = "do not set annotations of interlock.dev: only the webhook writes them";
+
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let Some(write) = case.change.write() else {
         return Ok(None);
@@ -56,7 +59,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         // The replica that set the stamp may have a newer policy than this one.
         PIPELINE => WaysOut::from("do not set it: only the webhook does")
             .when("if the pipelines of the policy have just changed", Step::retry("try again in a minute")),
-        _ => "do not set annotations of interlock.dev: only the webhook writes them".into(),
+        _ => ONLY_THE_WEBHOOK.into(),
     };
     Ok(Some(Refusal::new(sentence, ways_out).at(annotation_pointer(key))))
 }
@@ -78,6 +81,5 @@ fn false_driver(case: &RecordCase<'_>, sent: &Stamps) -> Checked {
     };
     let sentence =
         format!("The annotation {DRIVER} on the record of {} names nobody for whom the user works.", case.subject());
-    let way_out = "do not set annotations of interlock.dev: only the webhook writes them";
-    Ok((!is_true).then(|| Refusal::new(sentence, way_out).at(annotation_pointer(DRIVER))))
+    Ok((!is_true).then(|| Refusal::new(sentence, ONLY_THE_WEBHOOK).at(annotation_pointer(DRIVER))))
 }

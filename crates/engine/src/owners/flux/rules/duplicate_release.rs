@@ -61,8 +61,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
 fn second(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease>, after: &HelmRelease) -> Checked {
     let release = after.release();
     let drives = |driver: &&Driver| !driver.suspended && is_other(driver, written, after, &release);
-    let mut other =
-        helm_releases(case.evidence, &release.namespace, &release.name, &Stamps::default())?.iter().find(drives);
+    let mut other = helm_releases(case.evidence, &release.namespace, &release.name, Stamps::NONE)?.iter().find(drives);
     // A cache may not contain a HelmRelease that was created a moment ago. HelmReleases in other namespaces have no claim.
     let mut near = vec![written.namespace, release.namespace.as_str()];
     near.dedup();
@@ -109,7 +108,7 @@ fn deletion(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelea
     }
     let release = before.installed().map_or_else(|| before.release(), InstalledRelease::release);
     let claims = |driver: &&Driver| !driver.being_deleted && is_other(driver, written, before, &release);
-    let others = match helm_releases(case.evidence, &release.namespace, &release.name, &Stamps::default()) {
+    let others = match helm_releases(case.evidence, &release.namespace, &release.name, Stamps::NONE) {
         Ok(drivers) => {
             drivers.iter().find(claims).map(|other| format!("HelmRelease {}/{}", other.namespace, other.name))
         }

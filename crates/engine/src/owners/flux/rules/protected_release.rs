@@ -74,9 +74,8 @@ pub(crate) fn annotated(
     evidence: &Evidence,
     ReleaseRef { namespace, name }: &ReleaseRef,
 ) -> Result<Option<String>, Undecided> {
-    let mut here = helm_releases(evidence, namespace, name, &Stamps::default())?
-        .iter()
-        .filter(|driver| driver.kube_config.is_none());
+    let mut here =
+        helm_releases(evidence, namespace, name, Stamps::NONE)?.iter().filter(|driver| driver.kube_config.is_none());
     let annotated = here.find(|driver| driver.protected && driver.has_installed(namespace, name));
     Ok(annotated.map(|driver| format!("HelmRelease {}/{}", driver.namespace, driver.name)))
 }

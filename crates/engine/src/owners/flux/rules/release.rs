@@ -153,8 +153,8 @@ impl DrivenRelease<'_> {
         if !actor.is_service_account() {
             return Ok(false);
         }
-        let serves = |driver: &Driver| driver.kube_config.is_none() && is_served_by(driver, actor.name, policy);
-        Ok(self.stamped(evidence)?.is_some_and(serves))
+        let stamped = self.stamped(evidence)?.filter(|driver| driver.kube_config.is_none());
+        Ok(stamped.is_some_and(|driver| is_served_by(driver, actor.name, policy)))
     }
 
     /// A HelmRelease for which the actor may be Flux at work: as the controller, or with the account that the HelmRelease names.

@@ -1,9 +1,9 @@
 //! Policies for many namespaces, by the labels of the Namespaces.
 
-use super::tests::{self, CLUSTER, NAMESPACE};
-use super::*;
+use super::{CLUSTER, NAMESPACE};
 use crate::policy::NamespaceLabels;
 use crate::policy_files::in_force;
+use crate::policy_files::loaded::*;
 use crate::release::ReleaseRef;
 use crate::rule::{Mode, RuleId};
 
@@ -23,7 +23,7 @@ fn labels(all: &[(&str, &[(&str, &str)])]) -> Arc<NamespaceLabels> {
 }
 
 fn mode(policies: &Policies, namespace: &str) -> Mode {
-    tests::mode(policies, namespace, RuleId::known("manual-edit"), "bob")
+    super::mode(policies, namespace, RuleId::known("manual-edit"), "bob")
 }
 
 fn problems(cluster: &str, namespaces: &[(&str, &str)]) -> Vec<String> {
