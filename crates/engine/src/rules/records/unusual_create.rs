@@ -73,7 +73,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if let Some(refusal) = installs_over(case, side)? {
         return Ok(Some(refusal));
     }
-    if let Some(why) = made_by_hand(case) {
+    if let Some(why) = made_by_hand(case, side)? {
         let sentence = format!("Cannot create the record of {}: {why}.", case.subject());
         return Ok(Some(Refusal::new(sentence, case.words().change())));
     }
@@ -102,15 +102,25 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
 }
 
 /// Why no client can have created the record.
-fn made_by_hand(case: &RecordCase<'_>) -> Option<&'static str> {
+fn made_by_hand(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<Option<&'static str>, Undecided> {
     if case.policy.is_manager_or_tool(case.facts.actor.name) {
-        return None;
+        return Ok(None);
     }
     if case.facts.operation == Operation::Update {
-        return Some("it would turn an older object into a record, as old as that object");
+        return Ok(Some("it would turn an older object into a record, as old as that object"));
     }
-    let by_person = case.facts.actor.is_person_on_records();
-    (by_person && case.id.storage == Storage::Index).then_some("only its controller starts operations of this kind")
+    if case.id.storage != Storage::Index || !case.facts.actor.is_person_on_records() || is_restored(case, side)? {
+        return Ok(None);
+    }
+    Ok(Some("only its controller starts operations of this kind"))
+}
+
+/// Whether the record is that of the interrupted operation: a person who deleted it may put it back.
+fn is_restored(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<bool, Undecided> {
+    let interrupted = case.history()?.interrupted().map(|(_, interrupted)| interrupted);
+    Ok(interrupted.is_some_and(|interrupted| {
+        case.id.revision == Some(interrupted.revision) && side.chart() == Some(interrupted.chart)
+    }))
 }
 
 /// The refusal if only managers may start operations, and the user is not one.

@@ -634,10 +634,18 @@ fn refusals_over_records_of_olm_use_its_terms() {
 }
 
 #[test]
-fn a_person_creates_no_record_of_olm() {
-    const OLM: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
-    let pending = || index(&rec(1, "pending-install"), &[]);
-    let create = |user: &str| Cluster::new().create_object(user, pending());
-    assert!(create("alice").is_err_and(|rules| rules.contains(&"unusual-create")));
-    assert_eq!(create(OLM), Ok(()));
+fn a_person_creates_no_record_of_olm_but_restores_the_interrupted_one() {
+    let create = |user: &str, revision: u64, note: &str| {
+        let mut cluster = Cluster::new();
+        let mut deployed = index(&rec(1, "deployed"), &[]);
+        deployed["metadata"]["annotations"][INTERRUPTED] = note.into();
+        cluster.given(deployed);
+        cluster.create_object(user, index(&rec(revision, "pending-upgrade"), &[]))
+    };
+    assert_eq!(create(OPERATOR, 2, ""), Ok(()));
+    assert_eq!(create("alice", 2, "shop-1.0.0@2"), Ok(()), "as `interlock unstick --restore` does");
+    for (revision, note) in [(2, ""), (2, "shop-2.0.0@2"), (3, "shop-1.0.0@2")] {
+        let verdict = create("alice", revision, note);
+        assert!(verdict.is_err_and(|rules| rules.contains(&"unusual-create")), "revision {revision}, {note}");
+    }
 }
