@@ -18,7 +18,7 @@ use flate2::write::GzEncoder;
 use interlock_engine::effort::Effort;
 use interlock_engine::managed::{Declared, ManagedFields, declared_by, delta, touched};
 use interlock_engine::release::Record;
-use interlock_engine::release::manifest::{DocumentKey, document, hook_jobs, objects, workloads};
+use interlock_engine::release::manifest::{DocumentKey, document, hooks_of_kind, objects, workloads};
 use interlock_engine::release::record::{Payload, differences, is_mapped_copy};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -141,7 +141,9 @@ fn hooks() -> Vec<Reader> {
         of("hooks, events with blanks", list(format!(r#"{{"events":[{}1]}}"#, "1 ,".repeat(8 << 20)), 1)),
         of("hooks, long account of the last run", list(format!(r#"{{"last_run":[{}1]}}"#, "1,".repeat(12 << 20)), 1)),
         of("hooks, unknown members", list(format!(r#"{{{}"name":"a"}}"#, r#""x":{},"#.repeat(4 << 20)), 1)),
-        reader("jobs among the hooks", move |effort| _ = black_box(hook_jobs(&jobs, "shop", effort).is_ok())),
+        reader("jobs among the hooks", move |effort| {
+            _ = black_box(hooks_of_kind(&jobs, "Job", "shop", effort).is_ok())
+        }),
     ]
 }
 

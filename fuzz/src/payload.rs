@@ -39,7 +39,7 @@ pub fn run(input: &[u8]) -> Input {
     let Ok(json) = inflated else { return Input::Own };
     assert!(json.len() <= payload.inflated_size() && json.len() <= payload.memory());
     if let Ok(record) = Record::read(&json, &effort) {
-        let _read = (record.chart(), record.hooks(&effort), record.hook_jobs(&effort));
+        let _read = (record.chart(), record.hooks(&effort), record.hooks_of_kind("Job", &effort));
         let manifest = record.manifest();
         let _read = (objects(&manifest, &effort), workloads(&manifest, &record.namespace, &effort));
     }

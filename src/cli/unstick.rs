@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 
 use anyhow::Context;
 use clap::builder::TypedValueParser;
-use interlock_engine::release::{History, ReleaseRef, Storage};
+use interlock_engine::release::{Entry, History, ReleaseRef, Storage};
 use interlock_engine::rules::{RunbookCheck, RunbookResult};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -19,12 +19,12 @@ use super::release_argument::ReleaseArgument;
 use super::runbook_checks::checks;
 use super::table::{colours, printable};
 use crate::inspect::diagnosis::{Checks, ReleaseRecords, Stuck, after_unstick};
-use crate::inspect::runbook::PendingRecord;
+use crate::inspect::runbook::StuckRecord;
 use crate::inspect::status::{self, ReleaseSummary};
 use crate::inspect::unstick::{RecordCopy, UnstickError};
 use crate::inspect::view::View;
 
-/// Delete the pending record of a dead operation, after the checks of the runbook
+/// Delete the record that is in the way: of a dead operation, or one that nobody can read
 ///
 /// Evaluates every check of the rule pending-recovery, and looks for hook Jobs that are still running. Refuses if a
 /// check of the workloads fails, unless the operation is your own or a ReleaseOverride opens the rule to you. Copies the pending record to a Secret in the same
@@ -115,21 +115,24 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
     }
     let found = view.releases(release).await?;
     let (storage, history) = choose_storage(arguments, release, &found)?;
-    let pending = PendingRecord::read(&view.world, release, storage, history).await.map_err(anyhow::Error::msg)?;
-    let found = match &pending {
-        Some(pending) => {
+    let broken = &view.broken(release, storage, history).await;
+    let records = ReleaseRecords { release, storage, history, broken };
+    let stuck = StuckRecord::read(&view.world, records).await.map_err(anyhow::Error::msg)?;
+    let found = match &stuck {
+        Some(stuck) => {
             let policy = view.policies.of(&release.namespace);
-            Checks::Given(pending.checks(&view.world, policy, now).await.map_err(anyhow::Error::msg)?)
+            Checks::Given(stuck.checks(&view.world, policy, now).await.map_err(anyhow::Error::msg)?)
         }
         None => Checks::IfStuck,
     };
-    let examined = status::examined(&view, release, storage, history, (found, now)).await;
+    let examined = status::examined(&view, records, (found, now)).await;
     let (row, (checked, _)) = examined.with_context(|| format!("there is no release {release}"))?;
     let mut report = UnstickReport::of(&row);
-    let Some(pending) = pending else {
-        return Ok(report.without_pending_operation(&row));
+    let Some(stuck) = stuck else {
+        return Ok(report.without_stuck_record(&row));
     };
     report.checks = checked;
+    (report.record, report.revision) = (Some(stuck.record().to_owned()), Some(stuck.entry().revision.0));
     if arguments.output == Output::Table {
         let ReleaseSummary { revision, status, .. } = row;
         let checks = checks(&report.checks, colours());
@@ -142,13 +145,13 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
         report.next = row.next;
         return Ok(report);
     }
-    if !arguments.confirm(&format!("Delete the record {} (a copy is kept)?", pending.record()))? {
+    if !arguments.confirm(&format!("Delete the record {} (a copy is kept)?", stuck.record()))? {
         return Ok(report.not_confirmed());
     }
-    if let Some(copies) = report.accept(pending.unstick(&view, arguments.dry_run).await)? {
+    if let Some(copies) = report.accept(stuck.unstick(&view, arguments.dry_run).await)? {
         report.outcome = if arguments.dry_run { UnstickResult::WouldUnstick } else { UnstickResult::Unstuck };
         report.copies = copies;
-        report.next = next_after(&view, (release, storage), history, &row, now).await;
+        report.next = next_after(&view, records, stuck.entry(), &row, now).await;
     }
     Ok(report)
 }
@@ -156,14 +159,14 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
 /// The next step after the record is deleted.
 async fn next_after(
     view: &View<'_>,
-    (release, storage): (&ReleaseRef, Storage),
-    history: &History,
+    ReleaseRecords { release, storage, history, .. }: ReleaseRecords<'_>,
+    lost: &Entry,
     row: &ReleaseSummary,
     now: Timestamp,
 ) -> Option<String> {
-    let history = &after_unstick(history, row.chart.as_deref());
-    let missing = &view.missing(release, storage, history).await;
-    let records = ReleaseRecords { release, storage, history, missing };
+    let history = &after_unstick(history, lost, row.chart.as_deref());
+    let broken = &view.broken(release, storage, history).await;
+    let records = ReleaseRecords { release, storage, history, broken };
     let examined = view.examiner(now).examine(records, Checks::IfStuck).await?;
     examined.diagnosis.next.map(|next| next.to_string())
 }
@@ -274,7 +277,7 @@ impl UnstickReport {
     }
 
     /// No operation is pending. If the release is stuck for another reason, the next step is in its status. Otherwise there is no finding.
-    fn without_pending_operation(mut self, row: &ReleaseSummary) -> Self {
+    fn without_stuck_record(mut self, row: &ReleaseSummary) -> Self {
         self.next = row.next.clone();
         if row.is_in_flight() {
             self.why = Some("the release is being uninstalled".to_owned());

@@ -1,9 +1,10 @@
 //! The records of one release, as a world answers them.
 
-use interlock_engine::evidence::question;
-use interlock_engine::release::{History, ReleaseRef, Storage};
+use interlock_engine::effort::Effort;
+use interlock_engine::evidence::{StoredBody, question};
+use interlock_engine::release::{DecodeError, History, Record, ReleaseRef, Storage};
 
-use super::diagnosis::MissingParts;
+use super::diagnosis::BrokenRecords;
 use crate::world::kubernetes::Cluster;
 use crate::world::{World, ask};
 
@@ -16,7 +17,7 @@ pub(crate) async fn history(world: &dyn World, release: &ReleaseRef, storage: St
     Ok(ask(world, question::History { storage, namespace, release: name }).await?.unwrap_or_default())
 }
 
-/// The missing parts of the records of a release. Only OLM's records have parts.
+/// The records of a release whose parts are missing. Only OLM's records have parts.
 ///
 /// # Errors
 /// When the API server does not answer.
@@ -25,9 +26,33 @@ pub(crate) async fn missing_parts(
     release: &ReleaseRef,
     storage: Storage,
     history: &History,
-) -> Result<MissingParts, String> {
+) -> Result<BrokenRecords, String> {
     if storage != Storage::Index {
-        return Ok(MissingParts::new());
+        return Ok(BrokenRecords::new());
     }
-    cluster.missing_parts(&release.namespace, history.iter().map(|entry| entry.name.as_str())).await
+    let missing = cluster.missing_parts(&release.namespace, history.iter().map(|entry| entry.name.as_str())).await?;
+    Ok(missing.into_iter().map(|(index, parts)| (index, DecodeError::MissingChunks(parts))).collect())
+}
+
+/// Of the two records that clients start from, the newest and the newest deployed one, those that no client can read.
+///
+/// # Errors
+/// When the API server does not answer, or there is no budget for a body.
+pub(crate) async fn unreadable(
+    world: &dyn World,
+    release: &ReleaseRef,
+    storage: Storage,
+    history: &History,
+) -> Result<BrokenRecords, String> {
+    let mut broken = BrokenRecords::new();
+    for entry in [history.newest(), history.newest_deployed()].into_iter().flatten() {
+        let (namespace, object) = (release.namespace.clone(), entry.name.clone());
+        let read = match ask(world, question::Body { storage, namespace, object }).await? {
+            Some(StoredBody::Json(json)) => Record::read(&json, &Effort::of_review()).map(drop),
+            Some(StoredBody::Broken(error)) => Err(error),
+            None => Ok(()),
+        };
+        broken.extend(read.err().filter(DecodeError::stops_every_client).map(|error| (entry.name.clone(), error)));
+    }
+    Ok(broken)
 }

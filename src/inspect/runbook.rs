@@ -1,39 +1,38 @@
-//! The runbook's checks of a pending record. They are the checks of the rule for the deletion that is about to be requested.
+//! The runbook's checks of a record that is in the way of its release. They are the checks of the rule for the deletion that is about to be requested.
 
 use interlock_engine::effort::Effort;
 use interlock_engine::evidence::{Evidence, question};
 use interlock_engine::facts::{Facts, RequestObjects};
 use interlock_engine::object::ObjectKey;
 use interlock_engine::policy::Policy;
-use interlock_engine::release::{Entry, History, ReleaseRef, Storage};
+use interlock_engine::release::{Entry, ReleaseRef, Storage};
 use interlock_engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use interlock_engine::rules::{RunbookCheck, inspect};
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
+use super::diagnosis::ReleaseRecords;
 use crate::budget::{Flow, Holdings};
 use crate::world::{QueryBudget, World, ask};
 
-/// The newest record of a release, which is pending, as read at one moment. Checks, copy and deletion apply to this version only.
-pub(crate) struct PendingRecord {
+/// The record of a release that is in its way, as read at one moment: the newest one if it is pending, or one that no client can
+/// read. Checks, copy and deletion apply to this version only.
+pub(crate) struct StuckRecord {
     pub(super) release: ReleaseRef,
     pub(super) storage: Storage,
     pub(super) entry: Entry,
     pub(super) object: Box<RawValue>,
 }
 
-impl PendingRecord {
-    /// Reads the newest record of a release; `None` if it is not pending, or was deleted meanwhile.
+impl StuckRecord {
+    /// Reads the record; `None` if no record is in the way, or it was deleted meanwhile.
     ///
     /// # Errors
     /// When the API server does not answer.
-    pub(crate) async fn read(
-        world: &dyn World,
-        release: &ReleaseRef,
-        storage: Storage,
-        history: &History,
-    ) -> Result<Option<Self>, String> {
-        let Some(entry) = history.newest().filter(|newest| newest.status.is_pending()) else {
+    pub(crate) async fn read(world: &dyn World, records: ReleaseRecords<'_>) -> Result<Option<Self>, String> {
+        let ReleaseRecords { release, storage, history, broken } = records;
+        let pending = history.newest().filter(|newest| newest.status.is_pending());
+        let Some(entry) = pending.or_else(|| history.iter().find(|entry| broken.contains_key(&entry.name))) else {
             return Ok(None);
         };
         let object = question::Object(record_key(release, storage, &entry.name));
@@ -63,7 +62,7 @@ impl PendingRecord {
             namespace: Some(self.release.namespace.as_str().into()),
             operation: Operation::Delete,
             // The checks do not depend on the user.
-            user_info: UserInfo { username: "".into(), groups: Vec::new() },
+            user_info: UserInfo { username: "".into(), groups: Vec::new(), ..UserInfo::default() },
             object: None,
             old_object: Some(self.object.as_ref().into()),
             dry_run: None,
@@ -83,6 +82,12 @@ impl PendingRecord {
                 }
             }
         }
+    }
+
+    /// The record in the history.
+    #[must_use]
+    pub(crate) fn entry(&self) -> &Entry {
+        &self.entry
     }
 
     /// The object name of the record.

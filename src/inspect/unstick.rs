@@ -11,7 +11,7 @@ mod store;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::runbook::PendingRecord;
+use super::runbook::StuckRecord;
 use super::view::View;
 use copy::{CopyOrigin, copy_of};
 pub(crate) use error::UnstickError;
@@ -20,7 +20,7 @@ use interlock_engine::release::{Storage, Stored};
 pub(crate) use restore::RecordCopy;
 use store::StoredObjects;
 
-impl PendingRecord {
+impl StuckRecord {
     /// Copies each part of the record to a Secret, deletes the record if it has not changed since it was read, and
     /// returns the names of the Secrets. If the record is not deleted, the copy is. The garbage collector deletes
     /// further parts of the record.

@@ -7,8 +7,8 @@ use interlock_engine::release::{History, ReleaseRef, Storage};
 use jiff::Timestamp;
 use kube::Client;
 
-use super::diagnosis::{Examiner, MissingParts};
-use super::records::{history, missing_parts};
+use super::diagnosis::{BrokenRecords, Examiner};
+use super::records::{history, missing_parts, unreadable};
 use super::scan::{DECODE_BYTES, Gap, gather};
 use super::wait::Starter;
 use crate::budget::Budget;
@@ -61,9 +61,16 @@ impl<'p> View<'p> {
         Examiner { world: &self.world, policies: self.policies, drivers, reader: self.reader.as_ref(), now }
     }
 
-    /// The missing parts of the records of a release. If the parts of a record cannot be read, none of them count as missing.
-    pub(crate) async fn missing(&self, release: &ReleaseRef, storage: Storage, history: &History) -> MissingParts {
+    /// The records of a release whose parts are missing. If the parts of a record cannot be read, none of them count as missing.
+    pub(crate) async fn incomplete(&self, release: &ReleaseRef, storage: Storage, history: &History) -> BrokenRecords {
         missing_parts(&self.world.cluster, release, storage, history).await.unwrap_or_default()
+    }
+
+    /// The records of a release that no client can read. The bodies of two records are read, so this is for one release.
+    pub(crate) async fn broken(&self, release: &ReleaseRef, storage: Storage, history: &History) -> BrokenRecords {
+        let mut broken = unreadable(&self.world, release, storage, history).await.unwrap_or_default();
+        broken.extend(self.incomplete(release, storage, history).await);
+        broken
     }
 
     /// The gap, if the HelmReleases cannot be read.

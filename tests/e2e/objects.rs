@@ -5,6 +5,7 @@ mod bystanders;
 mod declared_comparison;
 mod drift;
 mod exceptions;
+mod hooks;
 mod in_transition;
 mod large_chart;
 mod leftovers;

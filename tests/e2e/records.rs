@@ -18,3 +18,4 @@ mod races;
 mod recovery;
 mod smoke;
 mod tampering;
+mod unreadable;

@@ -8,7 +8,7 @@ use interlock_engine::json::RawObject;
 use interlock_engine::object::ObjectKey;
 use interlock_engine::policy::Policies;
 use interlock_engine::release::record::INFLATE_LIMIT;
-use interlock_engine::release::{ReleaseRef, Status};
+use interlock_engine::release::{DecodeError, ReleaseRef, Status};
 use interlock_engine::review::{Request, Review};
 use jiff::Timestamp;
 use release_interlock::budget::Budget;
@@ -107,20 +107,14 @@ impl Court {
     /// What is wrong with the release that keeps its records there, and the next step for a user; `None` without records.
     pub(crate) fn diagnose(&mut self, cluster: &Cluster, driver: Driver, user: User) -> Option<Diagnosis> {
         self.place(cluster);
-        let broken = cluster.history(driver).filter(|record| record.broken);
-        let missing = broken
-            .map(|record| (objects::record_name(driver, record.body.revision), vec![objects::missing_part(record)]));
+        let broken = cluster.history(driver).filter(|record| record.broken).map(|record| {
+            let missing = DecodeError::MissingChunks(vec![objects::missing_part(record)]);
+            (objects::record_name(driver, record.body.revision), missing)
+        });
         let release = ReleaseRef::new(objects::records_in(driver), objects::RELEASE);
-        let (missing, now) = (missing.collect(), Timestamp::from_second(NOW).unwrap());
-        let diagnosis = diagnosis::of_release(
-            &*self.memory,
-            &self.policies,
-            &release,
-            driver.storage(),
-            &missing,
-            user.name(),
-            now,
-        );
+        let (broken, now) = (broken.collect(), Timestamp::from_second(NOW).unwrap());
+        let diagnosis =
+            diagnosis::of_release(&*self.memory, &self.policies, &release, driver.storage(), &broken, user.name(), now);
         self.runtime.block_on(diagnosis).unwrap()
     }
 

@@ -11,10 +11,10 @@ use interlock_engine::rules::{RunbookCheck, named};
 use jiff::Timestamp;
 
 use super::next_step::starts_an_operation;
-use super::{Diagnosis, MissingParts, NextStep, ReleaseState, Stuck, diagnose};
+use super::{BrokenRecords, Diagnosis, NextStep, ReleaseState, Stuck, diagnose};
 use crate::inspect::overrides::opens;
 use crate::inspect::records::history;
-use crate::inspect::runbook::PendingRecord;
+use crate::inspect::runbook::StuckRecord;
 use crate::inspect::scan::FindingKind;
 use crate::inspect::wait::{FreezeInForce, Records, Starter};
 use crate::world::{World, ask};
@@ -37,7 +37,7 @@ pub(crate) struct ReleaseRecords<'a> {
     pub(crate) release: &'a ReleaseRef,
     pub(crate) storage: Storage,
     pub(crate) history: &'a History,
-    pub(crate) missing: &'a MissingParts,
+    pub(crate) broken: &'a BrokenRecords,
 }
 
 /// The runbook's checks of a pending record.
@@ -84,14 +84,14 @@ impl Examiner<'_> {
         is_live_in_sibling: bool,
         checks: Checks,
     ) -> Option<Examined> {
-        let ReleaseRecords { release, storage, history, missing } = records;
+        let ReleaseRecords { release, storage, history, broken } = records;
         let (policy, now) = (self.policies.of(&release.namespace).as_ref(), self.now);
         let drivers = self.drivers;
         let mut state = ReleaseState {
             release,
             storage,
             history,
-            missing,
+            broken,
             checks: None,
             chart: history.newest()?.stamps.chart(),
             drivers,
@@ -127,7 +127,7 @@ impl Examiner<'_> {
         let ReleaseRecords { release, storage, history, .. } = records;
         let storage = storage.sibling()?;
         sibling.newest().filter(|newest| newest.status.is_in_flight())?;
-        let records = ReleaseRecords { release, storage, history: sibling, missing: &MissingParts::new() };
+        let records = ReleaseRecords { release, storage, history: sibling, broken: &BrokenRecords::new() };
         let is_live_in_sibling = sibling.newest_deployed().is_none() && history.is_live();
         let other = self.examine_alone(records, is_live_in_sibling, Checks::IfStuck).await?.diagnosis;
         let step = other.next.filter(|_| is_at_rest(history) || other.stuck != Stuck::Yes)?;
@@ -149,7 +149,7 @@ impl Examiner<'_> {
         let body = question::Body { storage, namespace: release.namespace.clone(), object: newest.name.clone() };
         match ask(self.world, body).await.ok()?? {
             StoredBody::Json(json) => Record::read(&json, &Effort::of_review()).ok()?.chart(),
-            StoredBody::MissingChunks(_) => None,
+            StoredBody::Broken(_) => None,
         }
     }
 
@@ -165,9 +165,8 @@ impl Examiner<'_> {
             Checks::IfStuck if stuck != Stuck::Yes => return (Vec::new(), None),
             Checks::IfStuck | Checks::Run => {}
         }
-        let ReleaseRecords { release, storage, history, .. } = records;
-        let read = match PendingRecord::read(self.world, release, storage, history).await {
-            Ok(Some(pending)) => pending.checks(self.world, policy, self.now).await,
+        let read = match StuckRecord::read(self.world, records).await {
+            Ok(Some(stuck)) => stuck.checks(self.world, policy, self.now).await,
             Ok(None) => Ok(Vec::new()),
             Err(why) => Err(why),
         };
@@ -214,7 +213,7 @@ pub async fn of_release(
     policies: &Policies,
     release: &ReleaseRef,
     storage: Storage,
-    missing: &MissingParts,
+    broken: &BrokenRecords,
     user: &str,
     now: Timestamp,
 ) -> Result<Option<Diagnosis>, String> {
@@ -225,17 +224,17 @@ pub async fn of_release(
     let drivers = drivers.map_err(|why| format!("the HelmReleases cannot be read: {why}"))?;
     let reader = Starter::named(user);
     let examiner = Examiner { world, policies, drivers: Some(&drivers), reader: Some(&reader), now };
-    let records = ReleaseRecords { release, storage, history: &history, missing };
+    let records = ReleaseRecords { release, storage, history: &history, broken };
     Ok(examiner.examine(records, Checks::IfStuck).await.map(|examined| examined.diagnosis))
 }
 
-/// The history after the deletion of the newest, pending record. The record below gets the note of the interrupted operation.
-pub(crate) fn after_unstick(history: &History, chart: Option<&str>) -> History {
-    let mut entries: Vec<Entry> = history.iter().cloned().collect();
-    let Some(lost) = (!entries.is_empty()).then(|| entries.remove(0)) else { return History::default() };
-    let left = History::new(entries);
-    let heir = left.heir_of(&lost).map(|heir| heir.revision);
-    let note = chart.map(|chart| InterruptedOperation { chart: chart.to_owned(), revision: lost.revision }.to_string());
+/// The history after the deletion of a record. If it was pending, the record below gets the note of the interrupted operation.
+pub(crate) fn after_unstick(history: &History, lost: &Entry, chart: Option<&str>) -> History {
+    let left = History::new(history.iter().filter(|entry| entry.name != lost.name).cloned().collect());
+    let heir = left.heir_of(lost).map(|heir| heir.revision);
+    let note = chart
+        .filter(|_| lost.status.is_pending())
+        .map(|chart| InterruptedOperation { chart: chart.to_owned(), revision: lost.revision }.to_string());
     let noted = left.iter().cloned().map(|mut entry| {
         if let Some(note) = note.as_ref().filter(|_| Some(entry.revision) == heir) {
             entry.stamps.set(INTERRUPTED, note.clone());

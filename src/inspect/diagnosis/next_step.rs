@@ -4,9 +4,9 @@ use std::fmt;
 
 use interlock_engine::owners::{Driver, Finish, GoesOn, ReleaseOwner, UNLOCKS};
 use interlock_engine::release::stamps::INTERRUPTED;
-use interlock_engine::release::{Entry, ReleaseRef, Status};
+use interlock_engine::release::{DecodeError, Entry, ReleaseRef, Status};
 use interlock_engine::rules::RunbookCheckName;
-use interlock_engine::rules::records::recovery::{RecordCondition, StuckOperation, WayOn};
+use interlock_engine::rules::records::recovery::{RecordCondition, StuckOperation, WayOn, unstick_command};
 use interlock_engine::rules::wording::command;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -98,8 +98,8 @@ pub(super) fn next_step(
             Stuck::No => wait("The operation may still be running"),
         };
     }
-    if !state.missing.is_empty() && stuck == Stuck::No {
-        return wait(&format!("{} may still be writing the parts of a record", state.words().name()));
+    if !state.broken.is_empty() && stuck == Stuck::No {
+        return wait(&format!("{} may still be writing the record", state.words().client()));
     }
     let step = match problems.first()?.kind {
         _ if state.is_live_in_sibling => delete_remains(state),
@@ -205,7 +205,12 @@ fn wait_for_hook(state: &ReleaseState<'_>, why: &str) -> String {
 
 /// Deletes broken records. Their owner continues from the remaining records.
 fn delete_broken(state: &ReleaseState<'_>) -> NextStep {
-    let names: Vec<&str> = state.missing.keys().map(String::as_str).collect();
+    let lacks_parts = |error: &DecodeError| matches!(error, DecodeError::MissingChunks(_));
+    if !state.broken.values().all(lacks_parts) {
+        let why = "Nobody can read the record: delete it, of which a copy is kept";
+        return NextStep::run(unstick_command(state.words()), why);
+    }
+    let names: Vec<&str> = state.broken.keys().map(String::as_str).collect();
     let record = if names.len() == 1 { "the record" } else { "the records" };
     NextStep::run(
         state.words().delete_command(&names),

@@ -1,6 +1,6 @@
 //! The problems of a release, in sentences.
 
-use interlock_engine::release::{Entry, History, Status, Storage};
+use interlock_engine::release::{DecodeError, Entry, History, Status, Storage};
 use interlock_engine::rules::wording::{MAX_ENUMERATED, enumerated, span, user};
 use serde::Serialize;
 
@@ -51,16 +51,19 @@ fn stuck_operation(state: &ReleaseState<'_>, newest: &Entry) -> Option<Problem> 
 }
 
 fn broken_records(state: &ReleaseState<'_>, newest: &Entry) -> Option<Problem> {
-    let (index, _) = state.missing.iter().next()?;
-    let sentences = state.missing.iter().map(|(index, parts)| {
-        let (verb, parts) =
-            (if parts.len() == 1 { "lacks its part" } else { "lacks its parts" }, parts.iter().cloned());
-        format!("the record {index} {verb} {}", enumerated(parts.collect::<Vec<_>>().into_iter(), MAX_ENUMERATED))
-    });
-    let lacking = enumerated(sentences.collect::<Vec<_>>().into_iter(), MAX_ENUMERATED);
-    let record = state.history.iter().find(|entry| entry.name == *index).unwrap_or(newest);
-    let message = format!("{} can do nothing for the release: {lacking}.", state.words().name());
+    let (name, _) = state.broken.iter().next()?;
+    let sentences: Vec<_> =
+        state.broken.iter().map(|(name, error)| format!("the record {name} {}", why(error))).collect();
+    let broken = enumerated(sentences.into_iter(), MAX_ENUMERATED);
+    let record = state.history.iter().find(|entry| entry.name == *name).unwrap_or(newest);
+    let message = format!("{} can do nothing for the release: {broken}.", state.words().name());
     Some(problem(FindingKind::BrokenRecord, record, message))
+}
+
+fn why(error: &DecodeError) -> String {
+    let DecodeError::MissingChunks(parts) = error else { return format!("cannot be decoded: {error}") };
+    let verb = if parts.len() == 1 { "lacks its part" } else { "lacks its parts" };
+    format!("{verb} {}", enumerated(parts.clone().into_iter(), MAX_ENUMERATED))
 }
 
 fn several_deployed(state: &ReleaseState<'_>) -> Option<Problem> {

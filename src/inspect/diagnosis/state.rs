@@ -6,7 +6,7 @@ use interlock_engine::owners::DrivenRelease;
 use interlock_engine::owners::Driver;
 use interlock_engine::owners::OwnerWords;
 use interlock_engine::policy::Policy;
-use interlock_engine::release::{Entry, History, ReleaseRef, Status, Storage};
+use interlock_engine::release::{DecodeError, Entry, History, ReleaseRef, Status, Storage};
 use interlock_engine::rules::records::recovery::RecordCondition;
 use interlock_engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult};
 use jiff::{SignedDuration, Timestamp};
@@ -17,8 +17,8 @@ use crate::inspect::wait::FreezeInForce;
 /// The maximum time between the index of a record and its parts. OLM takes tenths of a second.
 const PARTS_FOLLOW_WITHIN: SignedDuration = SignedDuration::from_secs(30);
 
-/// The missing parts of OLM's records, by the name of the index. Complete records are left out.
-pub(crate) type MissingParts = BTreeMap<String, Vec<String>>;
+/// The records that no client can read, by name, and why.
+pub(crate) type BrokenRecords = BTreeMap<String, DecodeError>;
 
 /// The state of a release, as far as its reader knows it.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub(crate) struct ReleaseState<'a> {
     pub(crate) release: &'a ReleaseRef,
     pub(crate) storage: Storage,
     pub(crate) history: &'a History,
-    pub(crate) missing: &'a MissingParts,
+    pub(crate) broken: &'a BrokenRecords,
     /// The runbook's checks of the newest record; `None` if they were not run.
     pub(crate) checks: Option<&'a [RunbookCheck]>,
     /// `name-version` of the chart of the newest record; `None` if it is not known.
@@ -50,7 +50,7 @@ pub(crate) struct ReleaseState<'a> {
 pub enum Stuck {
     /// No operation is pending, or it is not old enough.
     No,
-    /// The operation is older than the policy and the HelmReleases allow, or OLM cannot read a record.
+    /// The operation is older than the policy and the HelmReleases allow, or no client can read a record.
     Yes,
     /// The operation is old enough, but the HelmReleases, which may allow more time, cannot be read.
     Unknown,
@@ -97,12 +97,15 @@ impl<'a> ReleaseState<'a> {
         driven.stale_after_with(&driven.helm_releases_among(self.drivers.unwrap_or_default()), self.policy)
     }
 
-    /// Whether a record with missing parts blocks OLM. The parts of a new record may still be written.
+    /// Whether a record that no client can read blocks the release. The parts of OLM's newest record may still be written. The
+    /// webhook lets everybody delete a record of Helm once it is stale.
     pub(super) fn stuck_at_rest(&self, newest: &Entry) -> (Stuck, Option<Timestamp>) {
-        if self.missing.is_empty() {
-            return (Stuck::No, None);
-        }
-        let from = newest.stamps.ended().and_then(|ended| ended.checked_add(PARTS_FOLLOW_WITHIN).ok());
+        let (since, patience) = match self.broken.values().next() {
+            None => return (Stuck::No, None),
+            Some(DecodeError::MissingChunks(_)) => (newest.stamps.ended(), PARTS_FOLLOW_WITHIN),
+            Some(_) => (newest.started(), self.patience(newest)),
+        };
+        let from = since.and_then(|since| since.checked_add(patience).ok());
         let stuck = if from.is_some_and(|from| self.now < from) { Stuck::No } else { Stuck::Yes };
         (stuck, from)
     }

@@ -1,7 +1,7 @@
 use interlock_engine::owners::flux::{Driver, HelmRelease};
 use interlock_engine::policy::{AllowRollback, Policy};
 use interlock_engine::release::stamps::{CHART, DRIVER, ENDED, HOLDER, INTERRUPTED, STARTED};
-use interlock_engine::release::{Entry, History, ReleaseRef, Status, Storage};
+use interlock_engine::release::{DecodeError, Entry, History, ReleaseRef, Status, Storage};
 use interlock_engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult};
 use jiff::{SignedDuration, Timestamp};
 
@@ -47,7 +47,7 @@ fn driver(timeout: &str, suspend: bool) -> Driver {
 struct Case {
     storage: Storage,
     records: Vec<Entry>,
-    missing: MissingParts,
+    broken: BrokenRecords,
     checks: Option<Vec<RunbookCheck>>,
     drivers: Option<Vec<Driver>>,
     policy: Policy,
@@ -59,11 +59,11 @@ struct Case {
 impl Case {
     fn of(records: Vec<Entry>) -> Self {
         let (storage, policy) = (Storage::Secret, Policy::shipped().unwrap());
-        let (missing, drivers) = (MissingParts::new(), Some(Vec::new()));
+        let (broken, drivers) = (BrokenRecords::new(), Some(Vec::new()));
         Self {
             storage,
             records,
-            missing,
+            broken,
             checks: None,
             drivers,
             policy,
@@ -82,7 +82,7 @@ impl Case {
             release: &ReleaseRef::new("shop", "web"),
             storage: self.storage,
             history: &History::new(self.records.clone()),
-            missing: &self.missing,
+            broken: &self.broken,
             checks: self.checks.as_deref(),
             chart: self.records.last().and_then(|newest| newest.stamps.chart()).map(str::to_owned).as_deref(),
             drivers: self.drivers.as_deref(),
@@ -286,11 +286,14 @@ fn an_extension_is_described_in_the_terms_of_olm() {
 #[test]
 fn an_incomplete_record_of_olm_is_deleted_after_a_while() {
     let index = |revision: u64| format!("sh.helm.release.v1.web.v{revision}");
-    let lacking = |revisions: &[u64]| -> MissingParts {
-        revisions.iter().map(|revision| (index(*revision), vec![format!("{}-abc", index(*revision))])).collect()
+    let lacking = |revisions: &[u64]| -> BrokenRecords {
+        revisions
+            .iter()
+            .map(|revision| (index(*revision), DecodeError::MissingChunks(vec![format!("{}-abc", index(*revision))])))
+            .collect()
     };
     let ended = |entry, seconds| stamped(entry, ENDED, &ago(seconds).to_string());
-    let broken = |records, revisions: &[u64]| Case { missing: lacking(revisions), ..Case::of_olm(records) };
+    let broken = |records, revisions: &[u64]| Case { broken: lacking(revisions), ..Case::of_olm(records) };
     let deployed = || vec![old(1, Superseded), ended(old(2, Deployed), 100)];
     let found = broken(deployed(), &[2]).diagnose();
     assert_eq!((found.stuck, found.problems[0].kind), (Stuck::Yes, FindingKind::BrokenRecord));
@@ -313,6 +316,25 @@ fn an_incomplete_record_of_olm_is_deleted_after_a_while() {
 }
 
 #[test]
+fn a_record_that_nobody_can_read_is_deleted_with_a_copy_once_it_is_stale() {
+    let broken = |records, name: &str| {
+        let broken = [(name.to_owned(), DecodeError::Base64("it is cut off".to_owned()))].into();
+        Case { broken, ..Case::of(records) }.diagnose()
+    };
+    let newest = old(2, Deployed).name;
+    let found = broken(vec![old(1, Superseded), old(2, Deployed)], &newest);
+    assert_eq!((found.stuck, found.problems[0].kind), (Stuck::Yes, FindingKind::BrokenRecord));
+    let message = format!(
+        "Helm can do nothing for the release: the record {newest} cannot be decoded: the payload is not base64: it is cut off."
+    );
+    assert_eq!(found.problems[0].message, message);
+    assert_eq!(found.next.unwrap().to_string(), "interlock unstick shop/web");
+    let fresh = broken(vec![old(1, Superseded), young(2, Deployed)], &newest);
+    assert_eq!(fresh.stuck, Stuck::No);
+    assert!(fresh.next.unwrap().to_string().starts_with("wait until "));
+}
+
+#[test]
 fn a_freeze_is_waited_out_or_opened_by_an_override() {
     let frozen = |records, until: Option<&str>| {
         let until = until.map(|until| until.parse().unwrap());
@@ -332,7 +354,7 @@ fn a_freeze_is_waited_out_or_opened_by_an_override() {
 #[test]
 fn once_the_record_is_deleted_its_upgrade_is_finished() {
     let history = History::new(vec![old(1, Deployed), young(2, PendingUpgrade)]);
-    let left: Vec<Entry> = after_unstick(&history, Some("web-2.0.0")).iter().cloned().collect();
+    let left: Vec<Entry> =
+        after_unstick(&history, history.newest().unwrap(), Some("web-2.0.0")).iter().cloned().collect();
     assert_eq!(Case::of(left).next(), "helm upgrade web CHART --version 2.0.0 -n shop");
-    assert_eq!(after_unstick(&History::default(), None), History::default());
 }

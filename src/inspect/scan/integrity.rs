@@ -5,6 +5,7 @@ use interlock_engine::facts::{RecordBody, RecordVersion};
 use interlock_engine::owners::OwnerWords;
 use interlock_engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
 use interlock_engine::rules::records::record_integrity::disagreements;
+use interlock_engine::rules::records::recovery::unstick_command;
 
 use super::finding::Finding;
 use super::finding_kind::FindingKind;
@@ -36,8 +37,9 @@ pub(super) fn of_body(
             let words = OwnerWords { storage, namespace, release: &release.name };
             let name = &release.name;
             let way_out = if words.has_commands() {
+                let unstick = unstick_command(words);
                 format!(
-                    "Restore it from a backup. Without one, delete it and run `helm upgrade {name} -n {namespace}`."
+                    "Restore it from a backup. Without one, run `{unstick}`, which keeps a copy of it and deletes it."
                 )
             } else {
                 let delete = words.delete_command(&[&stored.metadata.name]);

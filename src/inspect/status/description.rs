@@ -13,7 +13,7 @@ use super::assess::since;
 use super::elsewhere::elsewhere;
 use super::summary::ReleaseSummary;
 use super::survey::{StatusError, examined};
-use crate::inspect::diagnosis::Checks;
+use crate::inspect::diagnosis::{Checks, ReleaseRecords};
 use crate::inspect::overrides::stored;
 use crate::inspect::view::View;
 
@@ -102,7 +102,9 @@ async fn closely(
     history: &History,
     now: Timestamp,
 ) -> Option<ReleaseDescription> {
-    let (row, (checks, unread)) = examined(view, release, storage, history, (Checks::Run, now)).await?;
+    let broken = &view.broken(release, storage, history).await;
+    let records = ReleaseRecords { release, storage, history, broken };
+    let (row, (checks, unread)) = examined(view, records, (Checks::Run, now)).await?;
     let mut not_looked_at: Vec<_> = view.gap().map(|gap| format!("{}: {}", gap.what, gap.why)).into_iter().collect();
     not_looked_at.extend(unread);
     let policy = view.policies.of(&release.namespace);

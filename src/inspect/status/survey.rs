@@ -64,19 +64,19 @@ pub(crate) async fn row(
     history: &History,
     now: Timestamp,
 ) -> Option<ReleaseSummary> {
-    examined(view, release, storage, history, (Checks::IfStuck, now)).await.map(|(row, _)| row)
+    let broken = &view.incomplete(release, storage, history).await;
+    let records = ReleaseRecords { release, storage, history, broken };
+    examined(view, records, (Checks::IfStuck, now)).await.map(|(row, _)| row)
 }
 
 /// The summary with the runbook's checks, and the reason if these could not be run.
 pub(crate) async fn examined(
     view: &View<'_>,
-    release: &ReleaseRef,
-    storage: Storage,
-    history: &History,
+    records: ReleaseRecords<'_>,
     (checks, now): (Checks, Timestamp),
 ) -> Option<(ReleaseSummary, (Vec<RunbookCheck>, Option<String>))> {
-    let missing = &view.missing(release, storage, history).await;
-    let found = view.examiner(now).examine(ReleaseRecords { release, storage, history, missing }, checks).await?;
+    let ReleaseRecords { release, storage, history, .. } = records;
+    let found = view.examiner(now).examine(records, checks).await?;
     let row = assess(release, storage, history, found.diagnosis)?;
     Some((completed(view, row, storage).await, (found.checks, found.unread)))
 }

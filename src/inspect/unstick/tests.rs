@@ -109,8 +109,8 @@ impl Fake {
         self.secrets.lock().unwrap().insert(name, record);
     }
 
-    fn pending(&self) -> PendingRecord {
-        PendingRecord {
+    fn pending(&self) -> StuckRecord {
+        StuckRecord {
             release: ReleaseRef::new("shop", "web"),
             storage: Storage::Secret,
             entry: Entry::of_web(2, interlock_engine::release::Status::PendingUpgrade),

@@ -49,12 +49,12 @@ impl Starter {
     pub(crate) async fn of(client: &Client) -> kube::Result<Self> {
         let user = own_user(client).await?.unwrap_or_default();
         let groups = user.groups.unwrap_or_default().into_iter().map(Cow::Owned).collect();
-        Ok(Self(UserInfo { username: Cow::Owned(user.username.unwrap_or_default()), groups }))
+        Ok(Self(UserInfo { username: Cow::Owned(user.username.unwrap_or_default()), groups, ..UserInfo::default() }))
     }
 
     /// A user with this name and without groups.
     pub(crate) fn named(user: &str) -> Self {
-        Self(UserInfo { username: Cow::Owned(user.to_owned()), groups: Vec::new() })
+        Self(UserInfo { username: Cow::Owned(user.to_owned()), groups: Vec::new(), ..UserInfo::default() })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -129,7 +129,7 @@ mod tests {
         );
         let policies = Policies::of_files(&files).unwrap();
         let groups = groups.iter().map(|group| Cow::Borrowed(*group)).collect();
-        let starter = Starter(UserInfo { username: Cow::Owned(user.to_owned()), groups });
+        let starter = Starter(UserInfo { username: Cow::Owned(user.to_owned()), groups, ..UserInfo::default() });
         let release = ReleaseRef::new("shop", release);
         let now = "2026-12-24T10:00:00Z".parse().unwrap();
         let records = Records { storage: Storage::Secret, of_objects: None };

@@ -81,7 +81,7 @@ impl<'a> AuditEvent<'a> {
     fn request(&self, reference: ObjectReference<'a>, operation: Operation) -> Request<'a> {
         let ObjectReference { resource, subresource, namespace, name, api_group: group, api_version: version } =
             reference;
-        let nobody = UserInfo { username: Cow::Borrowed(""), groups: Vec::new() };
+        let nobody = UserInfo { username: Cow::Borrowed(""), groups: Vec::new(), ..UserInfo::default() };
         let kind = kind_of(&resource).to_owned().into();
         Request {
             uid: self.audit_id.clone(),

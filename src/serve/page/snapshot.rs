@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
 use crate::budget::block_in_place_if_possible;
-use crate::inspect::diagnosis::{Checks, Examiner, MissingParts, ReleaseRecords, ReleaseState, Stuck, diagnose};
+use crate::inspect::diagnosis::{BrokenRecords, Checks, Examiner, ReleaseRecords, ReleaseState, Stuck, diagnose};
 use crate::inspect::status::{ReleaseSummary, assess};
 use crate::serve::report::refusals::Refusal;
 use crate::world::{InFlight, Known, ask};
@@ -80,12 +80,12 @@ fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> O
     let (found, in_flight, in_sync) = world.in_flight(SHOWN);
     let drivers = if found.is_empty() { None } else { world.drivers() };
     let rows = found.into_iter().filter_map(|InFlight { release, storage, entries, .. }| {
-        let (history, missing) = (History::new(entries), MissingParts::new());
+        let (history, broken) = (History::new(entries), BrokenRecords::new());
         let state = ReleaseState {
             release: &release,
             storage,
             history: &history,
-            missing: &missing,
+            broken: &broken,
             checks: None,
             chart: history.newest()?.stamps.chart(),
             drivers: drivers.as_deref(),
@@ -128,8 +128,8 @@ async fn complete(world: &dyn Known, policies: &Policies, drivers: Option<&[Driv
 /// The row as `status` shows it. `None` if the records cannot be listed, or the operation has ended.
 async fn examined(world: &dyn Known, examiner: Examiner<'_>, row: &ReleaseSummary) -> Option<ReleaseSummary> {
     let (release, storage) = (&row.release_ref(), row.storage);
-    let (history, missing) = (&history(world, row).await?, &MissingParts::new());
-    let found = examiner.examine(ReleaseRecords { release, storage, history, missing }, Checks::IfStuck).await?;
+    let (history, broken) = (&history(world, row).await?, &BrokenRecords::new());
+    let found = examiner.examine(ReleaseRecords { release, storage, history, broken }, Checks::IfStuck).await?;
     assess(release, storage, history, found.diagnosis)
 }
 

@@ -17,15 +17,17 @@ use crate::harness::records::V2;
 const WHILE: Duration = Duration::from_secs(60);
 
 /// A plane where an operation counts as stuck after three seconds, bob's edits only cause warnings, every service
-/// account `corrector` is a manager, and releases called `frozen` are frozen.
+/// account `corrector` is a manager, releases called `frozen` are frozen, and the user `damage` may damage records.
 pub(crate) fn impatient() -> &'static Plane {
     static PLANE: OnceLock<Plane> = OnceLock::new();
     PLANE.get_or_init(|| {
         let cases = "[{when: {users: [bob]}, mode: warn}]";
         let freeze = "{name: stock-taking, reason: we count <all>, timeZone: Europe/Berlin, from: 2026-01-01, to: 2099-01-01, \
                       releases: [frozen]}";
+        let damage = "{cases: [{when: {users: [damage]}, mode: audit}]}";
         let more = format!(
-            "  manual-edit: {{cases: {cases}}}\nfreezes: [{freeze}]\nmanagers: ['system:serviceaccount:*:corrector']\n"
+            "  manual-edit: {{cases: {cases}}}\n  record-integrity: {damage}\n  record-tampering: {damage}\nfreezes: [{freeze}]\n\
+             managers: ['system:serviceaccount:*:corrector']\n"
         );
         let policy = policy("staleAfter: 3s") + &more;
         Plane::start_with(&policy, &["--page"])

@@ -274,9 +274,23 @@ impl Plane {
         if !made.success() && !made.stderr.contains("already exists") {
             return Err(format!("expected a service account\n{made}"));
         }
-        let token = admin.run(&["create", "token", name, "-n", namespace, "--duration=6h"]).into_result()?.stdout;
+        self.with_token((namespace, name), name, &["--duration=6h"])
+    }
+
+    /// A service account with a token that is bound to a pod, like those of its containers.
+    #[track_caller]
+    pub(crate) fn account_in_pod(&self, namespace: &str, name: &str, pod: &str) -> Identity {
+        let bound = format!("--bound-object-name={pod}");
+        let made = self.with_token((namespace, name), pod, &["--bound-object-kind=Pod", &bound]);
+        made.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn with_token(&self, (namespace, name): (&str, &str), file: &str, flags: &[&str]) -> Result<Identity, String> {
+        let admin = self.kubectl(&self.admin());
+        let create = [&["create", "token", name, "-n", namespace], flags].concat();
+        let token = admin.run(&create).into_result()?.stdout;
         let user = format!("system:serviceaccount:{namespace}:{name}");
-        let kubeconfig = self.dir().join(format!("{namespace}.{name}.kubeconfig"));
+        let kubeconfig = self.dir().join(format!("{namespace}.{file}.kubeconfig"));
         let content = serde_json::json!({
             "apiVersion": "v1",
             "kind": "Config",

@@ -25,10 +25,11 @@ const DEADLINE: Duration = Duration::from_secs(90);
 
 /// Every request of Interlock to the API server: group, resource, name if only one is needed, verbs. In each guarded
 /// namespace, or cluster-scoped.
-const USED: [(&str, &str, &str, &str); 28] = [
+const USED: [(&str, &str, &str, &str); 30] = [
     ("", "secrets", "", "get list watch patch"),
     ("", "configmaps", "", "get list watch patch"),
     ("", "namespaces", "", "get list watch"),
+    ("", "pods", "", "get"),
     ("", "replicationcontrollers", "", "get list watch"),
     ("apps", "deployments", "", "get list watch"),
     ("apps", "statefulsets", "", "get list watch"),
@@ -37,6 +38,7 @@ const USED: [(&str, &str, &str, &str); 28] = [
     ("apiextensions.k8s.io", "customresourcedefinitions", "helmreleases.helm.toolkit.fluxcd.io", "list watch"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "releaseoverrides.interlock.dev", "list watch"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "freezes.interlock.dev", "list watch"),
+    ("batch", "jobs", "", "get"),
     ("config.projectsveltos.io", "clusterconfigurations", "", "get"),
     ("config.projectsveltos.io", "clusterprofiles", "", "get"),
     ("config.projectsveltos.io", "clustersummaries", "", "get"),

@@ -51,7 +51,11 @@ const KEPT: &[(&str, &str, &str)] = &[
     ("refused", "/volumes/", "a volume is a union, and its source is one value"),
     ("not set back", "/volumes/", "nothing tells a default inside of one value from another value"),
     ("not set back", "/containerPort = ", "of two items with one key, removing either counts"),
-    ("refused", "/spec/ingress = ", "a NetworkPolicy that leaves a direction out declares that it admits nothing there"),
+    (
+        "refused",
+        "/spec/ingress = ",
+        "a NetworkPolicy that leaves a direction out declares that it admits nothing there",
+    ),
     ("refused", "/spec/egress = ", "a NetworkPolicy that leaves a direction out declares that it admits nothing there"),
 ];
 

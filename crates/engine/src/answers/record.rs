@@ -62,11 +62,18 @@ pub async fn body(
 ) -> Result<Option<StoredBody>, String> {
     let Some(text) = store.text(*storage, namespace, object).await? else { return Ok(None) };
     let payload = payload(store, *storage, namespace, &text).await?;
-    if let Err(DecodeError::MissingChunks(names)) = payload {
-        return Ok(Some(StoredBody::MissingChunks(names)));
-    }
     drop(text);
-    inflated(work, namespace, object, payload, |body, _| Ok(body)).await.map(|json| Some(StoredBody::Json(json)))
+    let body = match payload {
+        Ok(payload) => work.inflated(payload, |body, _| Ok(body)).await?,
+        Err(error) => Err(error),
+    };
+    match body {
+        Ok(json) => Ok(Some(StoredBody::Json(json))),
+        Err(DecodeError::OverBudget(error)) => {
+            Err(payload::undecodable(namespace, object, &DecodeError::OverBudget(error)))
+        }
+        Err(error) => Ok(Some(StoredBody::Broken(error))),
+    }
 }
 
 /// The document of an object in the manifest of one version of a record, or of the current version if the version is

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::query::Knowledge;
 use crate::owners::{Bundle, Driver, Marks};
-use crate::release::{History, Storage};
+use crate::release::{DecodeError, History, Storage};
 
 /// Records that may belong to the release that an object names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +49,8 @@ pub struct ScaledObject {
 pub enum StoredBody {
     /// The JSON of the body.
     Json(Vec<u8>),
-    /// The names of the missing Secrets of a record in several Secrets. The record cannot be read without them.
-    MissingChunks(Vec<String>),
+    /// It cannot be decoded.
+    Broken(DecodeError),
 }
 
 /// The HelmReleases that drive a release, oldest first. The error says why those in the records' namespace cannot be read: they
@@ -113,7 +113,8 @@ impl Answer {
         let Self::Known(knowledge) = self else { return 0 };
         let (bytes, items) = match knowledge {
             Knowledge::Body(StoredBody::Json(json)) => (json.len(), 0),
-            Knowledge::Body(StoredBody::MissingChunks(names)) => (0, names.len()),
+            Knowledge::Body(StoredBody::Broken(DecodeError::MissingChunks(names))) => (0, names.len()),
+            Knowledge::Body(StoredBody::Broken(_)) => (0, 0),
             Knowledge::Object(text) => (text.len(), 0),
             Knowledge::Parent(scaled) => (scaled.managed_fields.as_ref().map_or(0, String::len), 0),
             Knowledge::Leases(leases) => (leases.values().map(String::len).sum(), leases.len()),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use crate::object::{MAX_NAME_LENGTH, SERVICE_ACCOUNT_PREFIX, is_dns_label, is_dns_subdomain};
 use crate::release::Stamps;
-use crate::review::UserInfo;
+use crate::review::{BoundPod, UserInfo};
 
 /// The prefix that Kubernetes reserves for itself and the platform. Authenticators give it to no other user.
 const RESERVED_PREFIX: &str = "system:";
@@ -31,6 +31,8 @@ pub struct Actor<'r> {
     pub groups: &'r [Cow<'r, str>],
     /// The pipeline of the policy that the user is a session of.
     pub session: Option<Session<'r>>,
+    /// The pod that the token of a service account is bound to.
+    pub pod: Option<BoundPod<'r>>,
     account: Option<&'r str>,
 }
 
@@ -113,14 +115,15 @@ impl<'r> Actor<'r> {
     /// Reads the actor from `userInfo`. Only a policy knows the platforms and pipelines that it lists.
     #[must_use]
     pub fn of(user: &'r UserInfo<'r>) -> Self {
-        Self::named(user.username.as_ref(), &user.groups)
+        let named = Self::named(user.username.as_ref(), &user.groups);
+        Self { pod: named.account.and_then(|_| user.pod()), ..named }
     }
 
     /// The user with this name, in these groups.
     #[must_use]
     pub fn named(name: &'r str, groups: &'r [Cow<'r, str>]) -> Self {
         let account = name.strip_prefix(SERVICE_ACCOUNT_PREFIX).filter(|account| is_account(account));
-        Self { name, kind: kind_of(name, account, groups), groups, session: None, account }
+        Self { name, kind: kind_of(name, account, groups), groups, session: None, pod: None, account }
     }
 
     /// `NAMESPACE:NAME` of a service account.

@@ -72,10 +72,20 @@ impl AdmittedWrite {
     }
 }
 
+/// A cluster has more pods than anything else, and only those of Jobs can be the hook of an operation.
+fn is_pod(key: &ObjectKey) -> bool {
+    key.group.is_empty() && key.kind == "Pod"
+}
+
+fn names_job(object: &str) -> bool {
+    object.contains(r#""Job""#)
+}
+
 /// Keeps only objects that a rule can query. In a busy cluster, the other objects would displace them.
 fn apply(change: Change<'_>, objects: &mut ObjectStore) {
     let Change { operation, key, object } = &change;
-    if can_be_asked_for(&key.group, &key.kind) || may_be_marked(object.get()) {
+    let asked_for = can_be_asked_for(&key.group, &key.kind) && (!is_pod(key) || names_job(object.get()));
+    if asked_for || may_be_marked(object.get()) {
         objects.apply(change);
     } else if *operation == Operation::Update {
         // The object may have lost its marks.

@@ -12,7 +12,7 @@ mod workloads;
 
 pub use document::document;
 pub(crate) use heading::is_same_group;
-pub use hooks::{HookJob, hook_jobs};
+pub use hooks::{HookObject, hooks_of_kind};
 pub use key::DocumentKey;
 pub use objects::{object_keys, objects};
 pub use workloads::{WorkloadKind, WorkloadRef, workloads};

@@ -16,9 +16,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::Revision;
-use super::manifest::{HookJob, hook_jobs};
+use super::manifest::{HookObject, hooks_of_kind};
 use crate::effort::Effort;
-use crate::json::{GoStruct, Text, first_at, redacted};
+use crate::json::{GoStruct, Text, first_at};
 
 pub use content::{Difference, differences};
 pub use hooks::Hooks;
@@ -156,7 +156,7 @@ impl<'b> Record<'b> {
     /// left.
     pub fn read(body: &'b [u8], effort: &Effort) -> Result<Self, DecodeError> {
         effort.take(body.len() as u64 * READ_STEPS)?;
-        serde_json::from_slice(body).map_err(|error| DecodeError::Json(redacted(&error)))
+        serde_json::from_slice(body).map_err(|error| DecodeError::of_json(body, &error))
     }
 
     /// The name and version of the chart, parsed without the megabytes of templates after them; empty if the record has
@@ -188,13 +188,13 @@ impl<'b> Record<'b> {
         text(self.manifest)
     }
 
-    /// The Jobs among the hooks.
+    /// The objects of a kind among the hooks.
     ///
     /// # Errors
     /// The hooks cannot be parsed, or it is more work than the review has left. The error contains the position of the
     /// problem, never the text there.
-    pub fn hook_jobs(&self, effort: &Effort) -> Result<Vec<HookJob>, String> {
-        self.hooks.map_or_else(|| Ok(Vec::new()), |hooks| hook_jobs(hooks.get(), &self.namespace, effort))
+    pub fn hooks_of_kind(&self, kind: &str, effort: &Effort) -> Result<Vec<HookObject>, String> {
+        self.hooks.map_or_else(|| Ok(Vec::new()), |hooks| hooks_of_kind(hooks.get(), kind, &self.namespace, effort))
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use crate::json::{RawObject, Text};
 use crate::text::{MAX_NAME_BYTES, is_printable, printable};
@@ -101,13 +102,44 @@ impl Operation {
 }
 
 /// The authenticated user. The real caller of an impersonated request is not visible.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub struct UserInfo<'a> {
     /// For example `alice` or `system:serviceaccount:flux-system:helm-controller`.
     #[serde(borrow, default)]
     pub username: Cow<'a, str>,
     #[serde(borrow, default, deserialize_with = "groups")]
     pub groups: Vec<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub extra: Option<UserExtra<'a>>,
+}
+
+/// What the authenticator of the API server adds to a user: lists of text, unread until a rule needs them.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct UserExtra<'a> {
+    #[serde(borrow, default, rename = "authentication.kubernetes.io/pod-name")]
+    pod_name: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "authentication.kubernetes.io/pod-uid")]
+    pod_uid: Option<&'a RawValue>,
+}
+
+/// The pod that the token of a service account is bound to. Such a token is valid only as long as that pod exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BoundPod<'a> {
+    pub name: &'a str,
+    pub uid: &'a str,
+}
+
+impl<'a> UserInfo<'a> {
+    /// The pod of a token that is bound to one.
+    #[must_use]
+    pub fn pod(&self) -> Option<BoundPod<'a>> {
+        let only = |list: Option<&'a RawValue>| {
+            let [text] = serde_json::from_str::<[&'a str; 1]>(list?.get()).ok()?;
+            (!text.is_empty()).then_some(text)
+        };
+        let extra = self.extra.as_ref()?;
+        Some(BoundPod { name: only(extra.pod_name)?, uid: only(extra.pod_uid)? })
+    }
 }
 
 /// The most groups of a user that are parsed. Those of a token fit into the header of a request.

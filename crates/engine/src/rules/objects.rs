@@ -9,6 +9,7 @@ pub(super) mod manual_delete;
 pub(super) mod manual_edit;
 pub(super) mod manual_scale;
 pub(super) mod operation_holder;
+mod operation_hook;
 mod owning_records;
 
 use super::check::Rule;

@@ -13,7 +13,7 @@ const WEEKEND: &str = "{name: evening, reason: r, timeZone: UTC, weekdays: [frid
 fn sentence(freezes: &str, now: &str) -> Option<String> {
     let text = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nfreezes: [{freezes}]\n");
     let policy = Policy::parse(&text, Path::new("c")).unwrap();
-    let alice = UserInfo { username: "alice".into(), groups: vec!["devs".into()] };
+    let alice = UserInfo { username: "alice".into(), groups: vec!["devs".into()], ..UserInfo::default() };
     let release = ReleaseRef::new("shop", "web");
     let active = in_force(policy.all_freezes(&[]), &release, Actor::of(&alice), now.parse().unwrap());
     active.map(|active| active.sentence())

@@ -1,10 +1,13 @@
 //! Decodes the text in `data` to the JSON of the record. Every size is bounded.
 
+use std::borrow::Cow;
 use std::io::Read;
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use flate2::bufread::GzDecoder;
+use serde::de::IgnoredAny;
 
 use crate::effort::{Effort, OverBudget};
 use crate::json::redacted;
@@ -22,6 +25,13 @@ const INFLATE_STEPS: u64 = 2;
 const MAX_EXTRA_CHUNKS: usize = 16;
 
 /// The first bytes of gzip with deflate. Helm checks them too.
+/// Base64 as Go's clients read it: bits after the last byte are ignored.
+const GO: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+
+/// The most bytes that a byte of deflate can stand for.
+const DEFLATE_RATIO: usize = 1032;
+
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 
 /// Why the body of a record cannot be decoded.
@@ -36,13 +46,19 @@ pub enum DecodeError {
     /// The gzip is truncated or damaged.
     #[error("the payload is not a complete gzip member: {0}")]
     Gzip(String),
+    /// It inflates to more than it claims, or another member follows. Inflating stopped there.
+    #[error("the payload inflates to more than the {0} bytes that it claims")]
+    Understated(usize),
     /// Data follows the gzip member. Readers disagree about its meaning.
     #[error("{0} bytes follow the gzip member")]
     Trailing(usize),
     /// The JSON is larger than [`INFLATE_LIMIT`].
     #[error("the payload claims to inflate to more than {} MiB", INFLATE_LIMIT / 1024 / 1024)]
     TooLarge,
-    /// The JSON, or a field of its head, cannot be parsed.
+    /// The payload is no JSON object. Go cannot parse it either.
+    #[error("the payload is not JSON: {0}")]
+    NotJson(String),
+    /// A field of its head cannot be parsed, or is there twice.
     #[error("the payload is not the JSON of a release: {0}")]
     Json(String),
     /// Other Secrets contain further chunks, which are written after this one.
@@ -54,6 +70,30 @@ pub enum DecodeError {
     /// Some of the Secrets with further chunks do not exist.
     #[error("{}", missing(.0))]
     MissingChunks(Vec<String>),
+}
+
+impl DecodeError {
+    /// Whether every client fails to read the record, so that Helm and OLM go on as if it did not exist, or not at all. Where
+    /// only Interlock is stricter, or has no budget left, it cannot tell.
+    #[must_use]
+    pub fn stops_every_client(&self) -> bool {
+        match self {
+            Self::Missing | Self::Base64(_) | Self::Gzip(_) | Self::NotJson(_) | Self::MissingChunks(_) => true,
+            Self::Understated(_)
+            | Self::Trailing(_)
+            | Self::TooLarge
+            | Self::Json(_)
+            | Self::Chunked
+            | Self::OverBudget(_) => false,
+        }
+    }
+
+    /// The error for JSON that cannot be parsed as a record.
+    pub(super) fn of_json(json: &[u8], error: &serde_json::Error) -> Self {
+        let starts_object = json.trim_ascii_start().first() == Some(&b'{');
+        let is_json = starts_object && serde_json::from_slice::<IgnoredAny>(json).is_ok();
+        if is_json { Self::Json(redacted(error)) } else { Self::NotJson(redacted(error)) }
+    }
 }
 
 /// A payload without its base64 layers: gzip, or JSON.
@@ -110,11 +150,15 @@ impl Payload {
     /// damaged. Inflating stops there, so that the reservation of [`Self::inflated_size`] is kept.
     ///
     /// # Errors
-    /// [`DecodeError::Gzip`], [`DecodeError::Trailing`], [`DecodeError::TooLarge`], or [`DecodeError::OverBudget`].
+    /// [`DecodeError::Gzip`], [`DecodeError::Understated`], [`DecodeError::Trailing`], [`DecodeError::TooLarge`], or [`DecodeError::OverBudget`].
     pub fn inflate(&self, effort: &Effort) -> Result<Vec<u8>, DecodeError> {
         let Some(claimed) = self.claimed_size() else {
             return if self.0.len() <= INFLATE_LIMIT { Ok(self.0.clone()) } else { Err(DecodeError::TooLarge) };
         };
+        // What is cut off ends with any four bytes.
+        if claimed > self.0.len().saturating_mul(DEFLATE_RATIO) {
+            return Err(DecodeError::Gzip(format!("it claims {claimed} bytes, which it is too short for")));
+        }
         if claimed > INFLATE_LIMIT {
             return Err(DecodeError::TooLarge);
         }
@@ -124,7 +168,7 @@ impl Payload {
         let read = (&mut member).take(claimed as u64 + 1).read_to_end(&mut json);
         read.map_err(|error| DecodeError::Gzip(error.to_string()))?;
         if json.len() > claimed {
-            return Err(DecodeError::Gzip(format!("it inflates to more than the {claimed} bytes that it claims")));
+            return Err(DecodeError::Understated(claimed));
         }
         match member.into_inner().len() {
             0 => Ok(json),
@@ -142,13 +186,13 @@ impl Payload {
 /// The names of the Secrets with the further chunks of an OLM record.
 ///
 /// # Errors
-/// [`DecodeError::Base64`] or [`DecodeError::Json`].
+/// [`DecodeError::Base64`] or [`DecodeError::NotJson`].
 pub fn extra_chunks(data: &RecordData<'_>) -> Result<Vec<String>, DecodeError> {
     let Some(text) = data.extra_chunks.as_deref() else {
         return Ok(Vec::new());
     };
-    let names: Vec<String> = serde_json::from_slice(&decode_base64(text.as_bytes())?)
-        .map_err(|error| DecodeError::Json(redacted(&error)))?;
+    let names = decode_base64(text.as_bytes())?;
+    let names: Vec<String> = serde_json::from_slice(&names).map_err(|error| DecodeError::NotJson(redacted(&error)))?;
     if names.len() > MAX_EXTRA_CHUNKS { Err(DecodeError::TooLarge) } else { Ok(names) }
 }
 
@@ -160,15 +204,22 @@ fn missing(chunks: &[String]) -> String {
     }
 }
 
+/// Decodes base64 as Go does, which skips line breaks.
 fn decode_base64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
-    STANDARD.decode(text).map_err(|error| DecodeError::Base64(error.to_string()))
+    let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let text = if text.iter().any(is_break) {
+        Cow::Owned(text.iter().copied().filter(|byte| !is_break(byte)).collect())
+    } else {
+        Cow::Borrowed(text)
+    };
+    GO.decode(text.as_ref()).map_err(|error| DecodeError::Base64(error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
     use std::io::Write;
 
+    use base64::engine::general_purpose::STANDARD;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use proptest::prelude::*;
@@ -208,6 +259,42 @@ mod tests {
     }
 
     #[test]
+    fn base64_is_read_as_go_reads_it() {
+        let member = gzip(b"{}");
+        let wrapped: Vec<u8> = STANDARD.encode(&member).into_bytes();
+        let wrapped = wrapped.chunks(8).map(|line| String::from_utf8_lossy(line) + "\r\n").collect::<String>();
+        assert_eq!(decode(Storage::ConfigMap, wrapped.clone()).unwrap(), b"{}");
+        assert_eq!(decode(Storage::Secret, STANDARD.encode(wrapped)).unwrap(), b"{}");
+        assert_eq!(decode_base64(b"e30=").unwrap(), decode_base64(b"e31=").unwrap(), "bits that are left over");
+        for wrong in ["e30", "e3*=", "e30==", "e30= e30=", "="] {
+            assert!(matches!(decode_base64(wrong.as_bytes()), Err(DecodeError::Base64(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_no_client_can_read_is_told_apart() {
+        let read = |bytes: &[u8]| {
+            let body = decode(Storage::Secret, twice(bytes))?;
+            crate::release::Record::read(&body, &Effort::of_review()).map(drop)
+        };
+        let head = r#"{"name":"web","version":1,"info":{"status":"deployed"}"#;
+        for lost in ["", "x", "[]", "7", head, &format!("{head}}}}}"), &format!("{head}}}x")] {
+            assert!(read(lost.as_bytes()).is_err_and(|error| error.stops_every_client()), "{lost}");
+            assert!(read(&gzip(lost.as_bytes())).is_err_and(|error| error.stops_every_client()), "{lost}");
+        }
+        let member = gzip(format!("{head}}}").as_bytes());
+        assert_eq!(read(&member), Ok(()));
+        assert!(read(&member[..member.len() - 9]).is_err_and(|error| error.stops_every_client()));
+        assert!(DecodeError::Missing.stops_every_client());
+        // Go keeps the last of two keys, and reads what follows a member.
+        for odd in [format!("{head},\"name\":\"web\"}}"), format!("{head},\"x\":\"\\ud800\"}}")] {
+            assert!(read(odd.as_bytes()).map_or_else(|error| !error.stops_every_client(), |()| true), "{odd}");
+        }
+        let two = [member.clone(), gzip(b" ")].concat();
+        assert!(read(&two).is_err_and(|error| !error.stops_every_client()));
+    }
+
+    #[test]
     fn data_after_the_gzip_member_is_refused() {
         let mut two = gzip(b"{}");
         two.extend(gzip(b"{}"));
@@ -226,7 +313,7 @@ mod tests {
         let mut bomb = gzip(&vec![b' '; 1024 * 1024]);
         let at = bomb.len() - 4;
         bomb[at..].copy_from_slice(&10_u32.to_le_bytes());
-        assert!(matches!(decode(Storage::Secret, twice(&bomb)), Err(DecodeError::Gzip(_))));
+        assert_eq!(decode(Storage::Secret, twice(&bomb)), Err(DecodeError::Understated(10)));
     }
 
     #[test]

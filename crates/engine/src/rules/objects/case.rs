@@ -196,7 +196,10 @@ impl<'a> ObjectCase<'a> {
         // Flux works for a tenant outside of operations too: it corrects drift, runs tests, applies definitions. This check is last,
         // so that requests without a conflict need no query.
         let may_go_on = matches!(lost, Ok(None) | Err(Undecided::Ask(_)));
-        if purpose == Purpose::Write && !may_go_on && self.is_driver_at_work(driven, uninstalls_over)? {
+        if purpose == Purpose::Write
+            && !may_go_on
+            && (self.is_driver_at_work(driven, uninstalls_over)? || self.is_hook_of(candidate, entry)?)
+        {
             return Ok(None);
         }
         let Some((record, LostFields { fields, unreadable })) = lost? else {

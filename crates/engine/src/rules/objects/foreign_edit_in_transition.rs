@@ -23,7 +23,7 @@ pub(crate) static RULE: Rule = Rule {
         summary: "While an operation is in flight, only its holder changes fields that the release declares.",
         why: "The operation overwrites half of an edit that is made meanwhile, and `--wait` waits for a state that nobody \
               asked for.",
-        allowed: "helm's own writes for alice during alice's upgrade; drift correction by a manager.",
+        allowed: "helm's own writes for alice during alice's upgrade, and those of its hook Jobs; drift correction by a manager.",
         refused: "`kubectl set image`, `scale` or `delete` by bob during that upgrade.",
         way_out: "Wait until the operation ends, then change the object through the release.",
         settings: &[],

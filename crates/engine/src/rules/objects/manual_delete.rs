@@ -29,6 +29,18 @@ pub(crate) static RULE: Rule = Rule {
     checks: &[Check::Object(check)],
 };
 
+/// The kinds with fields that no update changes: where an upgrade changes one, the object is deleted first.
+const RECREATED: [&str; 2] = ["StatefulSet", "Job"];
+
+/// How to recreate an object of such a kind.
+fn recreation(kind: &str) -> String {
+    let orphaning = if kind == "StatefulSet" { " with --cascade=orphan" } else { "" };
+    format!(
+        "If the next upgrade changes a field that cannot be changed, delete the {kind}{orphaning} under such an override and then \
+         upgrade. A case of manual-delete in the policy can allow that (kinds: [{kind}])."
+    )
+}
+
 fn check(case: &ObjectCase<'_>) -> Checked {
     if !matches!(case.write.change, ObjectChange::Deleted { .. }) {
         return Ok(None);
@@ -40,6 +52,7 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     let why = unreadable.as_deref().map(|why| format!(": {}", everything(why))).unwrap_or_default();
     let sentence = format!("{} is managed by {owner}, and declared by {declarer}{why}.", case.subject());
     let ways_out = WaysOut::from(conflict.through("remove")).or(Step::release_override());
+    let ways_out = if RECREATED.contains(&case.kind()) { ways_out.note(recreation(case.kind())) } else { ways_out };
     let refusal = Refusal::new(sentence, ways_out).about(release.clone());
     case.unless_suspended(conflict, refusal).map(Some)
 }

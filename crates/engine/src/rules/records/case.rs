@@ -53,23 +53,25 @@ impl<'a> RecordCase<'a> {
         Ok(storage.home(namespace, of_objects.as_deref()).to_owned())
     }
 
-    /// The JSON of the body of a record; `None` if the record does not exist.
-    pub(crate) fn body(&self, object: &str) -> Result<Option<&'a [u8]>, Undecided> {
-        match self.assembled_body(object)? {
-            Some(Ok(json)) => Ok(Some(json)),
-            Some(Err(missing)) => Err(Undecided::Unavailable(format!("the record {object} cannot be read: {missing}"))),
-            None => Ok(None),
-        }
-    }
-
-    /// The JSON of the body of a record, or an error that names its missing parts; `None` if the record does not exist.
-    pub(crate) fn assembled_body(&self, object: &str) -> Result<Option<Result<&'a [u8], DecodeError>>, Undecided> {
+    /// The JSON of the body of a record, or why it cannot be decoded; `None` if the record does not exist.
+    pub(crate) fn body(&self, object: &str) -> Result<Option<Result<&'a [u8], DecodeError>>, Undecided> {
         let RecordId { storage, namespace, .. } = self.id;
         let body = question::Body { storage: *storage, namespace: namespace.clone(), object: object.to_owned() };
         Ok(ask(self.evidence, body)?.map(|body| match body {
             StoredBody::Json(json) => Ok(json.as_slice()),
-            StoredBody::MissingChunks(names) => Err(DecodeError::MissingChunks(names.clone())),
+            StoredBody::Broken(error) => Err(error.clone()),
         }))
+    }
+
+    /// Why no client can read a record; `None` if one can, or if that is unknown.
+    pub(crate) fn why_unreadable(&self, object: &str) -> Result<Option<DecodeError>, Undecided> {
+        let body = match self.body(object) {
+            Ok(Some(body)) => body,
+            Err(need @ Undecided::Ask(_)) => return Err(need),
+            Ok(None) | Err(_) => return Ok(None),
+        };
+        let read = body.and_then(|json| Record::read(json, self.facts.effort).map(drop));
+        Ok(read.err().filter(DecodeError::stops_every_client))
     }
 
     /// The workloads with these names, in the same order; `None` for one that does not exist.
@@ -94,7 +96,7 @@ impl<'a> RecordCase<'a> {
             body => body?,
         };
         let status = body
-            .and_then(|json| Record::read(json, self.facts.effort).ok())
+            .and_then(|body| Record::read(body.ok()?, self.facts.effort).ok())
             .map(|record| record.info.status.parse::<Status>());
         let at_rest = matches!(status, Some(Ok(status)) if !status.is_in_flight());
         Ok((!at_rest).then_some(newest))

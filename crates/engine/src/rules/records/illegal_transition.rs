@@ -10,6 +10,7 @@ use super::lease;
 use super::pending_recovery::go_on;
 use super::recovery::RecordCondition;
 use super::standing::InFlight;
+use super::unreadable;
 use crate::facts::{RecordChange, RecordVersion};
 use crate::owners;
 use crate::release::status::Guard;
@@ -79,6 +80,11 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
             let newest = newer(case)?.and_then(|newer| newer.first().copied());
             // `concurrent-operation` refuses it during an operation.
             let newest = newest.filter(|newest| !newest.status.is_in_flight());
+            if let Some(newest) = newest
+                && let Some(refusal) = unreadable::passed_over(case, newest, "start the uninstall")?
+            {
+                return Ok(Some(refusal));
+            }
             newest.map(|newest| format!("an uninstall starts at the newest record ({})", case.state(newest)))
         }
         Guard::Free if (from, to) == (Status::Deployed, Status::Superseded) => superseded_by_stranger(case)?,

@@ -8,11 +8,12 @@
 use super::case::RecordCase;
 use super::lease;
 use super::standing::InFlight;
+use super::unreadable;
 use crate::facts::{RecordChange, RecordVersion};
 use crate::owners;
 use crate::owners::rules::record_part;
 use crate::release::status::Guard;
-use crate::release::{DecodeError, Entry, History, Status};
+use crate::release::{Entry, History, Status};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
@@ -31,7 +32,7 @@ pub(crate) static RULE: Rule = Rule {
         why: "Without it helm reports that there are no deployed releases, and the next upgrade is an install over live \
               objects.",
         allowed: "Pruning of superseded records; every deletion by whoever uninstalls the release, or once it is uninstalled; a \
-                  record whose parts are missing.",
+                  record that no client can read.",
         refused: "`kubectl delete secret` of the newest deployed record, or of a part of a record in several Secrets; a person deleting several \
                   records at once.",
         way_out: "Use `helm uninstall` to remove the release, or delete the object that declares it. Or delete one superseded or \
@@ -75,8 +76,8 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     if lease::is_held(case)? {
         return Ok(None);
     }
-    if let Some(missing) = record_part::missing(case)? {
-        return broken(case, history, &missing);
+    if let Some(error) = case.why_unreadable(&case.id.object)? {
+        return unreadable::deletion(case, side, history, &error);
     }
     let (subject, words) = (case.subject(), case.words());
     let (sentence, ways_out) = match (operation_over(side, history), side.label_status()) {
@@ -93,26 +94,6 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         ),
         _ => (format!("Cannot delete the newest deployed record of {subject}: the release is live."), ways_out(case)),
     };
-    Ok(Some(Refusal::new(sentence, ways_out)))
-}
-
-/// A record with missing parts blocks its ClusterExtension, and only its deletion helps. But an operation in flight may be about
-/// to write the parts.
-fn broken(case: &RecordCase<'_>, history: &History, missing: &DecodeError) -> Checked {
-    let Some(newest) = history.newest().filter(|newest| newest.status.is_in_flight()) else {
-        return Ok(None);
-    };
-    if case.may_end(&InFlight::of_entry(newest))? {
-        return Ok(None);
-    }
-    let sentence = format!(
-        "Cannot delete the record of {}: {missing}, and the release is {}.",
-        case.subject(),
-        case.state(newest)
-    );
-    let delete = Step::run("run {}", case.words().delete_command(&[&case.id.object]));
-    let wait = WaysOut::from(Step::wait("wait until the operation ends"));
-    let ways_out = wait.when("if the parts are still missing then, or it is stuck", delete);
     Ok(Some(Refusal::new(sentence, ways_out)))
 }
 

@@ -127,7 +127,9 @@ pub(crate) fn unstick(words: OwnerWords<'_>, status: Status) -> Way {
     Way::from(Step::run(text, unstick_command(words))).then(words.run_again(status, ""))
 }
 
-fn unstick_command(words: OwnerWords<'_>) -> String {
+/// The command that deletes a record that is in the way of its release, and keeps a copy.
+#[must_use]
+pub fn unstick_command(words: OwnerWords<'_>) -> String {
     let release = format!("{}/{}", words.namespace, words.release);
     let unstick = ["interlock", "unstick", &release];
     // Without this flag, the command prefers a pending record in a Secret.

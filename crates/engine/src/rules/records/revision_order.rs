@@ -4,6 +4,7 @@
 //! After the deletion of the newest record, Helm uses its number again.
 
 use super::case::RecordCase;
+use super::unreadable;
 use crate::facts::RecordChange;
 use crate::owners;
 use crate::release::Status;
@@ -50,11 +51,13 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         );
         return Ok(Some(Refusal::new(sentence, case.words().look()).at("/metadata/name")));
     }
-    Ok(newest.filter(|newest| newest.revision >= revision).map(|newest| {
-        let sentence =
-            format!("Cannot create the record of {}: the newest record is {}.", case.subject(), case.state(newest));
-        let status = side.status().unwrap_or(Status::Unknown);
-        let again = case.words().run_again(status, ", so that it starts from the newest revision");
-        Refusal::new(sentence, again).at("/metadata/name")
-    }))
+    let Some(newest) = newest.filter(|newest| newest.revision >= revision) else { return Ok(None) };
+    if let Some(refusal) = unreadable::passed_over(case, newest, "create the record")? {
+        return Ok(Some(refusal));
+    }
+    let sentence =
+        format!("Cannot create the record of {}: the newest record is {}.", case.subject(), case.state(newest));
+    let status = side.status().unwrap_or(Status::Unknown);
+    let again = case.words().run_again(status, ", so that it starts from the newest revision");
+    Ok(Some(Refusal::new(sentence, again).at("/metadata/name")))
 }

@@ -18,9 +18,8 @@ use super::workload_health::{describe_workload, failure_of};
 use crate::evidence::{Evidence, Query, question};
 use crate::facts::{Facts, RecordBody, RecordChange, RecordVersion, Subject};
 use crate::object::ObjectKey;
-use crate::owners::rules::record_part;
 use crate::policy::Policy;
-use crate::release::manifest::{HookJob, WorkloadRef, workloads};
+use crate::release::manifest::{HookObject, WorkloadRef, workloads};
 use crate::release::{DecodeError, Record, Status};
 use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording::{self, known_status};
@@ -234,10 +233,9 @@ const WORKLOADS_AT_A_TIME: usize = 64;
 
 /// Checks that the body is pending, like the label, and that the workloads in its manifest are healthy.
 fn healthy(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
-    // OLM died while it rewrote the parts. Nobody can read the record, its workloads are unknown, and it blocks its
-    // ClusterExtension. Waiting does not help.
-    if let Some(missing) = record_part::missing(case)? {
-        let evidence = format!("{missing}, so nobody can read the record any more");
+    // Its writer died, or the object was damaged. Its workloads are unknown, and it blocks the release. Waiting does not help.
+    if let Some(error) = why_unreadable(case, side)? {
+        let evidence = format!("{error}, so nobody can read the record any more");
         return Ok(vec![RunbookCheck::of(RunbookCheckName::PendingBody, evidence, None)]);
     }
     let named = match pending_workloads(case, side)? {
@@ -306,7 +304,7 @@ fn pending_workloads<'s>(
 fn no_hook_runs(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<Vec<RunbookCheck>, Undecided> {
     // `healthy` reports a body that cannot be parsed.
     let jobs = with_record(case, side, |record| {
-        record.map_or_else(|_| Ok(Vec::new()), |record| record.hook_jobs(case.facts.effort))
+        record.map_or_else(|_| Ok(Vec::new()), |record| record.hooks_of_kind("Job", case.facts.effort))
     })?;
     let check = |evidence: String, failure| RunbookCheck::of(RunbookCheckName::NoHookRuns, evidence, failure);
     let jobs = match jobs {
@@ -320,7 +318,7 @@ fn no_hook_runs(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<Vec<R
         return Ok(vec![check("none of its hooks is a Job".to_owned(), None)]);
     }
     let mut checks = Vec::new();
-    for HookJob { namespace, name } in jobs {
+    for HookObject { namespace, name } in jobs {
         let found = ask(case.evidence, question::Object(ObjectKey::new("batch", "Job", &namespace, &name)))?;
         let job = format!("Job {namespace}/{name}");
         let active =
@@ -350,6 +348,15 @@ struct JobStatus {
     active: i64,
 }
 
+/// Why no client can read the record that is deleted; `None` if one can, or if that is unknown.
+fn why_unreadable(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<Option<DecodeError>, Undecided> {
+    match &side.body {
+        RecordBody::Read(_) => Ok(None),
+        RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => case.why_unreadable(&case.id.object),
+        RecordBody::Broken(error) => Ok(Some(error.clone()).filter(DecodeError::stops_every_client)),
+    }
+}
+
 /// Parses the record that is deleted: from the request, or from the cluster if OLM stores it in several Secrets.
 fn with_record<T>(
     case: &RecordCase<'_>,
@@ -359,7 +366,7 @@ fn with_record<T>(
     match &side.body {
         RecordBody::Read(record) => Ok(read(Ok(record))),
         RecordBody::Broken(DecodeError::Chunked) | RecordBody::Unread => {
-            let body = case.assembled_body(&case.id.object)?.unwrap_or(Err(DecodeError::Missing));
+            let body = case.body(&case.id.object)?.unwrap_or(Err(DecodeError::Missing));
             match body.and_then(|json| Record::read(json, case.facts.effort)) {
                 Ok(record) => Ok(read(Ok(&record))),
                 Err(error) => Ok(read(Err(error))),

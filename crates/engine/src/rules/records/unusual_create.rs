@@ -159,7 +159,7 @@ fn unlike_a_mapping(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> Result<O
     if case.id.revision != newest.revision.0.checked_add(1).map(Revision) {
         return Ok(Some(format!("it does not follow revision {}", newest.revision)));
     }
-    let (Some(json), Some(new)) = (case.body(&newest.name)?, side.record()) else {
+    let (Some(Ok(json)), Some(new)) = (case.body(&newest.name)?, side.record()) else {
         return Ok(Some("the two records cannot be compared".to_owned()));
     };
     let copied = Record::read(json, case.facts.effort).is_ok_and(|old| is_mapped_copy(&old, new, case.facts.effort));

@@ -496,3 +496,29 @@ fn a_pod_is_resized_as_it_is_edited() {
     assert_eq!(cluster.update_through("resize", "bob", pod("1"), pod("2")), refused);
     assert_eq!(cluster.update_through("resize", "bob", pod("1"), pod("1000m")), Ok(()));
 }
+
+#[test]
+fn a_refused_deletion_says_how_to_recreate_what_cannot_be_changed() {
+    let manifest = "kind: StatefulSet\napiVersion: apps/v1\nmetadata: {name: web}\nspec: {serviceName: web}\n";
+    let stateful = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "web", "namespace": "shop", "labels": web()["metadata"]["labels"], "annotations": web()["metadata"]["annotations"]},
+        "spec": {"serviceName": "web"},
+    });
+    let deleted = |rules: &str, object: &Value| {
+        let mut cluster = Cluster::with_policy(rules);
+        let deployed = record(5, "deployed", "alice");
+        cluster.given_record(&Rec {
+            manifest: if object["kind"] == "StatefulSet" { manifest } else { MANIFEST },
+            ..deployed
+        });
+        (cluster.findings("bob", Some(object.clone()), None).concat(), cluster.delete_object("bob", object.clone()))
+    };
+    let (text, verdict) = deleted("", &stateful);
+    assert_eq!(verdict, refused("manual-delete"));
+    assert!(text.contains("delete the StatefulSet with --cascade=orphan under such an override"), "{text}");
+    assert!(!deleted("", &web()).0.contains("--cascade"));
+    let case = "rules:\n  manual-delete: {cases: [{when: {kinds: [StatefulSet], users: [bob]}, mode: audit}]}\n";
+    assert_eq!(deleted(case, &stateful).1, Ok(()));
+    assert_eq!(deleted(case, &web()).1, refused("manual-delete"));
+}

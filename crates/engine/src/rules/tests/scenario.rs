@@ -138,8 +138,13 @@ impl Rec {
 
 const SHIPPED: &str = include_str!("../../../../../policies/cluster.yaml");
 
-/// A user, in groups if the text says so: `NAME in GROUP,GROUP`.
+/// A user, in groups if the text says so, or with the token of a pod: `NAME in GROUP,GROUP`, `NAME on POD:UID`.
 fn user_info(user: &str) -> Value {
+    if let Some((name, pod)) = user.split_once(" on ") {
+        let (pod, uid) = pod.split_once(':').unwrap();
+        let key = |key: &str| format!("authentication.kubernetes.io/{key}");
+        return json!({"username": name, "extra": {key("pod-name"): [pod], key("pod-uid"): [uid]}});
+    }
     match user.split_once(" in ") {
         Some((name, groups)) => json!({"username": name, "groups": groups.split(',').collect::<Vec<_>>()}),
         None => json!({"username": user}),

@@ -99,7 +99,7 @@ fn brought_in(
     let body = question::Body { storage: *storage, namespace: namespace.clone(), object: newest.name.clone() };
     Ok(match ask(case.evidence, body)? {
         Some(StoredBody::Json(json)) => Record::read(json, case.facts.effort).ok().and_then(|record| record.chart()),
-        Some(StoredBody::MissingChunks(_)) | None => None,
+        Some(StoredBody::Broken(_)) | None => None,
     })
 }
 

@@ -11,9 +11,8 @@ use crate::object::{Metadata, ObjectKey};
 use crate::owners::OwnerWords;
 use crate::policy::Policy;
 use crate::release::record::extra_chunks;
-use crate::release::{DecodeError, Stamps, Storage, Stored};
+use crate::release::{Stamps, Storage, Stored};
 use crate::rules::check::{Checked, Refusal, Step, WaysOut};
-use crate::rules::records::case::RecordCase;
 use crate::rules::undecided::{Undecided, ask};
 
 /// One request about a part of a record.
@@ -94,19 +93,6 @@ fn stamps(metadata: &Metadata<'_>) -> Stamps {
     Stamps::of(|key| metadata.annotation(key).map(str::to_owned))
 }
 
-/// The missing parts of the record of a request; `None` if the record is complete, or if that is unknown.
-pub(crate) fn missing(case: &RecordCase<'_>) -> Result<Option<DecodeError>, Undecided> {
-    let parts = extra_chunks(&case.change.latest().stored.data).unwrap_or_default();
-    if case.id.storage != Storage::Index || parts.is_empty() {
-        return Ok(None);
-    }
-    match case.assembled_body(&case.id.object) {
-        Ok(Some(Err(missing))) => Ok(Some(missing)),
-        Err(need @ Undecided::Ask(_)) => Err(need),
-        Ok(_) | Err(_) => Ok(None),
-    }
-}
-
 /// Refuses the deletion of a part that a live record lists, except by keepers of the record: OLM starts an update of such a
 /// record by deleting its parts.
 pub(crate) fn deletion(case: &RecordPartCase<'_>) -> Checked {
@@ -162,7 +148,7 @@ mod tests {
     fn an_unstamped_record_is_kept_by_accounts_of_its_namespace() {
         const OLM: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
         let keeps = |user: &str, namespace: &str, holder: &str| {
-            let user = crate::review::UserInfo { username: user.into(), groups: Vec::new() };
+            let user = crate::review::UserInfo { username: user.into(), groups: Vec::new(), ..Default::default() };
             let stamps = Stamps::of(|key| (key == HOLDER && !holder.is_empty()).then(|| holder.to_owned()));
             super::keeps(Actor::of(&user), &Policy::shipped().unwrap(), namespace, &stamps)
         };
