@@ -68,10 +68,22 @@ impl<'r> EditedObject<'r> {
         ManagedFields::read(self.old_fields, effort)
     }
 
-    /// Whether `managedFields` is cleared. Later edits would then not be tracked.
+    /// Whether `managedFields` differ.
     #[must_use]
-    pub fn clears_managed_fields(&self) -> bool {
-        is_blank(self.new_fields) && !is_blank(self.old_fields)
+    pub fn changes_managed_fields(&self) -> bool {
+        self.new_fields.map(RawObject::get) != self.old_fields.map(RawObject::get)
+    }
+
+    /// Whether `managedFields` are cleared, or these managers lose all their entries. What they wrote would then not be known. The API
+    /// server takes an entry away only with its last field, and keeps it if somebody else sets the same value.
+    #[must_use]
+    pub fn loses_managers(&self, manager: impl Fn(&str) -> bool, effort: &Effort) -> bool {
+        if !self.changes_managed_fields() || is_blank(self.old_fields) {
+            return false;
+        }
+        is_blank(self.new_fields)
+            || (self.managed_fields(effort).names(&manager)
+                && !ManagedFields::read(self.new_fields, effort).names(&manager))
     }
 }
 

@@ -43,6 +43,12 @@ impl<'a> ManagedFields<'a> {
         affordable.and_then(|fields| serde_json::from_str(fields.get()).ok()).map(Self).unwrap_or_default()
     }
 
+    /// Whether one of these managers has an entry.
+    #[must_use]
+    pub fn names(&self, manager: impl Fn(&str) -> bool) -> bool {
+        self.0.iter().any(|entry| manager(&entry.manager))
+    }
+
     /// The fields of some managers. Entries of another API version or of a subresource are left out: their fields may
     /// differ from those of the object.
     #[must_use]

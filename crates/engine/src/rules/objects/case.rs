@@ -117,7 +117,7 @@ impl<'a> ObjectCase<'a> {
 
     fn changes_nothing(&self) -> bool {
         match &self.write.change {
-            ObjectChange::Edited { sides, .. } => sides.delta.is_none() && !sides.clears_managed_fields(),
+            ObjectChange::Edited { sides, .. } => sides.delta.is_none() && !sides.changes_managed_fields(),
             ObjectChange::Deleted { .. } => false,
             ObjectChange::Scaled { old, new, .. } => old == new,
         }

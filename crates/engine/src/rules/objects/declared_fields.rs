@@ -55,7 +55,7 @@ impl ObjectCase<'_> {
                 Ok(self.changed_in_manifest(marks, document, &|_| false).map(readable))
             }
             (_, Ok(Declaration::Unreadable(why))) => {
-                Ok(self.changed_at_all().map(|fields| LostFields { fields, unreadable: Some(why.to_owned()) }))
+                Ok(self.changed_at_all(marks).map(|fields| LostFields { fields, unreadable: Some(why.to_owned()) }))
             }
             // managedFields show only a part of what is declared: the fields that the release owns.
             (ObjectChange::Edited { sides, .. }, Err(unavailable)) => {
@@ -69,7 +69,7 @@ impl ObjectCase<'_> {
     }
 
     /// The fields that change, declared or not; empty if the object is deleted. `None` if no field changes.
-    fn changed_at_all(&self) -> Option<Vec<FieldPath>> {
+    fn changed_at_all(&self, marks: &Marks) -> Option<Vec<FieldPath>> {
         let ManagedWrite { kind, namespace, name, .. } = self.write;
         match &self.write.change {
             ObjectChange::Deleted { .. } => Some(Vec::new()),
@@ -81,7 +81,7 @@ impl ObjectCase<'_> {
                     !is_ignored(&pointer) && pointer.first().is_none_or(|first| first.decoded() != "status")
                 };
                 let mut fields: Vec<_> = changed.filter(counts).take(MAX_FIELDS).collect();
-                if sides.clears_managed_fields() {
+                if sides.loses_managers(|manager| marks.is_manager(manager), self.facts.effort) {
                     fields.push(FieldPath::of(["metadata", "managedFields"]));
                 }
                 lost(fields)
@@ -155,8 +155,8 @@ impl ObjectCase<'_> {
         sides.managed_fields(self.facts.effort).of(&self.write.api_version, |manager| marks.is_manager(manager))
     }
 
-    /// The fields that are declared, changed and not ignored. The marks count as declared. So do managedFields if they are
-    /// cleared.
+    /// The fields that are declared, changed and not ignored. The marks count as declared. So do managedFields if the
+    /// owner loses its entries.
     fn changed_among<'d>(
         &self,
         marks: &Marks,
@@ -172,7 +172,7 @@ impl ObjectCase<'_> {
             let is_ignored = |field: &FieldPath| is_ignored(&field.pointer()) || is_excepted(field);
             fields = touched(&declared, delta, &is_ignored, self.facts.effort);
         }
-        if sides.clears_managed_fields() {
+        if sides.loses_managers(|manager| marks.is_manager(manager), self.facts.effort) {
             fields.push(FieldPath::of(["metadata", "managedFields"]));
         }
         fields

@@ -94,6 +94,7 @@ fn declared_fields_change_through_the_release_alone() {
         with("/metadata/annotations/meta.helm.sh~1release-name", json!("other")),
         with("/metadata/managedFields", json!(null)),
         with("/metadata/managedFields", json!([{}])),
+        with("/metadata/managedFields", json!([{"manager": "evil", "fieldsV1": {"f:spec": {"f:paused": {}}}}])),
     ] {
         assert_eq!(edit(&mut cluster, "alice", new.clone()), refused("manual-edit"), "{new}");
         assert_eq!(edit(&mut cluster, ROBOT, new), Ok(()));
