@@ -18,6 +18,7 @@ use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
 use crate::rules::undecided::Undecided;
+use crate::ways_out::StepKind;
 
 /// The rule `record-deletion`.
 pub(crate) static RULE: Rule = Rule {
@@ -92,7 +93,16 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
             ),
             words.change().when("to remove it", Step::run("run {}", words.remove_command())),
         ),
-        _ => (format!("Cannot delete the newest deployed record of {subject}: the release is live."), ways_out(case)),
+        _ => {
+            let forget = format!("delete its records under an override of {}", RULE.specification.id);
+            (
+                format!("Cannot delete the newest deployed record of {subject}: the release is live."),
+                ways_out(case).when(
+                    format!("for {} to forget it and keep its objects", words.name()),
+                    Step::of(StepKind::Act, forget),
+                ),
+            )
+        }
     };
     Ok(Some(Refusal::new(sentence, ways_out)))
 }
