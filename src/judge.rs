@@ -199,7 +199,7 @@ impl Judge {
             let policy = policies.of(request.namespace());
             let void = overrides::void(&facts, policy, now);
             let driver = stamp::driver(&facts, policy, |records, matches| self.world.drivers_naming(records, matches));
-            stamp::stamp(&facts, void.as_deref(), driver, now)
+            stamp::stamp(&facts, policy, void.as_deref(), driver, now)
         };
         if steps.take_memory(request, &objects, &payloads).await.is_ok()
             && let Ok(stamps) = steps.run(|| stamp_with(&payloads.inflate(&steps.effort))).await

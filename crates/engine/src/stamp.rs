@@ -201,18 +201,26 @@ pub fn driver(
 }
 
 /// The patch that gives a written record, override or Freeze its stamps; `None` if they are correct, and for other objects. `void`
-/// is the reason why an override opens nothing. `driver` is its [`driver()`].
+/// is the reason why an override opens nothing. `driver` is its [`driver()`]. A record that does not start an operation is created with
+/// stamps only by a tool that restores it.
 ///
 /// The patch changes only metadata: after a change of the data, Flux would reinstall at every reconcile.
 #[must_use]
-pub fn stamp(facts: &Facts<'_>, void: Option<&str>, driver: Option<String>, now: Timestamp) -> Option<Patch> {
+pub fn stamp(
+    facts: &Facts<'_>,
+    policy: &Policy,
+    void: Option<&str>,
+    driver: Option<String>,
+    now: Timestamp,
+) -> Option<Patch> {
     if let Subject::Own(write) = &facts.subject {
         return creator::patch(write, facts.actor.name, void);
     }
     let write = facts.record_write()?;
-    // The validating half handles a record that is created in another status than pending.
-    let Expected { mut stamps, phase } =
-        Some(expected(facts, &write, now)).filter(|it| it.phase == Phase::Starts || write.before.is_some())?;
+    let Expected { mut stamps, phase } = expected(facts, &write, now);
+    if phase != Phase::Starts && write.before.is_none() && policy.tools.contains(facts.actor.name) {
+        return None;
+    }
     if phase == Phase::Starts {
         stamps.set_or_remove(DRIVER, driver);
     }

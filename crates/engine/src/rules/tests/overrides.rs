@@ -342,7 +342,7 @@ fn created_by_interlock(object: &Value, is_dry_run: bool) -> (crate::outcome::Ou
     let policy = policy.unwrap();
     let evidence = Evidence::default();
     let outcome = crate::freezes::outcome(write, &facts.actor, &policy, &evidence, start()).unwrap();
-    (outcome, crate::stamp::stamp(&facts, None, None, start()))
+    (outcome, crate::stamp::stamp(&facts, &policy, None, None, start()))
 }
 
 #[test]

@@ -383,7 +383,7 @@ impl Cluster {
             let driver = driver(facts, policy, |records, matches| {
                 self.objects.helm_releases(|it| it.drives(&records.namespace, &records.name) && matches(it))
             });
-            stamp(facts, overrides::void(facts, policy, self.now).as_deref(), driver, self.now)
+            stamp(facts, policy, overrides::void(facts, policy, self.now).as_deref(), driver, self.now)
         })
     }
 
