@@ -94,7 +94,7 @@ async fn sveltos() {
 }
 
 /// The recordings that `tests/recordings/clients.py` writes from the sources of clients, with their numbers of reviews.
-const WRITTEN: [(&str, usize); 15] = [
+const WRITTEN: [(&str, usize); 20] = [
     ("fleet-rollback", 22),
     ("fleet-local-rollback", 22),
     ("fleet-keep-resources", 12),
@@ -110,6 +110,11 @@ const WRITTEN: [(&str, usize); 15] = [
     ("encryption", 32),
     ("helm-force-pending", 9),
     ("mapkubeapis-copies", 14),
+    ("helm-hook-deletes", 13),
+    ("helm-recreate-statefulset", 10),
+    ("flux-account-changes", 11),
+    ("velero-driver", 6),
+    ("olm-killed-between-parts", 9),
 ];
 
 #[tokio::test]

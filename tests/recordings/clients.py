@@ -40,6 +40,10 @@ VELERO = "system:serviceaccount:velero:velero-server"
 OLM = "system:serviceaccount:olmv1-system:operator-controller-controller-manager"
 CI, OTHER_CI = "system:serviceaccount:ci:deploy-4711", "system:serviceaccount:ci:deploy-4712"
 CONTROLLER = "system:serviceaccount:kube-system:deployment-controller"
+FLUX = "system:serviceaccount:flux-system:helm-controller"
+CLEANER = "system:serviceaccount:shop:cleaner"
+# The accounts that a HelmRelease names, one after the other, and one that it never named.
+DEPLOYER, NEXT_DEPLOYER, NEIGHBOUR = (f"system:serviceaccount:shop:{name}" for name in ("flux", "flux-next", "other"))
 
 # What the user agent makes of a client's name in managedFields of records.
 MANAGERS = {
@@ -54,7 +58,11 @@ STARTS = ["concurrent-operation", "pending-recovery", "revision-order", "unusual
 EDGE = ["illegal-transition"]
 OBJECT = ["foreign-edit-in-transition", "manual-delete", "manual-edit"]
 
-PLURALS = {"Secret": "secrets", "ConfigMap": "configmaps", "Deployment": "deployments"}
+PLURALS = {
+    "Secret": "secrets", "ConfigMap": "configmaps", "Deployment": "deployments", "StatefulSet": "statefulsets",
+    "HelmRelease": "helmreleases",
+}
+GROUPS = {"Deployment": ("apps", "v1"), "StatefulSet": ("apps", "v1"), "HelmRelease": ("helm.toolkit.fluxcd.io", "v2")}
 DESCRIPTIONS = {
     "pending-install": "Initial install underway", "pending-upgrade": "Preparing upgrade",
     "pending-rollback": "Rollback to 1", "uninstalling": "Deletion in progress (or silently failed)",
@@ -81,11 +89,16 @@ def base(data):
 
 
 def user_info(user):
+    """`NAME`, or `NAME on POD` for the token of a pod."""
+    user, _, pod = user.partition(" on ")
     if user.startswith("system:serviceaccount:"):
         namespace = user.split(":")[2]
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
         token = "JTI=" + hashlib.sha256(user.encode()).hexdigest()[:32]
         extra = {"authentication.kubernetes.io/credential-id": [token]}
+        if pod:
+            extra["authentication.kubernetes.io/pod-name"] = [pod]
+            extra["authentication.kubernetes.io/pod-uid"] = [unique("pod", pod)]
         return {"username": user, "uid": unique(user), "groups": groups, "extra": extra}
     if user == ADMIN:
         return {"username": user, "groups": ["kubeadm:cluster-admins", "system:authenticated"]}
@@ -138,7 +151,7 @@ class Recording:
 
     def review(self, user, operation, key, old, new, deny, either):
         kind, namespace, name = key
-        group, version = {"Deployment": ("apps", "v1")}.get(kind, ("", "v1"))
+        group, version = GROUPS.get(kind, ("", "v1"))
         which = {"group": group, "version": version, "kind": kind}
         resource = {"group": group, "version": version, "resource": PLURALS[kind]}
         self.now = round(self.now + 0.2, 1)
@@ -224,6 +237,8 @@ class Release:
     def __init__(self, recording, name="web", namespace="shop", driver="Secret"):
         self.it, self.name, self.namespace, self.driver = recording, name, namespace, driver
         self.bodies, self.first = {}, None
+        # The further Secrets of a record of OLM, and the HelmRelease that an operation starts for.
+        self.parts, self.driver_stamp = {}, None
 
     def key(self, revision):
         kind = "ConfigMap" if self.driver == "ConfigMap" else "Secret"
@@ -253,7 +268,8 @@ class Release:
         own = {"name": self.name, "owner": "helm", "status": body["info"]["status"], "version": str(body["version"])}
         if self.driver == "OLM":
             own = {**own, "owner": "operator-controller", "type": "index", "key": name}
-            data = {"chunk": base(packed(text)), "extraChunks": base(b"[]")}
+            parts = json.dumps(self.parts.get(body["version"], []))
+            data = {"chunk": base(packed(text)), "extraChunks": base(parts.encode())}
         else:
             inner = base(packed(text))
             data = {"release": inner if kind == "ConfigMap" else base(inner.encode())}
@@ -284,6 +300,7 @@ class Release:
             "interlock.dev/holder": user, "interlock.dev/started": stamp(self.it.now),
             "interlock.dev/chart": f"{chart['name']}-{chart['version']}",
             "interlock.dev/target-namespace": self.namespace,
+            **({"interlock.dev/driver": self.driver_stamp} if self.driver_stamp else {}),
         }
 
     def create(self, user, revision, status, change=None, deny=None, either=False, labels=None, **settings):
@@ -817,11 +834,186 @@ def mapkubeapis_copies():
     return it
 
 
+def hook_job(name):
+    text = f"apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {name}\n  annotations: {{helm.sh/hook: pre-upgrade}}\n"
+    return {
+        "name": name, "kind": "Job", "path": "shop/templates/clean.yaml", "manifest": text, "events": ["pre-upgrade"],
+        "last_run": {"started_at": "", "completed_at": "", "phase": ""},
+    }
+
+
+def pod_of(it, pod, job):
+    """A Job and its pod, in which a token is mounted."""
+    uid = unique("job", job)
+    it.given({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": job, "namespace": "shop", "uid": uid}})
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid, "controller": True}
+    metadata = {"name": pod, "namespace": "shop", "uid": unique("pod", pod), "ownerReferences": [owner]}
+    it.given({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
+
+
+def helm_hook_deletes():
+    it = Recording("helm-hook-deletes")
+    web = Release(it)
+    web.installed(CI)
+    web.objects()
+    pod_of(it, "nightly-x", "nightly")
+    it.wait(MINUTE)
+    it.mark("an upgrade, whose pre-upgrade hook deletes what the chart declares")
+    web.create(CI, 2, "pending-upgrade", image="nginx:1.28", change=lambda body: body["hooks"].append(hook_job("clean")))
+    pod_of(it, "clean-x", "clean")
+    it.mark("other pods of the hook's account, and its token without a pod")
+    for stranger in (f"{CLEANER} on nightly-x", f"{CLEANER} on gone", CLEANER, BOB):
+        it.delete(stranger, web.config, deny=OBJECT)
+    it.delete(f"{CLEANER} on clean-x", web.config)
+    it.mark("helm goes on, and creates it again")
+    web.update(CI, 2)
+    it.create(CI, {
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"mode": "nginx:1.28"},
+        "metadata": {"name": "web-cfg", "namespace": "shop", **web.marks()},
+    })
+    web.update(CI, 1, "superseded")
+    web.update(CI, 2, "deployed")
+    it.mark("the operation has ended, and with it the rights of its hook: a policy audits service accounts, or refuses them")
+    it.delete(f"{CLEANER} on clean-x", web.config, either=True)
+    return it
+
+
+def helm_recreate_statefulset():
+    it = Recording("helm-recreate-statefulset")
+    web = Release(it)
+    text = (
+        "---\n# Source: shop/templates/db.yaml\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: web-db}\n"
+        "spec:\n  serviceName: {0}\n  replicas: 1\n  selector: {matchLabels: {app: db}}\n"
+        "  template:\n    metadata: {labels: {app: db}}\n    spec:\n      containers:\n      - {name: db, image: db}\n"
+    )
+
+    def declaring(service):
+        return lambda body: body.update(manifest=text.replace("{0}", service))
+
+    def stateful(service):
+        return {
+            "apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": {"name": "web-db", "namespace": "shop", **web.marks()},
+            "spec": {
+                "serviceName": service, "replicas": 1, "selector": {"matchLabels": {"app": "db"}},
+                "template": {
+                    "metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "db", "image": "db"}]},
+                },
+            },
+        }
+
+    web.create(CI, 1, "pending-install", change=declaring("old"))
+    it.create(CI, stateful("old"))
+    web.update(CI, 1, "deployed")
+    it.wait(MINUTE)
+    it.mark("serviceName cannot be changed: the pipeline deletes the StatefulSet and leaves its pods, and upgrades")
+    key = ("StatefulSet", "shop", "web-db")
+    it.delete(BOB, key, deny=OBJECT)
+    it.delete(CI, key)
+    web.create(CI, 2, "pending-upgrade", change=declaring("new"))
+    it.create(CI, stateful("new"))
+    web.update(CI, 1, "superseded")
+    web.update(CI, 2, "deployed")
+    it.delete(BOB, key, deny=OBJECT)
+    return it
+
+
+def helm_release(account, generation):
+    return {
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": "web", "namespace": "shop", "uid": unique("helmrelease"), "generation": generation},
+        "spec": {
+            "interval": "10m", "serviceAccountName": account, "timeout": "5m",
+            "chart": {"spec": {"chart": "shop", "sourceRef": {"kind": "HelmRepository", "name": "shop"}}},
+        },
+    }
+
+
+def driven(web, generation):
+    web.driver_stamp = f"HelmRelease/shop/web/{unique('helmrelease')}/{generation}"
+
+
+def flux_account_changes():
+    it = Recording("flux-account-changes")
+    web = Release(it)
+    it.given(helm_release("flux", 1))
+    driven(web, 1)
+    web.installed(DEPLOYER)
+    web.objects()
+    it.wait(MINUTE)
+    it.mark("Flux is killed in an upgrade under the account of the HelmRelease")
+    web.create(DEPLOYER, 2, "pending-upgrade", image="nginx:1.28")
+    it.mark("the HelmRelease gets another account, for which Flux goes on")
+    before = it.objects["HelmRelease", "shop", "web"]["metadata"]
+    it.update(ALICE, {**helm_release("flux-next", 2), "metadata": {**before, "generation": 2}})
+    it.wait(20)
+    web.update(NEIGHBOUR, 2, "failed", deny=ENDS)
+    web.delete(NEIGHBOUR, 2, deny=DELETES)
+    web.update(BOB, 2, "failed", deny=ENDS)
+
+    def unlocked(body):
+        body["info"]["description"] = "Release unlocked from stale 'pending-upgrade' state"
+
+    web.update(NEXT_DEPLOYER, 2, "failed", change=unlocked)
+    driven(web, 2)
+    web.upgraded(NEXT_DEPLOYER, 3, 1, image="nginx:1.28")
+    return it
+
+
+def velero_driver():
+    it = Recording("velero-driver")
+    web = Release(it)
+    it.mark("a backup of a release of Flux is restored: the HelmRelease has another uid, and the record its old stamps")
+    it.given(helm_release("flux", 1))
+    old = {"interlock.dev/driver": f"HelmRelease/shop/web/{unique('backup')}/7", "interlock.dev/holder": DEPLOYER}
+
+    body = web.body(1, "deployed")
+
+    def restored(user, deny=None):
+        record = web.stored(user, body, {"createdAt": str(int(it.now))})
+        record["metadata"]["annotations"] = dict(old)
+        it.create(user, record, deny)
+
+    restored(ALICE, deny=STARTS)
+    restored(VELERO)
+    web.bodies[1] = body
+    it.wait(MINUTE)
+    it.mark("Flux upgrades the restored release")
+    driven(web, 1)
+    web.create(DEPLOYER, 2, "pending-upgrade", image="nginx:1.28")
+    it.wait(20)
+    web.update(NEIGHBOUR, 2, "failed", deny=ENDS)
+    web.update(DEPLOYER, 1, "superseded")
+    web.update(DEPLOYER, 2, "deployed")
+    return it
+
+
+def olm_killed_between_parts():
+    it = Recording("olm-killed-between-parts")
+    shop = Release(it, "shopext", "olmv1-system", "OLM")
+    shop.installed(OLM)
+    shop.objects()
+    it.wait(MINUTE)
+    it.mark("OLM is killed after the index of a record, and before its second part")
+    shop.parts[2] = ["sh.helm.release.v1.shopext.v2-abcdefghijk16"]
+    shop.create(OLM, 2, "pending-upgrade", image="nginx:1.28", version="0.2.0")
+    it.wait(MINUTE)
+    shop.delete(ALICE, 2, deny=DELETES)
+    shop.delete(ALICE, 1, deny=DELETES)
+    it.wait(STALE)
+    it.mark("nobody can read it, so that OLM does nothing: a person deletes the index, and OLM upgrades to that version")
+    shop.delete(ALICE, 2)
+    del shop.parts[2]
+    shop.upgraded(OLM, 2, 1, image="nginx:1.28", version="0.2.0")
+    return it
+
+
 if __name__ == "__main__":
     for recording in (
         fleet_rollback("fleet-rollback", FLEET), fleet_rollback("fleet-local-rollback", FLEET_LOCAL),
         fleet_keep_resources(), klipper(), nelm(), sveltos_push(), crossplane(), velero(), helm_crash_between(),
         olm_crash_between(), helm_finish_uninstall(), helm_history_max(), encryption(), helm_force_pending(),
-        mapkubeapis_copies(),
+        mapkubeapis_copies(), helm_hook_deletes(), helm_recreate_statefulset(), flux_account_changes(), velero_driver(),
+        olm_killed_between_parts(),
     ):
         recording.write()
