@@ -15,12 +15,12 @@ use jiff::Timestamp;
 
 use super::scan::FindingKind;
 pub use examine::of_release;
-pub(crate) use examine::{Checks, Examiner, ReleaseRecords, after_unstick};
+pub(crate) use examine::{Checks, Examiner, after_unstick};
 pub use next_step::NextStep;
 pub(crate) use next_step::out_of_freeze;
 pub use problem::Problem;
 pub use state::Stuck;
-pub(crate) use state::{BrokenRecords, ReleaseState};
+pub(crate) use state::{BrokenRecords, ReleaseRecords, ReleaseState};
 
 /// The problems of a release, and the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]

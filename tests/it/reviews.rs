@@ -59,7 +59,7 @@ async fn base64_garbage_is_refused_in_either_layer() {
     let mut record = secret("pending-install", b"");
     record["data"] = Value::Null;
     let (allowed, message) = desk.judge(&review("CREATE", None, Some(&record))).await;
-    assert!(!allowed && message.contains("no payload"), "{message}");
+    assert!(!allowed && message.contains("no data"), "{message}");
     desk.answers_the_next_honest_review().await;
 }
 

@@ -4,4 +4,4 @@ mod parse;
 mod request;
 
 pub use parse::head_of;
-pub use request::{BadReview, BoundPod, Gvk, Gvr, Operation, Request, Review, UserExtra, UserInfo};
+pub use request::{BadReview, BoundPod, Gvk, Gvr, Operation, Request, Review, UserInfo};

@@ -11,7 +11,7 @@ use interlock_engine::rules::{RunbookCheck, named};
 use jiff::Timestamp;
 
 use super::next_step::starts_an_operation;
-use super::{BrokenRecords, Diagnosis, NextStep, ReleaseState, Stuck, diagnose};
+use super::{BrokenRecords, Diagnosis, NextStep, ReleaseRecords, ReleaseState, Stuck, diagnose};
 use crate::inspect::overrides::opens;
 use crate::inspect::records::history;
 use crate::inspect::runbook::StuckRecord;
@@ -29,15 +29,6 @@ pub(crate) struct Examiner<'a> {
     /// The user who takes the next step; `None` if unknown.
     pub(crate) reader: Option<&'a Starter>,
     pub(crate) now: Timestamp,
-}
-
-/// The records of a release in one storage.
-#[derive(Clone, Copy)]
-pub(crate) struct ReleaseRecords<'a> {
-    pub(crate) release: &'a ReleaseRef,
-    pub(crate) storage: Storage,
-    pub(crate) history: &'a History,
-    pub(crate) broken: &'a BrokenRecords,
 }
 
 /// The runbook's checks of a pending record.

@@ -8,17 +8,24 @@ use interlock_engine::owners::OwnerWords;
 use interlock_engine::policy::Policy;
 use interlock_engine::release::{DecodeError, Entry, History, ReleaseRef, Status, Storage};
 use interlock_engine::rules::records::recovery::RecordCondition;
+use interlock_engine::rules::records::unreadable::PARTS_FOLLOW_WITHIN;
 use interlock_engine::rules::{RunbookCheck, RunbookCheckName, RunbookResult};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::inspect::wait::FreezeInForce;
 
-/// The maximum time between the index of a record and its parts. OLM takes tenths of a second.
-const PARTS_FOLLOW_WITHIN: SignedDuration = SignedDuration::from_secs(30);
-
 /// The records that no client can read, by name, and why.
 pub(crate) type BrokenRecords = BTreeMap<String, DecodeError>;
+
+/// The records of a release in one storage.
+#[derive(Clone, Copy)]
+pub(crate) struct ReleaseRecords<'a> {
+    pub(crate) release: &'a ReleaseRef,
+    pub(crate) storage: Storage,
+    pub(crate) history: &'a History,
+    pub(crate) broken: &'a BrokenRecords,
+}
 
 /// The state of a release, as far as its reader knows it.
 #[derive(Clone)]

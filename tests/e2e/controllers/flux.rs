@@ -172,6 +172,24 @@ fn flux_as_a_tenant_keeps_records_and_objects_apart() {
 }
 
 #[test]
+fn nobody_installs_over_what_flux_keeps_elsewhere_and_other_releases_are_free() {
+    for version in HelmVersion::ALL {
+        let (storage, target) = (Namespace::new(shared(), "flux-far"), Namespace::new(shared(), "flux-near"));
+        let flux = Flux::new(&helm_controller(storage.plane()), &storage, "demo").target(&target);
+        let chart = Chart::new("demo");
+        reached(flux.clone().waiting(ROLLOUT).reconcile(&chart, &json!({})), "install 1 deployed");
+        // The objects and their marks would suit a release of this name in their own namespace.
+        let alice = target.helm(version, Driver::Secret, "alice");
+        alice.fails(&["install", "demo", chart.path()], &["[unusual-create]", storage.name()]);
+        target.kubectl("alice").fails(&["delete", "configmap/demo"], &["[manual-delete]", storage.name()]);
+        alice.ok(&["install", "mine", chart.path()]);
+        target.kubectl("alice").fails(&["delete", "configmap/mine"], &["[manual-delete]"]);
+        reached(flux.waiting(ROLLOUT).reconcile(&chart, &json!({"note": "two"})), "upgrade 2 deployed");
+        expect_findings_only_of(&target, &["alice"]);
+    }
+}
+
+#[test]
 fn flux_waits_for_a_live_helm_run() {
     let namespace = Namespace::new(Plane::shared(), "flux-waits");
     let flux = Flux::new(&helm_controller(namespace.plane()), &namespace, "demo");

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::json::{RawObject, null_is_default};
+use crate::json::RawObject;
 use crate::object::Metadata;
 use crate::release::RecordName;
 
@@ -130,7 +130,7 @@ pub struct Stored<'a> {
     #[serde(default)]
     pub immutable: Option<bool>,
     /// The payload, still encoded.
-    #[serde(borrow, default, deserialize_with = "null_is_default")]
+    #[serde(borrow, default, deserialize_with = "present")]
     pub data: RecordData<'a>,
 }
 
@@ -147,6 +147,14 @@ pub struct RecordData<'a> {
     /// The names of the Secrets with OLM's other chunks: a JSON array in base64.
     #[serde(borrow)]
     pub extra_chunks: Option<Cow<'a, str>>,
+    /// Whether the object has data. The objects of an audit log have none.
+    #[serde(skip)]
+    pub is_there: bool,
+}
+
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<RecordData<'a>, D::Error> {
+    let data = Option::<RecordData<'a>>::deserialize(deserializer)?;
+    Ok(data.map(|data| RecordData { is_there: true, ..data }).unwrap_or_default())
 }
 
 impl<'a> Stored<'a> {

@@ -109,17 +109,18 @@ pub struct UserInfo<'a> {
     pub username: Cow<'a, str>,
     #[serde(borrow, default, deserialize_with = "groups")]
     pub groups: Vec<Cow<'a, str>>,
+    /// What the authenticator of the API server adds: lists of text, unread until a rule needs them.
     #[serde(borrow, default)]
-    pub extra: Option<UserExtra<'a>>,
+    pub extra: Option<&'a RawValue>,
 }
 
-/// What the authenticator of the API server adds to a user: lists of text, unread until a rule needs them.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub struct UserExtra<'a> {
-    #[serde(borrow, default, rename = "authentication.kubernetes.io/pod-name")]
-    pod_name: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "authentication.kubernetes.io/pod-uid")]
-    pod_uid: Option<&'a RawValue>,
+/// The lists in `extra` about the pod of a token. Each has one text.
+#[derive(Deserialize)]
+struct PodClaims<'a> {
+    #[serde(borrow, rename = "authentication.kubernetes.io/pod-name")]
+    name: [&'a str; 1],
+    #[serde(borrow, rename = "authentication.kubernetes.io/pod-uid")]
+    uid: [&'a str; 1],
 }
 
 /// The pod that the token of a service account is bound to. Such a token is valid only as long as that pod exists.
@@ -133,12 +134,8 @@ impl<'a> UserInfo<'a> {
     /// The pod of a token that is bound to one.
     #[must_use]
     pub fn pod(&self) -> Option<BoundPod<'a>> {
-        let only = |list: Option<&'a RawValue>| {
-            let [text] = serde_json::from_str::<[&'a str; 1]>(list?.get()).ok()?;
-            (!text.is_empty()).then_some(text)
-        };
-        let extra = self.extra.as_ref()?;
-        Some(BoundPod { name: only(extra.pod_name)?, uid: only(extra.pod_uid)? })
+        let PodClaims { name: [name], uid: [uid] } = serde_json::from_str(self.extra?.get()).ok()?;
+        (!name.is_empty() && !uid.is_empty()).then_some(BoundPod { name, uid })
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) mod resume_interrupted;
 pub(super) mod revision_order;
 pub(super) mod runbook;
 pub(super) mod standing;
-mod unreadable;
+pub mod unreadable;
 pub(super) mod unusual_create;
 mod workload_health;
 

@@ -40,6 +40,9 @@ pub enum DecodeError {
     /// No `data.release` (`data.chunk` with OLM).
     #[error("the object has no payload")]
     Missing,
+    /// The object has no data at all, as in an audit log.
+    #[error("the object has no data")]
+    NoData,
     /// One of the base64 layers is damaged.
     #[error("the payload is not base64: {0}")]
     Base64(String),
@@ -56,7 +59,7 @@ pub enum DecodeError {
     #[error("the payload claims to inflate to more than {} MiB", INFLATE_LIMIT / 1024 / 1024)]
     TooLarge,
     /// The payload is no JSON object. Go cannot parse it either.
-    #[error("the payload is not JSON: {0}")]
+    #[error("the payload is not the JSON of a release: {0}")]
     NotJson(String),
     /// A field of its head cannot be parsed, or is there twice.
     #[error("the payload is not the JSON of a release: {0}")]
@@ -79,7 +82,8 @@ impl DecodeError {
     pub fn stops_every_client(&self) -> bool {
         match self {
             Self::Missing | Self::Base64(_) | Self::Gzip(_) | Self::NotJson(_) | Self::MissingChunks(_) => true,
-            Self::Understated(_)
+            Self::NoData
+            | Self::Understated(_)
             | Self::Trailing(_)
             | Self::TooLarge
             | Self::Json(_)
@@ -104,13 +108,14 @@ impl Payload {
     /// Removes the base64 layers: two for a Helm Secret, one for a ConfigMap, one for OLM's Secret.
     ///
     /// # Errors
-    /// [`DecodeError::Missing`], [`DecodeError::Base64`], or [`DecodeError::Chunked`] for a record in several Secrets.
+    /// [`DecodeError::Missing`], [`DecodeError::NoData`], [`DecodeError::Base64`], or [`DecodeError::Chunked`] for a record in several Secrets.
     pub fn decode(storage: Storage, data: &RecordData<'_>) -> Result<Self, DecodeError> {
         let text = match storage {
             Storage::Secret | Storage::ConfigMap => data.release.as_deref(),
             Storage::Index => data.chunk.as_deref(),
         };
-        let outer = decode_base64(text.ok_or(DecodeError::Missing)?.as_bytes())?;
+        let missing = if data.is_there { DecodeError::Missing } else { DecodeError::NoData };
+        let outer = decode_base64(text.ok_or(missing)?.as_bytes())?;
         match storage {
             Storage::Secret => Ok(Self(decode_base64(&outer)?)),
             Storage::ConfigMap => Ok(Self(outer)),
@@ -250,7 +255,9 @@ mod tests {
         assert_eq!(decode(Storage::Secret, twice(&member)).unwrap(), b"{}");
         assert_eq!(decode(Storage::ConfigMap, STANDARD.encode(&member)).unwrap(), b"{}");
         assert_eq!(decode(Storage::Index, STANDARD.encode(&member)).unwrap(), b"{}");
-        assert_eq!(Payload::decode(Storage::Secret, &RecordData::default()), Err(DecodeError::Missing));
+        assert_eq!(Payload::decode(Storage::Secret, &RecordData::default()), Err(DecodeError::NoData));
+        let other = RecordData { is_there: true, ..RecordData::default() };
+        assert_eq!(Payload::decode(Storage::Secret, &other), Err(DecodeError::Missing));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A record that no client can read. Helm passes over it, acts on the one below, and then fails because the revision exists. OLM does
 //! nothing for the release any more. Only its deletion helps.
 
+use jiff::SignedDuration;
+
 use super::case::RecordCase;
 use super::recovery::unstick_command;
 use super::standing::InFlight;
@@ -9,6 +11,9 @@ use crate::release::{DecodeError, Entry, History};
 use crate::rules::check::{Checked, Refusal, Step, Way, WaysOut};
 use crate::rules::undecided::Undecided;
 use crate::rules::wording;
+
+/// The maximum time between the index of a record and its parts. OLM takes tenths of a second.
+pub const PARTS_FOLLOW_WITHIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// The refusal of a write that starts from an older record because no client can read the newest one; `None` if one can.
 /// `refused` says what is refused.
@@ -33,6 +38,12 @@ pub(super) fn deletion(
     error: &DecodeError,
 ) -> Checked {
     let newest = history.newest().filter(|newest| newest.status.is_in_flight());
+    if newest.is_none() && matches!(error, DecodeError::MissingChunks(_)) {
+        let written = side.stamps().ended();
+        if written.is_none_or(|written| case.now.duration_since(written) >= PARTS_FOLLOW_WITHIN) {
+            return Ok(None);
+        }
+    }
     let writing = newest.map_or_else(|| InFlight::of_side(side), InFlight::of_entry);
     if case.may_end(&writing)? {
         return Ok(None);

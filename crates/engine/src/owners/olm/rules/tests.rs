@@ -10,7 +10,7 @@ use crate::facts::{Facts, RecordBodies, RequestObjects};
 use crate::owners::olm::{OBJECT_SET_KINDS, OWNER_NAME_LABEL};
 use crate::policy::Policy;
 use crate::release::record::{BUNDLE_VERSION_LABEL, PACKAGE_NAME_LABEL};
-use crate::release::stamps::{CHART, HOLDER, INTERRUPTED};
+use crate::release::stamps::{CHART, ENDED, HOLDER, INTERRUPTED};
 use crate::release::{Entry, History, Stamps, Status, Storage};
 use crate::review::Review;
 use crate::rules::tests::deletion::deployment;
@@ -235,6 +235,14 @@ fn a_record_with_missing_parts_says_so_and_can_be_deleted() {
     cluster.given(broken("deployed"));
     cluster.given(part(&gone, &rec(1, "deployed").name()));
     assert_eq!(cluster.delete_object("alice", broken("deployed")), Err(vec!["record-deletion"]));
+    // At rest, only for as long as its parts may still be written.
+    let mut cluster = with_part();
+    let mut written = broken("deployed");
+    written["metadata"]["annotations"][ENDED] = cluster.now.to_string().into();
+    cluster.given(written.clone());
+    assert_eq!(cluster.delete_object("alice", written.clone()), Err(vec!["record-deletion"]));
+    cluster.later(31);
+    assert_eq!(cluster.delete_object("alice", written), Ok(()));
     // A first install that died.
     let mut cluster = with_part();
     cluster.given(broken("pending-install"));
