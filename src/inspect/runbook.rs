@@ -5,7 +5,7 @@ use interlock_engine::evidence::{Evidence, question};
 use interlock_engine::facts::{Facts, RequestObjects};
 use interlock_engine::object::ObjectKey;
 use interlock_engine::policy::Policy;
-use interlock_engine::release::{Entry, ReleaseRef, Storage};
+use interlock_engine::release::{DecodeError, Entry, ReleaseRef, Storage};
 use interlock_engine::review::{Gvk, Gvr, Operation, Request, UserInfo};
 use interlock_engine::rules::{RunbookCheck, inspect};
 use jiff::Timestamp;
@@ -32,7 +32,11 @@ impl StuckRecord {
     pub(crate) async fn read(world: &dyn World, records: ReleaseRecords<'_>) -> Result<Option<Self>, String> {
         let ReleaseRecords { release, storage, history, broken } = records;
         let pending = history.newest().filter(|newest| newest.status.is_pending());
-        let Some(entry) = pending.or_else(|| history.iter().find(|entry| broken.contains_key(&entry.name))) else {
+        // One that lacks parts is not worth a copy.
+        let is_damaged = |entry: &&Entry| {
+            broken.get(&entry.name).is_some_and(|error| !matches!(error, DecodeError::MissingChunks(_)))
+        };
+        let Some(entry) = pending.or_else(|| history.iter().find(is_damaged)) else {
             return Ok(None);
         };
         let object = question::Object(record_key(release, storage, &entry.name));

@@ -83,9 +83,9 @@ impl<'n> Target<'n> {
             Verdict::Edits(fields) => Some(declared(fields, "manual-edit")),
             Verdict::Says(what) => Some(edited(what, "manual-edit")),
             Verdict::Scales => Some(declared("spec.replicas", "manual-scale")),
+            // A kind that is recreated where a field cannot be changed has a sentence more.
             Verdict::Deletes => Some(format!(
-                "{owner}, and declared by the chart. Remove it through {through}, or ask for a ReleaseOverride. \
-                 [manual-delete]"
+                "{owner}, and declared by the chart. Remove it through {through}, or ask for a ReleaseOverride."
             )),
         }
     }

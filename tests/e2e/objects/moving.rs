@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::eventually::eventually;
+use crate::harness::in_flight::impatient;
 use crate::harness::namespace::Namespace;
-use crate::harness::plane::Plane;
 use crate::harness::process::run;
-use crate::harness::records::{V1, V2};
+use crate::harness::records::V2;
 
 const PAGE: &str = include_str!("../../../docs/moving.md");
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -24,35 +25,33 @@ fn step(number: usize, namespace: &str) -> Vec<String> {
 
 #[test]
 fn helm_forgets_a_release_whose_objects_stay() {
+    let plane = impatient();
+    plane.define("manifests/base/releaseoverrides.yaml");
     for version in HelmVersion::ALL {
-        let namespace = Namespace::new(Plane::shared(), "moving");
+        let namespace = Namespace::new(plane, "moving");
         let (alice, chart) = (namespace.helm(version, Driver::Secret, "alice"), Chart::new("demo"));
         alice.ok(&["install", "demo", chart.path()]);
         alice.ok(&["upgrade", "demo", chart.path(), "--set=note=two"]);
-        let bob = namespace.kubectl("bob");
-        let image = ["set", "image", "deployment/demo", "app=bob:1"];
-        bob.fails(&["delete", "secret", V2], &["[record-deletion]"]);
-        bob.fails(&image, &["[manual-edit]"]);
+        let admin = namespace.kubectl("admin");
+        let delete = ["delete", "configmap/demo"];
+        admin.fails(&["delete", "secret", V2], &["[record-deletion]", "Helm to forget it and keep its objects"]);
+        admin.fails(&delete, &["[manual-delete]"]);
         let command = |number: usize| {
             let words = step(number, namespace.name());
             let words: Vec<_> = words.iter().map(String::as_str).collect();
             match words[0] {
-                "interlock" => {
-                    let plane = namespace.plane();
-                    run(plane.interlock(&plane.person("bob"), &words[1..]), DEADLINE).expect_success();
-                }
-                "kubectl" => _ = bob.ok(&words[1..]),
+                "interlock" => run(plane.interlock(&plane.admin(), &words[1..]), DEADLINE),
+                "kubectl" => admin.run(&words[1..]),
                 other => panic!("{other} is no program of the tests"),
             }
         };
-        command(2);
-        command(3);
+        eventually(DEADLINE, "the definition is served", || command(2).into_result());
+        eventually(DEADLINE, "the override is known", || command(3).into_result());
         assert_eq!(namespace.records(Driver::Secret, "demo").len(), 0);
-        bob.ok(&image);
-        command(4);
-        assert_eq!(bob.find(&["secret", V1]), None);
+        admin.ok(&delete);
+        command(4).expect_success();
         // Back to Helm.
         alice.ok(&["upgrade", "--install", "demo", chart.path(), "--take-ownership"]);
-        bob.fails(&image, &["[manual-edit]"]);
+        admin.fails(&delete, &["[manual-delete]"]);
     }
 }

@@ -18,7 +18,6 @@ use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
 use crate::rules::undecided::Undecided;
-use crate::ways_out::StepKind;
 
 /// The rule `record-deletion`.
 pub(crate) static RULE: Rule = Rule {
@@ -46,6 +45,18 @@ pub(crate) static RULE: Rule = Rule {
 /// What to do instead of deleting the record that a live release depends on.
 fn ways_out(case: &RecordCase<'_>) -> WaysOut {
     WaysOut::from(remove(case)).or("delete one superseded or failed record by name")
+}
+
+/// What to do instead of deleting the record of a live release. OLM would install the extension again.
+fn live(case: &RecordCase<'_>) -> WaysOut {
+    let ways_out = ways_out(case);
+    if !case.words().has_commands() {
+        return ways_out;
+    }
+    let name = case.words().name();
+    ways_out.note(format!(
+        "For {name} to forget it and keep its objects, delete its records under an override of this rule."
+    ))
 }
 
 fn remove(case: &RecordCase<'_>) -> Step {
@@ -93,16 +104,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
             ),
             words.change().when("to remove it", Step::run("run {}", words.remove_command())),
         ),
-        _ => {
-            let forget = format!("delete its records under an override of {}", RULE.specification.id);
-            (
-                format!("Cannot delete the newest deployed record of {subject}: the release is live."),
-                ways_out(case).when(
-                    format!("for {} to forget it and keep its objects", words.name()),
-                    Step::of(StepKind::Act, forget),
-                ),
-            )
-        }
+        _ => (format!("Cannot delete the newest deployed record of {subject}: the release is live."), live(case)),
     };
     Ok(Some(Refusal::new(sentence, ways_out)))
 }

@@ -25,7 +25,7 @@ pub(super) fn passed_over(case: &RecordCase<'_>, newest: &Entry, refused: &str) 
          over it.",
         case.subject()
     );
-    let ways_out = Way::from(delete(case)).then(Step::retry("try again"));
+    let ways_out = Way::from(delete(case, &newest.name, &error)).then(Step::retry("try again"));
     Ok(Some(Refusal::new(sentence, ways_out)))
 }
 
@@ -56,12 +56,20 @@ pub(super) fn deletion(
     let wait = WaysOut::from(Step::wait("wait until the operation ends"));
     // Unsticking deletes the record of the operation in flight first.
     let delete = match newest {
-        Some(_) => Step::run("run {}", case.words().delete_command(&[&case.id.object])),
-        None => delete(case),
+        Some(_) => by_hand(case, &case.id.object),
+        None => delete(case, &case.id.object, error),
     };
     Ok(Some(Refusal::new(sentence, wait.when("if nobody can read it then, or the operation is stuck", delete))))
 }
 
-fn delete(case: &RecordCase<'_>) -> Step {
+/// A record that lacks parts is not worth a copy.
+fn delete(case: &RecordCase<'_>, object: &str, error: &DecodeError) -> Step {
+    if matches!(error, DecodeError::MissingChunks(_)) {
+        return by_hand(case, object);
+    }
     Step::run("run {}, which keeps a copy of that record and deletes it", unstick_command(case.words()))
+}
+
+fn by_hand(case: &RecordCase<'_>, object: &str) -> Step {
+    Step::run("run {}", case.words().delete_command(&[object]))
 }
