@@ -1,8 +1,8 @@
 //! The records of one release, as a world answers them.
 
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::{StoredBody, question};
-use interlock_engine::release::{DecodeError, History, Record, ReleaseRef, Storage};
+use interlock_engine::evidence::question;
+use interlock_engine::release::{DecodeError, History, ReleaseRef, Storage};
 
 use super::diagnosis::BrokenRecords;
 use crate::world::kubernetes::Cluster;
@@ -47,12 +47,9 @@ pub(crate) async fn unreadable(
     let mut broken = BrokenRecords::new();
     for entry in [history.newest(), history.newest_deployed()].into_iter().flatten() {
         let (namespace, object) = (release.namespace.clone(), entry.name.clone());
-        let read = match ask(world, question::Body { storage, namespace, object }).await? {
-            Some(StoredBody::Json(json)) => Record::read(&json, &Effort::of_review()).map(drop),
-            Some(StoredBody::Broken(error)) => Err(error),
-            None => Ok(()),
-        };
-        broken.extend(read.err().filter(DecodeError::stops_every_client).map(|error| (entry.name.clone(), error)));
+        let body = ask(world, question::Body { storage, namespace, object }).await?;
+        let error = body.and_then(|body| body.why_unreadable(&Effort::of_review()));
+        broken.extend(error.map(|error| (entry.name.clone(), error)));
     }
     Ok(broken)
 }

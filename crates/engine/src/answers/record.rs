@@ -69,9 +69,7 @@ pub async fn body(
     };
     match body {
         Ok(json) => Ok(Some(StoredBody::Json(json))),
-        Err(DecodeError::OverBudget(error)) => {
-            Err(payload::undecodable(namespace, object, &DecodeError::OverBudget(error)))
-        }
+        Err(error @ DecodeError::OverBudget(_)) => Err(payload::undecodable(namespace, object, &error)),
         Err(error) => Ok(Some(StoredBody::Broken(error))),
     }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::query::Knowledge;
+use crate::effort::Effort;
 use crate::owners::{Bundle, Driver, Marks};
-use crate::release::{DecodeError, History, Storage};
+use crate::release::{DecodeError, History, Record, Storage};
 
 /// Records that may belong to the release that an object names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,18 @@ pub enum StoredBody {
     Json(Vec<u8>),
     /// It cannot be decoded.
     Broken(DecodeError),
+}
+
+impl StoredBody {
+    /// Why no client can read the body; `None` if one can, or if that is unknown.
+    #[must_use]
+    pub fn why_unreadable(&self, effort: &Effort) -> Option<DecodeError> {
+        let error = match self {
+            Self::Json(json) => Record::read(json, effort).err()?,
+            Self::Broken(error) => error.clone(),
+        };
+        Some(error).filter(DecodeError::stops_every_client)
+    }
 }
 
 /// The HelmReleases that drive a release, oldest first. The error says why those in the records' namespace cannot be read: they

@@ -29,6 +29,15 @@ struct Metadata {
     owner_references: Option<Vec<OwnerReference>>,
 }
 
+impl Object {
+    /// Whether this is the object with the uid, created since a time. The API server writes the seconds of a creation, and no
+    /// fractions.
+    fn is_since(&self, uid: &str, started: Timestamp) -> bool {
+        let Metadata { uid: own, creation_timestamp, .. } = &self.metadata;
+        own == uid && creation_timestamp.as_second() >= started.as_second()
+    }
+}
+
 #[derive(Deserialize)]
 struct OwnerReference {
     kind: String,
@@ -52,22 +61,19 @@ impl ObjectCase<'_> {
         if !operation.status.is_in_flight() {
             return Ok(false);
         }
-        // The API server writes the seconds of a creation, and no fractions.
-        let since = |found: &Object, uid: &str| {
-            found.metadata.uid == uid && found.metadata.creation_timestamp.as_second() >= started.as_second()
-        };
-        let Some(pod) = self.read(ObjectKey::new("", "Pod", namespace, name))?.filter(|pod| since(pod, uid)) else {
+        let pod = self.read(ObjectKey::new("", "Pod", namespace, name))?;
+        let Some(pod) = pod.filter(|pod| pod.is_since(uid, started)) else {
             return Ok(false);
         };
-        let controller = pod.metadata.owner_references.unwrap_or_default().into_iter();
-        let Some(job) = controller.into_iter().find(|owner| owner.controller == Some(true)) else {
+        let mut owners = pod.metadata.owner_references.unwrap_or_default().into_iter();
+        let Some(job) = owners.find(|owner| owner.controller == Some(true)) else {
             return self.declares_hook(candidate, operation, "Pod", (namespace, name));
         };
         if job.kind != "Job" {
             return Ok(false);
         }
         let found = self.read(ObjectKey::new("batch", "Job", namespace, &job.name))?;
-        if !found.is_some_and(|found| since(&found, &job.uid)) {
+        if !found.is_some_and(|found| found.is_since(&job.uid, started)) {
             return Ok(false);
         }
         self.declares_hook(candidate, operation, "Job", (namespace, &job.name))

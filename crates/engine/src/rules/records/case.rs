@@ -55,23 +55,27 @@ impl<'a> RecordCase<'a> {
 
     /// The JSON of the body of a record, or why it cannot be decoded; `None` if the record does not exist.
     pub(crate) fn body(&self, object: &str) -> Result<Option<Result<&'a [u8], DecodeError>>, Undecided> {
-        let RecordId { storage, namespace, .. } = self.id;
-        let body = question::Body { storage: *storage, namespace: namespace.clone(), object: object.to_owned() };
-        Ok(ask(self.evidence, body)?.map(|body| match body {
+        Ok(self.stored_body(object)?.map(|body| match body {
             StoredBody::Json(json) => Ok(json.as_slice()),
             StoredBody::Broken(error) => Err(error.clone()),
         }))
     }
 
+    fn stored_body(&self, object: &str) -> Result<Option<&'a StoredBody>, Undecided> {
+        let RecordId { storage, namespace, .. } = self.id;
+        ask(
+            self.evidence,
+            question::Body { storage: *storage, namespace: namespace.clone(), object: object.to_owned() },
+        )
+    }
+
     /// Why no client can read a record; `None` if one can, or if that is unknown.
     pub(crate) fn why_unreadable(&self, object: &str) -> Result<Option<DecodeError>, Undecided> {
-        let body = match self.body(object) {
-            Ok(Some(body)) => body,
-            Err(need @ Undecided::Ask(_)) => return Err(need),
-            Ok(None) | Err(_) => return Ok(None),
-        };
-        let read = body.and_then(|json| Record::read(json, self.facts.effort).map(drop));
-        Ok(read.err().filter(DecodeError::stops_every_client))
+        match self.stored_body(object) {
+            Ok(Some(body)) => Ok(body.why_unreadable(self.facts.effort)),
+            Err(need @ Undecided::Ask(_)) => Err(need),
+            Ok(None) | Err(_) => Ok(None),
+        }
     }
 
     /// The workloads with these names, in the same order; `None` for one that does not exist.
