@@ -61,10 +61,16 @@ impl Marks {
         all.min_by_key(|marks| marks.contradiction.is_some())
     }
 
+    /// The managers in `managedFields` that write for this owner.
+    #[must_use]
+    pub fn managers(&self) -> &'static [&'static str] {
+        OWNER_KINDS[self.row].managers
+    }
+
     /// Whether a manager in `managedFields` writes for this owner.
     #[must_use]
     pub fn is_manager(&self, manager: &str) -> bool {
-        OWNER_KINDS[self.row].managers.contains(&manager)
+        self.managers().contains(&manager)
     }
 
     /// The marks as declared fields. Without them, the object loses its owner.

@@ -81,7 +81,7 @@ impl ObjectCase<'_> {
                     !is_ignored(&pointer) && pointer.first().is_none_or(|first| first.decoded() != "status")
                 };
                 let mut fields: Vec<_> = changed.filter(counts).take(MAX_FIELDS).collect();
-                if sides.loses_managers(|manager| marks.is_manager(manager), self.facts.effort) {
+                if sides.loses_managers(marks.managers(), self.facts.effort) {
                     fields.push(FieldPath::of(["metadata", "managedFields"]));
                 }
                 lost(fields)
@@ -172,7 +172,7 @@ impl ObjectCase<'_> {
             let is_ignored = |field: &FieldPath| is_ignored(&field.pointer()) || is_excepted(field);
             fields = touched(&declared, delta, &is_ignored, self.facts.effort);
         }
-        if sides.loses_managers(|manager| marks.is_manager(manager), self.facts.effort) {
+        if sides.loses_managers(marks.managers(), self.facts.effort) {
             fields.push(FieldPath::of(["metadata", "managedFields"]));
         }
         fields
