@@ -66,6 +66,14 @@ pub(crate) fn ask<Q: Question>(evidence: &Evidence, question: Q) -> Result<Optio
     }
 }
 
+/// Takes a missing answer for nothing, where the decision does not depend on it. A question that was not asked yet is asked.
+pub(crate) fn if_answered<T>(found: Result<Option<T>, Undecided>) -> Result<Option<T>, Undecided> {
+    match found {
+        Err(need @ Undecided::Ask(_)) => Err(need),
+        found => Ok(found.ok().flatten()),
+    }
+}
+
 /// The answer to a question that every cluster can answer. `what` names the subject in the message about a missing answer.
 pub(crate) fn ask_for<'e, Q: Question>(
     evidence: &'e Evidence,

@@ -17,6 +17,12 @@ impl Driver {
         command(&["flux", "reconcile", "helmrelease", &self.name, "--reset", "-n", &self.namespace])
     }
 
+    /// The command that removes the release: Flux installs again what helm uninstalls.
+    #[must_use]
+    pub fn delete_command(&self) -> String {
+        command(&["kubectl", "delete", "helmrelease", &self.name, "-n", &self.namespace])
+    }
+
     /// The step for a stuck operation.
     pub(crate) fn unstick(&self) -> Step {
         Step::run("run {}, with which Flux unlocks the release and tries again", self.reconcile_command())

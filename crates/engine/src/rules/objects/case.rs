@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use jiff::Timestamp;
 
-use super::conflict::{DeclaringRelease, OwnershipConflict, declaration, declared_by};
+use super::conflict::{DeclaringRelease, OwnershipConflict, declaration, declared_by, finish_uninstall};
 use super::declared_fields::{Declaration, LostFields};
 use super::operation_holder::{OperationHolder, declaring, declaring_records, operation_holder, record_ref};
 use crate::evidence::{CandidateRecords, Evidence, Freshness, RecordRef, ScaledObject, ScaledRef, question};
@@ -13,6 +13,7 @@ use crate::managed::Owner;
 use crate::owners::{self, DrivenRelease, Marks};
 use crate::policy::{Policy, ScalableResource};
 use crate::release::{Entry, History, ReleaseRef, Status};
+use crate::rules::check::{Step, Way, WaysOut};
 use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording;
 
@@ -99,6 +100,18 @@ impl<'a> ObjectCase<'a> {
         self.scalable_resource().map_or(self.write.kind, |scalable| &scalable.kind)
     }
 
+    /// A way out, an override, and for a service account the lists that exempt it: nobody can ask it to take another way.
+    pub(crate) fn or_exempt(&self, way: impl Into<Way>) -> WaysOut {
+        let ways_out = WaysOut::from(way.into()).or(Step::release_override());
+        match self.facts.actor.service_account() {
+            Some(account) if self.facts.actor.is_service_account() => ways_out.note(format!(
+                "If {account} completes objects of releases, list it under `controllers` in the cluster policy, or add a case for it \
+                 (serviceAccounts) to the rule."
+            )),
+            _ => ways_out,
+        }
+    }
+
     /// Whether the user writes objects of releases as part of its work.
     fn is_exempt(&self) -> bool {
         let actor = self.facts.actor;
@@ -139,6 +152,7 @@ impl<'a> ObjectCase<'a> {
                     owner: profile.clone(),
                     declarer: "the profile",
                     through: declaration(&profile),
+                    uninstall: None,
                     release: ReleaseRef::new(&self.write.namespace, name),
                     fields,
                     in_flight: false,
@@ -216,6 +230,8 @@ impl<'a> ObjectCase<'a> {
             owner: format!("release {release} ({})", self.state(entry)),
             declarer: "the chart",
             through: declared_by(&marks.owner, *storage, &release),
+            uninstall: (entry.status == Status::Uninstalling)
+                .then(|| finish_uninstall(&marks.owner, *storage, &release)),
             release,
             fields,
             in_flight: matches!(held_by, OperationHolder::Other(_)),

@@ -16,6 +16,8 @@ pub(crate) struct OwnershipConflict {
     pub(crate) declarer: &'static str,
     /// Where to make the change, without a verb: a helm command, or the object that declares the release.
     pub(crate) through: Step,
+    /// How to finish the uninstall that has begun. Then no change through the owner makes sense.
+    pub(crate) uninstall: Option<Step>,
     /// The release. A profile is represented by its name and the namespace of the object.
     pub(crate) release: ReleaseRef,
     /// The declared fields that would change; empty if the object is deleted.
@@ -31,8 +33,11 @@ pub(crate) struct OwnershipConflict {
 }
 
 impl OwnershipConflict {
-    /// `change it through HelmRelease apps/web`.
+    /// `change it through HelmRelease apps/web`, or how to finish the uninstall.
     pub(crate) fn through(&self, verb: &str) -> Step {
+        if let Some(finish) = &self.uninstall {
+            return finish.clone();
+        }
         Step { text: format!("{verb} {}", self.through.text), ..self.through.clone() }
     }
 }
@@ -64,6 +69,17 @@ pub(super) fn declared_by(owner: &Owner, storage: Storage, release: &ReleaseRef)
             let words = OwnerWords { storage, namespace: &release.namespace, release: &release.name };
             Step::run("it through {}", words.upgrade_command(None))
         }
+    }
+}
+
+/// How to finish an uninstall, in its owner's terms.
+pub(super) fn finish_uninstall(owner: &Owner, storage: Storage, release: &ReleaseRef) -> Step {
+    let words = OwnerWords { storage, namespace: &release.namespace, release: &release.name };
+    match owner {
+        Owner::Release { origin: Some(Origin { namespace, name }), .. } if storage == Storage::Secret => {
+            Step::of(StepKind::NextOperation, format!("let HelmRelease {namespace}/{name} finish the uninstall"))
+        }
+        _ => Step::run("finish the uninstall with {}", words.remove_command()),
     }
 }
 

@@ -8,7 +8,7 @@ use super::manual_edit::declared;
 use crate::owners;
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
+use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way};
 use crate::rules::undecided::Undecided;
 
 /// The rule `foreign-edit-in-transition`.
@@ -48,6 +48,8 @@ fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
     };
     let sentence = format!("{} is managed by {}: {declared}.", case.subject(), conflict.owner);
     let wait = Way::from(Step::wait("wait until the operation ends"));
-    let ways_out = WaysOut::from(wait.then(conflict.through("change"))).or(Step::release_override());
+    // An uninstall leaves nothing to change.
+    let wait = if conflict.uninstall.is_some() { wait } else { wait.then(conflict.through("change")) };
+    let ways_out = case.or_exempt(wait);
     Refusal::new(sentence, ways_out).at_fields(&conflict.fields).about(conflict.release.clone())
 }

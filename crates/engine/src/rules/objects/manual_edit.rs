@@ -11,7 +11,7 @@ use crate::json::FieldPath;
 use crate::owners;
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule, Step, WaysOut};
+use crate::rules::check::{Check, Checked, Refusal, Rule};
 use crate::rules::wording::{MAX_ENUMERATED, fields};
 
 /// The rule `manual-edit`.
@@ -59,7 +59,7 @@ fn refusal(case: &ObjectCase<'_>, conflict: &OwnershipConflict) -> Refusal {
         sentence
             .push_str(&format!(" {exception} excepts nothing: it is longer than 1 KiB, needs Unicode, or is invalid."));
     }
-    let ways_out = WaysOut::from(conflict.through("change")).or(Step::release_override());
+    let ways_out = case.or_exempt(conflict.through("change"));
     Refusal::new(sentence, ways_out).at_fields(&conflict.fields).about(conflict.release.clone())
 }
 

@@ -12,7 +12,7 @@ use crate::evidence::{CandidateRecords, StoredBody, question};
 use crate::object::ObjectKey;
 use crate::release::{Entry, Record};
 use crate::review::BoundPod;
-use crate::rules::undecided::{Undecided, ask};
+use crate::rules::undecided::{Undecided, ask, if_answered};
 
 /// The metadata of a pod or a Job.
 #[derive(Deserialize)]
@@ -80,10 +80,8 @@ impl ObjectCase<'_> {
     }
 
     fn read(&self, key: ObjectKey) -> Result<Option<Object>, Undecided> {
-        match ask(self.evidence, question::Object(key)) {
-            Err(need @ Undecided::Ask(_)) => Err(need),
-            found => Ok(found.ok().flatten().and_then(|text| serde_json::from_str(text).ok())),
-        }
+        let found = if_answered(ask(self.evidence, question::Object(key)))?;
+        Ok(found.and_then(|text| serde_json::from_str(text).ok()))
     }
 
     /// Whether a record declares this object as a hook.
@@ -99,11 +97,7 @@ impl ObjectCase<'_> {
             namespace: candidate.namespace.clone(),
             object: operation.name.clone(),
         };
-        let body = match ask(self.evidence, body) {
-            Err(need @ Undecided::Ask(_)) => return Err(need),
-            body => body.ok().flatten(),
-        };
-        let Some(StoredBody::Json(json)) = body else { return Ok(false) };
+        let Some(StoredBody::Json(json)) = if_answered(ask(self.evidence, body))? else { return Ok(false) };
         let Ok(record) = Record::read(json, self.facts.effort) else { return Ok(false) };
         let hooks = record.hooks_of_kind(kind, self.facts.effort).unwrap_or_default();
         Ok(hooks.iter().any(|hook| hook.namespace == namespace && hook.name == name))

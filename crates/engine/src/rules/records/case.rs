@@ -12,7 +12,7 @@ use crate::owners::OwnerWords;
 use crate::policy::Policy;
 use crate::release::manifest::WorkloadRef;
 use crate::release::{DecodeError, Entry, History, Record, RecordName, Stamps, Status, Storage};
-use crate::rules::undecided::{Undecided, ask, ask_for};
+use crate::rules::undecided::{Undecided, ask, ask_for, if_answered};
 use crate::rules::wording;
 
 /// One request that writes or deletes a record.
@@ -71,11 +71,8 @@ impl<'a> RecordCase<'a> {
 
     /// Why no client can read a record; `None` if one can, or if that is unknown.
     pub(crate) fn why_unreadable(&self, object: &str) -> Result<Option<DecodeError>, Undecided> {
-        match self.stored_body(object) {
-            Ok(Some(body)) => Ok(body.why_unreadable(self.facts.effort)),
-            Err(need @ Undecided::Ask(_)) => Err(need),
-            Ok(None) | Err(_) => Ok(None),
-        }
+        let body = if_answered(self.stored_body(object))?;
+        Ok(body.and_then(|body| body.why_unreadable(self.facts.effort)))
     }
 
     /// The workloads with these names, in the same order; `None` for one that does not exist.

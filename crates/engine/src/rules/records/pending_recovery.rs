@@ -17,11 +17,11 @@ use crate::owners;
 use crate::owners::goes_on_at_once;
 use crate::policy::AllowRollback;
 use crate::release::status::{Guard, State};
-use crate::release::{Entry, Status};
+use crate::release::{Entry, History, Status};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
-use crate::rules::undecided::Undecided;
+use crate::rules::undecided::{Undecided, if_answered};
 use crate::rules::wording;
 
 /// The rule `pending-recovery`.
@@ -109,13 +109,7 @@ fn rollback(case: &RecordCase<'_>) -> Checked {
 
 /// The next step for a stuck operation, the same as in `interlock status`.
 pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCondition) -> Result<Way, Undecided> {
-    let release = case.driven(&newest.stamps);
-    let driver = match release.at_work(case.evidence, case.policy) {
-        Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
-        // The refusal does not depend on the result.
-        Err(_) => None,
-        Ok(driver) => driver,
-    };
+    let driver = if_answered(case.driven(&newest.stamps).at_work(case.evidence, case.policy))?;
     let (words, history, settings) = (case.words(), case.history()?, &case.policy.recovery);
     let is_live_in_sibling = history.newest_deployed().is_none() && is_live_in_sibling(case)?;
     let stuck =
@@ -126,12 +120,7 @@ pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCond
 /// Whether the release is live in Helm's other storage.
 fn is_live_in_sibling(case: &RecordCase<'_>) -> Result<bool, Undecided> {
     let Some(sibling) = case.id.storage.sibling() else { return Ok(false) };
-    match case.history_in(sibling) {
-        Err(Undecided::Ask(query)) => Err(Undecided::Ask(query)),
-        // The refusal does not depend on the result.
-        Err(_) => Ok(false),
-        Ok(history) => Ok(history.is_live()),
-    }
+    Ok(if_answered(case.history_in(sibling).map(Some))?.is_some_and(History::is_live))
 }
 
 /// The time at which an operation counts as stuck, and the next step after that.
@@ -208,12 +197,7 @@ fn driver_goes_on(
     unlocked: &RecordVersion<'_>,
 ) -> Result<Option<Step>, Undecided> {
     let release = case.driven(operation.stamps());
-    let driver = match release.reconciled_by(case.evidence, case.policy, case.facts.actor) {
-        Err(Undecided::Ask(query)) => return Err(Undecided::Ask(query)),
-        // The refusal does not depend on the name.
-        Err(_) => None,
-        Ok(driver) => driver,
-    };
+    let driver = if_answered(release.reconciled_by(case.evidence, case.policy, case.facts.actor))?;
     let is_driven = driver.is_some() || unlocked.is_unlocked_by_controller();
     Ok(is_driven.then(|| goes_on_at_once(driver)))
 }

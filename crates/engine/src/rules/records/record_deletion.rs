@@ -10,14 +10,14 @@ use super::lease;
 use super::standing::InFlight;
 use super::unreadable;
 use crate::facts::{RecordChange, RecordVersion};
-use crate::owners;
 use crate::owners::rules::record_part;
+use crate::owners::{self, Driver};
 use crate::release::status::Guard;
 use crate::release::{Entry, History, Status};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
-use crate::rules::undecided::Undecided;
+use crate::rules::undecided::{Undecided, if_answered};
 
 /// The rule `record-deletion`.
 pub(crate) static RULE: Rule = Rule {
@@ -43,24 +43,30 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 /// What to do instead of deleting the record that a live release depends on.
-fn ways_out(case: &RecordCase<'_>) -> WaysOut {
-    WaysOut::from(remove(case)).or("delete one superseded or failed record by name")
+fn ways_out(case: &RecordCase<'_>) -> Result<WaysOut, Undecided> {
+    Ok(WaysOut::from(remove(case)?).or("delete one superseded or failed record by name"))
 }
 
 /// What to do instead of deleting the record of a live release. OLM would install the extension again.
-fn live(case: &RecordCase<'_>) -> WaysOut {
-    let ways_out = ways_out(case);
+fn live(case: &RecordCase<'_>) -> Result<WaysOut, Undecided> {
+    let ways_out = ways_out(case)?;
     if !case.words().has_commands() {
-        return ways_out;
+        return Ok(ways_out);
     }
     let name = case.words().name();
-    ways_out.note(format!(
+    Ok(ways_out.note(format!(
         "For {name} to forget it and keep its objects, delete its records under an override of this rule."
-    ))
+    )))
 }
 
-fn remove(case: &RecordCase<'_>) -> Step {
-    Step::run("run {} to remove the release", case.words().remove_command())
+/// How to remove the release. Flux would install again what helm uninstalls.
+fn remove(case: &RecordCase<'_>) -> Result<Step, Undecided> {
+    Ok(Step::run("run {} to remove the release", remove_command(case)?))
+}
+
+fn remove_command(case: &RecordCase<'_>) -> Result<String, Undecided> {
+    let driver = if_answered(case.driven(case.history()?.stamps()).at_work(case.evidence, case.policy))?;
+    Ok(driver.map_or_else(|| case.words().remove_command(), Driver::delete_command))
 }
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
@@ -72,7 +78,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
     if case.facts.collection && case.facts.actor.is_person_on_records() {
         let sentence = format!("Cannot delete the record of {} together with other records.", case.subject());
-        return Ok(Some(Refusal::new(sentence, ways_out(case))));
+        return Ok(Some(Refusal::new(sentence, ways_out(case)?)));
     }
     let guard = case.policy.transitions.guard(side.label_status(), None);
     if guard != Guard::Deletion || case.is_misnamed() {
@@ -95,16 +101,16 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let (sentence, ways_out) = match (operation_over(side, history), side.label_status()) {
         (Some(newest), _) => (
             format!("Cannot delete the record of {subject}: the release is {}.", case.state(newest)),
-            Way::from(Step::wait("wait until that operation ends")).then(remove(case)).into(),
+            Way::from(Step::wait("wait until that operation ends")).then(remove(case)?).into(),
         ),
         (None, Some(Status::Superseded)) => (
             format!(
                 "Cannot delete the newest record of {subject}: no record is deployed, and {} would upgrade from this one.",
                 words.name()
             ),
-            words.change().when("to remove it", Step::run("run {}", words.remove_command())),
+            words.change().when("to remove it", Step::run("run {}", remove_command(case)?)),
         ),
-        _ => (format!("Cannot delete the newest deployed record of {subject}: the release is live."), live(case)),
+        _ => (format!("Cannot delete the newest deployed record of {subject}: the release is live."), live(case)?),
     };
     Ok(Some(Refusal::new(sentence, ways_out)))
 }

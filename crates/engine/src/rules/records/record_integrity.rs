@@ -77,7 +77,11 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let sentences: Vec<_> = worse.iter().map(|disagreement| disagreement.sentence.as_str()).collect();
     let sentence = format!("The record of {} would be inconsistent: {}.", case.subject(), sentences.join("; "));
     let words = case.words();
-    let ways_out = WaysOut::default().note("Do not edit records by hand.").and(words.change()).and(words.look());
+    let ways_out = if case.is_misnamed() {
+        WaysOut::default().when("if it is no record", "remove its label owner")
+    } else {
+        WaysOut::default().note("Do not edit records by hand.").and(words.change()).and(words.look())
+    };
     let refusal = Refusal::new(sentence, ways_out);
     Ok(Some(worse.iter().fold(refusal, |refusal, disagreement| refusal.at(disagreement.pointer))))
 }

@@ -90,12 +90,12 @@ fn second(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, HelmRelease
         let suspend = json!({"spec": {"suspend": true}}).to_string();
         let suspend =
             command(&["kubectl", "patch", "helmrelease", name, "-n", namespace, "--type", "merge", "-p", &suspend]);
-        let delete = command(&["kubectl", "delete", "helmrelease", name, "-n", namespace]);
         let retry = Step::retry("try again: Flux does nothing for a suspended HelmRelease");
         let suspend = Way::from(Step::run(format!("suspend {first} with {{}}"), suspend));
-        WaysOut::from("set another releaseName")
-            .or("set another storageNamespace")
-            .when("to move the release", suspend.then(Step::run("delete it with {}", delete)).then(retry))
+        WaysOut::from("set another releaseName").or("set another storageNamespace").when(
+            "to move the release",
+            suspend.then(Step::run("delete it with {}", other.delete_command())).then(retry),
+        )
     };
     Ok(Some(Refusal::new(sentence, ways_out).at("/spec/releaseName").at("/spec/storageNamespace")))
 }
