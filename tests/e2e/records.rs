@@ -11,6 +11,7 @@ mod foreign_uninstall;
 mod hidden;
 mod interrupted;
 mod kill;
+mod left_over;
 mod life;
 mod padding;
 mod pipelines;

@@ -58,7 +58,7 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         Guard::Unlock if to == Status::Deployed => {
             let newest = newer(case)?.and_then(|newer| newer.first().copied());
             if let Some(left) = left_deployed(case, from, before)?.filter(|_| newest.is_none()) {
-                return second_deployed(case, from, left);
+                return second_deployed(case, from, before, left).map(Some);
             }
             newest.map(|newest| format!("the release has a newer record ({})", case.state(newest)))
         }
@@ -119,8 +119,26 @@ fn left_deployed<'c>(
     Ok(if left.is_some() && is_holders && lease::is_held(case)? { None } else { left })
 }
 
-/// The refusal of a promotion that would leave two records deployed.
-fn second_deployed(case: &RecordCase<'_>, from: Status, left: &Entry) -> Checked {
+/// The refusal of a promotion that would leave two records deployed. It only warns the holder if the other record is older than the
+/// operation: then the holder's own write that superseded it was lost. Helm uses the newer of the two, and without the promotion the
+/// release would wait until the operation is stuck.
+fn second_deployed(
+    case: &RecordCase<'_>,
+    from: Status,
+    before: &RecordVersion<'_>,
+    left: &Entry,
+) -> Result<Refusal, Undecided> {
+    let started = before.stored.metadata.creation_timestamp;
+    let is_older = left.created.zip(started).is_some_and(|(created, started)| created < started);
+    if is_older && case.facts.actor.holds(&before.stamps()) {
+        let sentence = format!(
+            "Revision {} of {} stays deployed too: the write that superseded it was lost.",
+            left.revision,
+            case.subject()
+        );
+        let note = format!("{} uses the newer one.", case.words().name());
+        return Ok(Refusal::new(sentence, WaysOut::default().note(note)).into_advice());
+    }
     let sentence = format!(
         "Cannot change the status of {} from {from} to deployed: revision {} is still deployed.",
         case.subject(),
@@ -135,7 +153,7 @@ fn second_deployed(case: &RecordCase<'_>, from: Status, left: &Entry) -> Checked
             WaysOut::default().when("once that operation counts as stuck", go_on)
         }
     };
-    Ok(Some(Refusal::new(sentence, ways_out).at("/metadata/labels/status")))
+    Ok(Refusal::new(sentence, ways_out).at("/metadata/labels/status"))
 }
 
 /// Why a deployed record does not become superseded: the operation that replaces it is that of somebody else, who does so itself.

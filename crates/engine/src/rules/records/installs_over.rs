@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use super::case::RecordCase;
+use crate::effort::Effort;
 use crate::evidence::{CandidateRecords, Freshness, StoredBody, question};
 use crate::facts::RecordVersion;
 use crate::owners::OwnerWords;
-use crate::release::manifest::{DocumentKey, object_keys};
+use crate::release::manifest::{object_keys, workloads};
 use crate::release::{Entry, Record, ReleaseRef, Stamps, Status, Storage};
 use crate::rules::check::{Checked, Refusal, WaysOut};
 use crate::rules::home::proven_elsewhere;
@@ -19,9 +20,6 @@ pub(super) fn installs_over(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> 
     let Some(status) = side.status().filter(|status| status.is_pending()) else {
         return Ok(None);
     };
-    if case.policy.tools.contains(case.facts.actor.name) {
-        return Ok(None);
-    }
     let over = |entry: &Entry, storage: Storage| {
         let operation = wording::operation(status);
         let sentence = format!(
@@ -41,14 +39,32 @@ pub(super) fn installs_over(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> 
     if !is_install {
         return Ok(None);
     }
+    let mut left_over = None;
     if let Some(sibling) = storage.sibling() {
         let history = case.history_in(sibling)?;
         let is_gone = history.newest().is_some_and(|newest| newest.status == Status::Uninstalled);
         if let Some(deployed) = history.newest_deployed().filter(|_| !is_gone) {
-            return Ok(Some(over(deployed, sibling)));
+            if !is_left_over(case, deployed, sibling)? {
+                return Ok(Some(over(deployed, sibling)));
+            }
+            let sentence = format!(
+                "Revision {} of {} in a {} is deployed, though none of its workloads exists.",
+                deployed.revision,
+                case.words().release,
+                sibling.kind()
+            );
+            left_over = Some(Refusal::new(sentence, WaysOut::default().note("It is left over.")).into_advice());
         }
     }
-    over_objects_of_another(case, side)
+    Ok(over_objects_of_another(case, side)?.or(left_over))
+}
+
+/// Whether a record under the other driver is only left over: none of the workloads that it declares exists, and it declares some.
+fn is_left_over(case: &RecordCase<'_>, deployed: &Entry, storage: Storage) -> Result<bool, Undecided> {
+    let named = declared(case, (storage, &case.id.namespace), deployed, |record, namespace, effort| {
+        workloads(&record.manifest(), namespace, effort).unwrap_or_default()
+    })?;
+    Ok(!named.is_empty() && case.workloads(&named)?.iter().all(Option::is_none))
 }
 
 /// The refusal of an install that declares an object of a release with the same name and namespace, whose records are proven and
@@ -75,7 +91,10 @@ fn over_objects_of_another(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> C
     let installed: HashSet<_> = installed.into_iter().collect();
     for candidate in proven(case, Freshness::Live)? {
         let Some(deployed) = candidate.history.newest_deployed() else { continue };
-        let declared = declared(case, candidate, deployed)?;
+        let declared =
+            declared(case, (candidate.storage, &candidate.namespace), deployed, |record, namespace, effort| {
+                object_keys(&record.manifest(), namespace, effort).unwrap_or_default()
+            })?;
         if let Some(object) = declared.into_iter().find(|object| installed.contains(object))
             && !case.driven(&Stamps::held_by(actor.name)).is_driver_account(case.evidence, case.policy, actor)?
         {
@@ -102,15 +121,15 @@ fn proven<'a>(case: &RecordCase<'a>, freshness: Freshness) -> Result<Vec<&'a Can
     Ok(proven_elsewhere(found, &case.id.namespace, case.policy))
 }
 
-/// The objects that a deployed revision declares; none if nobody can read it.
-fn declared(
+/// What a deployed revision declares; nothing if nobody can read it.
+fn declared<T>(
     case: &RecordCase<'_>,
-    candidate: &CandidateRecords,
+    (storage, namespace): (Storage, &str),
     deployed: &Entry,
-) -> Result<Vec<DocumentKey>, Undecided> {
-    let (storage, namespace, object) = (candidate.storage, candidate.namespace.clone(), deployed.name.clone());
-    let body = ask(case.evidence, question::Body { storage, namespace, object })?;
-    let Some(StoredBody::Json(json)) = body else { return Ok(Vec::new()) };
+    read: impl Fn(&Record<'_>, &str, &Effort) -> Vec<T>,
+) -> Result<Vec<T>, Undecided> {
+    let body = question::Body { storage, namespace: namespace.to_owned(), object: deployed.name.clone() };
+    let Some(StoredBody::Json(json)) = ask(case.evidence, body)? else { return Ok(Vec::new()) };
     let Ok(record) = Record::read(json, case.facts.effort) else { return Ok(Vec::new()) };
-    Ok(object_keys(&record.manifest(), &case.id.namespace, case.facts.effort).unwrap_or_default())
+    Ok(read(&record, &case.id.namespace, case.facts.effort))
 }

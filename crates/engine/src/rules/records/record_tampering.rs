@@ -18,7 +18,7 @@ use crate::release::storage::{INDEX_LABEL, KEY_LABEL, TYPE_LABEL};
 use crate::release::{DecodeError, Status, Storage};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule, WaysOut};
+use crate::rules::check::{Check, Checked, Refusal, Rule, Step, WaysOut};
 use crate::rules::undecided::Undecided;
 use crate::rules::wording;
 
@@ -157,10 +157,23 @@ fn rewritten(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVe
         }
     }
     if members.is_empty() {
-        return Ok(None);
+        return Ok(without_hooks(case, before, after));
     }
     let sentence = format!("Cannot change {} in the stored record of {}.", members.join(", "), case.subject());
     Ok(Some(Refusal::new(sentence, case.words().history_stays()).at("/data")))
+}
+
+/// The warning about an uninstall of a record that lacks hooks. A filtered test stores only the hooks that it runs, and writes the
+/// others back at its end: not if it is killed.
+fn without_hooks(case: &RecordCase<'_>, before: &RecordVersion<'_>, after: &RecordVersion<'_>) -> Option<Refusal> {
+    let is_started = after.status() == Some(Status::Uninstalling) && before.status() != after.status();
+    before.stamps().get(HOOKS).filter(|_| is_started)?;
+    let sentence = format!(
+        "The record of {} lacks hooks that a filtered test left out when it was interrupted: this uninstall does not run them.",
+        case.subject()
+    );
+    let upgrade = Step::run("{} writes them back", case.words().upgrade_command(None));
+    Some(Refusal::new(sentence, WaysOut::default().when("before an uninstall", upgrade)).into_advice())
 }
 
 /// Whether the actor is a program that writes the records of its own release: a manager, or one that may go on with its operations.

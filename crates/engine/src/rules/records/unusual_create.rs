@@ -70,17 +70,17 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let RecordChange::Created(side) = case.change else {
         return Ok(None);
     };
-    if let Some(refusal) = installs_over(case, side)? {
-        return Ok(Some(refusal));
-    }
     if let Some(why) = made_by_hand(case, side)? {
         let sentence = format!("Cannot create the record of {}: {why}.", case.subject());
         return Ok(Some(Refusal::new(sentence, case.words().change())));
     }
     let guard = case.policy.transitions.guard(None, side.status());
     let unusual = side.status().is_none() || !matches!(guard, Guard::NothingInFlight | Guard::Free);
-    if !unusual || case.policy.tools.contains(case.facts.actor.name) {
+    if case.policy.tools.contains(case.facts.actor.name) {
         return Ok(None);
+    }
+    if !unusual {
+        return installs_over(case, side);
     }
     let status = side.status().map_or("without a status".to_owned(), |status| format!("as {status}"));
     let why = if guard == Guard::MappedApis {

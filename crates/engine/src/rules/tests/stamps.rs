@@ -216,6 +216,13 @@ fn a_filtered_test_may_omit_hooks_and_restore_them() {
     assert_eq!(cluster.update("alice", &all, &filtered), Ok(()));
     let other = with_hooks(&record, &[hook("a", "x", 1), hook("b", "evil", 0)]);
     assert_eq!(cluster.update("alice", &filtered, &other), refused, "not the same ones");
+    // A test that is killed leaves them out for good.
+    let uninstalling = with_hooks(&record.to("uninstalling"), &[hook("a", "x", 1)]);
+    let mut killed = Cluster::new();
+    killed.given_record(&all);
+    assert_eq!(killed.update("alice", &all, &filtered), Ok(()));
+    let warned = killed.judged("alice", Some(filtered.object()), uninstalling.object());
+    assert!(warned.allowed && warned.warnings.concat().contains("lacks hooks"), "{warned:?}");
     assert_eq!(cluster.update("alice", &filtered, &whole), Ok(()));
     // The omitted hooks are back. No others may be added.
     assert_eq!(cluster.update("alice", &whole, &other), refused);

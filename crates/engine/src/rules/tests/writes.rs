@@ -2,10 +2,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::objects::record;
-use super::scenario::{Cluster, Rec, rec};
+use super::objects::{record, web};
+use super::scenario::{Cluster, Rec, rec, start};
 use crate::release::stamps::HOLDER;
 
 const VELERO: &str = "system:serviceaccount:velero:velero";
@@ -38,11 +39,24 @@ fn a_release_has_one_operation_across_helms_drivers() {
     assert_eq!(cluster.create("bob", &other_driver), Err(vec!["concurrent-operation"]));
     assert_eq!(cluster.create("bob", &rec(6, "pending-upgrade")), Err(vec!["concurrent-operation"]));
     // The same objects are deployed, with records in Secrets.
-    assert_eq!(with(&[rec(5, "deployed")]).create("bob", &other_driver), Err(vec!["unusual-create"]));
-    let text = with(&[rec(5, "deployed")]).refusal("CREATE", "bob", &other_driver);
+    let live = || {
+        let mut cluster = with(&[rec(5, "deployed")]);
+        cluster.given(web());
+        cluster
+    };
+    assert_eq!(live().create("bob", &other_driver), Err(vec!["unusual-create"]));
+    let text = live().refusal("CREATE", "bob", &other_driver);
     assert!(text.contains("`HELM_DRIVER=secret helm upgrade web CHART -n shop`"), "{text}");
     let upgrade = Rec { kind: "ConfigMap", ..rec(1, "pending-upgrade") };
-    assert_eq!(with(&[rec(5, "deployed")]).create("bob", &upgrade), Err(vec!["unusual-create"]), "of nothing");
+    assert_eq!(live().create("bob", &upgrade), Err(vec!["unusual-create"]), "of nothing");
+    // Records that are left over: what they declare is gone.
+    let left_over = with(&[rec(5, "deployed")]).judged("bob", None, other_driver.object());
+    assert!(
+        left_over.allowed && left_over.warnings.concat().contains("Revision 5 of web in a Secret is deployed"),
+        "{left_over:?}"
+    );
+    let without_workloads = Rec { manifest: "kind: ConfigMap\nmetadata: {name: web}\n", ..rec(5, "deployed") };
+    assert_eq!(with(&[without_workloads]).create("bob", &other_driver), Err(vec!["unusual-create"]), "unknown");
     assert_eq!(with(&[rec(5, "uninstalled")]).create("bob", &other_driver), Ok(()));
     assert_eq!(with(&[rec(5, "failed")]).create("bob", &other_driver), Ok(()));
 }
@@ -298,6 +312,11 @@ fn a_promotion_leaves_no_other_revision_deployed() {
         assert_eq!(promoted(&[rec(4, "superseded"), rec(5, "failed"), running.clone()]), Ok(()), "{status}");
         // Old clients, and an install over a failed revision, leave an older record deployed for good.
         assert_eq!(promoted(&[rec(3, "deployed"), rec(5, "superseded"), running.clone()]), Ok(()), "{status}");
+        // The holder's own write that superseded the older revision was lost.
+        let older = Rec { created: start() - SignedDuration::from_secs(60), ..rec(5, "deployed") };
+        let mut cluster = with(&[older, record(6, status, "alice")]);
+        let lost = cluster.judged("alice", Some(running.object()), running.to("deployed").object());
+        assert!(lost.allowed && lost.warnings.concat().contains("stays deployed too"), "{status}: {lost:?}");
         // Only the holder is trusted to have superseded the deployed revision.
         let mut cluster = with(&[rec(3, "deployed"), rec(5, "superseded"), record(6, status, "alice")]);
         cluster.later(15 * 60);
