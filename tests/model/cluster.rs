@@ -177,6 +177,10 @@ pub(crate) enum Other {
     StrangersRecord(StrangersRecord),
     /// A HelmRelease there, which names the release and its namespaces.
     StrangersHelmRelease,
+    /// A status of it that says that Flux has installed the release for it.
+    StrangersStatus,
+    /// A record there with a stamp that names the HelmRelease of the release.
+    StrangersStamp,
     /// An object there, with the marks of the release.
     StrangersObject,
     /// The lease of nelm there.

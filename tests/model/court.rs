@@ -61,6 +61,7 @@ pub(crate) struct Sent {
     pub(crate) operation: &'static str,
     pub(crate) key: ObjectKey,
     pub(crate) object: Option<Value>,
+    pub(crate) sub_resource: Option<&'static str>,
     /// Whether the mutating half is called.
     pub(crate) is_stamped: bool,
 }
@@ -189,18 +190,15 @@ impl Court {
 }
 
 /// Whether a write promotes a record and leaves what was deployed before as it is, as its client does: an install over a failed revision,
-/// any promotion under the lease of nelm, whose plan supersedes what was deployed when it read the history, and the holder's above a
-/// superseded record, which may have been deployed or not.
+/// any promotion under the lease of nelm, whose plan supersedes what was deployed when it read the history, and the holder's, which
+/// supersedes first: that write can be lost.
 fn leaves_others(before: &Cluster, user: User, body: &Body) -> bool {
     let promoted = before.record(body.driver, body.revision).filter(|old| old.status() != body.status);
     let Some(old) = promoted.filter(|_| body.status == Status::Deployed) else {
         return false;
     };
-    let below = before.history(body.driver).rev().filter(|record| record.body.revision < body.revision);
-    let replaced = below.map(Record::status).find(|status| matches!(status, Status::Deployed | Status::Superseded));
-    let is_superseded = old.holder == Some(user) && replaced == Some(Status::Superseded);
     let is_nelms = old.holder == Some(User::Nelm) || before.others.contains(&Other::Lease);
-    old.status() == Status::PendingInstall || is_nelms || is_superseded
+    old.status() == Status::PendingInstall || is_nelms || old.holder == Some(user)
 }
 
 /// The body of the record that a write leaves; `None` if it writes none.
@@ -220,7 +218,7 @@ fn body_of(cluster: &Cluster, write: &Write) -> Option<Body> {
 pub(crate) fn sent(cluster: &Cluster, write: &Write, now: i64) -> Option<Sent> {
     let record = |driver: Driver, revision: Revision| cluster.record(driver, revision);
     let of = |operation, object: Value, is_stamped| {
-        Some(Sent { operation, key: objects::key_of(&object), object: Some(object), is_stamped })
+        Some(Sent { operation, key: objects::key_of(&object), object: Some(object), sub_resource: None, is_stamped })
     };
     match write {
         Write::Create(body) | Write::CreateLabelled(body, _) | Write::CreateStamped(body, _) => {
@@ -248,7 +246,7 @@ pub(crate) fn sent(cluster: &Cluster, write: &Write, now: i64) -> Option<Sent> {
         Write::Delete(driver, revision) => {
             record(*driver, *revision)?;
             let key = objects::record_key(*driver, *revision);
-            Some(Sent { operation: "DELETE", key, object: None, is_stamped: false })
+            Some(Sent { operation: "DELETE", key, object: None, sub_resource: None, is_stamped: false })
         }
         Write::Apply(chart) | Write::Restore(chart) => {
             let object = objects::deployment(&Object::of(*chart), cluster.is_extension());
@@ -260,17 +258,35 @@ pub(crate) fn sent(cluster: &Cluster, write: &Write, now: i64) -> Option<Sent> {
         }
         Write::DeleteObject => {
             cluster.object?;
-            Some(Sent { operation: "DELETE", key: objects::deployment_key(), object: None, is_stamped: false })
+            Some(Sent {
+                operation: "DELETE",
+                key: objects::deployment_key(),
+                object: None,
+                sub_resource: None,
+                is_stamped: false,
+            })
         }
-        Write::Put(other) => {
-            let operation = if cluster.others.contains(other) { "UPDATE" } else { "CREATE" };
-            of(operation, objects::other(*other, now), true)
-        }
+        Write::Put(other) => put(cluster, *other, now),
         Write::Take(other) => {
             let key = cluster.others.contains(other).then(|| objects::key_of(&objects::other(*other, now)))?;
-            Some(Sent { operation: "DELETE", key, object: None, is_stamped: false })
+            Some(Sent { operation: "DELETE", key, object: None, sub_resource: None, is_stamped: false })
         }
     }
+}
+
+/// An object beside the release as its creation or update brings it.
+fn put(cluster: &Cluster, other: Other, now: i64) -> Option<Sent> {
+    let object = objects::other(other, now);
+    let (operation, sub_resource) = match other {
+        Other::StrangersStatus => {
+            cluster.others.get(&Other::StrangersHelmRelease)?;
+            ("UPDATE", Some("status"))
+        }
+        other => (if cluster.others.contains(&other) { "UPDATE" } else { "CREATE" }, None),
+    };
+    // A stamp is forged while the mutating half is out of service.
+    let is_stamped = !matches!(other, Other::StrangersStatus | Other::StrangersStamp);
+    Some(Sent { operation, key: objects::key_of(&object), object: Some(object), sub_resource, is_stamped })
 }
 
 /// A record as its CREATE brings it.
@@ -301,7 +317,7 @@ pub(crate) fn review(sent: &Sent, old: Option<&str>, user: User) -> Value {
             "uid": "u", "operation": sent.operation, "name": name, "namespace": namespace,
             "kind": {"group": group, "version": version, "kind": kind},
             "resource": {"group": group, "version": version, "resource": format!("{}s", kind.to_lowercase())},
-            "userInfo": {"username": user.name()}, "object": sent.object, "oldObject": old,
+            "subResource": sent.sub_resource, "userInfo": {"username": user.name()}, "object": sent.object, "oldObject": old,
         },
     })
 }

@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use interlock_engine::object::ObjectKey;
-use interlock_engine::release::Status;
 use interlock_engine::release::stamps::{CHART, DRIVER, ENDED, HOLDER, INTERRUPTED, STARTED, TARGET_NAMESPACE};
+use interlock_engine::release::{DriverRef, Status};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha3::{Digest, Sha3_224};
@@ -206,12 +206,19 @@ pub(crate) fn other(other: Other, now: i64) -> Value {
                 "expiresAt": at(now + 900),
             },
         }),
-        Other::StrangersHelmRelease => {
+        Other::StrangersHelmRelease | Other::StrangersStatus => {
             let spec = json!({
                 "releaseName": RELEASE, "targetNamespace": SHOP, "storageNamespace": SHOP, "serviceAccountName": "mine",
                 "timeout": "6h",
             });
-            helm_release(STRANGERS, spec, false)
+            helm_release(STRANGERS, spec, other == Other::StrangersStatus)
+        }
+        Other::StrangersStamp => {
+            let mut record = self::other(Other::StrangersRecord(StrangersRecord::PendingUpgrade), now);
+            let driver = DriverRef { kind: "HelmRelease", namespace: SHOP, name: RELEASE, uid: SHOP, generation: 1 };
+            record["metadata"]["annotations"] = json!({HOLDER: User::Mallory.name(), DRIVER: driver.to_string()});
+            record["metadata"]["name"] = record_name(Driver::Secret, 7).into();
+            record
         }
         Other::StrangersObject => {
             let mut object = deployment(&Object::of(9), false);

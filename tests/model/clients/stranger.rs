@@ -6,10 +6,12 @@ use crate::users::User;
 
 pub(crate) struct Stranger;
 
-const EVERYTHING: [Other; 6] = [
+const EVERYTHING: [Other; 8] = [
     Other::StrangersRecord(StrangersRecord::PendingUpgrade),
     Other::StrangersRecord(StrangersRecord::Deployed),
     Other::StrangersHelmRelease,
+    Other::StrangersStatus,
+    Other::StrangersStamp,
     Other::StrangersObject,
     Other::StrangersLease,
     Other::StrangersOverride,
