@@ -24,6 +24,7 @@ mod selector;
 mod server;
 mod settings;
 mod snapshot;
+mod statuses;
 mod way;
 mod writers;
 
@@ -65,6 +66,7 @@ pub(crate) async fn examine(client: &Client, namespace: &str, before: bool) -> R
     report.add("freezes", definitions::freezes(snapshot));
     report.add("policies", definitions::policies(snapshot));
     report.add("rights", rights::diagnose(client, snapshot).await);
+    report.add("statuses", statuses::diagnose(snapshot));
     report.add("writers", writers::diagnose(snapshot));
     report.add("other-webhooks", Ok(other_webhooks::diagnose(snapshot)));
     report.add("unguarded", other_webhooks::unguarded(snapshot));

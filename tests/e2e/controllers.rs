@@ -6,4 +6,5 @@ mod helm_releases;
 mod olm;
 mod olm_resume;
 mod profiles;
+mod statuses;
 mod sveltos;

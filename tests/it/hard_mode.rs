@@ -48,7 +48,7 @@ fn made() -> Value {
 #[test]
 fn the_static_webhook_has_the_gates_of_the_base() {
     let made = made();
-    assert_eq!(made["webhooks"].as_array().unwrap().len(), 3);
+    assert_eq!(made["webhooks"].as_array().unwrap().len(), 4);
     let file = "static/webhooks/interlock.yaml";
     if std::env::var_os(WRITE).is_some() {
         fs::write(path(file), format!("{HEAD}{}", serde_saphyr::to_string(&made).unwrap())).unwrap();

@@ -27,7 +27,7 @@ const PROGRAM: [&[&str]; 7] = [
 
 /// The rooms of the engine, in the order of a request. `owners/*` stands for the folder of each owner that has no floor of its own. The
 /// rules that only one owner has stand in its folder, and on the floor of the other rules.
-const ENGINE: [&[&str]; 35] = [
+const ENGINE: [&[&str]; 36] = [
     &["effort"],
     &["text"],
     &["json"],
@@ -43,6 +43,7 @@ const ENGINE: [&[&str]; 35] = [
     &["owners/words"],
     &["owners/marks"],
     &["review"],
+    &["owners/status"],
     &["owners/declaration"],
     &["owners"],
     &["rule"],

@@ -2,14 +2,17 @@
 
 use std::fs;
 
-use interlock_engine::owners::selecting_marks;
+use interlock_engine::owners::{managers_of_releases, selecting_marks};
 use serde_json::{Value, json};
 
 use crate::harness::binary::repository;
 
 /// The gates. They fail closed once a review has arrived: a missed write cannot be undone, and a refused one is retried.
-const GATES: [&str; 3] =
-    ["create-delete.records.interlock.dev", "commits.sveltos.interlock.dev", "overrides.interlock.dev"];
+const GATES: [&str; 4] =
+    ["create-delete.records.interlock.dev", "commits.sveltos.interlock.dev", "overrides.interlock.dev", STATUSES];
+
+/// The entry for statuses that prove something. Every other entry leaves statuses alone, because controllers write them all the time.
+const STATUSES: &str = "statuses.interlock.dev";
 
 /// The entry for probes, which must tell why a call fails.
 const PROBES: &str = "probes.interlock.dev";
@@ -70,7 +73,8 @@ fn every_entry_is_narrow_patient_for_three_seconds_and_without_side_effects() {
             let all =
                 [strings(&rule["apiGroups"]), strings(&rule["apiVersions"]), strings(&rule["resources"])].concat();
             let never = ["*", "*/*", "leases", "nodes", "events", "events.k8s.io", "coordination.k8s.io"];
-            assert!(!all.iter().any(|item| never.contains(item) || item.ends_with("/status")), "{name}: {all:?}");
+            assert!(!all.iter().any(|item| never.contains(item)), "{name}: {all:?}");
+            assert_eq!(all.iter().any(|item| item.ends_with("/status")), name == STATUSES, "{name}: {all:?}");
         }
     }
     let open = &configuration()["metadata"]["annotations"]["interlock.dev/open-until-called"];
@@ -79,6 +83,15 @@ fn every_entry_is_narrow_patient_for_three_seconds_and_without_side_effects() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), entries.len());
+}
+
+#[test]
+fn definitions_are_those_whose_fields_an_installer_of_releases_wrote() {
+    let entry = entry("definitions.interlock.dev");
+    let condition = entry["matchConditions"].as_array().unwrap().iter().find(|it| it["name"] == "installed-by-helm");
+    let expression = condition.unwrap()["expression"].as_str().unwrap().to_owned();
+    let managers: Vec<_> = expression.split('\'').skip(1).step_by(2).collect();
+    assert_eq!(managers, managers_of_releases());
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod record_chunk;
 mod record_id;
 mod storing_kind;
 
-pub use crate::owners::declaration::{Declaration, DeclarationWrite, Namespace};
+pub use crate::owners::declaration::{Declaration, DeclarationWrite, DefinitionDeletion, Namespace};
 pub(crate) use actor::may_be_platform;
 pub use actor::{Actor, ActorKind, Session, SharedHolder};
 pub(crate) use added::{adds_finalizer, adds_owner};

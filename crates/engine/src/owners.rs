@@ -7,6 +7,7 @@ mod marks;
 pub mod olm;
 mod release_owner;
 pub(crate) mod rules;
+pub mod status;
 pub mod sveltos;
 mod vocabulary;
 mod words;
@@ -76,6 +77,12 @@ pub fn has_commits(group: &str) -> bool {
 
 /// The API groups of the owners' own objects.
 const GROUPS: [&str; 4] = [flux::GROUP, olm::GROUP, sveltos::LIB_GROUP, sveltos::CONFIG_GROUP];
+
+/// The managers in `managedFields` that install releases.
+#[must_use]
+pub fn managers_of_releases() -> &'static [&'static str] {
+    helm::MARKS.managers
+}
 
 /// Whether an API group belongs to an owner.
 pub(crate) fn has_group(group: &str) -> bool {

@@ -2,7 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod declarations;
-pub(crate) mod home;
+pub mod home;
 pub mod objects;
 pub(crate) mod protected_release;
 pub mod records;
@@ -199,7 +199,7 @@ impl ActiveRules<'_> {
             _ => None,
         };
         let run = |family| self.run_checks(family, || case.subject(), || self.facts.release(), pending);
-        run(Family::Records).chain(run(Family::Declarations)).collect()
+        run(Family::Records).chain(run(Family::Objects)).chain(run(Family::Declarations)).collect()
     }
 
     /// All rules about operations on its release report an object, so that an override of one rule does not open the others. At

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::Request;
 use http::header::ACCEPT;
+use interlock_engine::owners::status::status_controllers;
 use interlock_engine::policy_files::PolicyFiles;
 use jiff::Timestamp;
 use kube::{Client, Error};
@@ -76,6 +77,18 @@ async fn request(client: &Client, path: &str, accept: &str) -> Fetched {
         Ok(Err(error)) => Fetched::Unknown(reason(&error)),
         Err(_) => Fetched::Unknown(TIMED_OUT.to_owned()),
     }
+}
+
+/// The users of the service accounts with the name of a controller that writes statuses.
+pub(super) async fn controllers(client: &Client) -> Result<Vec<String>, String> {
+    let mut users = Vec::new();
+    for (_, name) in status_controllers() {
+        let list =
+            metadata(client, &format!("/api/v1/serviceaccounts?fieldSelector=metadata.name%3D{name}&limit=100")).await;
+        let namespaces = list.items()?.iter().filter_map(|account| account["metadata"]["namespace"].as_str());
+        users.extend(namespaces.map(|namespace| format!("system:serviceaccount:{namespace}:{name}")));
+    }
+    Ok(users)
 }
 
 /// The policies of the installation in a namespace; `None` without a ConfigMap.

@@ -11,7 +11,7 @@ use super::fetch::Fetched;
 use super::selector::each;
 use super::snapshot::Snapshot;
 use crate::inspect::arrival::{CONFIGURATION, FAIL, Half, OPEN_UNTIL_CALLED, Registration};
-pub(super) use differences::listed;
+pub(super) use differences::{STATUS_WRITERS_CONDITION, listed};
 use interlock_engine::policy::DEFAULT_NAMESPACE;
 use interlock_engine::policy_files::LoadedPolicies;
 use interlock_engine::severity::Severity::{High, Medium};
@@ -23,6 +23,9 @@ use differences::{
 
 /// The entry that receives the creation and the deletion of release records.
 pub(super) const RECORD_ENTRY: &str = "create-delete.records.interlock.dev";
+
+/// The entry that receives the writes of statuses that prove something.
+pub(super) const STATUS_ENTRY: &str = "statuses.interlock.dev";
 
 /// Entries of the validating configuration that an operator may add.
 const OPTIONAL: &str = include_str!("../../../manifests/overlays/protected-releases/entries.yaml");

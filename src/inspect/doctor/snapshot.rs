@@ -37,6 +37,8 @@ pub(super) struct Snapshot {
     pub(super) bindings: Fetched,
     pub(super) local_roles: Fetched,
     pub(super) local_bindings: Fetched,
+    /// The users of the service accounts with the name of a controller that writes statuses, in all namespaces.
+    pub(super) controllers: Result<Vec<String>, String>,
     /// The API server's clock and this machine's clock, at one moment.
     pub(super) clocks: (Timestamp, Timestamp),
 }
@@ -68,11 +70,12 @@ impl Snapshot {
             records::count(client),
             get("/version".to_owned()),
         );
-        let (roles, bindings, local_roles, local_bindings) = tokio::join!(
+        let (roles, bindings, local_roles, local_bindings, controllers) = tokio::join!(
             get(format!("{rbac}/clusterroles?limit=2000")),
             get(format!("{rbac}/clusterrolebindings?limit=2000")),
             get(format!("{local}/roles?limit=500")),
             get(format!("{local}/rolebindings?limit=500")),
+            fetch::controllers(client),
         );
         Self {
             namespace: namespace.to_owned(),
@@ -95,13 +98,19 @@ impl Snapshot {
             bindings,
             local_roles,
             local_bindings,
+            controllers,
             clocks,
         }
     }
 
     /// The entry that receives the creation and the deletion of records; `None` if it is not known.
     pub(super) fn record_entry(&self) -> Option<&Value> {
-        each(&self.validating.named(CONFIGURATION).ok()??["webhooks"]).find(|entry| entry["name"] == RECORD_ENTRY)
+        self.entry(RECORD_ENTRY)
+    }
+
+    /// An entry of the validating configuration; `None` if it is not known.
+    pub(super) fn entry(&self, name: &str) -> Option<&Value> {
+        each(&self.validating.named(CONFIGURATION).ok()??["webhooks"]).find(|entry| entry["name"] == name)
     }
 }
 
@@ -132,6 +141,7 @@ impl Snapshot {
             bindings: unknown(),
             local_roles: unknown(),
             local_bindings: unknown(),
+            controllers: Err("not asked".to_owned()),
             clocks: (now, now),
         }
     }

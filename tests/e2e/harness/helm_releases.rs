@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::clients::Kubectl;
+use crate::harness::controllers::helm_controller;
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
@@ -49,7 +50,8 @@ pub(crate) fn attempted(namespace: &Namespace<'_>, name: &str, objects: &Namespa
     let history: Vec<_> = statuses.iter().enumerate().map(snapshot).collect();
     let patch = json!({"status": {"storageNamespace": namespace.name(), "history": history}}).to_string();
     let target = format!("helmrelease/{name}");
-    namespace.kubectl("admin").ok(&["patch", &target, "--subresource=status", "--type=merge", "-p", &patch]);
+    let flux = namespace.kubectl_as(&helm_controller(namespace.plane()));
+    flux.ok(&["patch", &target, "--subresource=status", "--type=merge", "-p", &patch]);
 }
 
 pub(crate) fn helm_release(namespace: &str, name: &str, spec: Value) -> Value {

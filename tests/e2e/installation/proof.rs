@@ -20,8 +20,12 @@ use crate::harness::plane::Plane;
 use crate::harness::process::{Output, Running, run};
 
 /// The entries that fail closed.
-const CLOSING: [&str; 3] =
-    ["create-delete.records.interlock.dev", "commits.sveltos.interlock.dev", "overrides.interlock.dev"];
+const CLOSING: [&str; 4] = [
+    "create-delete.records.interlock.dev",
+    "commits.sveltos.interlock.dev",
+    "overrides.interlock.dev",
+    "statuses.interlock.dev",
+];
 /// How long controllers and watches may take on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 /// How long the way is blocked.

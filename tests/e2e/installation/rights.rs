@@ -25,12 +25,15 @@ const DEADLINE: Duration = Duration::from_secs(90);
 
 /// Every request of Interlock to the API server: group, resource, name if only one is needed, verbs. In each guarded
 /// namespace, or cluster-scoped.
-const USED: [(&str, &str, &str, &str); 30] = [
+const USED: [(&str, &str, &str, &str); 33] = [
     ("", "secrets", "", "get list watch patch"),
     ("", "configmaps", "", "get list watch patch"),
     ("", "namespaces", "", "get list watch"),
     ("", "pods", "", "get"),
     ("", "replicationcontrollers", "", "get list watch"),
+    ("", "serviceaccounts", "addon-controller", "get"),
+    ("", "serviceaccounts", "helm-controller", "get"),
+    ("", "serviceaccounts", "operator-controller-controller-manager", "get"),
     ("apps", "deployments", "", "get list watch"),
     ("apps", "statefulsets", "", "get list watch"),
     ("apps", "replicasets", "", "get list watch"),

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::controllers::helm_controller;
 use crate::harness::forging;
 use crate::harness::helm_releases::{define, helm_release, refused};
 use crate::harness::in_flight::{impatient, killed, once_stale};
@@ -65,7 +66,10 @@ fn a_helm_release_elsewhere_neither_delays_the_way_out_of_a_release_nor_takes_it
         let name = format!("claim-{number}");
         bob.with_file("create", &helm_release(evil.name(), &name, suspended), &[]).expect_success();
         let target = format!("helmrelease/{name}");
-        evil.kubectl("admin").ok(&["patch", &target, "--subresource=status", "--type=merge", "-p", &status]);
+        let forge = ["patch", &target, "--subresource=status", "--type=merge", "-p", &status];
+        evil.kubectl("bob").fails(&forge, &["[forged-status]", "only its controller writes it, not bob"]);
+        // As somebody did before the installation.
+        evil.kubectl_as(&helm_controller(evil.plane())).ok(&forge);
     }
     // Once the webhook refuses the second of two later ones, it has seen the claim too.
     bob.with_file("create", &helm_release(evil.name(), "one", json!({"releaseName": "web"})), &[]).expect_success();

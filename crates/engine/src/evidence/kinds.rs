@@ -46,7 +46,7 @@ fn record(storage: Storage) -> (&'static str, &'static str) {
 #[must_use]
 pub fn can_be_asked_for(group: &str, kind: &str) -> bool {
     match group {
-        "" => ["Secret", "ConfigMap", "Namespace", "Pod"].contains(&kind),
+        "" => ["Secret", "ConfigMap", "Namespace", "Pod", "ServiceAccount"].contains(&kind),
         "apps" => ["Deployment", "StatefulSet", "DaemonSet"].contains(&kind),
         "batch" => kind == "Job",
         release_override::GROUP => true,

@@ -4,7 +4,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::flux::{self, HelmRelease, InstalledRelease};
+use super::marks::may_be_marked;
 use super::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
+use super::status::StatusWrite;
 use super::sveltos::{self, Commit, ConfigurationGroup, Requestor};
 use crate::json::{RawObject, first_at, redacted};
 use crate::object::{Metadata, ObjectKey};
@@ -28,6 +30,10 @@ pub enum Declaration<'r> {
     ConfigurationGroup(Box<DeclarationWrite<'r, ConfigurationGroup<'r>>>, Commit),
     /// A Namespace, but never its CREATE. Deleting it deletes the releases in it.
     Namespace(Box<DeclarationWrite<'r, Namespace<'r>>>),
+    /// The status of an object, which proves what a controller did.
+    Status(StatusWrite<'r>),
+    /// The deletion of a CustomResourceDefinition without marks, as charts bring them in their directory `crds/`.
+    Definition(DefinitionDeletion<'r>),
     /// The object cannot be parsed. A later version may have a different shape.
     Unparsed {
         kind: &'r str,
@@ -44,6 +50,14 @@ pub enum Declaration<'r> {
 pub struct Namespace<'a> {
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
+}
+
+/// The deletion of a CustomResourceDefinition.
+#[derive(Debug)]
+pub struct DefinitionDeletion<'r> {
+    pub name: &'r str,
+    /// Who wrote which field, not parsed yet.
+    pub managed_fields: Option<RawObject<'r>>,
 }
 
 /// An object before and after a request.
@@ -72,6 +86,9 @@ impl<T> DeclarationWrite<'_, T> {
 impl<'r> Declaration<'r> {
     /// Reads the object of a request; `None` if it declares no release.
     pub(crate) fn read(request: &'r Request<'r>) -> Option<Self> {
+        if let Some(status) = StatusWrite::read(request) {
+            return Some(Self::Status(status));
+        }
         let is_namespace = request.kind.group.is_empty() && request.kind.kind == "Namespace";
         // For custom resources, writes of subresources do not change the metadata.
         if request.sub_resource().is_some_and(|sub| !(is_namespace && KEEPS_NO_METADATA.contains(&sub))) {
@@ -87,6 +104,7 @@ impl<'r> Declaration<'r> {
                 return None;
             }
             (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) => written(request).map(Self::configuration_group),
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => return Self::definition(request),
             ("", "Namespace") if request.operation != Operation::Create => {
                 written(request).map(Box::new).map(Self::Namespace)
             }
@@ -99,6 +117,16 @@ impl<'r> Declaration<'r> {
             why: redacted(&error),
         };
         Some(read.unwrap_or_else(unread))
+    }
+
+    fn definition(request: &'r Request<'r>) -> Option<Self> {
+        let deleted = request.old_object.filter(|_| request.operation == Operation::Delete)?;
+        let metadata = Metadata::of(deleted).ok()?;
+        if may_be_marked(deleted.get()) || metadata.deletion_timestamp.is_some() {
+            return None;
+        }
+        let name = request.name().unwrap_or_default();
+        Some(Self::Definition(DefinitionDeletion { name, managed_fields: metadata.managed_fields }))
     }
 
     fn helm_release(written: DeclarationWrite<'r, HelmRelease>) -> Self {
@@ -124,6 +152,8 @@ impl Declaration<'_> {
             Self::HelmRelease(written, _) => written.kind,
             Self::ConfigurationGroup(written, _) => written.kind,
             Self::Namespace(written) => written.kind,
+            Self::Status(written) => written.kind,
+            Self::Definition(_) => "CustomResourceDefinition",
             Self::Unparsed { kind, .. } => kind,
         }
     }
@@ -137,6 +167,8 @@ impl Declaration<'_> {
             Self::HelmRelease(written, _) => written.namespace,
             Self::ConfigurationGroup(written, _) => written.namespace,
             Self::Namespace(written) => written.namespace,
+            Self::Status(written) => written.namespace,
+            Self::Definition(_) => "",
             Self::Unparsed { namespace, .. } => namespace,
         }
     }
@@ -150,6 +182,8 @@ impl Declaration<'_> {
             Self::HelmRelease(written, _) => &written.name,
             Self::ConfigurationGroup(written, _) => &written.name,
             Self::Namespace(written) => &written.name,
+            Self::Status(written) => written.name,
+            Self::Definition(deleted) => deleted.name,
             Self::Unparsed { name, .. } => name,
         }
     }
@@ -164,7 +198,11 @@ impl Declaration<'_> {
             Self::ClusterExtension(written) => loses(written, |side| side.metadata.is_protected()),
             Self::HelmRelease(written, _) => loses(written, |side| side.metadata.is_protected()),
             Self::Namespace(written) => loses(written, |side| side.metadata.is_protected()),
-            Self::ClusterObjectSet(_) | Self::ConfigurationGroup(..) | Self::Unparsed { .. } => false,
+            Self::ClusterObjectSet(_)
+            | Self::ConfigurationGroup(..)
+            | Self::Status(_)
+            | Self::Definition(_)
+            | Self::Unparsed { .. } => false,
         }
     }
 
@@ -194,7 +232,8 @@ impl Declaration<'_> {
             Self::ClusterObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME_LABEL),
             Self::HelmRelease(_, release) => Some(release),
             Self::ConfigurationGroup(_, commit) => Some(&commit.name),
-            Self::Namespace(_) => None,
+            Self::Namespace(_) | Self::Definition(_) => None,
+            Self::Status(written) => Some(written.name),
             Self::Unparsed { name, .. } => Some(name),
         }
     }

@@ -43,6 +43,9 @@ pub const NAMESPACE_LABEL: &str = "helm.toolkit.fluxcd.io/namespace";
 /// The label with the name of the HelmRelease.
 pub const NAME_LABEL: &str = "helm.toolkit.fluxcd.io/name";
 
+/// The name of the service account of its controller.
+pub(super) const CONTROLLER: &str = "helm-controller";
+
 /// The API group of HelmReleases.
 pub const GROUP: &str = "helm.toolkit.fluxcd.io";
 /// The kind of a HelmRelease.

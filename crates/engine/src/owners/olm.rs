@@ -21,6 +21,9 @@ pub(super) fn is_of_extension(release: &str, label: &dyn Fn(&str) -> Option<Stri
     label(OWNER_NAME_LABEL).is_some_and(|extension| extension == release)
 }
 
+/// The name of the service account of its controller.
+pub(super) const CONTROLLER: &str = "operator-controller-controller-manager";
+
 /// The API group of OLM.
 pub(crate) const GROUP: &str = "olm.operatorframework.io";
 /// The kind that users create to install an operator.

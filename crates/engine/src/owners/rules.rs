@@ -16,7 +16,11 @@ pub(crate) fn removals_of_protected(case: &DeclarationCase<'_>) -> CheckedAll {
         Declaration::HelmRelease(written, _) => flux::rules::protected_release::check(case, written),
         Declaration::ClusterExtension(written) => olm::rules::protected_release::check(case, written),
         Declaration::ConfigurationGroup(..) => sveltos::rules::protected_release::check(case),
-        Declaration::ClusterObjectSet(_) | Declaration::Namespace(_) | Declaration::Unparsed { .. } => Ok(Vec::new()),
+        Declaration::ClusterObjectSet(_)
+        | Declaration::Namespace(_)
+        | Declaration::Status(_)
+        | Declaration::Definition(_)
+        | Declaration::Unparsed { .. } => Ok(Vec::new()),
     }
 }
 

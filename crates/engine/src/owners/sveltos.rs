@@ -14,7 +14,10 @@ mod reference;
 pub mod rules;
 mod summary;
 
+use crate::json::{RawObject, first_at};
 use crate::managed::{Owner, OwnerKind};
+use crate::object::service_account_user;
+use std::borrow::Cow;
 use std::fmt;
 
 pub use bundle::{Bundle, BundleRef, INDEX, Source};
@@ -28,6 +31,9 @@ pub(crate) use summary::{ClusterSummary, HelmChart, HelmReleaseSummary};
 /// Sveltos' own name.
 pub(crate) const NAME: &str = "Sveltos";
 
+/// The name of the service account of its controller.
+pub(super) const CONTROLLER: &str = "addon-controller";
+
 /// The service accounts with which Sveltos writes records, in any namespace.
 const ACCOUNTS: [&str; 2] = [":addon-controller", ":sveltos-applier-manager"];
 
@@ -37,6 +43,23 @@ pub(super) const TRIES_AGAIN: &str = "Sveltos tries again by itself";
 /// What to do about a commit that lists bundles which do not exist.
 pub const RECREATE_COMMIT: &str = "Let Sveltos recreate the group: change its profile, or delete the group. The agent acts on the bundles \
                                    that the group names.";
+
+/// The account of the agent in pull mode. Onboarding a cluster creates it on the management cluster, with the namespace and the name
+/// of the cluster.
+fn agent_of(namespace: &str, cluster: &str) -> Option<String> {
+    (!cluster.is_empty()).then(|| service_account_user(namespace, cluster))
+}
+
+/// The agent of the cluster of a stored ClusterSummary.
+pub(super) fn agent_of_summary(stored: RawObject<'_>, namespace: &str) -> Option<String> {
+    let cluster: Option<Cow<'_, str>> = first_at(stored.get(), &["spec", "clusterName"]).ok()?;
+    agent_of(namespace, &cluster?)
+}
+
+/// The agent of the cluster of a ClusterConfiguration: `sveltos--CLUSTER` in the namespace of the cluster.
+pub(super) fn agent_of_configuration(namespace: &str, name: &str) -> Option<String> {
+    agent_of(namespace, name.strip_prefix("sveltos--")?)
+}
 
 /// Whether a user is an account with which Sveltos writes records.
 pub(super) fn is_account(user: &str) -> bool {

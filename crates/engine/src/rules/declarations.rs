@@ -1,6 +1,7 @@
 //! The rules about objects that declare releases: of Sveltos, Flux and OLM.
 
 pub(crate) mod case;
+mod forged_status;
 
 use super::check::Rule;
 use crate::owners::flux::rules::{duplicate_release, retarget, retry_strategy};
@@ -17,4 +18,5 @@ pub(super) static RULES: &[&Rule] = &[
     &retry_strategy::RULE,
     &extension_change_while_pending::RULE,
     &extension_safety::RULE,
+    &forged_status::RULE,
 ];

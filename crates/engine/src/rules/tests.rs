@@ -17,6 +17,7 @@ mod runbook;
 pub(crate) mod scenario;
 mod scopes;
 mod stamps;
+mod statuses;
 mod stored_freezes;
 mod table;
 mod unreadable;

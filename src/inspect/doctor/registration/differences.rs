@@ -11,6 +11,9 @@ use crate::inspect::doctor::selector::{combinations, each, matches, only, texts}
 /// The matchCondition that excludes cluster-scoped objects when only selected namespaces are guarded.
 pub(super) const IN_NAMESPACE_CONDITION: &str = "in-a-namespace";
 
+/// The matchCondition that excludes the controllers which write statuses.
+pub(in crate::inspect::doctor) const STATUS_WRITERS_CONDITION: &str = "not-by-controllers";
+
 /// The label with which entries select namespaces.
 pub(super) const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 
@@ -166,6 +169,8 @@ fn conditions(shipped: &Value, live: &Value, guards_selected_namespaces: bool) -
                     format!("matchCondition {name} is missing: Interlock receives requests that it does not need");
                 Some(finding(Medium, says))
             }
+            // Another check compares the accounts in it with the policy.
+            Some(_) if *name == STATUS_WRITERS_CONDITION => None,
             Some(it) if it != expression => Some(finding(Medium, format!("matchCondition {name} was changed"))),
             Some(_) => None,
         });

@@ -222,7 +222,12 @@ fn with_policy<'c>(configuration: &'c Value, policy: &str) -> Vec<&'c str> {
 
 #[test]
 fn without_an_answering_replica_no_entry_fails_closed() {
-    let closed = ["create-delete.records.interlock.dev", "commits.sveltos.interlock.dev", "overrides.interlock.dev"];
+    let closed = [
+        "create-delete.records.interlock.dev",
+        "commits.sveltos.interlock.dev",
+        "overrides.interlock.dev",
+        "statuses.interlock.dev",
+    ];
     let [validating, mutating] = installed();
     assert_eq!(with_policy(&validating, FAIL), [&closed[..], &["probes.interlock.dev"]].concat());
     for (validating, mutating) in [(&validating, &mutating), (&Value::Null, &Value::Null)] {

@@ -10,6 +10,7 @@ use super::scene::{Scene, kept, place};
 use super::{Case, plane};
 use crate::harness::addon_controller::{AddonController, failed, install, managing};
 use crate::harness::chart::Chart;
+use crate::harness::clients::Kubectl;
 use crate::harness::eventually::eventually;
 use crate::harness::helm_releases::helm_release;
 use crate::harness::namespace::Namespace;
@@ -28,6 +29,9 @@ pub(super) const CASES: &[Case] = &[
     Case { rule: "retry-strategy", owner: "Flux", arrange: forced_upgrades },
     Case { rule: "extension-change-while-pending", owner: "OLM", arrange: next_version },
     Case { rule: "extension-safety", owner: "OLM", arrange: self_certified },
+    Case { rule: "forged-status", owner: "Flux", arrange: status_of_a_helm_release },
+    Case { rule: "forged-status", owner: "OLM", arrange: status_of_an_extension },
+    Case { rule: "forged-status", owner: "Sveltos", arrange: status_of_a_profile },
 ];
 
 /// The rollout of a profile that has delivered the releases `web` and `cache`.
@@ -234,4 +238,36 @@ fn self_certified() -> Scene {
             set("CatalogProvided")
         })
         .end(|_| extension_ended(extension))
+}
+
+const SPEC: &str = "change the spec instead: the controller then writes the status";
+
+/// Bob's write of a status.
+fn forge(kubectl: &Kubectl, object: &str, status: &Value) -> Output {
+    let patch = json!({"status": status}).to_string();
+    kubectl.run(&["patch", object, "--subresource=status", "--type=merge", "-p", &patch])
+}
+
+fn status_of_a_helm_release() -> Scene {
+    let (namespace, chart, _) = deployed_by_flux("way-status");
+    let refused = forge(&namespace.kubectl("bob"), "helmrelease/demo", &json!({"storageNamespace": "elsewhere"}));
+    Scene::new(namespace, chart, "bob", refused)
+        .act(SPEC, |_| patch(namespace, "demo", &json!({"spec": {"interval": "3m"}})))
+}
+
+fn status_of_an_extension() -> Scene {
+    let (extension, chart) = deployed_by_olm("way-status-of-olm");
+    let bob = kept(extension.system.kubectl("bob"));
+    let refused =
+        forge(bob, &format!("clusterextension/{}", extension.name), &json!({"activeRevisions": [{"name": "x"}]}));
+    Scene::new(&extension.objects, chart, "bob", refused)
+        .act(SPEC, move |_| extension.ask_for(bob, "1.0.0"))
+        .end(|_| extension_ended(extension))
+}
+
+fn status_of_a_profile() -> Scene {
+    let (namespace, shop) = delivered("way-status-of-sveltos");
+    let refuse = forge(&namespace.kubectl("bob"), "clustersummary/summary", &json!({"helmReleaseSummaries": []}));
+    let rollout = kept(RefCell::new(shop));
+    refused(namespace, rollout, refuse).act(SPEC, |_| commit_all(&mut rollout.borrow_mut()))
 }

@@ -1,0 +1,88 @@
+//! The rule `forged-status`.
+//!
+//! A status says what a controller did: which release it installed and where, or what was delivered. Other rules believe it. Many
+//! people and tenants may write a status, because roles often grant it together with the object.
+
+use super::case::DeclarationCase;
+use crate::evidence::question;
+use crate::facts::{ActorKind, Declaration};
+use crate::object::{ObjectKey, SERVICE_ACCOUNT_PREFIX};
+use crate::owners::status::{PROVING_KINDS, PROVING_OWNERS, StatusWrite};
+use crate::policy::Policy;
+use crate::review::Operation;
+use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
+use crate::rules::check::{Check, CheckedAll, Refusal, Rule, WaysOut};
+use crate::rules::undecided::{Undecided, ask};
+use crate::rules::wording;
+
+/// The rule `forged-status`.
+pub(crate) static RULE: Rule = Rule {
+    specification: Specification {
+        id: "forged-status",
+        owners: PROVING_OWNERS,
+        mode: Mode::Enforce,
+        status_code: FORBIDDEN,
+        fails_closed: FailsClosed::Never,
+        requests: Requests { operations: &[Operation::Update], kinds: PROVING_KINDS },
+        summary: "Only its controller writes a status that proves something.",
+        why: "Rules believe the status of a HelmRelease, ClusterExtension, ClusterSummary or ClusterConfiguration. Whoever forges \
+              one can take over a release, hide a dropped bundle, or block the release of another team.",
+        allowed: "A status that a manager or a restore tool writes. A status that an agent writes about its own cluster. A status \
+                  that any service account writes while no controller under `managers` exists in the cluster.",
+        refused: "`kubectl patch helmrelease web --subresource=status`.",
+        way_out: "Change the spec: the controller then writes the status. List a controller with another account under \
+                  `managers`.",
+        settings: &[],
+    },
+    checks: &[Check::Declaration(check)],
+};
+
+pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
+    let Declaration::Status(write) = case.declaration else {
+        return Ok(Vec::new());
+    };
+    if !write.changes || may_write(case, write)? {
+        return Ok(Vec::new());
+    }
+    let sentence = format!(
+        "The status of {} says what {} did, and only its controller writes it, not {}.",
+        case.subject(),
+        write.owner,
+        wording::user(Some(case.facts.actor.name))
+    );
+    let mut ways_out = WaysOut::from("change the spec instead: the controller then writes the status");
+    if case.facts.actor.is_service_account() {
+        ways_out = ways_out
+            .note(format!("A controller of {} must be listed under `managers` in the cluster policy.", write.owner));
+    }
+    Ok(vec![Refusal::new(sentence, ways_out).at("/status")])
+}
+
+/// Whether the actor may write this status. A service account that nobody listed may be the controller under another name, which
+/// must never stop. So it may write unless a listed controller exists.
+fn may_write(case: &DeclarationCase<'_>, write: &StatusWrite<'_>) -> Result<bool, Undecided> {
+    let actor = case.facts.actor;
+    if case.policy.is_manager_or_tool(actor.name) || write.agent.as_deref() == Some(actor.name) {
+        return Ok(true);
+    }
+    match actor.kind {
+        ActorKind::Person | ActorKind::Pipeline => return Ok(false),
+        ActorKind::ServiceAccount => {}
+        ActorKind::ControlPlane | ActorKind::Platform | ActorKind::Node | ActorKind::Interlock => return Ok(true),
+    }
+    for account in listed_controllers(case.policy, write.controller) {
+        if ask(case.evidence, question::Object(account))?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The service accounts with this name that the policy lists under `managers`, without globs.
+fn listed_controllers(policy: &Policy, controller: &str) -> impl Iterator<Item = ObjectKey> {
+    let accounts = policy.managers.texts().iter().filter_map(|user| user.strip_prefix(SERVICE_ACCOUNT_PREFIX));
+    let accounts = accounts.filter_map(|account| account.split_once(':'));
+    let listed =
+        accounts.filter(move |(namespace, name)| *name == controller && !namespace.contains(['*', '?', '[', '{']));
+    listed.map(|(namespace, name)| ObjectKey::new("", "ServiceAccount", namespace, name))
+}
