@@ -9,8 +9,10 @@
 
 mod background;
 mod calls;
+mod contested;
 mod context;
 mod declarations;
+mod definitions;
 mod drift;
 mod examine;
 mod finding;

@@ -11,6 +11,7 @@ mod large_chart;
 mod leftovers;
 mod manual_deletes;
 mod manual_edits;
+mod more_kinds;
 mod moving;
 mod odd_spellings;
 mod platforms;

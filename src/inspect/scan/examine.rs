@@ -17,6 +17,7 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 
 use super::context::ScanContext;
+use super::definitions;
 use super::drift::{self, Declaring};
 use super::finding::Finding;
 use super::integrity;
@@ -109,13 +110,16 @@ impl Examination {
         let (storage, namespace) = (self.storage, self.release.namespace.as_str());
         let read = run.world.record(storage, namespace, object, |stored, body| {
             let declared = body.as_ref().ok().filter(|_| declares).map(|body| manifest(body));
-            (integrity::of_body(storage, namespace, stored, body), declared)
+            let definitions = definitions::of_body(storage, namespace, stored, body.clone());
+            let found: Vec<_> =
+                integrity::of_body(storage, namespace, stored, body).into_iter().chain(definitions).collect();
+            (found, declared)
         });
         match read.await {
-            Ok(Some((finding, declared))) => {
+            Ok(Some((found, declared))) => {
                 run.bodies.fetch_add(1, Ordering::Relaxed);
                 examined.read.push(ObjectKey::new("", storage.kind(), namespace, object));
-                examined.findings.extend(finding);
+                examined.findings.extend(found);
                 declared?.map_err(|why| run.gap(MANIFESTS, why)).ok()
             }
             // Pruned or uninstalled since the list was read.

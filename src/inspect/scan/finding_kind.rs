@@ -19,6 +19,8 @@ pub enum FindingKind {
     UnreadableRecord,
     /// Several HelmReleases manage one release.
     DuplicateRelease,
+    /// Managers keep several releases with one name and one namespace of objects, with records in different places.
+    ContestedRelease,
     /// Object name, labels and body of a record contradict one another.
     InconsistentRecord,
     /// An operation was interrupted, and nothing newer has been deployed since.
@@ -35,16 +37,19 @@ pub enum FindingKind {
     Drift,
     /// An older record is still pending.
     BuriedOperation,
+    /// A chart installed CustomResourceDefinitions from its directory `crds/`.
+    UnmarkedDefinition,
 }
 
 impl FindingKind {
     /// All of them, the worst first.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::SeveralDeployed,
         Self::StuckOperation,
         Self::BrokenRecord,
         Self::UnreadableRecord,
         Self::DuplicateRelease,
+        Self::ContestedRelease,
         Self::InconsistentRecord,
         Self::InterruptedOperation,
         Self::FailedRelease,
@@ -53,6 +58,7 @@ impl FindingKind {
         Self::MissingObject,
         Self::Drift,
         Self::BuriedOperation,
+        Self::UnmarkedDefinition,
     ];
 
     /// The spelling in output, JSON and metrics.
@@ -64,6 +70,7 @@ impl FindingKind {
             Self::BrokenRecord => "broken-record",
             Self::UnreadableRecord => "unreadable-record",
             Self::DuplicateRelease => "duplicate-release",
+            Self::ContestedRelease => "contested-release",
             Self::InconsistentRecord => "inconsistent-record",
             Self::InterruptedOperation => "interrupted-operation",
             Self::FailedRelease => "failed-release",
@@ -72,6 +79,7 @@ impl FindingKind {
             Self::MissingObject => "missing-object",
             Self::Drift => "drift",
             Self::BuriedOperation => "buried-operation",
+            Self::UnmarkedDefinition => "unmarked-definition",
         }
     }
 
@@ -84,14 +92,15 @@ impl FindingKind {
             | Self::BrokenRecord
             | Self::UnreadableRecord
             | Self::DuplicateRelease => Severity::High,
-            Self::InconsistentRecord
+            Self::ContestedRelease
+            | Self::InconsistentRecord
             | Self::InterruptedOperation
             | Self::FailedRelease
             | Self::NotDeployed
             | Self::DanglingBundle
             | Self::MissingObject => Severity::Medium,
             Self::Drift => Severity::Low,
-            Self::BuriedOperation => Severity::Info,
+            Self::BuriedOperation | Self::UnmarkedDefinition => Severity::Info,
         }
     }
 
@@ -104,6 +113,7 @@ impl FindingKind {
             Self::BrokenRecord => "Parts of a record are missing, so its owner can do nothing for the release.",
             Self::UnreadableRecord => "The body of a record cannot be decoded.",
             Self::DuplicateRelease => "Several HelmReleases manage one release.",
+            Self::ContestedRelease => "Managers keep several releases with one name and one namespace of objects.",
             Self::InconsistentRecord => "Object name, labels and body of a record contradict one another.",
             Self::InterruptedOperation => "An operation was interrupted, and nothing newer has been deployed since.",
             Self::FailedRelease => "The newest record has the status failed.",
@@ -112,6 +122,9 @@ impl FindingKind {
             Self::MissingObject => "An object of a release does not exist.",
             Self::Drift => "Declared fields of an object differ from the manifest of its release.",
             Self::BuriedOperation => "An older record is still pending.",
+            Self::UnmarkedDefinition => {
+                "A chart installed CustomResourceDefinitions from its directory crds/, without a mark."
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use interlock_engine::owners::Driver;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 use interlock_engine::severity::Severity;
 
+use super::contested::Claims;
 use super::context::ScanContext;
 use super::examine::Examination;
 use super::finding::Finding;
@@ -45,8 +46,9 @@ impl ScanContext<'_> {
         let Inventory { releases, mut inconsistent, .. } = inventory;
         let questioned: HashSet<_> = inconsistent.iter().filter_map(|finding| finding.release.clone()).collect();
         let mut found = Vec::new();
-        let mut examinations = Vec::new();
+        let (mut examinations, mut claims) = (Vec::new(), Claims::default());
         for (release, storage, history) in histories(releases) {
+            claims.add(&release, storage, &history, self.policies);
             // Only releases of OLM and stuck releases need a read.
             let Some(diagnosis) = self.diagnosis(&release, storage, &history, drivers).await else { continue };
             let judged = findings(&release, storage, &history, diagnosis);
@@ -55,6 +57,7 @@ impl ScanContext<'_> {
             found.extend(judged);
             examinations.extend(Examination::of(self.options, release, storage, &history, drivers, is_questioned));
         }
+        found.extend(claims.findings());
         let total = examinations.len();
         let mut done = 0;
         let mut under_way = stream::iter(examinations.into_iter().map(|one| one.carry_out(self)))

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// A template: a ConfigMap that helm does not delete.
@@ -123,6 +124,14 @@ impl Chart {
     #[track_caller]
     pub(crate) fn template(self, name: &str, content: &str) -> Self {
         self.write(&format!("templates/{name}.yaml"), content);
+        self
+    }
+
+    /// Adds a CustomResourceDefinition to the directory `crds/`.
+    #[must_use]
+    #[track_caller]
+    pub(crate) fn definition(self, definition: &Value) -> Self {
+        self.write("crds/definition.yaml", &definition.to_string());
         self
     }
 

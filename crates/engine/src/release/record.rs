@@ -1,6 +1,7 @@
 //! The payload of a record: base64, gzip, JSON. Parts that no rule needs are not copied.
 
 mod content;
+mod definitions;
 mod fingerprint;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use crate::evidence::CandidateRecords;
 use crate::policy::Policy;
-use crate::release::Storage;
+use crate::release::{History, Storage};
 
 /// The records of a release whose objects are in a namespace.
 ///
@@ -50,9 +50,14 @@ pub(crate) fn records_of_extension<'l>(found: &'l [CandidateRecords], policy: &P
 /// stamp of an account of the HelmRelease that the object names, the stamp of a manager, or a manager's own account in the
 /// namespace of the records.
 pub(crate) fn is_proven(candidate: &CandidateRecords, policy: &Policy) -> bool {
-    candidate.held_for_origin
-        || candidate.history.stamps().holder().is_some_and(|holder| policy.managers.contains(holder))
-        || policy.managers.have_an_account_in(&candidate.namespace)
+    candidate.held_for_origin || are_of_manager(&candidate.history, &candidate.namespace, policy)
+}
+
+/// Whether a manager keeps these records: it holds the newest one, or it has an account in their namespace.
+#[must_use]
+pub fn are_of_manager(history: &History, namespace: &str, policy: &Policy) -> bool {
+    history.stamps().holder().is_some_and(|holder| policy.managers.contains(holder))
+        || policy.managers.have_an_account_in(namespace)
 }
 
 /// How many users can usually write a storage.
@@ -69,7 +74,7 @@ fn exposure(storage: Storage) -> u8 {
 mod tests {
     use super::*;
     use crate::release::stamps::HOLDER;
-    use crate::release::{Entry, History, Stamps, Status};
+    use crate::release::{Entry, Stamps, Status};
 
     const MANAGER: &str = "system:serviceaccount:flux-system:helm-controller";
 
