@@ -2,7 +2,7 @@
 //! from.
 
 use interlock_engine::effort::Effort;
-use interlock_engine::release::{DecodeError, Record, Status, Storage, Stored};
+use interlock_engine::release::{Record, Status, Storage, Stored};
 use interlock_engine::rules::wording::{MAX_ENUMERATED, enumerated};
 
 use super::finding::Finding;
@@ -10,17 +10,16 @@ use super::finding_kind::FindingKind;
 use super::integrity;
 
 /// The finding for a deployed record whose chart brings definitions.
-pub(super) fn of_body(
+pub(super) fn of_record(
     storage: Storage,
     namespace: &str,
     stored: &Stored<'_>,
-    body: Result<&[u8], DecodeError>,
+    record: &Record<'_>,
 ) -> Option<Finding> {
     if stored.metadata.label("status") != Some(Status::Deployed.as_str()) {
         return None;
     }
-    let effort = Effort::of_review();
-    let definitions = Record::read(body.ok()?, &effort).ok()?.definitions(&effort);
+    let definitions = record.definitions(&Effort::of_review());
     if definitions.is_empty() {
         return None;
     }
@@ -52,7 +51,8 @@ mod tests {
             let labels = json!({"owner": "helm", "name": "web", "version": "1", "status": status});
             let object = json!({"metadata": {"name": "sh.helm.release.v1.web.v1", "labels": labels}}).to_string();
             let stored: Stored<'_> = serde_json::from_str(&object).unwrap();
-            of_body(Storage::Secret, "shop", &stored, Ok(body.as_bytes())).map(|finding| finding.message)
+            let record = Record::read(body.as_bytes(), &Effort::of_review()).unwrap();
+            of_record(Storage::Secret, "shop", &stored, &record).map(|finding| finding.message)
         };
         assert!(found("deployed").is_some_and(|message| message.ends_with("without a mark: carts.example.com.")));
         assert_eq!(found("superseded"), None);

@@ -110,9 +110,11 @@ impl Examination {
         let (storage, namespace) = (self.storage, self.release.namespace.as_str());
         let read = run.world.record(storage, namespace, object, |stored, body| {
             let declared = body.as_ref().ok().filter(|_| declares).map(|body| manifest(body));
-            let definitions = definitions::of_body(storage, namespace, stored, body.clone());
+            let read = body.and_then(|body| Record::read(body, &Effort::of_review()));
+            let definitions =
+                read.as_ref().ok().and_then(|record| definitions::of_record(storage, namespace, stored, record));
             let found: Vec<_> =
-                integrity::of_body(storage, namespace, stored, body).into_iter().chain(definitions).collect();
+                integrity::of_body(storage, namespace, stored, read).into_iter().chain(definitions).collect();
             (found, declared)
         });
         match read.await {

@@ -1,6 +1,5 @@
 //! Whether the parts of a record agree, as the rule `record-integrity` defines it.
 
-use interlock_engine::effort::Effort;
 use interlock_engine::facts::{RecordBody, RecordVersion};
 use interlock_engine::owners::OwnerWords;
 use interlock_engine::release::{DecodeError, Record, RecordName, ReleaseRef, Storage, Stored};
@@ -28,9 +27,9 @@ pub(super) fn of_body(
     storage: Storage,
     namespace: &str,
     stored: &Stored<'_>,
-    body: Result<&[u8], DecodeError>,
+    read: Result<Record<'_>, DecodeError>,
 ) -> Option<Finding> {
-    match body.and_then(|body| Record::read(body, &Effort::of_review())) {
+    match read {
         Ok(record) => inconsistent(storage, namespace, &RecordVersion::of(stored, RecordBody::Read(record))),
         Err(error) => {
             let release = release(namespace, stored);
@@ -73,6 +72,7 @@ fn inconsistent(storage: Storage, namespace: &str, side: &RecordVersion<'_>) -> 
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::effort::Effort;
     use serde_json::{Value, json};
 
     use super::*;
@@ -114,7 +114,8 @@ mod tests {
         let text = stored(V2, labels("deployed"));
         let stored: Stored<'_> = serde_json::from_str(&text).unwrap();
         let found = |body: Result<&[u8], DecodeError>| {
-            of_body(Storage::Secret, "shop", &stored, body).map(|finding| (finding.kind, finding.message))
+            let read = body.and_then(|body| Record::read(body, &Effort::of_review()));
+            of_body(Storage::Secret, "shop", &stored, read).map(|finding| (finding.kind, finding.message))
         };
         assert_eq!(found(Ok(&body("web", 2, "deployed"))), None);
         for (wrong, part) in [
