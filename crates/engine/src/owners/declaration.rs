@@ -1,12 +1,11 @@
 //! The objects in which people and controllers declare releases, and the changes to these objects.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::flux::{self, HelmRelease, InstalledRelease};
 use super::marks::may_be_marked;
 use super::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
-use super::status::StatusWrite;
+use super::status::{StatusWrite, member};
 use super::sveltos::{self, Commit, ConfigurationGroup, Requestor};
 use crate::json::{RawObject, first_at, redacted};
 use crate::object::{Metadata, ObjectKey};
@@ -268,13 +267,9 @@ impl Declaration<'_> {
 }
 
 fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<DeclarationWrite<'r, T>, serde_json::Error> {
-    let spec = |object: RawObject<'r>| -> Result<_, serde_json::Error> {
-        let spec: Option<Option<&RawValue>> = first_at(object.get(), &["spec"])?;
-        Ok(spec.flatten().map(RawValue::get))
-    };
     let (old, new) = (request.old_object, request.object);
     let same_spec = match (old, new) {
-        (Some(old), Some(new)) => spec(old)? == spec(new)?,
+        (Some(old), Some(new)) => member(old, "spec")? == member(new, "spec")?,
         _ => false,
     };
     let read = |object: RawObject<'r>| serde_json::from_str::<T>(object.get());

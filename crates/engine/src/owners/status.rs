@@ -108,7 +108,11 @@ impl<'r> StatusWrite<'r> {
 }
 
 fn status(object: Option<RawObject<'_>>) -> Result<Option<&str>, serde_json::Error> {
-    let Some(object) = object else { return Ok(None) };
-    let status: Option<Option<&RawValue>> = first_at(object.get(), &["status"])?;
-    Ok(status.flatten().map(RawValue::get))
+    object.map_or(Ok(None), |object| member(object, "status"))
+}
+
+/// The text of a member of an object; `None` if the member is missing or null.
+pub(super) fn member<'r>(object: RawObject<'r>, name: &str) -> Result<Option<&'r str>, serde_json::Error> {
+    let found: Option<Option<&RawValue>> = first_at(object.get(), &[name])?;
+    Ok(found.flatten().map(RawValue::get))
 }
