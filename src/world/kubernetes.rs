@@ -210,6 +210,10 @@ impl Cluster {
             }
             Query::Leases(it) => it.found(self.leases(&it.namespace).await?),
             Query::Object(it) => it.found(self.object(&it.0, budget).await?),
+            Query::AnyAccount(it) => {
+                let reads = it.0.iter().map(|account| self.object(account, budget));
+                it.answered(side_by_side(CONCURRENT_READS, reads).await?.iter().any(Option::is_some))
+            }
             Query::Bundles(it) => {
                 let reads = it.0.iter().map(|reference| self.bundle(reference, budget));
                 let read = side_by_side(CONCURRENT_BUNDLE_READS, reads).await?;

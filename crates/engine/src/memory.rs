@@ -184,6 +184,9 @@ impl Objects {
             Query::Workloads(it) => it.answered(it.0.iter().map(|reference| self.workload(reference)).collect()),
             Query::Leases(it) => it.found(self.leases(&it.namespace)),
             Query::Object(it) => it.found(self.get(&it.0)),
+            Query::AnyAccount(it) => {
+                it.answered(!self.holds("", "ServiceAccount") || it.0.iter().any(|account| self.get(account).is_some()))
+            }
             Query::Bundles(it) => it.answered(it.0.iter().map(|reference| self.bundle(reference)).collect()),
             Query::Namespace(it) => it.found(self.namespace(&it.name)),
             Query::ReleasesIn(it) => it.answered(self.releases_in(&it.namespace)),

@@ -5,6 +5,7 @@ pub(crate) mod declarations;
 pub mod home;
 pub mod objects;
 pub(crate) mod protected_release;
+pub(crate) mod proven_status;
 pub mod records;
 pub(crate) mod undecided;
 pub mod wording;
@@ -178,7 +179,7 @@ impl ActiveRules<'_> {
         if violations.is_empty() {
             return Ok(violations);
         }
-        match owners::rules::are_outdated(case.evidence, case.id.storage, &case.id.release) {
+        match owners::rules::are_outdated(case.evidence, case.policy, case.id.storage, &case.id.release) {
             Err(Undecided::Ask(query)) => Err(query),
             Ok(true) => Ok(Vec::new()),
             Ok(false) | Err(_) => Ok(violations),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::clients::Kubectl;
+use crate::harness::clients::{Identity, Kubectl};
 use crate::harness::controllers::helm_controller;
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
@@ -40,9 +40,20 @@ pub(crate) fn installed(namespace: &Namespace<'_>, name: &str, objects: &Namespa
     attempted(namespace, name, objects, &["deployed"]);
 }
 
+/// The same, written by somebody else than Flux.
+#[track_caller]
+pub(crate) fn installed_by(who: &Identity, namespace: &Namespace<'_>, name: &str, objects: &Namespace<'_>) {
+    write_status(who, namespace, name, objects, &["deployed"]);
+}
+
 /// The same after several attempts: what became of each, the newest first.
 #[track_caller]
 pub(crate) fn attempted(namespace: &Namespace<'_>, name: &str, objects: &Namespace<'_>, statuses: &[&str]) {
+    write_status(&helm_controller(namespace.plane()), namespace, name, objects, statuses);
+}
+
+#[track_caller]
+fn write_status(who: &Identity, namespace: &Namespace<'_>, name: &str, objects: &Namespace<'_>, statuses: &[&str]) {
     let snapshot = |(index, status): (usize, &&str)| {
         let version = statuses.len() - index;
         json!({"name": name, "namespace": objects.name(), "version": version, "status": status, "chartName": "shop"})
@@ -50,8 +61,7 @@ pub(crate) fn attempted(namespace: &Namespace<'_>, name: &str, objects: &Namespa
     let history: Vec<_> = statuses.iter().enumerate().map(snapshot).collect();
     let patch = json!({"status": {"storageNamespace": namespace.name(), "history": history}}).to_string();
     let target = format!("helmrelease/{name}");
-    let flux = namespace.kubectl_as(&helm_controller(namespace.plane()));
-    flux.ok(&["patch", &target, "--subresource=status", "--type=merge", "-p", &patch]);
+    namespace.kubectl_as(who).ok(&["patch", &target, "--subresource=status", "--type=merge", "-p", &patch]);
 }
 
 pub(crate) fn helm_release(namespace: &str, name: &str, spec: Value) -> Value {

@@ -7,7 +7,7 @@ use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::decisions::expect_findings_only_of;
 use crate::harness::eventually::eventually;
-use crate::harness::helm_releases::{SERVED, define, helm_release, installed, shared};
+use crate::harness::helm_releases::{SERVED, define, helm_release, installed, installed_by, shared};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 
@@ -61,6 +61,10 @@ fn objects_are_left_to_people_while_their_helm_release_is_suspended() {
     let namespace = release(&plane, "suspended", json!({"suspend": true}));
     let (alice, bob) = (namespace.kubectl("alice"), namespace.kubectl("bob"));
     let target = Target::deployed(&namespace, "demo", 1);
+    target.expect(&bob.run(&SET_IMAGE), Edits(IMAGE));
+    // No listed controller exists yet. Then every service account may write a status, so it opens nothing.
+    let robot = namespace.service_account("robot");
+    installed_by(&robot, &namespace, "demo", &namespace);
     target.expect(&bob.run(&SET_IMAGE), Edits(IMAGE));
     installed(&namespace, "demo", &namespace);
     let admitted = eventually(SERVED, "the webhook knows the HelmRelease", || bob.run(&SET_IMAGE).into_result());

@@ -146,7 +146,10 @@ impl Answer {
             Knowledge::Workloads(workloads) => (0, workloads.len()),
             Knowledge::Bundles(bundles) => (0, bundles.as_ref().map_or(0, Vec::len)),
             Knowledge::Document(Ok(Some(document))) => (0, MANY_NODES - left_of(document, MANY_NODES)),
-            Knowledge::Document(_) | Knowledge::Namespace(_) | Knowledge::HelmReleases(Err(_)) => (0, 0),
+            Knowledge::Document(_)
+            | Knowledge::Namespace(_)
+            | Knowledge::AnyAccount(_)
+            | Knowledge::HelmReleases(Err(_)) => (0, 0),
         };
         (bytes as u64 * TEXT_STEPS).saturating_add(items as u64 * ITEM_STEPS)
     }

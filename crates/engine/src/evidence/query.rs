@@ -104,6 +104,7 @@ questions! {
     Workloads => Vec<Option<Workload>>, "workloads";
     Leases => BTreeMap<String, String>, "leases";
     Object => String, "object";
+    AnyAccount => bool, "accounts";
     Bundles => ReadBundles, "bundles";
     Namespace => NamespaceState, "namespace";
     ReleasesIn => Vec<(String, CandidateRecords)>, "releases-in";

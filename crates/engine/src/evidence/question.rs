@@ -119,6 +119,11 @@ pub struct Leases {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Object(pub ObjectKey);
 
+/// Whether one of several service accounts exists. A world that holds no service account at all, as a recording does, cannot tell:
+/// it answers that one does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AnyAccount(pub Vec<ObjectKey>);
+
 /// The properties of several of Sveltos' ConfigurationBundles in one query: a commit may list hundreds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Bundles(pub Vec<BundleRef>);

@@ -5,9 +5,11 @@ pub(crate) use super::olm::rules::record_part;
 use super::{flux, olm, sveltos};
 use crate::evidence::Evidence;
 use crate::facts::Declaration;
+use crate::policy::Policy;
 use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::CheckedAll;
 use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::proven_status::proves;
 use crate::rules::undecided::Undecided;
 
 /// The protected releases that a write of a declaration would remove.
@@ -42,10 +44,20 @@ pub(crate) fn annotated_declaration(
     }
 }
 
+/// Whether the status of a HelmRelease proves that Flux has installed a release for it.
+pub(crate) fn installed_statuses_prove(evidence: &Evidence, policy: &Policy) -> Result<bool, Undecided> {
+    proves(evidence, policy, flux::CONTROLLER)
+}
+
 /// Whether the records of a release are obsolete, because its owner now stores the state of the release elsewhere.
-pub(crate) fn are_outdated(evidence: &Evidence, storage: Storage, release: &str) -> Result<bool, Undecided> {
+pub(crate) fn are_outdated(
+    evidence: &Evidence,
+    policy: &Policy,
+    storage: Storage,
+    release: &str,
+) -> Result<bool, Undecided> {
     match storage {
-        Storage::Index => olm::rules::extension::is_migrated(evidence, release),
+        Storage::Index => olm::rules::extension::is_migrated(evidence, policy, release),
         Storage::Secret | Storage::ConfigMap => Ok(false),
     }
 }

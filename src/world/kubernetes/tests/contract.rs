@@ -15,10 +15,11 @@ use super::*;
 use crate::world::memory::Memory;
 
 /// The apiVersions, kinds and resources of the objects.
-const KINDS: [(&str, &str, &str); 10] = [
+const KINDS: [(&str, &str, &str); 11] = [
     ("v1", "Secret", "secrets"),
     ("v1", "ConfigMap", "configmaps"),
     ("v1", "Namespace", "namespaces"),
+    ("v1", "ServiceAccount", "serviceaccounts"),
     ("apps/v1", "Deployment", "deployments"),
     ("apps/v1", "StatefulSet", "statefulsets"),
     ("helm.toolkit.fluxcd.io/v2", "HelmRelease", "helmreleases"),
@@ -49,6 +50,7 @@ fn served() -> Fake {
             groups.push(json!({"name": group, "versions": [version], "preferredVersion": version}));
         }
     }
+    fake.put("/api", json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}));
     fake.put("/apis", json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}));
     let definitions = [owners::HELM_RELEASE_DEFINITION, release_override::DEFINITION, freeze_resource::DEFINITION];
     let definitions = definitions.map(|name| json!({"metadata": {"name": name, "uid": "d"}}));
@@ -148,20 +150,21 @@ fn other_objects() -> Vec<Value> {
         "reason": "incident", "timeZone": "UTC", "from": "2026-11-21T10:00", "to": "2026-11-21T18:00"}});
     let bundle =
         json!({"spec": {"helmReleaseNamespace": "shop", "helmReleaseName": "web", "resources": ["kind: A\n"]}});
-    let (sveltos, ours) = (KINDS[8].0, KINDS[6].0);
+    let (sveltos, ours) = (KINDS[9].0, KINDS[7].0);
     vec![
         object("v1", "ConfigMap", "shop", WERF_LEASES, json!({"annotations": {"lockgate.io/web": "{}"}})),
         object("v1", "ConfigMap", "bar", WERF_LEASES, json!({})),
         object("v1", "Namespace", "", "shop", json!({"annotations": {PROTECTED: "true"}})),
         object("apps/v1", "Deployment", "shop", "web", workload),
         object("apps/v1", "Deployment", "shop", "free", json!({"spec": {}})),
-        object(KINDS[5].0, "HelmRelease", "bar", "web", flux),
+        object(KINDS[6].0, "HelmRelease", "bar", "web", flux),
         object(ours, "ReleaseOverride", "shop", "one", allowed),
         object(ours, "ReleaseOverride", "shop", "two", other),
         object(ours, "Freeze", "shop", "one", freeze.clone()),
         object(ours, "Freeze", "bar", "two", freeze),
         object(sveltos, "ConfigurationBundle", "civ", "one", bundle),
-        object(KINDS[9].0, "ClusterSummary", "civ", "one", json!({"spec": {}, "status": {}})),
+        object("v1", "ServiceAccount", "shop", "robot", json!({})),
+        object(KINDS[10].0, "ClusterSummary", "civ", "one", json!({"spec": {}, "status": {}})),
     ]
 }
 
@@ -211,6 +214,11 @@ fn bundles(names: &[&str]) -> Query {
     question::Bundles(names.iter().map(reference).collect()).into()
 }
 
+fn any_account(names: &[&str]) -> Query {
+    let accounts = names.iter().map(|name| ObjectKey::new("", "ServiceAccount", "shop", name));
+    question::AnyAccount(accounts.collect()).into()
+}
+
 fn summary(name: &str) -> Query {
     question::Object(ObjectKey::new("config.projectsveltos.io", "ClusterSummary", "civ", name)).into()
 }
@@ -252,6 +260,8 @@ fn questions() -> Vec<Query> {
         scaled("web"),
         scaled("free"),
         scaled("none"),
+        any_account(&["none", "robot"]),
+        any_account(&["none"]),
         overrides("shop", Freshness::Live),
         overrides("shop", Freshness::Cached),
         overrides("bar", Freshness::Live),
@@ -304,5 +314,5 @@ async fn both_worlds_answer_alike() {
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     // Two pairs of questions have one name.
-    assert_eq!(known.len(), 15, "{known:?}");
+    assert_eq!(known.len(), 16, "{known:?}");
 }

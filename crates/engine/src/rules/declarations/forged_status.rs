@@ -6,12 +6,11 @@
 use super::case::DeclarationCase;
 use crate::evidence::question;
 use crate::facts::{ActorKind, Declaration};
-use crate::object::{ObjectKey, SERVICE_ACCOUNT_PREFIX};
 use crate::owners::status::{PROVING_KINDS, PROVING_OWNERS, StatusWrite};
-use crate::policy::Policy;
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, CheckedAll, Refusal, Rule, WaysOut};
+use crate::rules::proven_status::listed_accounts;
 use crate::rules::undecided::{Undecided, ask};
 use crate::rules::wording;
 
@@ -70,19 +69,10 @@ fn may_write(case: &DeclarationCase<'_>, write: &StatusWrite<'_>) -> Result<bool
         ActorKind::ServiceAccount => {}
         ActorKind::ControlPlane | ActorKind::Platform | ActorKind::Node | ActorKind::Interlock => return Ok(true),
     }
-    for account in listed_controllers(case.policy, write.controller) {
+    for account in listed_accounts(case.policy, write.controller) {
         if ask(case.evidence, question::Object(account))?.is_some() {
             return Ok(false);
         }
     }
     Ok(true)
-}
-
-/// The service accounts with this name that the policy lists under `managers`, without globs.
-fn listed_controllers(policy: &Policy, controller: &str) -> impl Iterator<Item = ObjectKey> {
-    let accounts = policy.managers.texts().iter().filter_map(|user| user.strip_prefix(SERVICE_ACCOUNT_PREFIX));
-    let accounts = accounts.filter_map(|account| account.split_once(':'));
-    let listed =
-        accounts.filter(move |(namespace, name)| *name == controller && !namespace.contains(['*', '?', '[', '{']));
-    listed.map(|(namespace, name)| ObjectKey::new("", "ServiceAccount", namespace, name))
 }

@@ -219,7 +219,7 @@ impl<'a> ObjectCase<'a> {
         let Some((record, LostFields { fields, unreadable })) = lost? else {
             return Ok(None);
         };
-        if owners::rules::are_outdated(self.evidence, *storage, name)? {
+        if owners::rules::are_outdated(self.evidence, self.policy, *storage, name)? {
             return Ok(None);
         }
         if matches!(held_by, OperationHolder::Unknown(_)) {

@@ -3,6 +3,7 @@
 //!
 //! Tenants write the spec of a HelmRelease, and could name the release of somebody else. So a HelmRelease counts only if it is in
 //! the namespace of the records, or if its account holds them, and if its status says that Flux has installed the release for it.
+//! Statuses count only where they prove something.
 //! If there are several, all that Flux acts on count. If the HelmReleases are unknown, there are no exceptions.
 //!
 //! Exceptions cover only the content of an object. Its marks, finalizers, owners and `immutable` are always protected: without
@@ -21,7 +22,7 @@ use crate::json::FieldPath;
 use crate::managed::Mark;
 use crate::object::group_of;
 use crate::owners::Marks;
-use crate::owners::rules::helm_releases;
+use crate::owners::rules::{helm_releases, installed_statuses_prove};
 use crate::owners::{DeclaredObject, Driver, IgnoredFields};
 use crate::policy::WhenSuspended;
 use crate::release::{ReleaseRef, Storage};
@@ -89,7 +90,9 @@ impl ObjectCase<'_> {
             Err(need @ Undecided::Ask(_)) => return Err(need),
             drivers => drivers.unwrap_or_default(),
         };
-        Ok(installing(drivers, &ReleaseRef::new(&record.namespace, name), target_namespace))
+        let installing = installing(drivers, &ReleaseRef::new(&record.namespace, name), target_namespace);
+        let counts = installing.is_empty() || installed_statuses_prove(self.evidence, self.policy)?;
+        Ok(if counts { installing } else { Vec::new() })
     }
 }
 

@@ -109,7 +109,7 @@ fn protected(
     let Some(protection) = at_home.protection(case.policy, case.evidence)? else {
         return Ok(None);
     };
-    if owners::rules::are_outdated(case.evidence, *storage, name)? {
+    if owners::rules::are_outdated(case.evidence, case.policy, *storage, name)? {
         return Ok(None);
     }
     Ok(Some((at_home.release, protection)))

@@ -4,9 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::evidence::{Evidence, question};
 use crate::facts::Actor;
-use crate::owners::flux::Driver;
+use crate::owners::flux::{CONTROLLER, Driver};
 use crate::policy::Policy;
 use crate::release::{DriverRef, ReleaseRef, Stamps, Storage};
+use crate::rules::proven_status::proves;
 use crate::rules::undecided::{Undecided, ask};
 
 /// A release in this cluster that Flux may manage.
@@ -78,7 +79,14 @@ impl DrivenRelease<'_> {
         evidence: &'e Evidence,
         policy: &Policy,
     ) -> Result<impl Iterator<Item = &'e Driver>, Undecided> {
-        Ok(self.named_by(evidence)?.iter().filter(move |driver| self.is_driven_by(driver, policy)))
+        let named = self.named_by(evidence)?;
+        // Asks only where the answer decides.
+        let by_status = |driver: &Driver| self.is_driven_by(driver, policy) && !self.is_linked_to(driver, policy);
+        let proves = !named.iter().any(by_status) || proves(evidence, policy, CONTROLLER)?;
+        Ok(named.iter().filter(move |driver| match proves {
+            true => self.is_driven_by(driver, policy),
+            false => self.is_linked_to(driver, policy),
+        }))
     }
 
     /// The HelmRelease for which Flux acts on the release; `None` if it is suspended.
@@ -92,14 +100,19 @@ impl DrivenRelease<'_> {
     /// HelmRelease counts by what its author cannot write: the stamps on the newest record name it or its account, or, in the
     /// records' namespace, Flux has installed the release for it or a manager holds it.
     pub fn is_driven_by(self, driver: &Driver, policy: &Policy) -> bool {
+        let has_installed = driver.namespace == self.namespace && driver.has_installed(self.namespace, self.release);
+        self.is_linked_to(driver, policy) || (driver.kube_config.is_none() && has_installed)
+    }
+
+    /// Whether the stamps on the newest record say that Flux acts on the release for a HelmRelease.
+    fn is_linked_to(self, driver: &Driver, policy: &Policy) -> bool {
         let is_near = driver.namespace == self.namespace;
-        let has_installed = is_near && driver.has_installed(self.namespace, self.release);
         let is_linked = match (self.stamps.driver(), self.stamps.holder()) {
             (Some(stamped), _) => driver.is_named_by(stamped),
             (None, None) => is_near,
             (None, Some(holder)) => driver.is_account(holder) || (is_near && policy.managers.contains(holder)),
         };
-        driver.kube_config.is_none() && (is_linked || has_installed)
+        driver.kube_config.is_none() && is_linked
     }
 
     /// Whether the operation may be that of Flux for a HelmRelease, so that it may take as long as the HelmRelease allows. The

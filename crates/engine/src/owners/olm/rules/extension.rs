@@ -2,13 +2,15 @@
 
 use crate::evidence::{Evidence, question};
 use crate::object::ObjectKey;
-use crate::owners::olm::{CLUSTER_EXTENSION, ClusterExtension, GROUP};
+use crate::owners::olm::{CLUSTER_EXTENSION, CONTROLLER, ClusterExtension, GROUP};
+use crate::policy::Policy;
+use crate::rules::proven_status::proves;
 use crate::rules::undecided::{Undecided, ask};
 
 /// Whether a ClusterExtension has migrated to revisions, which now own its objects. Its Helm records remain unchanged. The
 /// existence of ClusterObjectSets with its name proves nothing: their authors can name any extension.
-pub(crate) fn is_migrated(evidence: &Evidence, name: &str) -> Result<bool, Undecided> {
-    Ok(extension(evidence, name)?.is_some_and(|it| it.has_revisions()))
+pub(crate) fn is_migrated(evidence: &Evidence, policy: &Policy, name: &str) -> Result<bool, Undecided> {
+    Ok(extension(evidence, name)?.is_some_and(|it| it.has_revisions()) && proves(evidence, policy, CONTROLLER)?)
 }
 
 /// The namespace of the objects of a ClusterExtension.

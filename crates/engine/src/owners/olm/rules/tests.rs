@@ -502,6 +502,24 @@ fn records_that_an_extension_left_behind_count_no_more() {
     }
 }
 
+/// Without a listed controller, every service account may write a status.
+#[test]
+fn a_status_says_nothing_of_a_migration_where_no_listed_controller_exists() {
+    let mut migrated = extension("2.0.0", &[]);
+    migrated["status"] = json!({"activeRevisions": [{"name": "web-1"}]});
+    for (namespace, is_open) in [("olmv1-system", true), ("elsewhere", false)] {
+        let mut cluster = Cluster::new();
+        cluster.given(migrated.clone());
+        cluster.given(json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "operator-controller-controller-manager", "namespace": namespace},
+        }));
+        cluster.given(index(&rec(1, "deployed"), &[]));
+        let deleted = cluster.delete_object("alice", index(&rec(1, "deployed"), &[]));
+        assert_eq!(deleted.is_ok(), is_open, "{namespace}: {deleted:?}");
+    }
+}
+
 #[test]
 fn a_helm_release_is_guarded_despite_a_namesake_extension() {
     let mut migrated = extension("2.0.0", &[]);

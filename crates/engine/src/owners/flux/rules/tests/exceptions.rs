@@ -58,6 +58,31 @@ fn what_flux_ignores_may_be_edited_and_scaled() {
     assert_eq!(cluster.scale("bob", &web(), 2, 7), refused("manual-scale"));
 }
 
+/// Without a listed controller, every service account may write a status.
+#[test]
+fn a_status_opens_nothing_where_no_listed_controller_exists() {
+    let account = |namespace: &str, name: &str| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}});
+    let open = ignoring(&["/spec/replicas"], json!({"kind": "Deployment"}));
+    let tenants = with(open.clone(), "/spec/serviceAccountName", json!("deployer"));
+    for (policy, existing, proves) in [
+        (HONOURED, account("flux-system", "helm-controller"), true),
+        (HONOURED, account("gitops", "helm-controller"), false),
+        (HONOURED, account("flux-system", "default"), false),
+        ("managers: ['system:serviceaccount:gitops:helm-controller']", account("gitops", "helm-controller"), true),
+        // Whether such an account exists cannot be asked.
+        ("managers: ['system:serviceaccount:*:helm-controller']", account("gitops", "helm-controller"), true),
+    ] {
+        let mut cluster = release(policy, &open);
+        cluster.given(existing.clone());
+        assert_eq!(cluster.update_objects("bob", web(), replicas()).is_ok(), proves, "{existing}");
+        // Alice's release, and the account of a HelmRelease that says that Flux has installed it.
+        let mut cluster = release(policy, &tenants);
+        cluster.given(existing.clone());
+        cluster.given_record(&record(6, "deployed", "alice"));
+        assert_eq!(cluster.messages_for(super::TENANT, web(), image("2")).is_empty(), proves, "{existing}");
+    }
+}
+
 #[test]
 fn an_exception_is_that_of_the_target_and_of_the_path() {
     let open = |paths: &[&str], target: Value| {

@@ -1,0 +1,36 @@
+//! Whether the statuses of an owner prove something in this cluster.
+//!
+//! The rule `forged-status` admits the writes of every service account as long as no controller under `managers` exists, because
+//! one of them may be the controller under another name. Then any of them can forge a status, and so a status may open nothing.
+
+use crate::evidence::{Evidence, question};
+use crate::object::{ObjectKey, SERVICE_ACCOUNT_PREFIX};
+use crate::policy::Policy;
+use crate::rules::undecided::{Undecided, ask, if_answered};
+
+const GLOB: [char; 4] = ['*', '?', '[', '{'];
+
+/// Whether a status that the controller with this account name writes may open something. Yes if that is unknown: because Interlock
+/// may not read the account, or because the policy lists controllers by a glob.
+pub(crate) fn proves(evidence: &Evidence, policy: &Policy, controller: &str) -> Result<bool, Undecided> {
+    if namespaces_of_listed(policy, controller).any(|namespace| namespace.contains(GLOB)) {
+        return Ok(true);
+    }
+    let accounts: Vec<_> = listed_accounts(policy, controller).collect();
+    if accounts.is_empty() {
+        return Ok(false);
+    }
+    Ok(if_answered(ask(evidence, question::AnyAccount(accounts)))?.is_none_or(|exists| *exists))
+}
+
+/// The service accounts with this name that the policy lists under `managers`, without globs.
+pub(crate) fn listed_accounts(policy: &Policy, controller: &str) -> impl Iterator<Item = ObjectKey> {
+    let namespaces = namespaces_of_listed(policy, controller).filter(|namespace| !namespace.contains(GLOB));
+    namespaces.map(move |namespace| ObjectKey::new("", "ServiceAccount", namespace, controller))
+}
+
+fn namespaces_of_listed<'p>(policy: &'p Policy, controller: &str) -> impl Iterator<Item = &'p str> {
+    let accounts = policy.managers.texts().iter().filter_map(|user| user.strip_prefix(SERVICE_ACCOUNT_PREFIX));
+    let accounts = accounts.filter_map(|account| account.split_once(':'));
+    accounts.filter(move |(_, name)| *name == controller).map(|(namespace, _)| namespace)
+}
