@@ -22,7 +22,7 @@ use std::fmt;
 
 pub use bundle::{Bundle, BundleRef, INDEX, Source};
 pub(crate) use cluster::{Profile, SveltosCluster};
-pub(crate) use commit::{Commit, Requestor};
+pub(crate) use commit::{Commit, Requestor, name_of_summary};
 pub(crate) use configuration::ClusterConfiguration;
 pub use group::{ConfigurationGroup, Feature, ProfileRef};
 pub(crate) use reference::{Origin, PolicyRef, Reference};
@@ -97,6 +97,10 @@ pub(crate) const SVELTOS_CLUSTER: &str = "SveltosCluster";
 /// chart failed.
 pub(crate) const MAY_RENDER_NOTHING: &str = "interlock.dev/may-render-nothing";
 
+/// The annotation on a ClusterProfile, a Profile or a ClusterSummary with the releases that a commit may remove although something
+/// else of the profile is missing: `namespace/name`, separated by commas.
+pub(crate) const ALLOW_REMOVAL: &str = "interlock.dev/allow-removal";
+
 /// A Helm release on a managed cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RemoteRelease {
@@ -119,7 +123,7 @@ impl fmt::Display for RemoteRelease {
     }
 }
 
-/// The releases in the value of [`MAY_RENDER_NOTHING`]. Text other than `namespace/name` is ignored.
+/// The releases in the value of [`MAY_RENDER_NOTHING`] or [`ALLOW_REMOVAL`]. Text other than `namespace/name` is ignored.
 pub(crate) fn named_releases(value: &str) -> impl Iterator<Item = RemoteRelease> {
     let pairs = value.split(',').filter_map(|release| release.trim().split_once('/'));
     pairs.map(|(namespace, name)| RemoteRelease::new(namespace.trim(), name.trim()))

@@ -95,19 +95,15 @@ impl<'g> Requestor<'g> {
         self.kind == Some(CLUSTER_SUMMARY) || PROFILES.iter().any(|(kind, _)| *kind == self.profile.kind)
     }
 
-    /// Whether the feature cannot lose a part: Kustomize fails if its source is missing.
-    pub(crate) fn is_safe(&self) -> bool {
-        self.feature == Some("Kustomize")
-    }
-
     /// The features that rules check and that the agent may apply the group to; none for an unknown feature. Sveltos always sets
     /// one.
     pub(crate) fn features(&self) -> &'static [Feature] {
         match self.feature {
             Some("Helm") => &[Feature::Helm],
             Some("Resources") => &[Feature::Resources],
+            Some("Kustomize") => &[Feature::Kustomize],
             Some(_) => &[],
-            None => &[Feature::Helm, Feature::Resources],
+            None => &[Feature::Helm, Feature::Resources, Feature::Kustomize],
         }
     }
 
@@ -118,14 +114,7 @@ impl<'g> Requestor<'g> {
 
     /// The name that Sveltos gives to the ClusterSummary of the profile on the cluster.
     pub(crate) fn expected_summary(&self) -> Option<String> {
-        let cluster = self.cluster?;
-        let prefix = match self.profile.kind.as_ref() {
-            "ClusterProfile" => "",
-            "Profile" => "p--",
-            _ => return None,
-        };
-        let name = format!("{prefix}{}-sveltos-{cluster}", self.profile.name);
-        is_dns_subdomain(&name, MAX_NAME_LENGTH).then_some(name)
+        name_of_summary(&self.profile.kind, &self.profile.name, self.cluster?)
     }
 
     /// Whether a ClusterSummary belongs to another cluster or another profile.
@@ -206,6 +195,17 @@ impl fmt::Display for Commit {
         let scope = if namespace.is_empty() { "" } else { "/" };
         write!(out, "{kind} {namespace}{scope}{name}")
     }
+}
+
+/// The name that Sveltos gives to the ClusterSummary of a profile on a cluster; `None` for another kind.
+pub(crate) fn name_of_summary(kind: &str, profile: &str, cluster: &str) -> Option<String> {
+    let prefix = match kind {
+        "ClusterProfile" => "",
+        "Profile" => "p--",
+        _ => return None,
+    };
+    let name = format!("{prefix}{profile}-sveltos-{cluster}");
+    is_dns_subdomain(&name, MAX_NAME_LENGTH).then_some(name)
 }
 
 /// Appends the last parts to a name, and shortens it if it is too long for the name of an object.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::{ProfileRef, RemoteRelease};
+use super::{Feature, ProfileRef, RemoteRelease};
 use crate::json::null_is_default;
 
 /// A ClusterConfiguration.
@@ -105,13 +105,28 @@ impl ClusterConfiguration<'_> {
     pub(crate) fn sources_of<'c>(
         &'c self,
         profile: &'c ProfileRef<'_>,
+        feature: Feature,
     ) -> impl Iterator<Item = (&'c str, &'c str, &'c str)> {
         let features = self.of(profile).flat_map(|delivered| &delivered.features);
-        let resources = features.filter(|feature| feature.id == "Resources").flat_map(|feature| &feature.resources);
+        let of_feature = features.filter(move |delivered| delivered.id == feature.id());
+        let resources = of_feature.flat_map(|delivered| &delivered.resources);
         resources.map(|resource| {
             let ResourceOwner { kind, namespace, name } = &resource.owner;
             (kind.as_ref(), namespace.as_ref(), name.as_ref())
         })
+    }
+
+    /// The other profiles that delivered a release: kind and name.
+    pub(crate) fn others_with<'c>(
+        &'c self,
+        profile: &'c ProfileRef<'_>,
+        release: &'c RemoteRelease,
+    ) -> impl Iterator<Item = (&'static str, &'c str)> {
+        let ClusterConfigurationStatus { cluster_profile_resources, profile_resources } = &self.status;
+        let cluster_wide = cluster_profile_resources.iter().map(|delivered| ("ClusterProfile", delivered));
+        let all = cluster_wide.chain(profile_resources.iter().map(|delivered| ("Profile", delivered)));
+        let other = all.filter(|(kind, delivered)| (*kind, &delivered.profile) != (&*profile.kind, &profile.name));
+        other.filter(|(_, delivered)| delivered.lists(release)).map(|(kind, delivered)| (kind, &*delivered.profile))
     }
 
     fn of<'c>(&'c self, profile: &'c ProfileRef<'_>) -> impl Iterator<Item = &'c ProfileResources<'c>> {

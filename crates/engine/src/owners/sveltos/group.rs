@@ -17,6 +17,8 @@ pub enum Feature {
     Helm,
     /// Objects from ConfigMaps, Secrets and Flux sources.
     Resources,
+    /// Objects that Kustomize builds from ConfigMaps, Secrets and Flux sources.
+    Kustomize,
 }
 
 impl Feature {
@@ -26,6 +28,7 @@ impl Feature {
         match self {
             Self::Helm => "Helm",
             Self::Resources => "Resources",
+            Self::Kustomize => "Kustomize",
         }
     }
 }
@@ -56,6 +59,9 @@ pub struct ConfigurationGroupSpec<'a> {
     /// Whether the agent only reports what it would do.
     #[serde(deserialize_with = "null_is_default")]
     pub dry_run: bool,
+    /// Whether the agent leaves on the cluster what it no longer deploys.
+    #[serde(deserialize_with = "null_is_default")]
+    pub leave_policies: bool,
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub source_ref: ProfileRef<'a>,
     /// The bundles, unparsed: a group may list hundreds, and most writes do not change them.

@@ -168,7 +168,7 @@ fn has_branches(text: &str) -> bool {
 }
 
 /// Whether a text with templates can expand to a name: its fixed parts occur in the name in their order.
-fn can_expand_to(text: &str, name: &str) -> bool {
+pub(super) fn can_expand_to(text: &str, name: &str) -> bool {
     if !is_template(text) || text == name {
         return text == name;
     }

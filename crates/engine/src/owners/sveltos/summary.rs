@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use super::reference::can_expand_to;
 use super::{Feature, PolicyRef, RemoteRelease};
 use crate::json::null_is_default;
 use crate::object::Metadata;
@@ -52,6 +53,9 @@ pub(crate) struct ProfileSpec<'a> {
     /// The ConfigMaps, Secrets and Flux sources whose content is deployed.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub policy_refs: Vec<PolicyRef<'a>>,
+    /// The ConfigMaps, Secrets and Flux sources from which Kustomize builds objects.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    pub kustomization_refs: Vec<PolicyRef<'a>>,
     /// Whether rendering continues after a chart that fails.
     #[serde(deserialize_with = "null_is_default")]
     pub continue_on_error: bool,
@@ -75,6 +79,12 @@ pub(crate) struct HelmChart<'a> {
     /// `Install` or `Uninstall`.
     #[serde(borrow)]
     pub helm_chart_action: Cow<'a, str>,
+    /// The URL of its repository. May be a template.
+    #[serde(borrow, rename = "repositoryURL")]
+    pub repository_url: Cow<'a, str>,
+    /// `NAME`, or `REPOSITORY/NAME`. May be a template.
+    #[serde(borrow)]
+    pub chart_name: Cow<'a, str>,
 }
 
 /// `status` of a ClusterSummary.
@@ -83,6 +93,9 @@ pub(crate) struct HelmChart<'a> {
 pub(crate) struct ClusterSummaryStatus<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub feature_summaries: Vec<FeatureSummary<'a>>,
+    /// The kinds that a feature has ever deployed.
+    #[serde(borrow, rename = "deployedGVKs", deserialize_with = "null_is_default")]
+    pub deployed_kinds: Vec<DeployedKinds<'a>>,
     /// The releases, with expanded names. In the order of the charts, except for races with other profiles.
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub helm_release_summaries: Vec<HelmReleaseSummary<'a>>,
@@ -97,6 +110,16 @@ pub(crate) struct FeatureSummary<'a> {
     /// The failures since the last success, or since the last change of the profile or its references.
     #[serde(deserialize_with = "null_is_default")]
     pub consecutive_failures: u64,
+}
+
+/// The kinds that a feature has ever deployed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DeployedKinds<'a> {
+    #[serde(borrow, rename = "featureID")]
+    id: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    deployed_group_version_kind: Vec<Cow<'a, str>>,
 }
 
 /// The state of a release.
@@ -128,8 +151,7 @@ impl HelmChart<'_> {
     /// The release, if neither name is a template.
     #[must_use]
     pub(crate) fn release(&self) -> Option<RemoteRelease> {
-        let plain = !is_template(&self.release_name) && !is_template(&self.release_namespace);
-        plain.then(|| RemoteRelease::new(&self.release_namespace, &self.release_name))
+        (!self.is_template()).then(|| RemoteRelease::new(&self.release_namespace, &self.release_name))
     }
 
     /// Whether the release must be removed. By default it is not.
@@ -138,11 +160,22 @@ impl HelmChart<'_> {
         self.helm_chart_action == "Uninstall"
     }
 
-    /// Whether a release can belong to the chart. A template can expand to any name.
+    /// Whether both entries deploy one chart of one repository.
+    #[must_use]
+    pub(crate) fn is_chart_of(&self, other: &Self) -> bool {
+        (&self.repository_url, &self.chart_name) == (&other.repository_url, &other.chart_name)
+    }
+
+    /// Whether Sveltos computes the name of its release.
+    #[must_use]
+    pub(crate) fn is_template(&self) -> bool {
+        is_template(&self.release_name) || is_template(&self.release_namespace)
+    }
+
+    /// Whether a release can belong to the chart. A template can expand to any name with its fixed parts.
     #[must_use]
     pub(crate) fn can_be(&self, release: &RemoteRelease) -> bool {
-        let agree = |template: &str, name: &str| is_template(template) || template == name;
-        agree(&self.release_name, &release.name) && agree(&self.release_namespace, &release.namespace)
+        can_expand_to(&self.release_name, &release.name) && can_expand_to(&self.release_namespace, &release.namespace)
     }
 }
 
@@ -185,6 +218,13 @@ impl<'a> ClusterSummary<'a> {
         let most = self.spec.cluster_profile_spec.max_consecutive_failures?;
         let known = self.status.feature_summaries.iter().find(|summary| summary.id == feature.id());
         known.is_none_or(|summary| summary.consecutive_failures.saturating_add(1) >= most).then_some(most)
+    }
+
+    /// Whether a feature has ever deployed anything to the cluster.
+    #[must_use]
+    pub(crate) fn has_deployed(&self, feature: Feature) -> bool {
+        let mut of_feature = self.status.deployed_kinds.iter().filter(|deployed| deployed.id == feature.id());
+        of_feature.any(|deployed| !deployed.deployed_group_version_kind.is_empty())
     }
 
     /// The state of the releases.

@@ -2,12 +2,12 @@
 //!
 //! Sveltos writes the bundles before the group, and deletes them before the group.
 
-use super::group_commit::GroupCommit;
+use super::group_commit::{GroupCommit, SummaryCommit};
 use crate::owners::sveltos;
-use crate::owners::sveltos::CONFIGURATION_GROUP;
+use crate::owners::sveltos::{BundleRef, CONFIGURATION_GROUP};
 use crate::review::Operation;
 use crate::rule::{FailsClosed, Mode, Requests, Specification, UNPROCESSABLE};
-use crate::rules::check::{Check, CheckedAll, Rule, WaysOut};
+use crate::rules::check::{Check, CheckedAll, Refusal, Rule, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::wording::{MAX_ENUMERATED, enumerated};
 
@@ -23,7 +23,7 @@ pub(crate) static RULE: Rule = Rule {
         summary: "A commit of Sveltos names only bundles that exist.",
         why: "The agent cannot fetch a bundle that does not exist: the rollout stalls, or completes without it.",
         allowed: "A ConfigurationGroup whose bundles exist.",
-        refused: "A Ready group with a reference to a bundle that was deleted since, or never written.",
+        refused: "A Ready group with a reference to a bundle that was deleted since, or never written, or with one in another namespace, which the agent cannot read.",
         way_out: "Write the bundles first. Sveltos does, and retries with new ones within a minute.",
         settings: &[],
     },
@@ -39,16 +39,27 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         return Ok(Vec::new());
     };
     let named = commit.named()?;
-    let found = commit.bundles()?;
-    let missing: Vec<_> =
-        named.iter().zip(found).filter(|(_, bundle)| bundle.is_none()).map(|(name, _)| name.name.clone()).collect();
-    if missing.is_empty() {
-        return Ok(Vec::new());
+    let missing = named.iter().zip(commit.bundles()?).filter(|(_, bundle)| bundle.is_none());
+    let missing: Vec<_> = missing.map(|(name, _)| name.name.clone()).collect();
+    let elsewhere = commit.named_elsewhere()?;
+    let elsewhere = elsewhere.iter().map(|BundleRef { namespace, name }| format!("{namespace}/{name}")).collect();
+    let mut refusals = Vec::new();
+    for (what, names) in [
+        ("bundles that do not exist", missing),
+        ("bundles of other namespaces, which the agent cannot read", elsewhere),
+    ] {
+        if !names.is_empty() {
+            refusals.push(refusal(&commit, &live, what, names));
+        }
     }
-    let names = enumerated(missing.into_iter(), MAX_ENUMERATED);
-    let sentence = format!("{} names bundles that do not exist: {names}.", live.subject());
+    Ok(refusals)
+}
+
+fn refusal(commit: &GroupCommit<'_>, live: &SummaryCommit<'_>, what: &str, names: Vec<String>) -> Refusal {
+    let names = enumerated(names.into_iter(), MAX_ENUMERATED);
+    let sentence = format!("{} names {what}: {names}.", live.subject());
     let retries = commit.features().first().map(|feature| live.retries(*feature)).unwrap_or_default();
     let ways_out = WaysOut::from("write the bundles first")
         .note(format!("Sveltos does, and writes new ones for each try. {retries}"));
-    Ok(vec![live.refusal(sentence, ways_out).at("/spec/configurationItem")])
+    live.refusal(sentence, ways_out).at("/spec/configurationItem")
 }

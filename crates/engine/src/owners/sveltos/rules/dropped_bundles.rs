@@ -7,11 +7,16 @@
 //! earlier group, a complete chart may have fewer bundles than before, and an empty list is correct after the last chart was
 //! removed. A release that lacks one of its bundles is incomplete. So is a commit that lacks the bundle of a required reference.
 //!
+//! As long as something that the profile wants is missing, nothing that was delivered may go either: a failed chart may be the
+//! replacement of one that was taken out in the same edit. Sveltos does not commit then, since version 1.9.0.
+//!
 //! Not covered: if another profile manages the only chart of a profile, the profile correctly commits an empty list. Whether the
 //! agent then leaves the release to its new owner depends on the marks of its objects.
 
+mod annotation;
 mod delivered;
 mod delivery;
+mod departing;
 mod explained;
 mod releases;
 pub(crate) mod removed;
@@ -43,11 +48,13 @@ pub(crate) static RULE: Rule = Rule {
         why: "The agent removes what a commit no longer names, and addon-controller up to 1.8.0 commits an incomplete \
               list when a chart fails to stage.",
         allowed: "An upgrade to fewer bundles; a chart that was removed from the profile; a first install that is \
-              incomplete.",
-        refused: "A ConfigurationGroup without any item after the first chart failed; one with sourceStatus Deleted though \
-              the ClusterSummary is not being deleted.",
+              incomplete; a chart with the action Uninstall, whatever else fails, unless the profile has its chart under another \
+              name.",
+        refused: "A ConfigurationGroup without any item after the first chart failed; one without the old release while the \
+              chart that replaces it fails; one with sourceStatus Deleted though the ClusterSummary is not being deleted.",
         way_out: "Repair what failed to stage. If two profiles contest a release, take the chart out of one profile. If a chart \
-              renders to nothing on purpose, name its release in the annotation interlock.dev/may-render-nothing. An \
+              renders to nothing on purpose, name its release in the annotation interlock.dev/may-render-nothing. For a \
+              release that may go before the rest is complete, name it in interlock.dev/allow-removal. An \
               override names the ClusterSummary and the feature, as in shop-sveltos-prod.helm.",
         settings: &["unexplained", "firstInstall"],
     },
@@ -75,10 +82,13 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     }
     let mut refusals = Vec::new();
     for feature in commit.features() {
-        let delivery = Delivery { case, commit: &commit, of_summary: &of_summary, feature: *feature };
+        let delivery = Delivery { case, commit: &commit, of_summary: &of_summary, feature };
         refusals.extend(match feature {
             Feature::Helm => releases::check(&delivery)?,
-            Feature::Resources => sources::check(&delivery)?,
+            Feature::Resources => sources::check(&delivery, &of_summary.summary.spec.cluster_profile_spec.policy_refs)?,
+            Feature::Kustomize => {
+                sources::check(&delivery, &of_summary.summary.spec.cluster_profile_spec.kustomization_refs)?
+            }
         });
     }
     Ok(refusals)

@@ -36,7 +36,7 @@ pub(crate) struct SummaryCommit<'a> {
 
 impl<'a> GroupCommit<'a> {
     /// The commit of a request. `None` for groups of other controllers, and for writes without effect: the agent's finalizers, an
-    /// unchanged list, a group that is being deleted. These need no query.
+    /// unchanged list. These need no query. A group that is being deleted counts: the agent sees it until its finalizers are gone.
     pub(crate) fn of(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
         let Some(written) = case.group()? else {
             return Ok(None);
@@ -47,12 +47,11 @@ impl<'a> GroupCommit<'a> {
         let has_same_marks = |before| Requestor::of(group, None).has_marks_of(&Requestor::of(before, None));
         let is_same = written.same_spec && before.is_some_and(has_same_marks);
         let requestor = Requestor::of(group, before);
-        let changing = requestor.is_profile() && !is_same && group.metadata.deletion_timestamp.is_none();
+        let changing = requestor.is_profile() && !is_same;
         Ok(changing.then_some(Self { case, written, group, requestor }))
     }
 
-    /// The commit of a request, if the agent would treat its bundles as complete. `None` for a feature that cannot lose a part,
-    /// and for a commit that removes everything, is a dry run (often partial), or still waits for bundles.
+    /// The commit of a request, if the agent would treat its bundles as complete. `None` for a commit that removes everything, is a dry run (often partial), or still waits for bundles.
     pub(crate) fn delivering(case: &'a DeclarationCase<'a>) -> Result<Option<Self>, Undecided> {
         Ok(Self::of(case)?.filter(Self::delivers))
     }
@@ -63,7 +62,7 @@ impl<'a> GroupCommit<'a> {
     }
 
     fn delivers(&self) -> bool {
-        let is_off = self.requestor.is_safe() || self.group.removes() || self.group.spec.dry_run;
+        let is_off = self.group.removes() || self.group.spec.dry_run;
         !is_off && !self.waits()
     }
 
@@ -80,9 +79,18 @@ impl<'a> GroupCommit<'a> {
         group.is_preparing() && self.written.before.as_ref().is_some_and(is_commit_before)
     }
 
-    /// The features that the commit may have.
-    pub(crate) fn features(&self) -> &'static [Feature] {
-        self.requestor.features()
+    /// The features that the commit may have, also those of the previous commit: a group that changes its feature no longer
+    /// contains what it contained.
+    pub(crate) fn features(&self) -> Vec<Feature> {
+        let before = self.written.before.as_ref().map_or(&[][..], |before| Requestor::of(before, None).features());
+        let mut features = self.requestor.features().to_vec();
+        features.extend(before.iter().filter(|feature| !self.requestor.features().contains(feature)));
+        features
+    }
+
+    /// Whether the agent leaves on the cluster what a withdrawn profile deployed.
+    pub(crate) fn leaves_behind(&self) -> bool {
+        self.group.spec.leave_policies && (self.group.removes() || self.group.is_teardown())
     }
 
     /// The ClusterSummary of the commit, read from the API server: the controller wrote its status milliseconds ago. `None` if it
@@ -119,9 +127,18 @@ impl<'a> GroupCommit<'a> {
         }))
     }
 
-    /// The names of the commit's bundles.
+    /// The names of the commit's bundles in the namespace of the group. The agent reads no other namespace.
     pub(crate) fn named(&self) -> Result<Vec<BundleRef>, Undecided> {
-        self.named_in(self.group)
+        let mut named = self.named_in(self.group)?;
+        named.retain(|bundle| bundle.namespace == self.written.namespace);
+        Ok(named)
+    }
+
+    /// The names of bundles in other namespaces.
+    pub(crate) fn named_elsewhere(&self) -> Result<Vec<BundleRef>, Undecided> {
+        let mut named = self.named_in(self.group)?;
+        named.retain(|bundle| bundle.namespace != self.written.namespace);
+        Ok(named)
     }
 
     /// The commit's bundles; `None` for one that does not exist.
@@ -143,14 +160,18 @@ impl<'a> GroupCommit<'a> {
 
     /// Why the required content of the commit is unknown.
     pub(crate) fn unknown(&self) -> String {
-        let why = match self.requestor.summary() {
+        format!("{}, so nothing shows what it must contain", self.lacks_summary())
+    }
+
+    /// Why the commit has no ClusterSummary.
+    pub(crate) fn lacks_summary(&self) -> String {
+        match self.requestor.summary() {
             Some(name) => {
                 let name = format!("{} {}/{name}", sveltos::CLUSTER_SUMMARY, self.written.namespace);
                 format!("{name} does not exist, or is that of another profile or cluster")
             }
             None => "it does not name its ClusterSummary".to_owned(),
-        };
-        format!("{why}, so nothing shows what it must contain")
+        }
     }
 }
 

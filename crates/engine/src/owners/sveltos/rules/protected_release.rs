@@ -25,5 +25,13 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         removed.cluster,
         Protection::Policy.words()
     );
-    Ok(vec![refusal(case.policy, removed.commit, sentence, WaysOut::default()).at("/spec/configurationItem")])
+    let mut ways_out = WaysOut::default();
+    if !removed.is_withdrawn {
+        let put_back = format!(
+            "put its chart back into {}, with the action Install: the commit is admitted once every chart renders",
+            removed.profile
+        );
+        ways_out = ways_out.or(put_back.as_str());
+    }
+    Ok(vec![refusal(case.policy, removed.commit, sentence, ways_out).at("/spec/configurationItem")])
 }

@@ -2,6 +2,8 @@
 
 mod claims;
 mod conflicts;
+mod departures;
+mod kustomize;
 mod numbers;
 mod protected;
 mod references;
@@ -161,7 +163,11 @@ impl Shop {
     }
 
     fn annotate_profile(&self, releases: &str) {
-        let annotations = json!({"interlock.dev/may-render-nothing": releases});
+        self.annotate_profile_with("interlock.dev/may-render-nothing", releases);
+    }
+
+    fn annotate_profile_with(&self, annotation: &str, releases: &str) {
+        let annotations = json!({annotation: releases});
         let metadata = json!({"name": "shop", "annotations": annotations});
         let profile =
             json!({"apiVersion": "config.projectsveltos.io/v1beta1", "kind": "ClusterProfile", "metadata": metadata});
@@ -209,14 +215,18 @@ impl Shop {
     }
 
     fn create(&self, group: &Value) -> ReviewedCommit {
-        self.judge("CREATE", None, Some(group))
+        self.create_as(CONTROLLER, group)
+    }
+
+    fn create_as(&self, user: &str, group: &Value) -> ReviewedCommit {
+        self.judge(user, "CREATE", None, Some(group))
     }
 
     fn update(&self, old: &Value, new: &Value) -> ReviewedCommit {
-        self.judge("UPDATE", Some(old), Some(new))
+        self.judge(CONTROLLER, "UPDATE", Some(old), Some(new))
     }
 
-    fn judge(&self, operation: &str, old: Option<&Value>, new: Option<&Value>) -> ReviewedCommit {
+    fn judge(&self, user: &str, operation: &str, old: Option<&Value>, new: Option<&Value>) -> ReviewedCommit {
         let object = new.or(old).unwrap();
         let kind = object["kind"].as_str().unwrap();
         let resource = format!("{}s", kind.to_lowercase());
@@ -226,7 +236,7 @@ impl Shop {
                 "uid": "u", "operation": operation, "name": object["metadata"]["name"], "namespace": "civ",
                 "kind": {"group": LIB, "version": "v1beta1", "kind": kind},
                 "resource": {"group": LIB, "version": "v1beta1", "resource": resource},
-                "userInfo": {"username": CONTROLLER}, "object": new, "oldObject": old,
+                "userInfo": {"username": user}, "object": new, "oldObject": old,
             },
         })
         .to_string();

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::delivery::Delivery;
 use crate::object::ObjectKey;
 use crate::owners::sveltos::{
-    self, Bundle, ClusterConfiguration, HelmReleaseSummary, Origin, Reference, RemoteRelease, Source,
+    self, Bundle, ClusterConfiguration, ClusterSummary, HelmReleaseSummary, Origin, Reference, RemoteRelease, Source,
+    name_of_summary,
 };
 use crate::rules::undecided::Undecided;
 
@@ -51,7 +52,33 @@ pub(super) fn releases(
     let mut delivered: BTreeSet<_> = all.collect();
     delivery.case.pay_for_pairs(delivered.len(), entries.len())?;
     delivered.retain(|release| !entries.iter().any(|entry| entry.is_in_conflict() && entry.is_of(release)));
-    Ok(delivered)
+    let mut kept = BTreeSet::new();
+    for release in delivered {
+        if !is_taken_over(delivery, account.as_ref(), &release)? {
+            kept.insert(release);
+        }
+    }
+    Ok(kept)
+}
+
+/// Whether another profile has delivered the release and manages it now.
+fn is_taken_over(
+    delivery: &Delivery<'_, '_>,
+    account: Option<&ClusterConfiguration<'_>>,
+    release: &RemoteRelease,
+) -> Result<bool, Undecided> {
+    let spec = &delivery.summary().spec;
+    let others = account.into_iter().flat_map(|it| it.others_with(delivery.of_summary.profile(), release));
+    for (kind, profile) in others {
+        let Some(name) = name_of_summary(kind, profile, &spec.cluster_name) else { continue };
+        let key = ObjectKey::new(sveltos::CONFIG_GROUP, sveltos::CLUSTER_SUMMARY, &spec.cluster_namespace, &name);
+        let summary = delivery.case.read::<ClusterSummary<'_>>(key)?;
+        let summary = summary.filter(|summary| summary.metadata.deletion_timestamp.is_none());
+        if summary.is_some_and(|it| it.releases().iter().any(|entry| entry.is_managed() && entry.is_of(release))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The missing references from which something was delivered. The meaning of a template is known only from what was delivered. A
@@ -61,7 +88,8 @@ pub(super) fn lost_references<'r>(
     missing: &[&'r Reference],
 ) -> Result<Vec<&'r Reference>, Undecided> {
     let account = account(delivery, missing.len())?;
-    let listed: Vec<_> = account.iter().flat_map(|it| it.sources_of(delivery.of_summary.profile())).collect();
+    let profile = delivery.of_summary.profile();
+    let listed: Vec<_> = account.iter().flat_map(|it| it.sources_of(profile, delivery.feature)).collect();
     let (before, now) = (delivery.commit.bundles_before()?, delivery.commit.bundles()?);
     delivery.case.pay_for_pairs(missing.len() + listed.len(), before.len() + now.len())?;
     let is_kept = |(kind, namespace, name): &(&str, &str, &str)| {
@@ -75,6 +103,11 @@ pub(super) fn lost_references<'r>(
     let is_same =
         |bundle: &Bundle| now.iter().flatten().any(|it| (&it.source, &it.index) == (&bundle.source, &bundle.index));
     let before: Vec<_> = before.iter().flatten().map(|bundle| (bundle, is_same(bundle))).collect();
+    if listed.is_empty() && before.is_empty() {
+        // The agent has not reported. The ClusterSummary still says whether the feature has deployed anything.
+        let all = if delivery.summary().has_deployed(delivery.feature) { missing } else { &[] };
+        return Ok(all.to_vec());
+    }
     let is_lost = |reference: &&&Reference| {
         let may_be_lost = |is_kept: bool| !(reference.is_template() && is_kept);
         let was_listed = listed.iter().any(|((kind, namespace, name), is_kept)| {

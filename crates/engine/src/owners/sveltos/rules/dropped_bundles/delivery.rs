@@ -58,6 +58,15 @@ impl<'d, 'a> Delivery<'d, 'a> {
         Ok(vec![self.refusal(sentence, WaysOut::default())])
     }
 
+    /// `the agent would remove what was delivered to cluster civ/prod`, or what it does instead.
+    pub(super) fn consequence(&self) -> String {
+        let cluster = self.cluster();
+        if self.commit.group.spec.leave_policies {
+            return format!("nothing would manage any longer what was delivered to cluster {cluster}");
+        }
+        format!("the agent would remove what was delivered to cluster {cluster}")
+    }
+
     /// A refusal about the list of bundles, with the ways out.
     pub(super) fn refusal(&self, sentence: String, ways_out: WaysOut) -> Refusal {
         let context = format!("Nothing was changed on the cluster. {}", self.of_summary.retries(self.feature));

@@ -1,10 +1,6 @@
-//! Why a release has no bundle, according to the ClusterSummary, and whether a user has allowed that.
+//! Why a release has no bundle, according to the ClusterSummary.
 
-use std::collections::HashSet;
-
-use crate::owners::sveltos::{
-    ClusterSummary, HelmReleaseSummary, MAY_RENDER_NOTHING, Profile, RemoteRelease, named_releases,
-};
+use crate::owners::sveltos::{ClusterSummary, HelmReleaseSummary, RemoteRelease};
 
 /// How Sveltos walked over the charts, and where the walk ended.
 pub(super) struct Walk<'s, 'a> {
@@ -54,19 +50,4 @@ fn place(summary: &ClusterSummary<'_>, release: &RemoteRelease) -> Option<usize>
 pub(super) fn failure_text(entry: &HelmReleaseSummary<'_>) -> String {
     let what = if entry.failure_message.is_empty() { "another profile manages it" } else { "its chart fails" };
     format!("{}: {what}", entry.release())
-}
-
-/// The releases that the ClusterSummary does not allow to render to nothing.
-pub(super) fn not_allowed_by_summary(summary: &ClusterSummary<'_>, releases: &[RemoteRelease]) -> Vec<RemoteRelease> {
-    not_named(summary.metadata.annotation(MAY_RENDER_NOTHING), releases)
-}
-
-/// The releases that the profile does not allow to render to nothing.
-pub(super) fn not_allowed_by_profile(profile: &Profile<'_>, releases: &[RemoteRelease]) -> Vec<RemoteRelease> {
-    not_named(profile.metadata.annotation(MAY_RENDER_NOTHING), releases)
-}
-
-fn not_named(annotation: Option<&str>, releases: &[RemoteRelease]) -> Vec<RemoteRelease> {
-    let named: HashSet<_> = annotation.into_iter().flat_map(named_releases).collect();
-    releases.iter().filter(|release| !named.contains(release)).cloned().collect()
 }

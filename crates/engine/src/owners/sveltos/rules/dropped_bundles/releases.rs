@@ -1,17 +1,16 @@
 //! Commits of charts.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::delivery::{Delivery, listed, noun};
 use super::explained::Walk;
 use super::staged::Staged;
-use super::{delivered, explained, required, staged};
-use crate::object::ObjectKey;
-use crate::owners::sveltos::{self, HelmReleaseSummary, MAY_RENDER_NOTHING, Profile, RemoteRelease};
+use super::{annotation, delivered, departing, explained, required, staged};
+use crate::owners::sveltos::{HelmReleaseSummary, MAY_RENDER_NOTHING, RemoteRelease};
 use crate::policy::OnUnexplained;
-use crate::rules::check::{CheckedAll, Refusal, Step, WaysOut};
+use crate::rules::check::{CheckedAll, Refusal, WaysOut};
 use crate::rules::undecided::Undecided;
-use crate::rules::wording::{MAX_ENUMERATED, command, enumerated};
+use crate::rules::wording::{MAX_ENUMERATED, enumerated};
 
 /// The maximum number of failed charts in a message.
 const MAX_CAUSES: usize = 3;
@@ -20,46 +19,66 @@ const MAX_CAUSES: usize = 3;
 /// the rest.
 pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
     // The ClusterSummary is searched a few times for each chart and each entry.
-    let entries = delivery.summary().spec.cluster_profile_spec.helm_charts.len() + delivery.summary().releases().len();
+    let summary = delivery.summary();
+    let entries = summary.spec.cluster_profile_spec.helm_charts.len() + summary.releases().len();
     delivery.case.pay_for_pairs(entries, 4 * entries)?;
-    let required = required::releases(delivery.summary());
-    if required.is_empty() {
+    let mut required = required::releases(summary);
+    let nameless = required::charts_without_entry(summary);
+    if required.is_empty() && nameless.is_empty() {
         return Ok(Vec::new());
     }
     let staged = staged::by_release(delivery.commit.bundles()?.iter().flatten());
-    let missing: Vec<_> =
-        required.into_iter().filter(|release| !staged.get(release).is_some_and(Staged::is_complete)).collect();
-    if missing.is_empty() {
+    let nameless = required::unstaged(&nameless, &required, &staged);
+    required.extend(departing::of_charts(delivery, &nameless, &required)?);
+    let is_missing = |release: &&RemoteRelease| !staged.get(release).is_some_and(Staged::is_complete);
+    let missing: Vec<_> = required.iter().filter(is_missing).cloned().collect();
+    if missing.is_empty() && nameless.is_empty() {
         return Ok(Vec::new());
     }
     delivery.expect_agent()?;
+    let missing = match lost(delivery, &staged, missing)? {
+        Missing::Lost(refusal) => return Ok(vec![refusal]),
+        Missing::NeverDelivered(missing) => missing,
+    };
+    if missing.is_empty() && nameless.is_empty() {
+        return Ok(Vec::new());
+    }
+    if let Some(refusal) = departing::check(delivery, &staged, &required.into_iter().collect(), &missing)? {
+        return Ok(vec![refusal]);
+    }
+    if missing.is_empty() { Ok(Vec::new()) } else { delivery.first_install(&listed(&missing)) }
+}
+
+/// The missing releases of a commit.
+enum Missing {
+    /// The refusal, because one of them was delivered.
+    Lost(Refusal),
+    /// None was delivered. Without those that may render to nothing.
+    NeverDelivered(Vec<RemoteRelease>),
+}
+
+fn lost(
+    delivery: &Delivery<'_, '_>,
+    staged: &HashMap<&RemoteRelease, Staged>,
+    missing: Vec<RemoteRelease>,
+) -> Result<Missing, Undecided> {
     // A release with some bundles did not render to nothing.
     let is_begun = |release: &RemoteRelease| staged.contains_key(release);
     let walk = Walk::of(delivery.summary());
     let is_failure = |release: &RemoteRelease| is_begun(release) || walk.explains(release).is_some();
     let (failed, unexplained): (Vec<_>, Vec<_>) = missing.iter().cloned().partition(is_failure);
-    let left_out = |missing: &[RemoteRelease]| {
-        let name = |release: &RemoteRelease| {
-            let lacks = staged.get(release).map(|staged| format!(" ({})", staged.lacks()));
-            format!("{release}{}", lacks.unwrap_or_default())
-        };
-        format!(
-            "{} leaves out {} {}: the agent would remove what was delivered to cluster {}.",
-            delivery.of_summary.subject(),
-            noun(missing),
-            enumerated(missing.iter().map(name), MAX_ENUMERATED),
-            delivery.cluster()
-        )
-    };
     if delivered::any_release(delivery, &failed)? {
-        let meant: HashSet<_> = failed.into_iter().chain(not_allowed_anyway(delivery, unexplained)?).collect();
+        let meant = annotation::not_named_anyway(delivery, MAY_RENDER_NOTHING, unexplained)?;
+        let meant: HashSet<_> = failed.into_iter().chain(meant).collect();
         let missing: Vec<_> = missing.into_iter().filter(|release| meant.contains(release)).collect();
-        return Ok(vec![failure(delivery, &walk, &left_out(&missing), &missing)]);
+        return Ok(Missing::Lost(failure(delivery, &walk, &left_out(delivery, staged, &missing), &missing)));
     }
-    let unexplained = not_allowed(delivery, unexplained)?;
+    let unexplained = annotation::not_named(delivery, MAY_RENDER_NOTHING, unexplained)?;
     if delivered::any_release(delivery, &unexplained)? {
         return match delivery.case.policy.dropped_bundles.unexplained {
-            OnUnexplained::Deny => Ok(vec![silence(delivery, &left_out(&unexplained), &unexplained)]),
+            OnUnexplained::Deny => {
+                Ok(Missing::Lost(silence(delivery, &left_out(delivery, staged, &unexplained), &unexplained)?))
+            }
             OnUnexplained::Warn => Err(Undecided::Unclear {
                 why: format!("it has no bundle of {}, and no chart is reported as failed", listed(&unexplained)),
                 way_out: "If a chart is meant to render to nothing, list its release in the annotation \
@@ -67,32 +86,27 @@ pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
             }),
         };
     }
-    let allowed: HashSet<_> = failed.iter().chain(&unexplained).collect();
-    let never: Vec<_> = missing.iter().filter(|release| allowed.contains(release)).cloned().collect();
-    if never.is_empty() { Ok(Vec::new()) } else { delivery.first_install(&listed(&never)) }
+    let wanted: HashSet<_> = failed.iter().chain(&unexplained).collect();
+    Ok(Missing::NeverDelivered(missing.iter().filter(|release| wanted.contains(release)).cloned().collect()))
 }
 
-/// The releases that neither the ClusterSummary nor the profile allows to render to nothing.
-fn not_allowed(delivery: &Delivery<'_, '_>, releases: Vec<RemoteRelease>) -> Result<Vec<RemoteRelease>, Undecided> {
-    let left = explained::not_allowed_by_summary(delivery.summary(), &releases);
-    let profile = delivery.of_summary.profile();
-    if left.is_empty() || !matches!(profile.kind.as_ref(), "ClusterProfile" | "Profile") {
-        return Ok(left);
-    }
-    let key = ObjectKey::new(sveltos::CONFIG_GROUP, &profile.kind, &profile.namespace, &profile.name);
-    let profile = delivery.case.read::<Profile<'_>>(key)?;
-    Ok(profile.map_or_else(|| left.clone(), |profile| explained::not_allowed_by_profile(&profile, &left)))
-}
-
-/// The same, if something else is refused anyway. A profile that cannot be parsed then allows nothing.
-fn not_allowed_anyway(
+/// What a commit leaves out.
+fn left_out(
     delivery: &Delivery<'_, '_>,
-    releases: Vec<RemoteRelease>,
-) -> Result<Vec<RemoteRelease>, Undecided> {
-    match not_allowed(delivery, releases.clone()) {
-        Err(Undecided::Unclear { .. }) => Ok(releases),
-        read => read,
-    }
+    staged: &HashMap<&RemoteRelease, Staged>,
+    missing: &[RemoteRelease],
+) -> String {
+    let name = |release: &RemoteRelease| {
+        let lacks = staged.get(release).map(|staged| format!(" ({})", staged.lacks()));
+        format!("{release}{}", lacks.unwrap_or_default())
+    };
+    format!(
+        "{} leaves out {} {}: {}.",
+        delivery.of_summary.subject(),
+        noun(missing),
+        enumerated(missing.iter().map(name), MAX_ENUMERATED),
+        delivery.consequence()
+    )
 }
 
 /// In versions up to 1.7.0, the error of a chart is not in the API.
@@ -126,16 +140,9 @@ fn failure(delivery: &Delivery<'_, '_>, walk: &Walk<'_, '_>, left_out: &str, mis
 }
 
 /// The refusal if a failed chart cannot be distinguished from one that renders to nothing.
-fn silence(delivery: &Delivery<'_, '_>, left_out: &str, missing: &[RemoteRelease]) -> Refusal {
-    let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
-    let (profile, names) = (delivery.of_summary.profile(), names.join(","));
-    let (kind, annotation) = (profile.kind.to_lowercase(), format!("{MAY_RENDER_NOTHING}={names}"));
-    let mut words = vec!["kubectl", "annotate", &kind, &profile.name, "--overwrite", &annotation];
-    if !profile.namespace.is_empty() {
-        words.extend(["-n", &profile.namespace]);
-    }
-    let text = format!("annotate {} with {MAY_RENDER_NOTHING}: {names} ({{}})", delivery.of_summary.profile_name());
-    let annotate = Step::run(text, command(&words));
+fn silence(delivery: &Delivery<'_, '_>, left_out: &str, missing: &[RemoteRelease]) -> Result<Refusal, Undecided> {
+    let annotate = annotation::step(delivery, MAY_RENDER_NOTHING, missing)?;
     let ways_out = WaysOut::default().when("if a chart is meant to render to nothing", annotate);
-    delivery.refusal(format!("{left_out} {IN_THE_LOG}, and a chart that renders to nothing has no error."), ways_out)
+    let sentence = format!("{left_out} {IN_THE_LOG}, and a chart that renders to nothing has no error.");
+    Ok(delivery.refusal(sentence, ways_out))
 }

@@ -18,6 +18,10 @@ pub(crate) struct RemovedReleases {
     pub(crate) subject: String,
     /// `civ/prod`.
     pub(crate) cluster: String,
+    /// `ClusterProfile shop`.
+    pub(crate) profile: String,
+    /// Whether the profile wants nothing on the cluster any more.
+    pub(crate) is_withdrawn: bool,
     pub(crate) releases: BTreeSet<RemoteRelease>,
 }
 
@@ -28,7 +32,8 @@ pub(crate) fn releases(
     is_asked_for: impl Fn(&RemoteRelease) -> bool,
 ) -> Result<Option<RemovedReleases>, Undecided> {
     let commit = GroupCommit::removing_or_delivering(case)?;
-    let Some(commit) = commit.filter(|commit| commit.features().contains(&Feature::Helm)) else {
+    let Some(commit) = commit.filter(|commit| commit.features().contains(&Feature::Helm) && !commit.leaves_behind())
+    else {
         return Ok(None);
     };
     let Some(of_summary) = commit.summary()? else {
@@ -48,6 +53,8 @@ pub(crate) fn releases(
         commit: of_summary.release(),
         subject: of_summary.subject(),
         cluster: delivery.cluster(),
+        profile: of_summary.profile_name(),
+        is_withdrawn: of_summary.is_being_deleted(),
         releases,
     }))
 }

@@ -1,7 +1,8 @@
 //! The releases that a commit must contain.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use super::staged::Staged;
 use crate::owners::sveltos::{ClusterSummary, HelmChart, HelmReleaseSummary, RemoteRelease};
 
 /// The releases that the profile manages and wants, each once, with expanded names, in the order of the charts.
@@ -21,6 +22,30 @@ pub(super) fn releases(summary: &ClusterSummary<'_>) -> Vec<RemoteRelease> {
     let wanted = wanted.filter(|release| !contested.contains(release));
     let mut seen = HashSet::new();
     kept.map(|(_, entry)| entry.release()).chain(wanted).filter(|release| seen.insert(release.clone())).collect()
+}
+
+/// The charts to install whose release Sveltos computes and that no entry can belong to. While another profile contests a release,
+/// its entry disappears, and only an entry has the expanded name.
+pub(super) fn charts_without_entry<'s, 'a>(summary: &'s ClusterSummary<'a>) -> Vec<&'s HelmChart<'a>> {
+    let charts = &summary.spec.cluster_profile_spec.helm_charts;
+    let plain: HashSet<_> = charts.iter().filter_map(HelmChart::release).collect();
+    let entries: Vec<_> = summary.releases().iter().map(HelmReleaseSummary::release).collect();
+    let has_entry = |chart: &HelmChart<'_>| entries.iter().any(|entry| !plain.contains(entry) && chart.can_be(entry));
+    charts.iter().filter(|chart| !chart.uninstalls() && chart.is_template() && !has_entry(chart)).collect()
+}
+
+/// Those of the charts for which the commit has no release but required ones.
+pub(super) fn unstaged<'s, 'a>(
+    charts: &[&'s HelmChart<'a>],
+    required: &[RemoteRelease],
+    staged: &HashMap<&RemoteRelease, Staged>,
+) -> Vec<&'s HelmChart<'a>> {
+    let others: Vec<_> = staged
+        .iter()
+        .filter(|(release, staged)| staged.is_complete() && !required.contains(release))
+        .map(|(release, _)| *release)
+        .collect();
+    charts.iter().filter(|chart| !others.iter().any(|release| chart.can_be(release))).copied().collect()
 }
 
 /// The charts that are to be removed. Without hooks, such a chart has no bundle. A chart is matched with an entry by position,

@@ -1,5 +1,5 @@
-//! Commits of ConfigMaps, Secrets and Flux sources. Sveltos fails if a required ConfigMap or Secret is missing. But it skips a
-//! missing Flux source, and so removes what came from it.
+//! Commits of ConfigMaps, Secrets and Flux sources, as they are or built by Kustomize. Sveltos fails if a required ConfigMap or
+//! Secret is missing, or anything that Kustomize needs. But it skips another missing Flux source, and so removes what came from it.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ use crate::rules::check::{CheckedAll, WaysOut};
 use crate::rules::undecided::Undecided;
 use crate::rules::wording::{MAX_ENUMERATED, enumerated};
 
-pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
+pub(super) fn check(delivery: &Delivery<'_, '_>, references: &[PolicyRef<'_>]) -> CheckedAll {
     let spec = &delivery.summary().spec;
     let mut seen = HashSet::new();
-    let required = spec.cluster_profile_spec.policy_refs.iter().filter_map(|it: &PolicyRef<'_>| {
+    let required = references.iter().filter_map(|it| {
         // A profile may refer to one object several times, with different paths.
         it.required(&spec.cluster_namespace, &spec.cluster_name).filter(|reference| seen.insert(reference.clone()))
     });
@@ -32,11 +32,10 @@ pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
         return delivery.first_install(&listed(&missing));
     }
     let sentence = format!(
-        "{} leaves out {}, which the profile does not mark as optional: the agent would remove from cluster {} what was \
-         delivered from it.",
+        "{} leaves out {}, which the profile does not mark as optional: {} from it.",
         delivery.of_summary.subject(),
         listed(&lost),
-        delivery.cluster()
+        delivery.consequence()
     );
     let ways_out = WaysOut::from("restore the source")
         .or("remove the reference from the profile")
@@ -45,7 +44,7 @@ pub(super) fn check(delivery: &Delivery<'_, '_>) -> CheckedAll {
 }
 
 /// The references without a bundle. References without templates come first, and then templates, most specific first. A template
-/// needs a bundle that no other reference uses. A bundle of unknown origin can belong to any reference.
+/// needs a bundle that no other reference uses. A bundle of unknown origin belongs to none: anybody could write one.
 fn missing<'r>(delivery: &Delivery<'_, '_>, required: &'r [Reference]) -> Result<Vec<&'r Reference>, Undecided> {
     let bundles: Vec<&Bundle> = delivery.commit.bundles()?.iter().flatten().collect();
     delivery.case.pay_for_pairs(required.len(), bundles.len() + required.len())?;
@@ -61,7 +60,5 @@ fn missing<'r>(delivery: &Delivery<'_, '_>, required: &'r [Reference]) -> Result
             None => missing.push(reference),
         }
     }
-    let is_unknown = |bundle: &&Bundle| required.iter().any(|it| it.origin_of(bundle) == Origin::Unknown);
-    let unknown = bundles.into_iter().filter(is_unknown).count();
-    Ok(if missing.len() <= unknown { Vec::new() } else { missing })
+    Ok(missing)
 }

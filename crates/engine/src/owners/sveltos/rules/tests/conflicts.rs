@@ -32,8 +32,10 @@ fn a_release_without_a_hash_is_in_the_agents_report() {
     shop.create(&short).admitted();
     let chart =
         |namespace: &str| json!([{"featureID": "Helm", "charts": [{"releaseName": "web", "namespace": namespace}]}]);
+    // The new release failed that replaces one in another namespace.
     shop.delivered(chart("bar"));
-    shop.create(&short).admitted();
+    shop.create(&short)
+        .refused(&["dropped-bundles"], &["no longer contains release bar/web, while release shop/web is not"]);
     shop.delivered(chart("shop"));
     shop.create(&short).refused(&["dropped-bundles"], &["shop/web"]);
 }

@@ -176,7 +176,7 @@ fn a_template_cannot_use_the_bundle_of_another_reference() {
 }
 
 #[test]
-fn bundles_up_to_1_2_need_an_index_or_match_anything() {
+fn bundles_up_to_1_2_need_an_index() {
     let references = json!([reference("GitRepository", "flux", "tenants"), reference("ConfigMap", "", "quota")]);
     let shop = delivered(references, &[["GitRepository", "flux", "tenants"], ["ConfigMap", "civ", "quota"]]);
     let old = |name: &str, index: Option<&str>| shop.indexed(name, index, json!({"resources": ["kind: Role\n"]}));
@@ -186,11 +186,10 @@ fn bundles_up_to_1_2_need_an_index_or_match_anything() {
     shop.create(&commit(&[&quota])).refused(&["dropped-bundles"], &["leaves out GitRepository flux/tenants, which"]);
     let other = old("other", Some("GitRepository-blue-tenants"));
     shop.create(&commit(&[&other, &quota])).refused(&["dropped-bundles"], &["GitRepository flux/tenants"]);
-    // Without an index too, each bundle can belong to either reference.
+    // Such a bundle may be anybody's.
     let (one, two) = (old("one", None), old("two", None));
-    shop.create(&commit(&[&one, &two])).admitted();
-    shop.create(&commit(&[&one, &quota])).admitted();
-    shop.create(&commit(&[&one]))
+    shop.create(&commit(&[&one, &quota])).refused(&["dropped-bundles"], &["GitRepository flux/tenants"]);
+    shop.create(&commit(&[&one, &two]))
         .refused(&["dropped-bundles"], &["GitRepository flux/tenants and ConfigMap civ/quota"]);
     // Objects that Sveltos deploys for itself do not count.
     let own = shop.bundle("own", json!({"notTracked": true}));

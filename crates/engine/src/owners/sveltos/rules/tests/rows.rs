@@ -5,9 +5,8 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn row_1_another_requestor_or_feature_needs_no_read() {
+fn row_1_another_requestor_needs_no_read() {
     let shop = Shop::new();
-    shop.create(&of_feature(group(&[]), "Kustomize")).admitted().without_a_read();
     let mut other = with(&group(&[]), "sourceRef", json!({"kind": "Classifier", "name": "gpu"}));
     other["metadata"]["labels"]["pullmode.projectsveltos.io/requestorkind"] = "Classifier".into();
     shop.create(&other).admitted().without_a_read();
@@ -16,14 +15,18 @@ fn row_1_another_requestor_or_feature_needs_no_read() {
 }
 
 #[test]
-fn row_2_an_unchanged_spec_and_a_deleted_group_need_no_read() {
+fn row_2_an_unchanged_spec_needs_no_read() {
     let shop = Shop::new();
     let bad = group(&[]);
     shop.update(&bad, &with_finalizer(&bad)).admitted().without_a_read();
     shop.update(&bad, &bad).admitted().without_a_read();
     let mut dying = with_finalizer(&bad);
     dying["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z".into();
-    shop.update(&shop.complete(), &dying).admitted().without_a_read();
+    shop.update(&with(&dying, "tier", 1), &dying).refused(&["dropped-bundles"], &["leaves out releases"]);
+    // The agent takes its finalizer off.
+    let mut gone = dying.clone();
+    gone["metadata"].as_object_mut().unwrap().remove("finalizers");
+    shop.update(&dying, &gone).admitted().without_a_read();
 }
 
 #[test]
@@ -210,7 +213,7 @@ fn row_13_a_release_of_another_profile_is_not_required() {
 #[test]
 fn row_14_the_deletion_of_a_group_is_not_judged() {
     let shop = Shop::new();
-    shop.judge("DELETE", Some(&shop.complete()), None).admitted().without_a_read();
+    shop.judge(CONTROLLER, "DELETE", Some(&shop.complete()), None).admitted().without_a_read();
 }
 
 #[test]
@@ -218,7 +221,7 @@ fn row_15_the_deletion_of_a_bundle_is_not_judged() {
     let shop = Shop::new();
     let bundle =
         json!({"kind": "ConfigurationBundle", "metadata": {"name": "config-web-0", "namespace": "civ"}, "spec": {}});
-    shop.judge("DELETE", Some(&bundle), None).admitted().without_a_read();
+    shop.judge(CONTROLLER, "DELETE", Some(&bundle), None).admitted().without_a_read();
 }
 
 #[test]
