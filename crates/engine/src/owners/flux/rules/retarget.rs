@@ -9,12 +9,14 @@
 use crate::owners::flux;
 use crate::owners::flux::HELM_RELEASE;
 use crate::owners::flux::{ChartSourceRef, HelmRelease, InstalledRelease};
-use crate::release::Status;
+use crate::release::{Status, Storage};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, CheckedAll, Refusal, Rule, Step, Way, WaysOut};
+use crate::rules::check::{Check, Checked, CheckedAll, Refusal, Rule, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
-use crate::rules::undecided::Undecided;
+use crate::rules::protected_release::declarations::protection;
+use crate::rules::protected_release::protection::ReleaseAtHome;
+use crate::rules::undecided::{Undecided, if_answered};
 use crate::rules::wording::command;
 
 /// The rule `retarget`.
@@ -30,7 +32,8 @@ pub(crate) static RULE: Rule = Rule {
         why: "Flux uninstalls the release and installs it again when its name, its namespace, its storage or the name of its chart \
               changes. Its volumes and data can be lost.",
         allowed: "Another chart version or other values; the same edit before any revision was deployed, also after a failed \
-                  first install. With a warning: another chartRef, or another path in Git. Only Flux sees the name of that chart.",
+                  first install. With a warning: another chartRef, or another path in Git. Only Flux sees the name of that chart. With a warning: \
+              another cluster in kubeConfig, which leaves the release behind.",
         refused: "Another releaseName, targetNamespace or storageNamespace while the release is deployed.",
         way_out: "To confirm the change, set the annotation interlock.dev/allow-retarget on the HelmRelease. The refusal \
               names its value. Another chart is harmless with `upgrade.chartNameChangeStrategy: InPlaceUpdate`.",
@@ -59,36 +62,40 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     };
     let change = new_change(before, after, installed);
     let is_unknown = chart(after).is_none() && chart_source(after).is_some_and(|new| chart_source(before) != Some(new));
-    if change.is_none() && !is_unknown {
+    let moves = before.spec.kube_config != after.spec.kube_config;
+    if change.is_none() && !is_unknown && !moves {
         return Ok(Vec::new());
     }
-    let refusal = |state: &str| match change {
-        Some(change) => retarget(case, after, installed, state, change),
-        None => Some(unknown_chart(case, installed, state)),
+    let (state, is_known) = match deployed(case, before, installed)? {
+        Deployed::Never => return Ok(Vec::new()),
+        Deployed::Once(status) => (status, true),
+        Deployed::Unknown => ("unknown".to_owned(), false),
     };
-    let refusal = match deployed(case, before, installed)? {
-        Deployed::Never => None,
-        Deployed::Once(status) => refusal(&status),
-        Deployed::Unknown => refusal("unknown").map(Refusal::into_advice),
+    let refusal = match change {
+        // Also beside a move: the cluster may be taken back later, and then this edit has changed the name before.
+        Some(change) => retarget(case, (before, after), installed, &state, change)?,
+        None if is_unknown => Some(unknown_chart(case, installed, &state)),
+        _ => None,
     };
-    Ok(refusal.into_iter().collect())
+    let refusal = refusal.map(|refusal| if is_known { refusal } else { refusal.into_advice() });
+    Ok(refusal.into_iter().chain(moves.then(|| left_behind(case, installed, &state))).collect())
 }
 
 /// The refusal of a change that Flux treats as another release; `None` if it is acknowledged.
 fn retarget(
     case: &DeclarationCase<'_>,
-    after: &HelmRelease,
+    (before, after): (&HelmRelease, &HelmRelease),
     installed: InstalledRelease<'_>,
     state: &str,
     change: Change,
-) -> Option<Refusal> {
+) -> Checked {
     let Change { what, old, new, pointer } = change;
     let mut acknowledged = after.release().to_string();
     if acknowledged == installed.release().to_string() {
         acknowledged = format!("{acknowledged}/{new}");
     }
     if after.metadata.annotations.get(ACKNOWLEDGEMENT) == Some(&acknowledged) {
-        return None;
+        return Ok(None);
     }
     let sentence = format!(
         "{} would make Flux uninstall release {} ({state}): its {what} changes from {old} to {new}.",
@@ -100,9 +107,25 @@ fn retarget(
     let annotate = command(&["kubectl", "annotate", "helmrelease", name, "-n", namespace, "--overwrite", &annotation]);
     let text = format!("annotate this HelmRelease with {ACKNOWLEDGEMENT}: {acknowledged} ({{}})");
     let annotate = Way::from(Step::run(text, annotate)).then(Step::retry("try again"));
-    let ways_out = WaysOut::from("create another HelmRelease for the new release")
-        .when("to let Flux uninstall the old one", annotate);
-    Some(Refusal::new(sentence, ways_out).at(pointer).about(installed.release()))
+    let mut ways_out = WaysOut::from("create another HelmRelease for the new release");
+    let at_home = ReleaseAtHome::new(Storage::Secret, installed.release(), None);
+    // The annotation does not open `protected-release`, which says what does.
+    if if_answered(protection(case, &at_home, before.metadata.is_protected()))?.is_none() {
+        ways_out = ways_out.when("to let Flux uninstall the old one", annotate);
+    }
+    Ok(Some(Refusal::new(sentence, ways_out).at(pointer).about(installed.release())))
+}
+
+/// The warning about a release that nothing manages after Flux works on another cluster.
+fn left_behind(case: &DeclarationCase<'_>, installed: InstalledRelease<'_>, state: &str) -> Refusal {
+    let sentence = format!(
+        "{} moves to another cluster: Flux installs the release there, and nothing manages release {} ({state}) on this one \
+         any longer.",
+        case.subject(),
+        installed.release()
+    );
+    let way_out = "create another HelmRelease for the other cluster, and delete this one if its release must go";
+    Refusal::new(sentence, WaysOut::from(way_out)).at("/spec/kubeConfig").about(installed.release()).into_advice()
 }
 
 /// The warning about another chart with a name that only Flux knows.
@@ -132,24 +155,32 @@ pub(crate) fn abandons(before: &HelmRelease, after: &HelmRelease, installed: Ins
     after.metadata.deletion_timestamp.is_none() && new_change(before, after, installed).is_some()
 }
 
-/// The change in an edit that makes Flux abandon the installed release; `None` if Flux abandons it anyway.
+/// The first change in an edit that makes Flux abandon the installed release, in Flux's order; `None` if the edit makes no such
+/// change.
+///
+/// What differed from the installed release before the edit does not count, but for the name of the chart: the chart itself may have
+/// another name than the entry in its repository, and then that difference is there for ever.
 fn new_change(before: &HelmRelease, after: &HelmRelease, installed: InstalledRelease<'_>) -> Option<Change> {
-    change(after, installed).filter(|_| change(before, installed).is_none())
-}
-
-/// The first difference between the installed release and the HelmRelease, in Flux's order.
-fn change(asked: &HelmRelease, installed: InstalledRelease<'_>) -> Option<Change> {
-    let (release, snapshot) = (asked.release(), installed.snapshot);
-    let parts = [
-        ("storage namespace", installed.storage_namespace, Some(release.namespace.as_str()), "/spec/storageNamespace"),
-        ("target namespace", &snapshot.namespace, Some(asked.target_namespace()), "/spec/targetNamespace"),
-        ("release name", &snapshot.name, Some(release.name.as_str()), "/spec/releaseName"),
-        ("chart", &snapshot.chart_name, chart(asked), "/spec/chart/spec/chart"),
+    let snapshot = installed.snapshot;
+    let (was, is) = (before.release(), after.release());
+    let names = [
+        ("storage namespace", "/spec/storageNamespace", installed.storage_namespace, &*was.namespace, &*is.namespace),
+        (
+            "target namespace",
+            "/spec/targetNamespace",
+            &snapshot.namespace,
+            before.target_namespace(),
+            after.target_namespace(),
+        ),
+        ("release name", "/spec/releaseName", &snapshot.name, &was.name, &is.name),
     ];
-    parts.into_iter().find_map(|(what, old, new, pointer)| {
-        let new = new.filter(|new| *new != old)?;
-        Some(Change { what, old: old.to_owned(), new: new.to_owned(), pointer })
-    })
+    let renamed = names.into_iter().find(|(_, _, installed, was, is)| was == installed && is != installed);
+    let renamed = renamed.map(|(what, pointer, old, _, new)| (what, pointer, old, new));
+    let other_chart = chart(after)
+        .filter(|name| *name != snapshot.chart_name && chart(before) != Some(*name))
+        .map(|name| ("chart", "/spec/chart/spec/chart", snapshot.chart_name.as_str(), name));
+    let (what, pointer, old, new) = renamed.or(other_chart)?;
+    Some(Change { what, old: old.to_owned(), new: new.to_owned(), pointer })
 }
 
 /// The name of the chart, if the object contains it and Flux compares it. A path in a source that is not a chart repository does

@@ -50,13 +50,23 @@ struct Risk {
     way_out: &'static str,
 }
 
-const RISKS: [Risk; 12] = [
+const RISKS: [Risk; 13] = [
     Risk {
-        holds: |spec| spec.install.strategy.retries() != spec.upgrade.strategy.retries(),
-        pointer: "/spec/install/strategy",
+        holds: |spec| spec.install.strategy.retries() && !spec.upgrade.strategy.retries(),
+        pointer: "/spec/upgrade/strategy",
         what: "sets RetryOnFailure for only one of install and upgrade: a failed first install is retried as an upgrade, so \
                the release stalls",
-        way_out: "Set RetryOnFailure in install.strategy and in upgrade.strategy.",
+        way_out: "Set RetryOnFailure in upgrade.strategy too.",
+    },
+    Risk {
+        // With a remediation of the install, a failed one is tried again.
+        holds: |spec| {
+            let remedied = spec.install.remediation.as_ref().is_some_and(|remedy| remedy.retries != 0);
+            spec.upgrade.strategy.retries() && !spec.install.strategy.retries() && !remedied
+        },
+        pointer: "/spec/install/strategy",
+        what: "sets RetryOnFailure for upgrades only: a failed first install is not tried again, so the release stalls",
+        way_out: "Set RetryOnFailure in install.strategy too.",
     },
     Risk {
         // A failed install is upgraded from then on, and has no revision to roll back to.

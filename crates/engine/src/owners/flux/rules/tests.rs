@@ -70,7 +70,8 @@ fn only_the_write_that_introduces_a_risk_is_warned_of_it() {
         (json!({"upgrade": remedy(3, "rollback"), "install": remedy(3, "")}), vec![]),
         (json!({"timeout": "15m"}), vec![]),
         (json!({"install": retry("5m")}), vec!["only one of install and upgrade"]),
-        (json!({"upgrade": retry("5m")}), vec!["only one of install and upgrade"]),
+        (json!({"upgrade": retry("5m")}), vec!["a failed first install is not tried again"]),
+        (json!({"upgrade": retry("5m"), "install": remedy(3, "")}), vec![]),
         (
             json!({"install": retry("5m"), "upgrade": remedy(1, "")}),
             vec!["only one of install and upgrade", "no revision to roll back to"],
@@ -130,10 +131,7 @@ fn nearly_risky_specs_get_no_warning() {
             json!({"maxHistory": 0, "install": retry("5m")}),
             vec!["only one of install and upgrade", "keeps every record"],
         ),
-        (
-            json!({"maxHistory": 0, "upgrade": retry("5m")}),
-            vec!["only one of install and upgrade", "keeps every record"],
-        ),
+        (json!({"maxHistory": 0, "upgrade": retry("5m")}), vec!["not tried again", "keeps every record"]),
         (json!({"install": retry("30s"), "upgrade": retry("30s")}), vec![]),
         (json!({"install": retry("1m"), "upgrade": retry("29s")}), vec!["less than 30 s"]),
         (json!({"upgrade": remedy(0, "uninstall")}), vec![]),

@@ -37,6 +37,16 @@ fn an_edit_that_uninstalls_the_release_is_refused() {
         (charted("nginx", &json!({})), first(), true),
         // Flux was already about to uninstall it before this edit.
         (helm_release("web", json!({"releaseName": "a"})), helm_release("web", json!({"releaseName": "b"})), true),
+        // But not by the chart's name, which can differ for ever.
+        (charted("mine", &json!({})), charted("mine", &json!({"releaseName": "other"})), false),
+        (charted("mine", &json!({})), charted("apache", &json!({})), false),
+        (charted("mine", &json!({})), charted("mine", &json!({"values": {"a": 1}})), true),
+        (charted("mine", &json!({})), charted("nginx", &json!({})), true),
+        (
+            helm_release("web", json!({"releaseName": "a"})),
+            helm_release("web", json!({"releaseName": "a", "targetNamespace": "prod"})),
+            false,
+        ),
         // A mistake is reverted.
         (helm_release("web", json!({"releaseName": "a"})), first(), true),
     ] {
@@ -47,6 +57,47 @@ fn an_edit_that_uninstalls_the_release_is_refused() {
         assert_eq!(Cluster::new().update_objects("alice", dying(old.clone()), dying(new.clone())), Ok(()));
         let unknown = |object: Value| with(object, "/status", json!({"observedGeneration": -1}));
         assert_eq!(Cluster::new().update_objects("alice", unknown(old), unknown(new)), Ok(()), "not installed yet");
+    }
+}
+
+#[test]
+fn a_move_to_another_cluster_leaves_the_release_behind() {
+    let remote = |more: Value| {
+        let mut spec = json!({"kubeConfig": {"secretRef": {"name": "spoke"}}});
+        for (key, value) in more.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        helm_release("web", spec)
+    };
+    for (old, new) in [(first(), remote(json!({}))), (remote(json!({})), first())] {
+        let (old, new) = (installed(old), installed(new));
+        let found = Cluster::new().findings("alice", Some(old.clone()), Some(new.clone()));
+        let texts = found.concat();
+        assert!(found.len() == 1 && texts.contains("nothing manages release shop/web"), "{found:?}");
+        assert_eq!(Cluster::new().update_objects("alice", old, new), Ok(()));
+    }
+    // Away with another name, or back with one: Flux would uninstall the release once it is back.
+    for (old, new) in [
+        (first(), remote(json!({"releaseName": "other"}))),
+        (remote(json!({})), helm_release("web", json!({"releaseName": "other"}))),
+    ] {
+        let verdict = Cluster::new().update_objects("alice", installed(old), installed(new));
+        assert_eq!(verdict, Err(vec!["retarget", "retarget"]), "one is the warning");
+    }
+    let never = |object: Value| with(object, "/status", json!({"observedGeneration": -1}));
+    assert_eq!(Cluster::new().findings("alice", Some(never(first())), Some(never(remote(json!({}))))), [""; 0]);
+}
+
+#[test]
+fn no_annotation_is_offered_that_does_not_open_a_protected_release() {
+    let (old, new) = (installed(first()), installed(helm_release("web", json!({"releaseName": "other"}))));
+    for (policy, offered) in [("", true), ("protected: {releases: [web]}", false)] {
+        let found = Cluster::with_policy(policy).findings("alice", Some(old.clone()), Some(new.clone())).concat();
+        assert_eq!(found.contains("interlock.dev/allow-retarget"), offered, "{found}");
+        assert!(
+            found.contains("create another HelmRelease") || found.contains("Create another HelmRelease"),
+            "{found}"
+        );
     }
 }
 
