@@ -17,7 +17,7 @@ pub const PROTECTED: &str = "interlock.dev/protected";
 
 /// Whether a value of the annotation [`PROTECTED`] protects anything.
 #[must_use]
-pub(crate) fn protects(value: Option<&str>) -> bool {
+pub fn protects(value: Option<&str>) -> bool {
     value == Some("true")
 }
 

@@ -7,6 +7,7 @@ mod marks;
 pub mod olm;
 mod release_owner;
 pub(crate) mod rules;
+mod started;
 pub mod status;
 pub mod sveltos;
 mod vocabulary;
@@ -38,6 +39,9 @@ pub(crate) const OF_RECORDS: &[&str] = &[helm::NAME, olm::NAME];
 
 /// The group and kind of [`HelmRelease`]s.
 pub const HELM_RELEASES: (&str, &str) = (flux::GROUP, flux::HELM_RELEASE);
+
+/// The objects whose annotation protects the release that they declare: their kind, and the path of all of them at the API server.
+pub const PROTECTING: [(&str, &str); 2] = [(flux::HELM_RELEASE, flux::LIST), (olm::CLUSTER_EXTENSION, olm::LIST)];
 
 /// The group and kind of [`Bundle`]s.
 pub const BUNDLES: (&str, &str) = (sveltos::LIB_GROUP, sveltos::CONFIGURATION_BUNDLE);

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod declarations;
+mod freeze;
 pub mod home;
 pub mod objects;
 pub(crate) mod protected_release;

@@ -46,6 +46,9 @@ pub const NAME_LABEL: &str = "helm.toolkit.fluxcd.io/name";
 /// The name of the service account of its controller.
 pub(super) const CONTROLLER: &str = "helm-controller";
 
+/// The path of all HelmReleases at the API server.
+pub(super) const LIST: &str = "/apis/helm.toolkit.fluxcd.io/v2/helmreleases";
+
 /// The API group of HelmReleases.
 pub const GROUP: &str = "helm.toolkit.fluxcd.io";
 /// The kind of a HelmRelease.

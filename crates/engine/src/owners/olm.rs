@@ -24,6 +24,9 @@ pub(super) fn is_of_extension(release: &str, label: &dyn Fn(&str) -> Option<Stri
 /// The name of the service account of its controller.
 pub(super) const CONTROLLER: &str = "operator-controller-controller-manager";
 
+/// The path of all ClusterExtensions at the API server.
+pub(super) const LIST: &str = "/apis/olm.operatorframework.io/v1/clusterextensions";
+
 /// The API group of OLM.
 pub(crate) const GROUP: &str = "olm.operatorframework.io";
 /// The kind that users create to install an operator.
@@ -33,6 +36,9 @@ pub(crate) const CLUSTER_EXTENSION: &str = "ClusterExtension";
 pub(crate) const OBJECT_SET_KINDS: [&str; 2] = ["ClusterObjectSet", "ClusterExtensionRevision"];
 /// The label on such a revision with the name of its extension.
 pub const OWNER_NAME_LABEL: &str = "olm.operatorframework.io/owner-name";
+
+/// The label on the first revision of an extension that had Helm records.
+pub(crate) const MIGRATED_LABEL: &str = "olm.operatorframework.io/migrated-from-helm";
 
 /// A ClusterExtension.
 #[derive(Debug, Default, Deserialize)]
@@ -120,6 +126,20 @@ pub struct ClusterObjectSet<'a> {
     pub metadata: Metadata<'a>,
     #[serde(borrow, deserialize_with = "null_is_default")]
     pub spec: ClusterObjectSetSpec<'a>,
+}
+
+impl ClusterObjectSet<'_> {
+    /// The name of its ClusterExtension, by its label.
+    #[must_use]
+    pub(crate) fn extension(&self) -> Option<&str> {
+        self.metadata.label(OWNER_NAME_LABEL)
+    }
+
+    /// Whether its objects are deployed: it is not archived, and not being deleted.
+    #[must_use]
+    pub(crate) fn is_active(&self) -> bool {
+        self.spec.lifecycle_state != "Archived" && self.metadata.deletion_timestamp.is_none()
+    }
 }
 
 /// `spec` of a ClusterObjectSet.

@@ -2,9 +2,10 @@
 
 pub(crate) use super::flux::rules::release::helm_releases;
 pub(crate) use super::olm::rules::record_part;
+use super::started::StartedOperation;
 use super::{flux, olm, sveltos};
 use crate::evidence::Evidence;
-use crate::facts::Declaration;
+use crate::facts::{ActorKind, Declaration};
 use crate::policy::Policy;
 use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::CheckedAll;
@@ -18,11 +19,44 @@ pub(crate) fn removals_of_protected(case: &DeclarationCase<'_>) -> CheckedAll {
         Declaration::HelmRelease(written, _) => flux::rules::protected_release::check(case, written),
         Declaration::ClusterExtension(written) => olm::rules::protected_release::check(case, written),
         Declaration::ConfigurationGroup(..) => sveltos::rules::protected_release::check(case),
-        Declaration::ClusterObjectSet(_)
-        | Declaration::Namespace(_)
+        Declaration::ClusterObjectSet(written) => olm::rules::protected_release::check_revision(case, written),
+        Declaration::Namespace(_)
         | Declaration::Status(_)
         | Declaration::Definition(_)
         | Declaration::Unparsed { .. } => Ok(Vec::new()),
+    }
+}
+
+/// Whether a write may start an operation, without a question. Controllers write declarations in stages, and a refusal would stop a
+/// whole stage. What they start is refused where it becomes a record, a revision or a commit.
+pub(crate) fn may_start_operation(case: &DeclarationCase<'_>) -> bool {
+    let by_people = matches!(case.facts.actor.kind, ActorKind::Person | ActorKind::Pipeline);
+    match case.declaration {
+        Declaration::HelmRelease(written, _) => by_people && flux::rules::start::leaves(written).is_some(),
+        Declaration::ClusterExtension(written) => by_people && written.after.is_none(),
+        Declaration::ClusterObjectSet(written) => match &written.before {
+            None => true,
+            Some(before) => by_people && before.is_active() && !written.after.as_ref().is_some_and(|it| it.is_active()),
+        },
+        Declaration::ConfigurationGroup(..) => sveltos::rules::start::may_start(case),
+        Declaration::Namespace(_)
+        | Declaration::Status(_)
+        | Declaration::Definition(_)
+        | Declaration::Unparsed { .. } => false,
+    }
+}
+
+/// The operation that a write starts; `None` if it starts none.
+pub(crate) fn started_operation(case: &DeclarationCase<'_>) -> Result<Option<StartedOperation>, Undecided> {
+    match case.declaration {
+        Declaration::HelmRelease(written, _) => flux::rules::start::started(case, written),
+        Declaration::ClusterExtension(written) => olm::rules::start::by_extension(case, written),
+        Declaration::ClusterObjectSet(written) => olm::rules::start::by_revision(case, written),
+        Declaration::ConfigurationGroup(..) => sveltos::rules::start::started(case),
+        Declaration::Namespace(_)
+        | Declaration::Status(_)
+        | Declaration::Definition(_)
+        | Declaration::Unparsed { .. } => Ok(None),
     }
 }
 
@@ -75,6 +109,9 @@ pub(crate) fn declared_namespace(
 }
 
 /// The releases that annotated objects in a namespace declare, and the names of these objects.
-pub(crate) fn protected_in(evidence: &Evidence, namespace: &str) -> Result<Vec<(ReleaseRef, String)>, Undecided> {
-    flux::rules::protected_release::annotated_in(evidence, namespace)
+pub(crate) fn protected_in(
+    case: &DeclarationCase<'_>,
+    namespace: &str,
+) -> Result<Vec<(ReleaseRef, String)>, Undecided> {
+    flux::rules::protected_release::annotated_in(case, namespace)
 }

@@ -4,7 +4,6 @@ pub(super) mod binding;
 pub(crate) mod case;
 pub(super) mod concurrent_operation;
 pub(super) mod forged_stamp;
-pub(super) mod freeze;
 pub(super) mod illegal_transition;
 mod installs_over;
 pub(super) mod lease;
@@ -25,7 +24,7 @@ use super::check::Rule;
 
 /// In the order in which they are evaluated and reported.
 pub(super) static RULES: &[&Rule] = &[
-    &freeze::RULE,
+    &super::freeze::RULE,
     &concurrent_operation::RULE,
     &pending_recovery::RULE,
     &resume_interrupted::RULE,

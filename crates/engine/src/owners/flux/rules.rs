@@ -5,6 +5,7 @@ pub(crate) mod protected_release;
 pub mod release;
 pub(crate) mod retarget;
 pub(crate) mod retry_strategy;
+pub(crate) mod start;
 
 use super::{HELM_RELEASE, HelmRelease};
 use crate::facts::{Declaration, DeclarationWrite};

@@ -5,6 +5,7 @@ pub(crate) mod dropped_bundles;
 pub(crate) mod group_commit;
 pub(crate) mod protected_release;
 pub(crate) mod remove_while_live;
+pub(crate) mod start;
 
 use super::{Bundle, BundleRef, CONFIGURATION_GROUP, ConfigurationGroup};
 use crate::evidence::question;

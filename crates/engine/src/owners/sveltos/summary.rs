@@ -220,6 +220,12 @@ impl<'a> ClusterSummary<'a> {
         known.is_none_or(|summary| summary.consecutive_failures.saturating_add(1) >= most).then_some(most)
     }
 
+    /// `civ/prod`.
+    #[must_use]
+    pub(crate) fn cluster(&self) -> String {
+        format!("{}/{}", self.spec.cluster_namespace, self.spec.cluster_name)
+    }
+
     /// Whether a feature has ever deployed anything to the cluster.
     #[must_use]
     pub(crate) fn has_deployed(&self, feature: Feature) -> bool {

@@ -55,27 +55,46 @@ fn namespace(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, Namespac
     };
     let is_annotated = before.metadata.is_protected();
     let mut refusals = Vec::new();
-    if is_annotated || !case.policy.protected.names_nothing() {
-        for (name, candidate) in releases_in(case, &written.name)? {
-            let at_home = ReleaseAtHome::of_records(candidate, name);
-            if !(is_annotated || at_home.is_covered(case.policy)) || !is_installed_here(case, candidate, &at_home)? {
-                continue;
-            }
-            refusals.push(match removal {
-                Removal::OfAnnotation => annotation_removed(case, at_home.release),
-                Removal::OfObject if at_home.is_covered(case.policy) => {
-                    held(case, at_home.release, &Protection::Policy)
-                }
-                Removal::OfObject => held(case, at_home.release, &Protection::Annotation(case.subject())),
-            });
+    for (name, candidate) in releases_in(case, &written.name)? {
+        let at_home = ReleaseAtHome::of_records(candidate, name);
+        let Some(protection) = protection_here(case, candidate, &at_home, is_annotated)? else { continue };
+        if !is_installed_here(case, candidate, &at_home)? {
+            continue;
+        }
+        match removal {
+            Removal::OfObject => refusals.push(held(case, at_home.release, &protection)),
+            Removal::OfAnnotation if is_annotated => refusals.push(annotation_removed(case, at_home.release)),
+            Removal::OfAnnotation => {}
         }
     }
     if removal == Removal::OfObject && refusals.is_empty() {
-        for (release, declaration) in owners::rules::protected_in(case.evidence, &written.name)? {
+        for (release, declaration) in owners::rules::protected_in(case, &written.name)? {
             refusals.push(held(case, release, &Protection::Annotation(declaration)));
         }
     }
     Ok(refusals)
+}
+
+/// What protects a release found for a namespace. For records elsewhere, the annotation of their declaration counts too; those of
+/// declarations in the namespace are asked for all at once.
+fn protection_here(
+    case: &DeclarationCase<'_>,
+    candidate: &CandidateRecords,
+    at_home: &ReleaseAtHome,
+    is_annotated: bool,
+) -> Result<Option<Protection>, Undecided> {
+    if at_home.is_covered(case.policy) {
+        return Ok(Some(Protection::Policy));
+    }
+    if is_annotated {
+        return Ok(Some(Protection::Annotation(case.subject())));
+    }
+    let is_elsewhere = candidate.namespace != case.declaration.name();
+    if !is_elsewhere || !is_proven(candidate, case.policy) {
+        return Ok(None);
+    }
+    let declared = owners::rules::annotated_declaration(case.evidence, at_home.storage, &at_home.release)?;
+    Ok(declared.map(Protection::Annotation))
 }
 
 /// Whether a release found for the namespace is installed: by its records there, or by proven records elsewhere. Proven records

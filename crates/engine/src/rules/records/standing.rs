@@ -8,34 +8,34 @@ use crate::release::{Entry, Stamps};
 use crate::rules::undecided::Undecided;
 
 /// An operation in flight.
-pub(super) struct InFlight {
+pub(crate) struct InFlight {
     stamps: Stamps,
     started: Option<Timestamp>,
 }
 
 impl InFlight {
     /// The operation of a record in a history.
-    pub(super) fn of_entry(entry: &Entry) -> Self {
+    pub(crate) fn of_entry(entry: &Entry) -> Self {
         Self { stamps: entry.stamps.clone(), started: entry.started() }
     }
 
     /// The operation of a record in a request.
-    pub(super) fn of_side(side: &RecordVersion<'_>) -> Self {
+    pub(crate) fn of_side(side: &RecordVersion<'_>) -> Self {
         let (stamps, created) = (side.stamps(), side.stored.metadata.creation_timestamp);
         let started = stamps.operation_started(side.status(), created);
         Self { stamps, started }
     }
 
-    pub(super) fn holder(&self) -> Option<&str> {
+    pub(crate) fn holder(&self) -> Option<&str> {
         self.stamps.holder()
     }
 
     /// The stamps that say who holds it.
-    pub(super) fn stamps(&self) -> &Stamps {
+    pub(crate) fn stamps(&self) -> &Stamps {
         &self.stamps
     }
 
-    pub(super) fn started(&self) -> Option<Timestamp> {
+    pub(crate) fn started(&self) -> Option<Timestamp> {
         self.started
     }
 }
@@ -45,7 +45,7 @@ impl<'a> RecordCase<'a> {
     /// it, a manager if a manager holds it, or Flux if it started the operation under another account. A controller knows that
     /// the run before its restart is dead. A policy that lets sessions share operations says that they run one after the other.
     /// Neither applies to a person, who may run helm in two terminals.
-    pub(super) fn resumes<'o>(&self, operation: &'o InFlight) -> Result<bool, Undecided>
+    pub(crate) fn resumes<'o>(&self, operation: &'o InFlight) -> Result<bool, Undecided>
     where
         'a: 'o,
     {
@@ -61,7 +61,7 @@ impl<'a> RecordCase<'a> {
     }
 
     /// Whether an operation counts as stuck.
-    pub(super) fn is_stuck<'o>(&self, operation: &'o InFlight) -> Result<bool, Undecided>
+    pub(crate) fn is_stuck<'o>(&self, operation: &'o InFlight) -> Result<bool, Undecided>
     where
         'a: 'o,
     {
@@ -70,7 +70,7 @@ impl<'a> RecordCase<'a> {
 
     /// Whether the actor may end an operation: its holder, a program that resumes it, and anyone if it is stuck. A lost stamp is
     /// not a reason to refuse.
-    pub(super) fn may_end<'o>(&self, operation: &'o InFlight) -> Result<bool, Undecided>
+    pub(crate) fn may_end<'o>(&self, operation: &'o InFlight) -> Result<bool, Undecided>
     where
         'a: 'o,
     {

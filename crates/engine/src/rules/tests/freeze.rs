@@ -241,3 +241,31 @@ fn a_deletion_in_a_freeze_is_reported_by_both_rules() {
         "{text:?}"
     );
 }
+
+/// What makes Flux uninstall a release, if a person does it. A controller that applies a whole stage must not stop.
+#[test]
+fn people_let_flux_uninstall_nothing_in_a_freeze() {
+    let helm_release = |spec: Value| {
+        let snapshot = json!({"name": "web", "namespace": "shop", "status": "deployed", "chartName": "web"});
+        json!({
+            "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "web", "namespace": "shop"},
+            "spec": spec, "status": {"storageNamespace": "shop", "history": [snapshot]},
+        })
+    };
+    let (live, suspended) = (helm_release(json!({})), helm_release(json!({"suspend": true})));
+    for (user, verdict) in [("alice", refused()), ("bob", Ok(())), (CI, Ok(())), (FLUX, Ok(()))] {
+        let mut cluster = frozen();
+        cluster.given(live.clone());
+        assert_eq!(cluster.delete_object(user, live.clone()), verdict, "{user}");
+    }
+    let mut cluster = frozen();
+    assert_eq!(cluster.delete_object("alice", suspended), Ok(()), "Flux keeps the release");
+    let mut dying = live.clone();
+    dying["metadata"]["deletionTimestamp"] = "2026-11-21T09:59:00Z".into();
+    assert_eq!(cluster.delete_object("alice", dying), Ok(()));
+    assert_eq!(cluster.update_objects("alice", live.clone(), helm_release(json!({"interval": "5m"}))), Ok(()));
+    let retargeted = cluster.update_objects("alice", live.clone(), helm_release(json!({"releaseName": "other"})));
+    assert_eq!(retargeted, Err(vec!["freeze", "retarget"]));
+    let text = cluster.findings("alice", Some(live), None).concat();
+    assert!(text.contains("Flux would uninstall release shop/web: the freeze sale is in force until"), "{text}");
+}

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::objects::{record, web};
 use super::scenario::{Cluster, Rec, Verdict, rec};
 use crate::owners::olm::rules::tests::index;
+use crate::release::stamps::TARGET_NAMESPACE;
 
 const CI: &str = "system:serviceaccount:ci:deployer";
 const FLUX: &str = "system:serviceaccount:flux-system:helm-controller";
@@ -319,9 +320,46 @@ fn an_annotated_helm_release_protects_its_release() {
     }
     // The HelmRelease is deleted with its namespace.
     assert_eq!(cluster(installed()).delete_object("alice", namespace()), refused());
+    // Also if Flux would keep the release of a suspended one: its records and objects are in the namespace. And if the status has
+    // forgotten the release, but not the records.
     let mut asleep = installed();
     asleep["spec"]["suspend"] = true.into();
-    assert_eq!(cluster(asleep).delete_object("alice", namespace()), Ok(()));
+    let mut cleared = installed();
+    cleared["status"] = json!({});
+    for helm_release in [asleep, cleared] {
+        assert_eq!(cluster(helm_release.clone()).delete_object("alice", namespace()), refused(), "{helm_release}");
+        let mut empty = Cluster::new();
+        empty.given(helm_release.clone());
+        let goes = helm_release["status"] == json!({});
+        assert_eq!(empty.delete_object("alice", namespace()).is_ok(), goes, "{helm_release}");
+    }
+}
+
+/// The namespace has only the objects. Records and declaration are elsewhere.
+#[test]
+fn a_namespace_stays_for_what_is_declared_elsewhere() {
+    let elsewhere = |object: Value| {
+        let mut object = object;
+        object["metadata"]["namespace"] = "apps".into();
+        object
+    };
+    let records = || elsewhere(record(5, "deployed", FLUX).annotated(TARGET_NAMESPACE, "shop").object());
+    let declared = || {
+        let mut object = elsewhere(helm_release(json!({"targetNamespace": "shop", "storageNamespace": "apps"})));
+        object["status"]["storageNamespace"] = "apps".into();
+        object
+    };
+    for (helm_release, verdict) in [(annotated(declared()), refused()), (declared(), Ok(()))] {
+        let mut cluster = Cluster::new();
+        cluster.given(records());
+        cluster.given(helm_release);
+        assert_eq!(cluster.delete_object("alice", namespace()), verdict);
+    }
+    // Nobody proves a release by naming the namespace in a record of their own.
+    let mut claimed = Cluster::new();
+    claimed.given(elsewhere(record(5, "deployed", "mallory").annotated(TARGET_NAMESPACE, "shop").object()));
+    claimed.given(annotated(declared()));
+    assert_eq!(claimed.delete_object("alice", namespace()), Ok(()));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::release::{ReleaseRef, Stamps, Storage};
 use crate::rules::check::{CheckedAll, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::protected_release::declarations::{Removal, annotation_removed, protection, removal, uninstalls};
-use crate::rules::protected_release::protection::{ReleaseAtHome, refusal};
+use crate::rules::protected_release::protection::{self, ReleaseAtHome, refusal};
 use crate::rules::undecided::Undecided;
 use crate::rules::wording::command;
 
@@ -61,7 +61,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, H
 
 /// Whether a revision of the installed release may have been deployed. True if the records are on another cluster, because they
 /// are unknown.
-fn is_installed(
+pub(crate) fn is_installed(
     case: &DeclarationCase<'_>,
     before: &HelmRelease,
     installed: InstalledRelease<'_>,
@@ -80,13 +80,32 @@ pub(crate) fn annotated(
     Ok(annotated.map(|driver| format!("HelmRelease {}/{}", driver.namespace, driver.name)))
 }
 
-/// The releases of the annotated HelmReleases in a namespace, and the names of these HelmReleases. Suspended ones do not count,
-/// because Flux keeps their releases.
-pub(crate) fn annotated_in(evidence: &Evidence, namespace: &str) -> Result<Vec<(ReleaseRef, String)>, Undecided> {
-    let annotated = helm_releases_in(evidence, namespace)?.iter().filter(|driver| driver.protected);
-    let kept = annotated.filter(|driver| !driver.suspended && !driver.being_deleted);
-    let releases = kept.filter_map(|driver| {
-        Some((driver.installed()?.clone(), format!("HelmRelease {}/{}", driver.namespace, driver.name)))
-    });
-    Ok(releases.collect())
+/// The releases of the annotated HelmReleases in a namespace, and the names of these HelmReleases. A suspended one counts: deleting
+/// the namespace deletes its records and objects too. If its status has forgotten the release, its records say whether there is one.
+pub(crate) fn annotated_in(
+    case: &DeclarationCase<'_>,
+    namespace: &str,
+) -> Result<Vec<(ReleaseRef, String)>, Undecided> {
+    let annotated = helm_releases_in(case.evidence, namespace)?.iter().filter(|driver| driver.protected);
+    let mut releases = Vec::new();
+    for driver in annotated.filter(|driver| !driver.being_deleted) {
+        let installed = match driver.installed() {
+            Some(installed) => Some(installed),
+            None if driver.kube_config.is_none() => with_records(case, driver.driven().next())?,
+            None => None,
+        };
+        let name = format!("HelmRelease {}/{}", driver.namespace, driver.name);
+        releases.extend(installed.map(|release| (release.clone(), name)));
+    }
+    Ok(releases)
+}
+
+/// The release, if its records say that it is installed.
+fn with_records<'r>(
+    case: &DeclarationCase<'_>,
+    release: Option<&'r ReleaseRef>,
+) -> Result<Option<&'r ReleaseRef>, Undecided> {
+    let Some(release) = release else { return Ok(None) };
+    let history = case.history_in(Storage::Secret, release)?;
+    Ok(protection::is_installed(history).then_some(release))
 }

@@ -27,7 +27,7 @@ pub(crate) static RULE: Rule = Rule {
               versions of stored objects.",
         allowed: "A ClusterExtension that follows the upgrade graph of its catalog; operator-controller archiving a \
               revision.",
-        refused: "`upgradeConstraintPolicy: SelfCertified`; a person deleting the ClusterObjectSet that is in use.",
+        refused: "`upgradeConstraintPolicy: SelfCertified`; a person or a service account that deletes the ClusterObjectSet in use.",
         way_out: "Use CatalogProvided and Strict, and leave ClusterObjectSets to operator-controller.",
         settings: &[],
     },
@@ -36,8 +36,14 @@ pub(crate) static RULE: Rule = Rule {
 
 pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let extension = case.extension()?.map(risks).unwrap_or_default();
-    let object_set = case.object_set()?.filter(|_| case.facts.actor.kind == ActorKind::Person).and_then(by_hand);
+    let object_set = case.object_set()?.filter(|_| !is_olm(case)).and_then(by_hand);
     Ok(extension.into_iter().chain(object_set).collect())
+}
+
+/// Whether the actor is OLM, or tidies up for Kubernetes.
+fn is_olm(case: &DeclarationCase<'_>) -> bool {
+    case.policy.is_manager_or_tool(case.facts.actor.name)
+        || !matches!(case.facts.actor.kind, ActorKind::Person | ActorKind::Pipeline | ActorKind::ServiceAccount)
 }
 
 /// The risks that a write introduces. Existing risks were already reported.
@@ -67,10 +73,10 @@ fn risks(written: &DeclarationWrite<'_, ClusterExtension<'_>>) -> Vec<Refusal> {
     found
 }
 
-/// An edit or deletion by a person of a revision that operator-controller manages.
+/// An edit or deletion by somebody else of a revision that operator-controller manages.
 fn by_hand(written: &DeclarationWrite<'_, ClusterObjectSet<'_>>) -> Option<Refusal> {
     let before = written.before.as_ref()?;
-    let extension = before.metadata.label(crate::owners::olm::OWNER_NAME_LABEL)?;
+    let extension = before.extension()?;
     if written.same_spec || before.metadata.deletion_timestamp.is_some() {
         return None;
     }

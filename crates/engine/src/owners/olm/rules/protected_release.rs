@@ -3,7 +3,8 @@
 use crate::evidence::{Evidence, Freshness, question};
 use crate::facts::DeclarationWrite;
 use crate::owners::olm::rules::extension::extension;
-use crate::owners::olm::{CLUSTER_EXTENSION, ClusterExtension, NAME};
+use crate::owners::olm::rules::revision::{Removed, removed};
+use crate::owners::olm::{CLUSTER_EXTENSION, ClusterExtension, ClusterObjectSet, NAME};
 use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::{CheckedAll, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
@@ -36,8 +37,38 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, C
     }])
 }
 
+/// The refusal of a write that removes the only revision of a protected extension. OLM itself archives a revision only when another
+/// one has taken over its objects.
+pub(crate) fn check_revision(
+    case: &DeclarationCase<'_>,
+    written: &DeclarationWrite<'_, ClusterObjectSet<'_>>,
+) -> CheckedAll {
+    let Some(Removed { extension, read, .. }) = removed(case, written)?.filter(|removed| removed.is_only) else {
+        return Ok(Vec::new());
+    };
+    let is_dying = read.metadata.deletion_timestamp.is_some();
+    if is_dying {
+        return Ok(Vec::new());
+    }
+    let at_home = ReleaseAtHome::new(Storage::Index, ReleaseRef::new("", &*extension), Some(&read.spec.namespace));
+    let declared = (format!("{CLUSTER_EXTENSION} {extension}"), read.metadata.is_protected());
+    let Some(protection) = at_home.protection_declared_by(declared, case.policy, case.evidence)? else {
+        return Ok(Vec::new());
+    };
+    let sentence = format!(
+        "{} is the only revision of {CLUSTER_EXTENSION} {extension}: its objects would go with it, and {} protects them.",
+        case.subject(),
+        protection.words()
+    );
+    Ok(vec![refusal(case.policy, at_home.release, sentence, WaysOut::default())])
+}
+
 /// Whether OLM has ever deployed the extension.
-fn is_installed(case: &DeclarationCase<'_>, before: &ClusterExtension<'_>, name: &str) -> Result<bool, Undecided> {
+pub(crate) fn is_installed(
+    case: &DeclarationCase<'_>,
+    before: &ClusterExtension<'_>,
+    name: &str,
+) -> Result<bool, Undecided> {
     if before.has_revisions() {
         return Ok(true);
     }

@@ -4,6 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+mod revisions;
+
 use crate::effort::Effort;
 use crate::evidence::{CandidateRecords, Freshness, Query, Question};
 use crate::facts::{Facts, RecordBodies, RequestObjects};
@@ -551,25 +553,6 @@ fn a_risk_of_data_loss_is_warned_of_once() {
     assert_eq!(cluster.messages_for("alice", with("SelfCertified", "Strict"), safe()), "");
     assert_eq!(cluster.messages_for("alice", extension("1.0.0", &[]), safe()), "");
     assert_eq!(cluster.update_objects("alice", safe(), with("SelfCertified", "None")), Ok(()));
-}
-
-#[test]
-fn a_revision_that_a_person_edits_is_warned_of() {
-    let revision = |state: &str| {
-        json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
-            "metadata": {"name": "web-1", "labels": {OWNER_NAME_LABEL: "web"}}, "spec": {"lifecycleState": state},
-        })
-    };
-    let mut cluster = Cluster::new();
-    let text = cluster.messages_for("alice", revision("Active"), revision("Archived"));
-    let wanted = "ClusterObjectSet web-1 (Active) is a revision of ClusterExtension web, and is edited by hand.";
-    assert!(text.contains(wanted) && text.contains("[extension-safety]"), "{text}");
-    assert_eq!(cluster.messages_for(OPERATOR, revision("Active"), revision("Archived")), "");
-    assert_eq!(cluster.messages_for("alice", revision("Active"), revision("Active")), "");
-    let mut foreign = revision("Active");
-    foreign["metadata"]["labels"] = json!({});
-    assert_eq!(cluster.messages_for("alice", foreign, revision("Archived")), "");
 }
 
 #[test]

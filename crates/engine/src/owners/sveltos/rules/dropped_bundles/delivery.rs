@@ -75,7 +75,7 @@ impl<'d, 'a> Delivery<'d, 'a> {
 
     /// `civ/prod`.
     pub(super) fn cluster(&self) -> String {
-        format!("{}/{}", self.summary().spec.cluster_namespace, self.summary().spec.cluster_name)
+        self.summary().cluster()
     }
 }
 
