@@ -32,6 +32,7 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::inspect::arrival::{Half, Passage, probe as send_probe};
+use arrival::Arrival;
 pub(crate) use diagnosis::{Diagnosis, DiagnosisState, DoctorReport};
 use probe::DryRuns;
 use snapshot::Snapshot;
@@ -54,7 +55,7 @@ pub(crate) async fn examine(client: &Client, namespace: &str, before: bool) -> R
     let runs = DryRuns::run(client, snapshot).await;
     report.add("api-server", server::version(snapshot));
     report.add("api-server", Ok(server::clocks(snapshot)));
-    report.add("registration", Ok(registration::diagnose(snapshot)));
+    report.add("registration", Ok(registration::diagnose(snapshot, matches!(runs.arrival(), Arrival::Answered))));
     report.add("caBundle", Ok(certificates::diagnose(snapshot)));
     report.add("way", Ok(way::diagnose(&ways, snapshot)));
     report.add("stamps", Ok(probe::stamp(&runs, snapshot)));

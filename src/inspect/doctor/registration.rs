@@ -12,6 +12,7 @@ use super::selector::each;
 use super::snapshot::Snapshot;
 use crate::inspect::arrival::{CONFIGURATION, FAIL, Half, OPEN_UNTIL_CALLED, Registration};
 pub(super) use differences::{STATUS_WRITERS_CONDITION, listed};
+use interlock_engine::object::{PROTECTED, protects};
 use interlock_engine::policy::DEFAULT_NAMESPACE;
 use interlock_engine::policy_files::LoadedPolicies;
 use interlock_engine::severity::Severity::{High, Medium};
@@ -38,25 +39,28 @@ fn manifest(half: Half) -> &'static str {
     }
 }
 
-pub(super) fn diagnose(snapshot: &Snapshot) -> Vec<Diagnosis> {
+/// `is_called` says whether a dry run reached Interlock.
+pub(super) fn diagnose(snapshot: &Snapshot, is_called: bool) -> Vec<Diagnosis> {
     let halves = Half::ALL.into_iter().zip([&snapshot.validating, &snapshot.mutating]);
-    let found = halves.flat_map(|(half, live)| diagnose_configuration(half, live, &snapshot.namespace));
+    let found = halves.flat_map(|(half, live)| diagnose_configuration(half, live, &snapshot.namespace, is_called));
     found.chain(protection(snapshot)).collect()
 }
 
-/// Reports a policy that protects releases whose deletions are not sent to Interlock.
+/// Reports protected releases whose deletions are not sent to Interlock.
 fn protection(snapshot: &Snapshot) -> Option<Diagnosis> {
-    let policies = LoadedPolicies::of(snapshot.policies.as_ref().ok()?.as_ref()?).policies?;
     let live = snapshot.validating.named(CONFIGURATION).ok()??;
     let optional = shipped(OPTIONAL, &snapshot.namespace)?;
     let names = entries(&optional).filter_map(|entry| entry["name"].as_str());
     let missing: Vec<_> = names.filter(|name| entry_named(live, name).is_none()).collect();
-    if policies.of("").protected.names_nothing() || missing.is_empty() {
+    let protecting = protecting(snapshot);
+    if protecting.is_empty() || missing.is_empty() {
         return None;
     }
     let evidence = format!(
-        "the policy protects releases, but {} {} missing: their custom resources and namespaces can be deleted, and while \
-         Interlock is down all their objects",
+        "{} {} releases, but {} {} missing: their custom resources and namespaces can be deleted, and while Interlock is down \
+         all their objects",
+        listed(&protecting),
+        if protecting.len() == 1 { "protects" } else { "protect" },
         listed(&missing),
         if missing.len() == 1 { "is" } else { "are" }
     );
@@ -64,10 +68,39 @@ fn protection(snapshot: &Snapshot) -> Option<Diagnosis> {
     Some(Diagnosis::found(Medium, evidence, fix))
 }
 
-fn diagnose_configuration(half: Half, live: &Fetched, namespace: &str) -> Vec<Diagnosis> {
+/// What protects releases: the policy, and annotations. Lists that cannot be read have none.
+fn protecting(snapshot: &Snapshot) -> Vec<String> {
+    let files = snapshot.policies.as_ref().ok().and_then(Option::as_ref);
+    let policies = files.and_then(|files| LoadedPolicies::of(files).policies);
+    let by_policy = policies.is_some_and(|policies| !policies.of("").protected.names_nothing());
+    let lists = snapshot.declarations.iter().map(|(kind, list)| (*kind, list));
+    let annotated = [("Namespace", &snapshot.namespaces)].into_iter().chain(lists).flat_map(|(kind, list)| {
+        let protected = list.items().unwrap_or_default().iter().filter(|item| is_protected(&item["metadata"]));
+        protected.map(move |item| {
+            let name = item["metadata"]["name"].as_str().unwrap_or_default();
+            match item["metadata"]["namespace"].as_str() {
+                Some(namespace) => format!("the annotation of {kind} {namespace}/{name}"),
+                None => format!("the annotation of {kind} {name}"),
+            }
+        })
+    });
+    by_policy.then(|| "the policy".to_owned()).into_iter().chain(annotated).collect()
+}
+
+fn is_protected(metadata: &Value) -> bool {
+    protects(metadata["annotations"][PROTECTED].as_str())
+}
+
+fn diagnose_configuration(half: Half, live: &Fetched, namespace: &str, is_called: bool) -> Vec<Diagnosis> {
     let kind = half.kind();
     let live = match live.named(CONFIGURATION) {
         Ok(Some(live)) => live,
+        // In the hard mode, a file of the API server registers Interlock, and no object does.
+        Ok(None) if is_called => {
+            return vec![Diagnosis::note(format!(
+                "there is no {kind} interlock, and the API server calls Interlock all the same, as in the hard mode"
+            ))];
+        }
         Ok(None) => {
             let effect = match half {
                 Half::Validating => "no request is judged",

@@ -29,6 +29,8 @@ pub(super) struct Snapshot {
     /// `None` without a ConfigMap of policies.
     pub(super) policies: Result<Option<PolicyFiles>, String>,
     pub(super) namespaces: Fetched,
+    /// The metadata of the objects whose annotation can protect a release, by their kind.
+    pub(super) declarations: Vec<(&'static str, Fetched)>,
     pub(super) nodes: Fetched,
     pub(super) daemon_sets: Fetched,
     pub(super) records: Result<RecordCounts, String>,
@@ -70,12 +72,13 @@ impl Snapshot {
             records::count(client),
             get("/version".to_owned()),
         );
-        let (roles, bindings, local_roles, local_bindings, controllers) = tokio::join!(
+        let (roles, bindings, local_roles, local_bindings, controllers, declarations) = tokio::join!(
             get(format!("{rbac}/clusterroles?limit=2000")),
             get(format!("{rbac}/clusterrolebindings?limit=2000")),
             get(format!("{local}/roles?limit=500")),
             get(format!("{local}/rolebindings?limit=500")),
             fetch::controllers(client),
+            fetch::declarations(client),
         );
         Self {
             namespace: namespace.to_owned(),
@@ -90,6 +93,7 @@ impl Snapshot {
             freezes_definition,
             policies,
             namespaces,
+            declarations,
             nodes,
             daemon_sets,
             records,
@@ -133,6 +137,7 @@ impl Snapshot {
             freezes_definition: unknown(),
             policies: Err("not asked".to_owned()),
             namespaces: unknown(),
+            declarations: Vec::new(),
             nodes: unknown(),
             daemon_sets: unknown(),
             records: Err("not asked".to_owned()),

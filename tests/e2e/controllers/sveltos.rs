@@ -206,13 +206,8 @@ fn harmless_writes_of_groups_are_not_reviewed() {
     shop.commit_with(&json!({"dryRun": true})).expect_success();
     // A group with a finalizer stays until the agent has seen its deletion.
     shop.terminate();
-    patch(r#"{"spec":{"tier":7}}"#, &[]);
     patch(r#"{"metadata":{"finalizers":null}}"#, &[]);
     assert_eq!(shop.group(), None);
-    // Features that are not checked.
-    let mut other = shop.of_feature("Kustomize");
-    other.commit().expect_success();
-    other.terminate();
     assert_eq!(asked(&namespace, 0), seen);
 
     // The end of a dry run is reviewed.
@@ -315,6 +310,11 @@ fn a_teardown_is_proved_by_the_cluster_summary() {
     shop.end_teardown();
     let late = shop.write_group(&[], &removed).expect_success();
     assert_eq!(warnings(&late), "");
+    shop.terminate();
+    // Nobody else can say that the profile was withdrawn.
+    let by_hand = shop.new_group(&[], &removed);
+    let unproven = "no ClusterSummary shows that the profile was withdrawn";
+    bob.with_file("create", &by_hand, &[]).expect_failure(&[unproven, "[remove-while-live]"]);
 }
 
 /// The command at the end of a refusal, without the program and with a reason.

@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 
+use crate::harness::addon_controller::{AddonController, install, managing};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::controllers::{account, operator_controller};
 use crate::harness::eventually::eventually;
+use crate::harness::helm_releases::{define, helm_release, installed};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::records;
@@ -101,6 +105,63 @@ fn a_freeze_stops_what_would_start_and_nothing_that_has_started() {
         exempt.ok(&["uninstall", "demo"]);
         assert_eq!(namespace.objects_of_demo(), Vec::<&str>::new());
     }
+}
+
+/// Operations that a declaration starts: commits of Sveltos, revisions of OLM, and what makes Flux uninstall.
+#[test]
+fn no_declaration_starts_an_operation_in_a_freeze() {
+    let from = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let freeze = format!(
+        "freezes: [{{name: sale, reason: the sale, timeZone: UTC, from: {from}, to: 2100-01-01, namespaces: [frozen-*]}}]"
+    );
+    let plane = Plane::start(&format!("{}{freeze}\n", include_str!("../../../policies/cluster.yaml")));
+    define(&plane);
+    let addon_controller = install(&plane);
+    let frozen = Namespace::new(&plane, "frozen-declared");
+    let text = "the freeze sale is in force until 2100-01-01";
+
+    let mut shop = AddonController::new(&frozen, &addon_controller, &["web"]);
+    shop.stage("web", 1);
+    shop.report(&[managing("web")]);
+    shop.commit_with(&json!({"dryRun": true})).expect_success();
+    shop.terminate();
+    shop.stage("web", 1);
+    shop.commit().expect_failure(&["would change cluster", text, "[freeze]"]);
+
+    // A HelmRelease of a release from before the freeze: Flux keeps what a suspended one has.
+    let bob = frozen.kubectl("bob");
+    let object = helm_release(frozen.name(), "site", json!({}));
+    bob.with_file("create", &object, &[]).expect_success();
+    installed(&frozen, "site", &frozen);
+    let delete = ["delete", "helmrelease/site", "--dry-run=server"];
+    bob.fails(&delete, &["Flux would uninstall release", text, "[freeze]"]);
+    let elsewhere = r#"{"spec":{"releaseName":"other"}}"#;
+    bob.fails(&["patch", "helmrelease/site", "--type=merge", "-p", elsewhere], &[text, "[freeze]", "[retarget]"]);
+    frozen.kubectl_as(&account(&plane, "flux-system", "kustomize-controller")).ok(&delete);
+    bob.ok(&["patch", "helmrelease/site", "--type=merge", "-p", r#"{"spec":{"suspend":true}}"#]);
+    bob.ok(&delete);
+
+    // An extension whose objects are in a frozen namespace.
+    let olm = frozen.kubectl_as(&operator_controller(&plane));
+    let extension = json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": frozen.name()},
+        "spec": {
+            "namespace": frozen.name(), "serviceAccount": {"name": "installer"},
+            "source": {"sourceType": "Catalog", "catalog": {"packageName": "web"}},
+        },
+    });
+    bob.with_file("create", &extension, &[]).expect_success();
+    let revision = |extension: &str| {
+        let labels = json!({"olm.operatorframework.io/owner-name": extension});
+        json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+            "metadata": {"name": format!("{extension}-1"), "labels": labels},
+            "spec": {"lifecycleState": "Active", "revision": 1},
+        })
+    };
+    let dry_run = ["--dry-run=server"];
+    olm.with_file("create", &revision(frozen.name()), &dry_run).expect_failure(&[text, "[freeze]"]);
+    olm.with_file("create", &revision("another"), &dry_run).expect_success();
 }
 
 #[test]

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::harness::chart::{Chart, EXTRA, HookKind, When};
 use crate::harness::clients::{Driver, Helm, HelmVersion, Identity};
-use crate::harness::controllers::{Flux, account, helm_controller};
+use crate::harness::controllers::{Flux, account, establish_kinds, helm_controller, operator_controller};
 use crate::harness::eventually::eventually;
-use crate::harness::helm_releases::{define, helm_release, installed};
+use crate::harness::helm_releases::{define, helm_release, installed, shared};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::run;
@@ -226,6 +226,75 @@ fn only_managers_remove_the_annotation() {
     it.namespace.kubectl("bob").ok(&["delete", "helmrelease/site", "--dry-run=server"]);
     it.helm.ok(&["uninstall", "demo"]);
     it.expect_gone();
+}
+
+/// Without the entries of the overlay: an annotation comes off no more than with them, and neither does the only revision of OLM.
+#[test]
+fn the_base_registration_keeps_the_annotation() {
+    let plane = shared();
+    establish_kinds(plane);
+    let namespace = Namespace::new(plane, "annotated-base");
+    let (alice, bob) = (namespace.kubectl("alice"), namespace.kubectl("bob"));
+    namespace.helm(HelmVersion::V4, DRIVER, "alice").ok(&["install", "demo", Chart::new("demo").path()]);
+    bob.with_file("create", &helm_release(namespace.name(), "demo", json!({})), &[]).expect_success();
+    installed(&namespace, "demo", &namespace);
+    let kustomize = namespace.kubectl_as(&account(plane, "flux-system", "kustomize-controller"));
+    for object in [&["helmrelease/demo"][..], &["namespace", namespace.name()]] {
+        let annotate = |value| [&["annotate"], object, &["--overwrite", value]].concat();
+        alice.ok(&annotate("interlock.dev/protected=true"));
+        for value in ["interlock.dev/protected-", "interlock.dev/protected=false"] {
+            bob.fails(&annotate(value), &[RULE, "only managers and controllers of the policy remove it"]);
+        }
+        bob.ok(&annotate("team=blue"));
+        kustomize.ok(&annotate("interlock.dev/protected-"));
+    }
+    bob.ok(&["delete", "helmrelease/demo"]);
+
+    // A ClusterExtension with a revision, and one with a newer revision too.
+    let (name, olm) = (namespace.name(), namespace.kubectl_as(&operator_controller(plane)));
+    let extension = json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+        "metadata": {"name": name, "annotations": {"interlock.dev/protected": "true"}},
+        "spec": {
+            "namespace": name, "serviceAccount": {"name": "installer"},
+            "source": {"sourceType": "Catalog", "catalog": {"packageName": "web"}},
+        },
+    });
+    alice.with_file("create", &extension, &[]).expect_success();
+    let revision = |number: u32| {
+        let metadata =
+            json!({"name": format!("{name}-{number}"), "labels": {"olm.operatorframework.io/owner-name": name}});
+        json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet", "metadata": metadata,
+            "spec": {"lifecycleState": "Active", "revision": number},
+        })
+    };
+    let in_use = |numbers: &[u32]| {
+        let names: Vec<_> = numbers.iter().map(|number| json!({"name": format!("{name}-{number}")})).collect();
+        let patch = json!({"status": {"activeRevisions": names}}).to_string();
+        olm.ok(&["patch", "clusterextension", name, "--subresource=status", "--type=merge", "-p", &patch]);
+    };
+    olm.with_file("create", &revision(1), &[]).expect_success();
+    in_use(&[1]);
+    let (first, second) = (format!("clusterobjectset/{name}-1"), format!("clusterobjectset/{name}-2"));
+    let archive = r#"{"spec":{"lifecycleState":"Archived"}}"#;
+    let text = "is the only revision of ClusterExtension";
+    for who in [&bob, &namespace.kubectl_as(&namespace.service_account("deployer"))] {
+        who.fails(&["delete", &first], &[RULE, text]);
+        who.fails(&["patch", &first, "--type=merge", "-p", archive], &[RULE, text]);
+    }
+    let extension = format!("clusterextension/{name}");
+    bob.fails(&["annotate", &extension, "interlock.dev/protected-"], &[RULE]);
+    bob.fails(&["delete", &extension], &[RULE]);
+    olm.with_file("create", &revision(2), &[]).expect_success();
+    in_use(&[1, 2]);
+    olm.ok(&["patch", &first, "--type=merge", "-p", archive]);
+    in_use(&[2]);
+    // It goes as the policy says: its annotation first.
+    kustomize.ok(&["annotate", &extension, "interlock.dev/protected-"]);
+    let warned = bob.ok(&["delete", &second]);
+    assert!(warned.stderr.contains("[extension-safety]"), "{warned}");
+    bob.ok(&["delete", &first, &extension]);
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn checked(change: impl FnOnce(&mut Value)) -> Vec<(&'static str, String)> {
     let [mut validating, _] = installed();
     change(&mut validating["webhooks"]);
     let list = Fetched::Known(json!({"items": [validating]}));
-    diagnose_configuration(Half::Validating, &list, "guard")
+    diagnose_configuration(Half::Validating, &list, "guard", false)
         .into_iter()
         .map(|check| (check.state.as_str(), check.evidence))
         .collect()
@@ -29,15 +29,17 @@ fn the_shipped_registration_is_fine_in_any_namespace() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].0, "ok");
     let mutating = Fetched::Known(json!({"items": [installed()[1].clone()]}));
-    assert_eq!(diagnose_configuration(Half::Mutating, &mutating, "guard")[0].state, DiagnosisState::Ok);
+    assert_eq!(diagnose_configuration(Half::Mutating, &mutating, "guard", false)[0].state, DiagnosisState::Ok);
 }
 
 #[test]
 fn a_missing_configuration_differs_from_an_unreadable_one() {
-    let absent = diagnose_configuration(Half::Validating, &Fetched::Known(json!({"items": []})), "guard");
+    let absent = diagnose_configuration(Half::Validating, &Fetched::Known(json!({"items": []})), "guard", false);
     assert_eq!(absent[0].state, DiagnosisState::Finding(High));
     assert!(absent[0].fix.as_ref().unwrap().starts_with("interlock doctor -n guard --registration | kubectl apply"));
-    let unread = diagnose_configuration(Half::Validating, &Fetched::Unknown("cannot list".to_owned()), "guard");
+    let by_file = diagnose_configuration(Half::Validating, &Fetched::Known(json!({"items": []})), "guard", true);
+    assert_eq!(by_file[0].state, DiagnosisState::Note);
+    let unread = diagnose_configuration(Half::Validating, &Fetched::Unknown("cannot list".to_owned()), "guard", false);
     assert_eq!((unread[0].state, unread[0].evidence.ends_with("cannot list")), (DiagnosisState::Skipped, true));
 }
 
@@ -178,7 +180,7 @@ fn of_shop() -> [Value; 2] {
 fn selected_namespaces_are_no_finding_and_stay_selected() {
     let [mut validating, mutating] = of_shop();
     for (half, live) in Half::ALL.into_iter().zip([&validating, &mutating]) {
-        let described = diagnose_configuration(half, &Fetched::Known(json!({"items": [live]})), "guard");
+        let described = diagnose_configuration(half, &Fetched::Known(json!({"items": [live]})), "guard", false);
         assert!(described.iter().all(|check| check.state == DiagnosisState::Note), "{described:?}");
     }
     let repaired = repair("guard", &validating, &mutating, true);
@@ -248,7 +250,7 @@ fn an_entry_that_waits_is_no_choice_of_the_operator() {
     validating["metadata"]["annotations"] = json!({OPEN_UNTIL_CALLED: "create-delete.records.interlock.dev"});
     validating["webhooks"][0]["failurePolicy"] = "Ignore".into();
     let list = Fetched::Known(json!({"items": [validating]}));
-    let found = diagnose_configuration(Half::Validating, &list, "guard");
+    let found = diagnose_configuration(Half::Validating, &list, "guard", false);
     assert!(found.len() == 1 && found[0].evidence.contains("fails open until a review has arrived"), "{found:?}");
     let name = "create-delete.records.interlock.dev";
     assert!(with_policy(&repair("guard", &validating, &mutating, true)["items"][0], FAIL).contains(&name));
@@ -263,7 +265,7 @@ fn another_port_of_the_service_is_a_choice() {
         entry["clientConfig"]["service"]["port"] = 8443.into();
     }
     let list = Fetched::Known(json!({"items": [validating]}));
-    let found = diagnose_configuration(Half::Validating, &list, "guard");
+    let found = diagnose_configuration(Half::Validating, &list, "guard", false);
     assert!(found.iter().all(|it| it.state == DiagnosisState::Note && it.evidence.contains("port 8443")), "{found:?}");
     let repaired = repair("guard", &validating, &mutating, true);
     assert!(entries(&repaired["items"][0]).all(|entry| entry["clientConfig"]["service"]["port"] == 8443));
