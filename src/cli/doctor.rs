@@ -73,7 +73,11 @@ fn text_of(report: &DoctorReport, before: bool) -> String {
     let findings = count(|state| matches!(state, DiagnosisState::Finding(_)));
     let skipped = count(|state| state == DiagnosisState::Skipped);
     let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
-    let found = if findings == 0 { "nothing is wrong".to_owned() } else { format!("{findings} findings") };
+    let found = match findings {
+        0 => "nothing is wrong".to_owned(),
+        1 => "1 finding".to_owned(),
+        more => format!("{more} findings"),
+    };
     let of = if before { "before an installation" } else { "of the installation" };
     text.push_str(&format!("\n{} checks {of} in {}: {found}{skipped}\n", report.checks.len(), report.namespace));
     text

@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     /// A group of the user; may be repeated
     #[arg(long, value_name = "GROUP", requires = "user")]
     group: Vec<String>,
-    /// Say which freezes are in force at this time, for example 2026-12-24T18:00[Europe/Berlin] [default: now]
+    /// Say which freezes are in force at this time, for example 2026-12-24T18:00[Europe/Berlin]; without a zone in UTC [default: now]
     #[arg(long, value_name = "TIME", value_parser = freezes::moment)]
     at: Option<Timestamp>,
     /// Output format
@@ -250,6 +250,10 @@ fn setting_json(setting: &SettingInForce) -> Value {
     json!({"name": setting.name, "value": setting.value, "origin": origin})
 }
 
+/// What a policy cannot do alone.
+const NEEDS_ENTRIES: &str = "  Custom resources and namespaces, and everything while Interlock is down, need the entries of protectedReleases: see \
+                             `interlock doctor`.\n";
+
 /// Plain lines instead of a table, because paths and conditions are long and must not be split.
 fn namespace_text(
     namespace: &str,
@@ -260,25 +264,20 @@ fn namespace_text(
 ) -> String {
     let whose = if in_force.has_file { ", which has a file for it" } else { "" };
     let mut text = format!("In force in namespace {namespace}, by {policy}{whose}:\n");
-    let mut section = |name: &str, settings: &[SettingInForce]| {
-        text.push_str(&format!("\n{name}\n"));
-        for setting in settings {
-            text.push_str(&format!("  {:<18} {:<18} {}\n", setting.name, setting.value, origin(&setting.origin)));
-        }
-    };
     for rule in &in_force.rules {
         let delegated = if rule.delegated { " (delegated)" } else { "" };
         let both = if rule.both { " (the stricter of both files applies to each request)" } else { "" };
-        section(&format!("{}{delegated}{both}", rule.rule), &rule.settings);
+        push_section(&mut text, &format!("{}{delegated}{both}", rule.rule), &rule.settings);
     }
     if !in_force.protected.is_empty() {
-        section("protected releases", &in_force.protected);
+        push_section(&mut text, "protected releases", &in_force.protected);
+        text.push_str(NEEDS_ENTRIES);
     }
-    section("overrides", &in_force.overrides);
-    section("Freezes of the namespace", &in_force.team_freezes);
-    section("cluster only", &in_force.lists);
+    push_section(&mut text, "overrides", &in_force.overrides);
+    push_section(&mut text, "Freezes of the namespace", &in_force.team_freezes);
+    push_section(&mut text, "cluster only", &in_force.lists);
     if !freezes.is_empty() {
-        text.push_str(&format!("\nfreezes at {at}\n"));
+        text.push_str(&format!("\nfreezes at {at} (UTC)\n"));
     }
     for (it, origin) in freezes {
         let (freeze, state) = (it.freeze, freezes::state(*it, at));
@@ -286,6 +285,13 @@ fn namespace_text(
         text.push_str(&format!("  {:<18} {}\n", "", freezes::concerned(freeze)));
     }
     text.trim_end().to_owned()
+}
+
+fn push_section(text: &mut String, name: &str, settings: &[SettingInForce]) {
+    text.push_str(&format!("\n{name}\n"));
+    for setting in settings {
+        text.push_str(&format!("  {:<18} {:<18} {}\n", setting.name, setting.value, origin(&setting.origin)));
+    }
 }
 
 fn origin(origin: &SettingOrigin) -> String {

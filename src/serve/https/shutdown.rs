@@ -34,8 +34,10 @@ pub enum Stopped {
 }
 
 impl Stopped {
+    /// With the number of connections that were cut. Without any, every request was answered, whatever ended the wait.
     pub(super) fn with_cut(self, cut: usize) -> Self {
         match self {
+            _ if cut == 0 => Self::Drained,
             Self::Drained => Self::Drained,
             Self::OutOfTime { .. } => Self::OutOfTime { cut },
             Self::Aborted { .. } => Self::Aborted { cut },
@@ -199,6 +201,13 @@ mod tests {
             client.abort();
             assert_eq!(started.elapsed().as_secs(), closes, "connections arrive for {until:?}");
         }
+    }
+
+    #[test]
+    fn a_second_signal_while_nothing_is_in_flight_cuts_nothing() {
+        let (late, aborted) = (Stopped::OutOfTime { cut: 0 }, Stopped::Aborted { cut: 0 });
+        assert_eq!((late.with_cut(0), aborted.with_cut(0)), (Stopped::Drained, Stopped::Drained));
+        assert_eq!(aborted.with_cut(2), Stopped::Aborted { cut: 2 });
     }
 
     #[tokio::test(start_paused = true)]

@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{LEASE, POLICIES};
 use crate::serve::ownership::FIELD_MANAGER;
+use crate::world::kubernetes::api_error::reason;
 
 /// The seconds after which another replica takes over from a silent leader.
 const LEASE_SECONDS: i32 = 15;
@@ -59,7 +60,10 @@ impl Election {
             match timeout(ATTEMPT, self.attempt()).await {
                 Ok(Ok(holds)) => (renewed, is_failing) = (holds.then_some(began), false),
                 failed => {
-                    let why = failed.map_or_else(|late| late.to_string(), |failed| format!("{failed:?}"));
+                    let why = match failed {
+                        Ok(failed) => failed.err().map(|error| reason(&error)).unwrap_or_default(),
+                        Err(_) => format!("the API server did not answer within {} s", ATTEMPT.as_secs()),
+                    };
                     if !is_failing {
                         tracing::warn!(lease = LEASE, %why, "the Lease is not available, so this replica cannot lead for now");
                     }
