@@ -163,7 +163,7 @@ fn commits_of_sveltos_are_sent_where_they_change_what_an_agent_does() {
     let chosen: Vec<_> = selector.iter().map(|it| (it["key"].as_str().unwrap(), strings(&it["values"]))).collect();
     let label = "pullmode.projectsveltos.io/requestor";
     assert_eq!(chosen[0], (format!("{label}kind").as_str(), vec!["ClusterSummary"]));
-    assert_eq!(chosen[1], (format!("{label}feature").as_str(), vec!["Helm", "Resources"]));
+    assert_eq!(chosen[1], (format!("{label}feature").as_str(), vec!["Helm", "Resources", "Kustomize"]));
     let names = conditions(&commits);
     assert_eq!(names, ["not-cascading-deletion", "new-specification", "no-teardown-nor-dry-run", "not-preparing"]);
 }

@@ -228,11 +228,10 @@ fn only_managers_remove_the_annotation() {
     it.expect_gone();
 }
 
-/// Without the entries of the overlay: an annotation comes off no more than with them, and neither does the only revision of OLM.
+/// Without the entries of the overlay, the annotation comes off no more than with them.
 #[test]
 fn the_base_registration_keeps_the_annotation() {
     let plane = shared();
-    establish_kinds(plane);
     let namespace = Namespace::new(plane, "annotated-base");
     let (alice, bob) = (namespace.kubectl("alice"), namespace.kubectl("bob"));
     namespace.helm(HelmVersion::V4, DRIVER, "alice").ok(&["install", "demo", Chart::new("demo").path()]);
@@ -249,8 +248,15 @@ fn the_base_registration_keeps_the_annotation() {
         kustomize.ok(&annotate("interlock.dev/protected-"));
     }
     bob.ok(&["delete", "helmrelease/demo"]);
+}
 
-    // A ClusterExtension with a revision, and one with a newer revision too.
+/// A ClusterExtension with a revision, and then with a newer one too.
+#[test]
+fn the_only_revision_of_an_annotated_extension_stays() {
+    let plane = shared();
+    establish_kinds(plane);
+    let namespace = Namespace::new(plane, "annotated-revision");
+    let (alice, bob) = (namespace.kubectl("alice"), namespace.kubectl("bob"));
     let (name, olm) = (namespace.name(), namespace.kubectl_as(&operator_controller(plane)));
     let extension = json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
@@ -291,7 +297,11 @@ fn the_base_registration_keeps_the_annotation() {
     olm.ok(&["patch", &first, "--type=merge", "-p", archive]);
     in_use(&[2]);
     // It goes as the policy says: its annotation first.
-    kustomize.ok(&["annotate", &extension, "interlock.dev/protected-"]);
+    namespace.kubectl_as(&account(plane, "flux-system", "kustomize-controller")).ok(&[
+        "annotate",
+        &extension,
+        "interlock.dev/protected-",
+    ]);
     let warned = bob.ok(&["delete", &second]);
     assert!(warned.stderr.contains("[extension-safety]"), "{warned}");
     bob.ok(&["delete", &first, &extension]);

@@ -1,6 +1,6 @@
 //! The annotations with which people allow something for a release. They stand on the profile or on the ClusterSummary.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use super::delivery::Delivery;
 use crate::object::{Metadata, ObjectKey};
@@ -15,12 +15,12 @@ pub(super) fn not_named(
     annotation: &str,
     mut releases: Vec<RemoteRelease>,
 ) -> Result<Vec<RemoteRelease>, Undecided> {
-    let on_summary = named(&delivery.summary().metadata, annotation);
+    let on_summary: HashSet<_> = named(&delivery.summary().metadata, annotation).into_iter().collect();
     releases.retain(|release| !on_summary.contains(release));
     if releases.is_empty() {
         return Ok(releases);
     }
-    let on_profile = on_profile(delivery, annotation)?;
+    let on_profile: HashSet<_> = on_profile(delivery, annotation)?.into_iter().collect();
     releases.retain(|release| !on_profile.contains(release));
     Ok(releases)
 }
@@ -44,7 +44,8 @@ pub(super) fn step(
     releases: &[RemoteRelease],
 ) -> Result<Step, Undecided> {
     let mut names = on_profile(delivery, annotation)?;
-    names.extend(releases.iter().cloned());
+    let there: HashSet<_> = names.iter().cloned().collect();
+    names.extend(releases.iter().filter(|release| !there.contains(release)).cloned());
     let names: Vec<_> = names.iter().map(ToString::to_string).collect();
     let (profile, names) = (delivery.of_summary.profile(), names.join(","));
     let (kind, assignment) = (profile.kind.to_lowercase(), format!("{annotation}={names}"));
@@ -57,16 +58,16 @@ pub(super) fn step(
 }
 
 /// The releases in an annotation of the profile.
-fn on_profile(delivery: &Delivery<'_, '_>, annotation: &str) -> Result<BTreeSet<RemoteRelease>, Undecided> {
+fn on_profile(delivery: &Delivery<'_, '_>, annotation: &str) -> Result<Vec<RemoteRelease>, Undecided> {
     let profile = delivery.of_summary.profile();
     if !matches!(profile.kind.as_ref(), "ClusterProfile" | "Profile") {
-        return Ok(BTreeSet::new());
+        return Ok(Vec::new());
     }
     let key = ObjectKey::new(sveltos::CONFIG_GROUP, &profile.kind, &profile.namespace, &profile.name);
     let profile = delivery.case.read::<Profile<'_>>(key)?;
     Ok(profile.map(|profile| named(&profile.metadata, annotation)).unwrap_or_default())
 }
 
-fn named(metadata: &Metadata<'_>, annotation: &str) -> BTreeSet<RemoteRelease> {
+fn named(metadata: &Metadata<'_>, annotation: &str) -> Vec<RemoteRelease> {
     metadata.annotation(annotation).into_iter().flat_map(named_releases).collect()
 }

@@ -23,9 +23,10 @@ pub(super) fn of_charts(
     if charts.is_empty() {
         return Ok(Vec::new());
     }
-    let can_be =
-        |release: &RemoteRelease| !required.contains(release) && charts.iter().any(|chart| chart.can_be(release));
-    Ok(delivered::releases(delivery, can_be)?.into_iter().collect())
+    let required: HashSet<_> = required.iter().collect();
+    let delivered = delivered::releases(delivery, |release| !required.contains(release))?;
+    delivery.case.pay_for_pairs(delivered.len(), charts.len())?;
+    Ok(delivered.into_iter().filter(|release| charts.iter().any(|chart| chart.can_be(release))).collect())
 }
 
 /// The refusal of a commit that lacks some of the required releases, or a chart of unknown name, if a release would go that is not
@@ -38,6 +39,8 @@ pub(super) fn check(
 ) -> Result<Option<Refusal>, Undecided> {
     let goes = |release: &RemoteRelease| !staged.contains_key(release) && !required.contains(release);
     let mut going: Vec<_> = delivered::releases(delivery, goes)?.into_iter().collect();
+    let charts = delivery.summary().spec.cluster_profile_spec.helm_charts.len();
+    delivery.case.pay_for_pairs(going.len(), charts * (1 + missing.len()))?;
     going.retain(|release| !is_asked_for(delivery, release, missing));
     let going = annotation::not_named(delivery, ALLOW_REMOVAL, going)?;
     if going.is_empty() {
