@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod alerts;
+mod at_any_step;
 mod certificates;
 mod changes;
 mod chart;

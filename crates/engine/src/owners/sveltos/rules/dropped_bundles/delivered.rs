@@ -52,6 +52,7 @@ pub(super) fn releases(
     let mut delivered: BTreeSet<_> = all.collect();
     delivery.case.pay_for_pairs(delivered.len(), entries.len())?;
     delivered.retain(|release| !entries.iter().any(|entry| entry.is_in_conflict() && entry.is_of(release)));
+    delivery.case.pay_for_pairs(delivered.len(), account.as_ref().map_or(0, ClusterConfiguration::entries))?;
     let mut kept = BTreeSet::new();
     for release in delivered {
         if !is_taken_over(delivery, account.as_ref(), &release)? {
