@@ -607,7 +607,7 @@ fn what_the_registration_does_not_send_is_counted_and_not_judged() {
     assert!(
         notes.contains(
             "Not judged: 5 requests that the registration does not send (2 in namespaces that the entries leave out, 1 by the \
-             match condition not-cascading-deletion, 1 by the match condition not-metadata-only, 1 of resources, subresources \
+             match condition loses-its-protection, 1 by the match condition not-cascading-deletion, 1 of resources, subresources \
              and operations without an entry)."
         ),
         "{notes}"

@@ -7,7 +7,6 @@ mod marks;
 pub mod olm;
 mod release_owner;
 pub(crate) mod rules;
-mod started;
 pub mod status;
 pub mod sveltos;
 mod vocabulary;

@@ -2,7 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod declarations;
-mod freeze;
+pub(crate) mod freeze;
 pub mod home;
 pub mod objects;
 pub(crate) mod protected_release;

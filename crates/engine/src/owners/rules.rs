@@ -2,7 +2,6 @@
 
 pub(crate) use super::flux::rules::release::helm_releases;
 pub(crate) use super::olm::rules::record_part;
-use super::started::StartedOperation;
 use super::{flux, olm, sveltos};
 use crate::evidence::Evidence;
 use crate::facts::{ActorKind, Declaration};
@@ -10,6 +9,7 @@ use crate::policy::Policy;
 use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::CheckedAll;
 use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::freeze::started::StartedOperation;
 use crate::rules::proven_status::proves;
 use crate::rules::undecided::Undecided;
 

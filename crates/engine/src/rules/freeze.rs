@@ -9,6 +9,7 @@ mod declarations;
 mod objects;
 mod records;
 mod standing;
+pub(crate) mod started;
 
 use crate::owners;
 use crate::review::Operation;
@@ -29,8 +30,8 @@ pub(super) static RULE: Rule = Rule {
         allowed: "The end of an upgrade that started before the freeze, and its rollback if it fails; the uninstall of a first \
                   install that failed; an upgrade by a user that the freeze exempts.",
         refused: "`helm upgrade`, `helm rollback` and `helm uninstall` in a window that denies, or outside of the windows that \
-                  `allowOnly` names; a commit of Sveltos in pull mode; a new revision of OLM; a person who deletes a HelmRelease or \
-                  ClusterExtension, or points it at another release.",
+                  `allowOnly` names; a commit of bundles for a managed cluster; a new revision of a ClusterExtension; a person who \
+                  deletes a HelmRelease or ClusterExtension, or points it at another release.",
         way_out: "Wait until the freeze ends: the refusal says when, and `interlock wait NAMESPACE/RELEASE --until open` waits for it. \
                   Controllers try again by themselves. For an urgent fix, use a ReleaseOverride.",
         settings: &[],

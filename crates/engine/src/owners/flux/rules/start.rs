@@ -4,9 +4,9 @@ use super::protected_release::is_installed;
 use super::retarget;
 use crate::facts::DeclarationWrite;
 use crate::owners::flux::{HelmRelease, InstalledRelease, NAME};
-use crate::owners::started::StartedOperation;
 use crate::release::Storage;
 use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::freeze::started::StartedOperation;
 use crate::rules::protected_release::protection::ReleaseAtHome;
 use crate::rules::undecided::Undecided;
 

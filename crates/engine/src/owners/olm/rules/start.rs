@@ -5,9 +5,9 @@ use super::protected_release::is_installed;
 use super::revision::{Removed, removed};
 use crate::facts::DeclarationWrite;
 use crate::owners::olm::{ClusterExtension, ClusterObjectSet, MIGRATED_LABEL, NAME};
-use crate::owners::started::StartedOperation;
 use crate::release::{ReleaseRef, Storage};
 use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::freeze::started::StartedOperation;
 use crate::rules::protected_release::protection::ReleaseAtHome;
 use crate::rules::undecided::Undecided;
 

@@ -1,8 +1,8 @@
 //! Commits, with which the agent of a managed cluster starts to deploy or to remove something.
 
 use super::group_commit::GroupCommit;
-use crate::owners::started::StartedOperation;
 use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::freeze::started::StartedOperation;
 use crate::rules::undecided::Undecided;
 
 /// Whether a write is such a commit, without a question.
