@@ -166,6 +166,7 @@ async fn the_mutating_half_stamps_metadata_and_nothing_else() {
     assert_eq!((&response["allowed"], &response["patchType"]), (&json!(true), &json!("JSONPatch")));
     let patch = STANDARD.decode(response["patch"].as_str().unwrap()).unwrap();
     let patch: Value = serde_json::from_slice(&patch).unwrap();
+    assert_eq!(patch.as_array().map(Vec::len), Some(1), "{patch}");
     assert_eq!((&patch[0]["op"], &patch[0]["path"]), (&json!("add"), &json!("/metadata/annotations")));
     let stamps = &patch[0]["value"];
     assert_eq!(stamps["interlock.dev/holder"], "alice");

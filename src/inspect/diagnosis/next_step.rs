@@ -254,12 +254,14 @@ fn finish(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> Nex
         return NextStep::run(words.remove_annotation_command(&record, INTERRUPTED), why);
     }
     let why = format!("{chart} was interrupted: finish it before any other version");
-    let command = match owner.finish(&chart, &state.release.name, driver_at_work(state, newest)) {
-        Finish::Alone => wait_command(state, "deployed"),
-        Finish::Command(command) => command,
-        Finish::Upgrade(version) => state.words().upgrade_command(version.as_deref()),
-    };
-    NextStep::run(command, why)
+    match owner.finish(&chart, &state.release.name, driver_at_work(state, newest)) {
+        Finish::Alone => NextStep::run(wait_command(state, "deployed"), why),
+        Finish::Command(command) => NextStep::run(command, why),
+        Finish::Upgrade(version) => {
+            let command = state.words().upgrade_command(version.as_deref());
+            NextStep::run(command, format!("{why}. Give it its values: helm takes those of the deployed revision"))
+        }
+    }
 }
 
 fn never_uninstalls(state: &ReleaseState<'_>) -> String {

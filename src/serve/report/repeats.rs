@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use interlock_engine::decision::Decision;
+use interlock_engine::review::Operation;
 
 /// How long after the first finding an equal finding counts as a repeat. Longer than the API server's retries take, and short enough that a
 /// client which keeps trying is counted again.
@@ -36,10 +37,11 @@ struct RecentFindings {
 }
 
 impl RepeatFilter {
-    /// Whether an equal finding was made recently. A dry run is never a repeat, and no review is a repeat of a dry run: the actual write follows
+    /// Whether an equal finding was made recently. A CREATE is never a repeat: there is no copy of the object that could be stale, so the API
+    /// server sends it once, and the next one is another try. A dry run is never a repeat, and no review is a repeat of a dry run: the actual write follows
     /// the dry run and must be counted.
     pub(super) fn is_repeat(&self, decision: &Decision, now: Instant) -> bool {
-        if decision.findings.is_empty() || decision.dry_run {
+        if decision.findings.is_empty() || decision.dry_run || decision.operation == Operation::Create {
             return false;
         }
         let findings: Vec<_> = decision.findings.iter().map(|it| (it.rule, it.mode.as_str(), it.kind)).collect();
@@ -78,7 +80,6 @@ impl RecentFindings {
 #[cfg(test)]
 mod tests {
     use interlock_engine::decision::fixtures::{decision, finding};
-    use interlock_engine::review::Operation;
     use interlock_engine::rule::{Mode, RuleId};
 
     use super::*;
@@ -119,6 +120,14 @@ mod tests {
             assert!(!repeats.is_repeat(other, now), "{other:?}");
             assert!(repeats.is_repeat(other, now), "{other:?}");
         }
+    }
+
+    #[test]
+    fn each_create_is_another_try() {
+        let (repeats, now) = (RepeatFilter::default(), Instant::now());
+        let first = decision(vec![finding(RuleId::known("concurrent-operation"), Mode::Enforce)]);
+        let create = Decision { operation: Operation::Create, ..first };
+        assert!(!repeats.is_repeat(&create, now) && !repeats.is_repeat(&create, now));
     }
 
     #[test]

@@ -209,7 +209,7 @@ fn only_managers_remove_the_annotation() {
         .fails(&["delete", "namespace", name], &[RULE, "the annotation interlock.dev/protected"]);
     for who in [&alice, &ci] {
         for value in ["interlock.dev/protected-", "interlock.dev/protected=false"] {
-            annotate(who, value).expect_failure(&[RULE, "only managers and controllers of the policy remove it"]);
+            annotate(who, value).expect_failure(&[RULE, "managers and controllers of the policy remove it"]);
         }
     }
     let remove = r#"{"metadata":{"annotations":{"interlock.dev/protected":null}}}"#;
@@ -242,7 +242,7 @@ fn the_base_registration_keeps_the_annotation() {
         let annotate = |value| [&["annotate"], object, &["--overwrite", value]].concat();
         alice.ok(&annotate("interlock.dev/protected=true"));
         for value in ["interlock.dev/protected-", "interlock.dev/protected=false"] {
-            bob.fails(&annotate(value), &[RULE, "only managers and controllers of the policy remove it"]);
+            bob.fails(&annotate(value), &[RULE, "managers and controllers of the policy remove it"]);
         }
         bob.ok(&annotate("team=blue"));
         kustomize.ok(&annotate("interlock.dev/protected-"));

@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRemoval,
         requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
-        summary: "Nobody uninstalls a release that the policy protects.",
+        summary: "A release that the policy protects is uninstalled under a ReleaseOverride.",
         why: "An uninstall by accident takes the data of a release with it, and no client asks twice.",
         allowed: "Upgrades and rollbacks, what they delete because the new revision no longer declares it, and pruning of the \
                   history; uninstalling what has never been deployed, as `helm install --atomic` does after a failure; deleting a \

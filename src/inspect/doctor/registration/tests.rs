@@ -270,3 +270,28 @@ fn another_port_of_the_service_is_a_choice() {
     let repaired = repair("guard", &validating, &mutating, true);
     assert!(entries(&repaired["items"][0]).all(|entry| entry["clientConfig"]["service"]["port"] == 8443));
 }
+
+#[test]
+fn what_protects_releases_needs_the_optional_entries() {
+    let protected = json!({"annotations": {PROTECTED: "true"}});
+    let named = |name: &str, namespace: Option<&str>, metadata: &Value| {
+        let mut metadata = metadata.clone();
+        metadata["name"] = name.into();
+        metadata["namespace"] = namespace.into();
+        json!({"items": [{"metadata": metadata}]})
+    };
+    let snapshot = |namespaces: Value, helm_releases: Value| Snapshot {
+        validating: Fetched::Known(json!({"items": [installed()[0].clone()]})),
+        namespaces: Fetched::Known(namespaces),
+        declarations: vec![("HelmRelease", Fetched::Known(helm_releases)), ("ClusterExtension", Fetched::Absent)],
+        ..Snapshot::unread()
+    };
+    let (plain, off) = (json!({}), json!({"annotations": {PROTECTED: "false"}}));
+    let nothing = snapshot(named("shop", None, &plain), named("web", Some("shop"), &off));
+    assert_eq!(protection(&nothing).map(|found| found.evidence), None);
+    let both = snapshot(named("shop", None, &protected), named("web", Some("shop"), &protected));
+    let found = protection(&both).unwrap();
+    let wanted = "the annotation of Namespace shop, the annotation of HelmRelease shop/web protect releases, but ";
+    assert!(found.evidence.starts_with(wanted), "{}", found.evidence);
+    assert!(found.evidence.contains("namespaces.protected.interlock.dev"), "{}", found.evidence);
+}

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::owners::{deployed_by_flux, deployed_by_olm, ends, extension_ended, upgrade_in_hook};
 use super::scene::{Scene, kept, place};
 use super::{Case, plane};
-use crate::harness::addon_controller::{AddonController, failed, install, managing};
+use crate::harness::addon_controller::{AddonController, chart_of, failed, install, managing};
 use crate::harness::chart::Chart;
 use crate::harness::clients::Kubectl;
 use crate::harness::eventually::eventually;
@@ -21,6 +21,7 @@ const WHILE: Duration = Duration::from_secs(60);
 pub(super) const CASES: &[Case] = &[
     Case { rule: "dropped-bundles", owner: "Sveltos", arrange: failed_chart },
     Case { rule: "dropped-bundles", owner: "Sveltos", arrange: silent_chart },
+    Case { rule: "dropped-bundles", owner: "Sveltos", arrange: renamed_chart },
     Case { rule: "dropped-bundles", owner: "Sveltos", arrange: missing_source },
     Case { rule: "dangling-bundle", owner: "Sveltos", arrange: missing_bundle },
     Case { rule: "remove-while-live", owner: "Sveltos", arrange: removal },
@@ -88,6 +89,26 @@ fn silent_chart() -> Scene {
     shop.stage("web", 1);
     let (output, rollout) = (shop.commit(), kept(RefCell::new(shop)));
     refused(namespace, rollout, output).end(|_| rollout.borrow().commit().into_result().map(|_| ()))
+}
+
+/// The profile has another release instead of those in the group in flight, and its chart does not render.
+fn renamed_chart() -> Scene {
+    let (namespace, mut shop) = delivered("way-renamed");
+    commit_all(&mut shop).expect_success();
+    shop.want(&json!({"helmCharts": [chart_of("site")]}));
+    let mut new = failed("site", "no such chart");
+    new["valuesHash"] = json!(null);
+    shop.report(&[new]);
+    shop.discard();
+    let (output, rollout) = (shop.commit(), kept(RefCell::new(shop)));
+    refused(namespace, rollout, output)
+        .act("the commit is admitted once every chart renders", |_| {
+            let mut shop = rollout.borrow_mut();
+            shop.stage("site", 1);
+            shop.report(&[managing("site")]);
+            shop.commit()
+        })
+        .end(|_| rollout.borrow().commit().into_result().map(|_| ()))
 }
 
 fn missing_source() -> Scene {

@@ -59,6 +59,9 @@ fn chart_that_left_its_profile() -> Scene {
     shop.commit().expect_success();
     shop.discard();
     shop.stage("web", 1);
-    let output = shop.commit();
-    refused(namespace, kept(RefCell::new(shop)), output)
+    let (output, rollout) = (shop.commit(), kept(RefCell::new(shop)));
+    refused(namespace, rollout, output).act("put its chart back into", move |_| {
+        rollout.borrow_mut().stage_bundle("protected-db-charts-0", &db);
+        rollout.borrow().commit()
+    })
 }

@@ -229,7 +229,7 @@ fn forged_holder() -> Scene {
         let refused = bob.run(&["annotate", "secret", V2, "--overwrite", "interlock.dev/holder=bob"]);
         if refused.success() { Err(refused.to_string()) } else { Ok(refused) }
     });
-    Scene::new(namespace, chart, "bob", refused).act("do not set annotations of interlock.dev", |scene| {
+    Scene::new(namespace, chart, "bob", refused).act("do not set Interlock's stamps", |scene| {
         scene.namespace.kubectl("bob").run(&["annotate", "secret", V2, "--overwrite", "team=blue"])
     })
 }

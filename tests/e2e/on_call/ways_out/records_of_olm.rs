@@ -213,7 +213,7 @@ fn forged_holder() -> Scene {
         let refused = bob.run(&["annotate", "secret", &secret, "--overwrite", "interlock.dev/holder=bob"]);
         if refused.success() { Err(refused.to_string()) } else { Ok(refused) }
     });
-    it.refused(refused).act("do not set annotations of interlock.dev", move |_| {
+    it.refused(refused).act("do not set Interlock's stamps", move |_| {
         bob.run(&["annotate", "secret", &secret, "--overwrite", "team=blue"])
     })
 }

@@ -43,7 +43,7 @@ keys! {
         delegate "delegate": Vec<RuleId>, layered;
         /// What ReleaseOverrides may do.
         overrides "overrides": OverridesFile;
-        /// Releases that nobody uninstalls, by the rule protected-release. A namespace adds releases of its own.
+        /// Releases that the rule protected-release keeps from being uninstalled. A namespace adds releases of its own.
         protected "protected": ProtectedFile;
         /// Users that deploy releases for others, such as GitOps controllers: globs over user names.
         managers "managers": GlobList, layered;
@@ -79,7 +79,8 @@ keys! {
         on_undecided "onUndecided": OnUndecided;
         /// Modes for some requests. The first case whose `when` matches counts; if none matches, `mode` counts.
         cases "cases": Vec<CaseFile>, layered;
-        /// Who may start operations, including uninstalls: everybody, or only managers and the accounts of HelmReleases.
+        /// Who may start operations, including uninstalls: everybody, or managers, restore tools and the
+        /// accounts of HelmReleases.
         started_by "startedBy": StartedBy => AtLeast(started_by);
         /// An operation that is in flight for longer than this, by the clock of the API server, counts as stuck.
         stale_after "staleAfter": SignedDuration => AtLeast(recovery.stale_after);
@@ -317,7 +318,7 @@ keys! {
 }
 
 keys! {
-    /// Releases that nobody uninstalls. Each list holds globs, at least one.
+    /// Releases that are kept from being uninstalled. Each list holds globs, at least one.
     ProtectedFile {
         /// Names of releases, without their namespaces. Default: every release.
         releases "releases": AtLeastOne<GlobList>;

@@ -23,7 +23,7 @@ pub(crate) static RULE: Rule = Rule {
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
         requests: Requests { operations: &[Operation::Update], kinds: PROVING_KINDS },
-        summary: "Only its controller writes a status that proves something.",
+        summary: "A status that proves something is written by its controller.",
         why: "Rules believe the status of a HelmRelease, ClusterExtension, ClusterSummary or ClusterConfiguration. Whoever forges \
               one can take over a release, hide a dropped bundle, or block the release of another team.",
         allowed: "A status that a manager or a restore tool writes. A status that an agent writes about its own cluster. A status \

@@ -20,7 +20,7 @@ pub(crate) static RULE: Rule = Rule {
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
         requests: Requests { operations: &[Operation::Update, Operation::Delete], kinds: &[] },
-        summary: "While an operation is in flight, only its holder changes fields that the release declares.",
+        summary: "While an operation is in flight, the fields that the release declares change through it.",
         why: "The operation overwrites half of an edit that is made meanwhile, and `--wait` waits for a state that nobody \
               asked for.",
         allowed: "helm's own writes for alice during alice's upgrade, and those of its hook Jobs; drift correction by a manager.",

@@ -143,7 +143,7 @@ fn held(case: &DeclarationCase<'_>, release: ReleaseRef, protection: &Protection
 
 pub(crate) fn annotation_removed(case: &DeclarationCase<'_>, release: ReleaseRef) -> Refusal {
     let sentence = format!(
-        "{}: the annotation {PROTECTED} protects release {release}, and only managers and controllers of the policy remove it.",
+        "{}: the annotation {PROTECTED} protects release {release}: managers and controllers of the policy remove it.",
         case.subject()
     );
     let at_source = "remove it where the object comes from, usually Git";

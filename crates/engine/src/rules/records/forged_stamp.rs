@@ -29,14 +29,14 @@ pub(crate) static RULE: Rule = Rule {
               would open both.",
         allowed: "A record without stamps, as helm writes it.",
         refused: "The CREATE of a record that names another user as the holder, while the mutating half is out of service.",
-        way_out: "Do not set annotations of interlock.dev: only the webhook writes them.",
+        way_out: "Do not set Interlock's stamps: the webhook writes them.",
         settings: &[],
     },
     checks: &[Check::Record(check)],
 };
 
 /// The way out of every other refusal.
-const ONLY_THE_WEBHOOK: &str = "do not set annotations of interlock.dev: only the webhook writes them";
+const ONLY_THE_WEBHOOK: &str = "do not set Interlock's stamps: the webhook writes them";
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let Some(write) = case.change.write() else {

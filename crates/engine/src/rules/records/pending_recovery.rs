@@ -33,7 +33,7 @@ pub(crate) static RULE: Rule = Rule {
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
         requests: Requests { operations: &[Operation::Create, Operation::Update, Operation::Delete], kinds: &[] },
-        summary: "Nobody else ends an operation in flight before it counts as stuck.",
+        summary: "An operation in flight is ended by its holder, by a program that goes on with it, or by others once it counts as stuck.",
         why: "An operation that looks stuck may still run. Unlocking, promoting or deleting its record, or rolling back or \
               uninstalling over it, then leaves two records deployed, or a release without its objects.",
         allowed: "A rollback over an upgrade that has been pending for longer than staleAfter; a controller that goes on with its \

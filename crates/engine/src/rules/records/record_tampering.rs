@@ -31,12 +31,12 @@ pub(crate) static RULE: Rule = Rule {
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
         requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
-        summary: "The content of a stored record never changes.",
+        summary: "The content of a stored record stays as it was released.",
         why: "A rollback installs the content of a stored record, and nobody reviews it again.",
         allowed: "A new status; the run of a hook; Helm 3 rewriting a record of Helm 4; a record replaced with itself.",
         refused: "A different manifest, chart, name or revision, different values or hooks in a stored record; a finalizer, an \
-                  owner reference or `immutable: true` on one; any change of a record in several Secrets, except by its \
-                  holder and managers.",
+                  owner reference or `immutable: true` on one; another content of a record in several Secrets, by a \
+                  person who does not hold it.",
         way_out: "A record is history. Start a new upgrade to change the release.",
         settings: &[],
     },

@@ -84,6 +84,9 @@ fn a_first_install_that_fails_is_cleaned_up() {
     assert_eq!(cluster.create("alice", &install), Ok(()));
     cluster.given(web());
     cluster.later(120);
+    // Somebody else's uninstall is a start, although nothing was ever deployed.
+    let foreign = cluster.update("carol", &install, &install.to("uninstalling"));
+    assert!(foreign.as_ref().is_err_and(|rules| rules.contains(&"freeze")), "{foreign:?}");
     // The clean-up deletes the objects that the install created, even before it updates the record.
     assert_eq!(cluster.delete_object("alice", web()), Ok(()));
     let uninstalling = install.to("uninstalling");

@@ -259,7 +259,7 @@ fn an_annotated_namespace_protects_every_release_in_it() {
         "a pipeline would delete next"
     );
     let message = cluster.findings("alice", Some(annotated(namespace())), Some(namespace())).concat();
-    assert!(message.contains("only managers and controllers of the policy remove it"), "{message}");
+    assert!(message.contains(": managers and controllers of the policy remove it"), "{message}");
     assert_eq!(cluster.update_objects(FLUX, annotated(namespace()), namespace()), Ok(()), "as Git has it");
     // The namespace is now stored without the annotation.
     assert_eq!(cluster.delete_object("alice", namespace()), Ok(()));

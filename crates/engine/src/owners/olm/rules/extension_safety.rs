@@ -22,7 +22,7 @@ pub(crate) static RULE: Rule = Rule {
             operations: &[Operation::Create, Operation::Update, Operation::Delete],
             kinds: &[CLUSTER_EXTENSION, OBJECT_SET_KINDS[0], OBJECT_SET_KINDS[1]],
         },
-        summary: "A ClusterExtension avoids settings that lose data, and only OLM changes its revisions.",
+        summary: "A ClusterExtension avoids settings that lose data, and leaves its revisions to OLM.",
         why: "SelfCertified upgrades ignore the upgrade graph of the catalog, and an unchecked CRD upgrade can drop \
               versions of stored objects.",
         allowed: "A ClusterExtension that follows the upgrade graph of its catalog; operator-controller archiving a \

@@ -20,10 +20,11 @@ pub(crate) static RULE: Rule = Rule {
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Always,
         requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[CONFIGURATION_GROUP] },
-        summary: "A commit of Sveltos names only bundles that exist.",
+        summary: "The bundles that a commit of Sveltos names exist.",
         why: "The agent cannot fetch a bundle that does not exist: the rollout stalls, or completes without it.",
         allowed: "A ConfigurationGroup whose bundles exist.",
-        refused: "A Ready group with a reference to a bundle that was deleted since, or never written, or with one in another namespace, which the agent cannot read.",
+        refused: "A Ready group of a profile with a reference to a bundle that does not exist, or to one in another namespace, which \
+                  the agent cannot read.",
         way_out: "Write the bundles first. Sveltos does, and retries with new ones within a minute.",
         settings: &[],
     },

@@ -27,11 +27,8 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     );
     let mut ways_out = WaysOut::default();
     if !removed.is_withdrawn {
-        let put_back = format!(
-            "put its chart back into {}, with the action Install: the commit is admitted once every chart renders",
-            removed.profile
-        );
-        ways_out = ways_out.or(put_back.as_str());
+        let put_back = format!("put its chart back into {}, with the action Install", removed.profile);
+        ways_out = ways_out.or(put_back.as_str()).note("The commit is admitted once every chart renders.");
     }
     Ok(vec![refusal(case.policy, removed.commit, sentence, ways_out).at("/spec/configurationItem")])
 }

@@ -17,7 +17,7 @@ pub(crate) static RULE: Rule = Rule {
         status_code: UNPROCESSABLE,
         fails_closed: FailsClosed::Never,
         requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[CONFIGURATION_GROUP] },
-        summary: "A commit of Sveltos removes everything only when the ClusterSummary is being deleted or gone.",
+        summary: "The action Remove in a commit of Sveltos waits until the ClusterSummary is being deleted or gone.",
         why: "The action Remove deletes every release from the managed cluster while the profile still wants them there.",
         allowed: "The action Remove while the ClusterSummary is being deleted. By a manager also after it is gone.",
         refused: "The action Remove for a profile that still selects the cluster, also with sourceStatus Deleted. Sveltos \

@@ -104,8 +104,8 @@ pub(super) fn lost_references<'r>(
     let is_same =
         |bundle: &Bundle| now.iter().flatten().any(|it| (&it.source, &it.index) == (&bundle.source, &bundle.index));
     let before: Vec<_> = before.iter().flatten().map(|bundle| (bundle, is_same(bundle))).collect();
-    if listed.is_empty() && before.is_empty() {
-        // The agent has not reported. The ClusterSummary still says whether the feature has deployed anything.
+    if account.is_none() && before.is_empty() {
+        // The agent has not reported yet. The ClusterSummary still says whether the feature has deployed anything.
         let all = if delivery.summary().has_deployed(delivery.feature) { missing } else { &[] };
         return Ok(all.to_vec());
     }
