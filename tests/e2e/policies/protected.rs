@@ -179,6 +179,12 @@ fn flux_and_its_pruning_keep_a_protected_release() {
     });
     patch(&moved.to_string()).expect_failure(&[RULE]);
     patch(r#"{"spec":{"values":{"note":"two"}}}"#).expect_success();
+    // The labels that lead to the HelmRelease stay, so that nobody deletes an object without them next.
+    let strip = ["label", "deployment/demo", "helm.toolkit.fluxcd.io/name-"];
+    for who in [&namespace.kubectl("bob"), &namespace.kubectl_as(&namespace.service_account("deployer"))] {
+        who.fails(&strip, &[RULE, "its ownership marks must stay"]);
+    }
+    pruner.ok(&[&strip[..], &["--dry-run=server"]].concat());
     // helm-controller itself, as it does with a HelmRelease that went while Interlock was away.
     flux.uninstall();
     assert_eq!(namespace.objects_of_demo().len(), 3);

@@ -50,7 +50,10 @@ pub(super) fn check(case: &ObjectCase<'_>) -> Checked {
 fn departure<'c>(case: &'c ObjectCase<'_>) -> Option<(Departure, &'c Marks)> {
     match &case.write.change {
         ObjectChange::Deleted { marks } => Some((Departure::Deletion, marks)),
-        ObjectChange::Edited { marks, marks_after, .. } if loses_marks(marks, marks_after.as_deref()) => {
+        ObjectChange::Edited { marks, marks_after, .. }
+            if loses_marks(marks, marks_after.as_deref())
+                || (loses_origin(marks, marks_after.as_deref()) && !is_manager(case)) =>
+        {
             Some((Departure::LostMarks, marks))
         }
         // Only persons are checked, because operators adopt objects of releases.
@@ -71,6 +74,22 @@ fn loses_marks(before: &Marks, after: Option<&Marks>) -> bool {
         Owner::Profile { .. } => false,
     };
     !after.is_some_and(|after| stays(after) && (after.contradiction.is_none() || before.contradiction.is_some()))
+}
+
+fn is_manager(case: &ObjectCase<'_>) -> bool {
+    case.policy.is_manager_or_tool(case.facts.actor.name)
+}
+
+/// Whether an edit changes or removes the labels that lead to records elsewhere. Managers change them, when a release moves from one
+/// declaration to another.
+fn loses_origin(before: &Marks, after: Option<&Marks>) -> bool {
+    let origin = |marks: &Marks| match &marks.owner {
+        Owner::Release { origin, of_extension, .. } => (origin.clone(), *of_extension),
+        Owner::Profile { .. } => (None, false),
+    };
+    let had = origin(before);
+    let has = after.map(origin).unwrap_or_default();
+    (had.0.is_some() && had.0 != has.0) || (had.1 && !has.1)
 }
 
 /// The protected release that declares the object, and its protection. The document is checked first, because most deleted

@@ -49,6 +49,31 @@ fn an_object_of_a_protected_release_does_not_change_its_owner() {
     assert_eq!(edited(|it| it["labels"]["team"] = "blue".into()), Ok(()));
 }
 
+/// The labels of Flux lead to records that are elsewhere. Without them, the object could be deleted next.
+#[test]
+fn an_object_keeps_the_labels_that_lead_to_its_records() {
+    let mut stored = record(5, "deployed", FLUX).object();
+    stored["metadata"]["namespace"] = "records".into();
+    let mut declared = helm_release(json!({}));
+    declared["status"]["storageNamespace"] = "records".into();
+    let labelled = || {
+        let mut object = web();
+        object["metadata"]["labels"]["helm.toolkit.fluxcd.io/name"] = "web".into();
+        object["metadata"]["labels"]["helm.toolkit.fluxcd.io/namespace"] = "shop".into();
+        object
+    };
+    for (user, kept) in [("alice", true), (CI, true), (FLUX, false)] {
+        let mut cluster =
+            Cluster::with_policy("protected: {namespaces: [records]}\nrules:\n  manual-delete: {mode: 'off'}\n");
+        cluster.given(stored.clone());
+        cluster.given(declared.clone());
+        cluster.given(labelled());
+        assert_eq!(cluster.delete_object(user, labelled()), refused(), "{user}");
+        let stripped = cluster.update_objects(user, labelled(), web());
+        assert_eq!(stripped, if kept { refused() } else { Ok(()) }, "{user}");
+    }
+}
+
 #[test]
 fn releases_that_the_policy_does_not_name_may_be_uninstalled() {
     for policy in ["releases: [other]", "namespaces: [other]", "releases: [web], namespaces: [other]"] {
