@@ -125,7 +125,7 @@ fn a_write_of_status_is_not_sent() {
 fn a_metadata_write_is_not_sent_if_the_entry_excludes_it() {
     let release = |version: &str, note: &str| json!({"metadata": {"name": "web", "annotations": {"note": note}}, "spec": {"chart": {"version": version}}});
     let write = |new, old| by(HELM_CONTROLLER, request("UPDATE", HELM_RELEASE, "shop", new, old));
-    assert_eq!(why_not(&write(release("1", "b"), release("1", "a"))), condition("not-metadata-only"));
+    assert_eq!(why_not(&write(release("1", "b"), release("1", "a"))), condition("loses-its-protection"));
     assert_eq!(why_not(&write(release("2", "a"), release("1", "a"))), None);
     // Other entries send such writes.
     assert_eq!(why_not(&request("UPDATE", SECRET, "shop", record(), record())), None);

@@ -293,5 +293,5 @@ fn what_protects_releases_needs_the_optional_entries() {
     let found = protection(&both).unwrap();
     let wanted = "the annotation of Namespace shop, the annotation of HelmRelease shop/web protect releases, but ";
     assert!(found.evidence.starts_with(wanted), "{}", found.evidence);
-    assert!(found.evidence.contains("namespaces.protected.interlock.dev"), "{}", found.evidence);
+    assert!(found.evidence.contains("objects.protected.interlock.dev and 2 more are missing"), "{}", found.evidence);
 }
