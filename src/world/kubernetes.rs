@@ -210,10 +210,7 @@ impl Cluster {
             }
             Query::Leases(it) => it.found(self.leases(&it.namespace).await?),
             Query::Object(it) => it.found(self.object(&it.0, budget).await?),
-            Query::AnyAccount(it) => {
-                let reads = it.0.iter().map(|account| self.object(account, budget));
-                it.answered(side_by_side(CONCURRENT_READS, reads).await?.iter().any(Option::is_some))
-            }
+            Query::AnyAccount(it) => it.answered(self.any_exists(&it.0, budget).await?),
             Query::Bundles(it) => {
                 let reads = it.0.iter().map(|reference| self.bundle(reference, budget));
                 let read = side_by_side(CONCURRENT_BUNDLE_READS, reads).await?;
@@ -267,6 +264,19 @@ impl Cluster {
             read.map_err(|over| format!("{kind} {namespace}/{name} cannot be read: {over}"))?;
         }
         Ok(text)
+    }
+
+    /// Whether one of these objects exists. One that does is enough, also if another cannot be read.
+    async fn any_exists(&self, keys: &[ObjectKey], budget: QueryBudget<'_>) -> Result<bool, Unavailable> {
+        let mut failure = None;
+        for key in keys {
+            match self.object(key, budget).await {
+                Ok(Some(_)) => return Ok(true),
+                Ok(None) => {}
+                Err(why) => failure = Some(why),
+            }
+        }
+        failure.map_or(Ok(false), Err)
     }
 
     async fn bundle(

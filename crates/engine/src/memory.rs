@@ -185,7 +185,8 @@ impl Objects {
             Query::Leases(it) => it.found(self.leases(&it.namespace)),
             Query::Object(it) => it.found(self.get(&it.0)),
             Query::AnyAccount(it) => {
-                it.answered(!self.holds("", "ServiceAccount") || it.0.iter().any(|account| self.get(account).is_some()))
+                let exists = || it.0.iter().any(|account| self.get(account).is_some());
+                it.found(self.holds("", "ServiceAccount").then(exists))
             }
             Query::Bundles(it) => it.answered(it.0.iter().map(|reference| self.bundle(reference)).collect()),
             Query::Namespace(it) => it.found(self.namespace(&it.name)),

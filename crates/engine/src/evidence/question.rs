@@ -119,8 +119,8 @@ pub struct Leases {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Object(pub ObjectKey);
 
-/// Whether one of several service accounts exists. A world that holds no service account at all, as a recording does, cannot tell:
-/// it answers that one does.
+/// Whether one of several service accounts exists. A world that holds no service account at all, as a recording does, cannot tell, and
+/// has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AnyAccount(pub Vec<ObjectKey>);
 

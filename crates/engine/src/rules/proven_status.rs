@@ -16,17 +16,23 @@ pub(crate) fn proves(evidence: &Evidence, policy: &Policy, controller: &str) -> 
     if namespaces_of_listed(policy, controller).any(|namespace| namespace.contains(GLOB)) {
         return Ok(true);
     }
-    let accounts: Vec<_> = listed_accounts(policy, controller).collect();
-    if accounts.is_empty() {
-        return Ok(false);
-    }
-    Ok(if_answered(ask(evidence, question::AnyAccount(accounts)))?.is_none_or(|exists| *exists))
+    Ok(if_answered(any_listed_account(evidence, policy, controller))?.unwrap_or(true))
 }
 
-/// The service accounts with this name that the policy lists under `managers`, without globs.
-pub(crate) fn listed_accounts(policy: &Policy, controller: &str) -> impl Iterator<Item = ObjectKey> {
+/// Whether one of the service accounts with this name exists that the policy lists under `managers`, without globs; `None` if the world
+/// cannot tell.
+pub(crate) fn any_listed_account(
+    evidence: &Evidence,
+    policy: &Policy,
+    controller: &str,
+) -> Result<Option<bool>, Undecided> {
     let namespaces = namespaces_of_listed(policy, controller).filter(|namespace| !namespace.contains(GLOB));
-    namespaces.map(move |namespace| ObjectKey::new("", "ServiceAccount", namespace, controller))
+    let accounts: Vec<_> =
+        namespaces.map(|namespace| ObjectKey::new("", "ServiceAccount", namespace, controller)).collect();
+    if accounts.is_empty() {
+        return Ok(Some(false));
+    }
+    Ok(ask(evidence, question::AnyAccount(accounts))?.copied())
 }
 
 fn namespaces_of_listed<'p>(policy: &'p Policy, controller: &str) -> impl Iterator<Item = &'p str> {

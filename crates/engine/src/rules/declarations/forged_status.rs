@@ -4,14 +4,13 @@
 //! people and tenants may write a status, because roles often grant it together with the object.
 
 use super::case::DeclarationCase;
-use crate::evidence::question;
 use crate::facts::{ActorKind, Declaration};
 use crate::owners::status::{PROVING_KINDS, PROVING_OWNERS, StatusWrite};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, CheckedAll, Refusal, Rule, WaysOut};
-use crate::rules::proven_status::listed_accounts;
-use crate::rules::undecided::{Undecided, ask};
+use crate::rules::proven_status::any_listed_account;
+use crate::rules::undecided::Undecided;
 use crate::rules::wording;
 
 /// The rule `forged-status`.
@@ -69,10 +68,5 @@ fn may_write(case: &DeclarationCase<'_>, write: &StatusWrite<'_>) -> Result<bool
         ActorKind::ServiceAccount => {}
         ActorKind::ControlPlane | ActorKind::Platform | ActorKind::Node | ActorKind::Interlock => return Ok(true),
     }
-    for account in listed_accounts(case.policy, write.controller) {
-        if ask(case.evidence, question::Object(account))?.is_some() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(any_listed_account(case.evidence, case.policy, write.controller)? != Some(true))
 }
