@@ -251,8 +251,8 @@ fn setting_json(setting: &SettingInForce) -> Value {
 }
 
 /// What a policy cannot do alone.
-const NEEDS_ENTRIES: &str = "  Custom resources and namespaces, and everything while Interlock is down, need the entries of protectedReleases: see \
-                             `interlock doctor`.\n";
+const NEEDS_ENTRIES: &str = "  Custom resources and namespaces, and everything while Interlock is down, need the entries of \
+                             protectedReleases: see `interlock doctor`.\n";
 
 /// Plain lines instead of a table, because paths and conditions are long and must not be split.
 fn namespace_text(

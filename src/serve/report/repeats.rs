@@ -37,9 +37,9 @@ struct RecentFindings {
 }
 
 impl RepeatFilter {
-    /// Whether an equal finding was made recently. A CREATE is never a repeat: there is no copy of the object that could be stale, so the API
-    /// server sends it once, and the next one is another try. A dry run is never a repeat, and no review is a repeat of a dry run: the actual write follows
-    /// the dry run and must be counted.
+    /// Whether an equal finding was made recently. A CREATE is never a repeat: no copy of the object could be stale, so the API server sends
+    /// it once, and the next one is another try. A dry run is never a repeat, and no review is a repeat of a dry run: the actual write
+    /// follows the dry run and must be counted.
     pub(super) fn is_repeat(&self, decision: &Decision, now: Instant) -> bool {
         if decision.findings.is_empty() || decision.dry_run || decision.operation == Operation::Create {
             return false;

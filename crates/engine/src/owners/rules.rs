@@ -32,12 +32,11 @@ pub(crate) fn removals_of_protected(case: &DeclarationCase<'_>) -> CheckedAll {
 pub(crate) fn may_start_operation(case: &DeclarationCase<'_>) -> bool {
     let by_people = matches!(case.facts.actor.kind, ActorKind::Person | ActorKind::Pipeline);
     match case.declaration {
-        Declaration::HelmRelease(written, _) => by_people && flux::rules::start::leaves(written).is_some(),
+        Declaration::HelmRelease(written, _) => by_people && flux::rules::retarget::leaves(written).is_some(),
         Declaration::ClusterExtension(written) => by_people && written.after.is_none(),
-        Declaration::ClusterObjectSet(written) => match &written.before {
-            None => true,
-            Some(before) => by_people && before.is_active() && !written.after.as_ref().is_some_and(|it| it.is_active()),
-        },
+        Declaration::ClusterObjectSet(written) => {
+            written.before.is_none() || (by_people && olm::rules::revision::retired(written).is_some())
+        }
         Declaration::ConfigurationGroup(..) => sveltos::rules::start::may_start(case),
         Declaration::Namespace(_)
         | Declaration::Status(_)

@@ -5,7 +5,7 @@ pub(crate) mod extension_change_while_pending;
 pub(crate) mod extension_safety;
 pub(crate) mod protected_release;
 pub(crate) mod record_part;
-mod revision;
+pub(crate) mod revision;
 pub(crate) mod start;
 
 use super::{CLUSTER_EXTENSION, ClusterExtension, ClusterObjectSet, OBJECT_SET_KINDS};

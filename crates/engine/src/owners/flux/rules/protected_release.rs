@@ -21,13 +21,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, H
         return Ok(Vec::new());
     };
     let removal = removal(case, written);
-    let concerns = match (removal, &written.after) {
-        // Flux keeps the release of a suspended HelmRelease.
-        (Some(Removal::OfObject), _) => !before.spec.suspend,
-        (Some(Removal::OfAnnotation), _) => true,
-        (None, Some(after)) => !written.same_spec && retarget::abandons(before, after, installed),
-        (None, None) => false,
-    };
+    let concerns = removal == Some(Removal::OfAnnotation) || retarget::leaves(written).is_some();
     if !concerns {
         return Ok(Vec::new());
     }

@@ -6,6 +6,7 @@
 //! The name of a chart from Git, a bucket or `chartRef` is only in the chart itself, so an edit that selects another chart only
 //! gives a warning.
 
+use crate::facts::DeclarationWrite;
 use crate::owners::flux;
 use crate::owners::flux::HELM_RELEASE;
 use crate::owners::flux::{ChartSourceRef, HelmRelease, InstalledRelease};
@@ -150,8 +151,22 @@ struct Change {
     pointer: &'static str,
 }
 
+/// The installed release that Flux uninstalls after a write, and the HelmRelease before it; `None` if it keeps the release.
+pub(crate) fn leaves<'w>(
+    written: &'w DeclarationWrite<'_, HelmRelease>,
+) -> Option<(&'w HelmRelease, InstalledRelease<'w>)> {
+    let before = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none())?;
+    let installed = before.installed()?;
+    let leaves = match &written.after {
+        // Flux keeps the release of a suspended HelmRelease.
+        None => !before.spec.suspend,
+        Some(after) => !written.same_spec && abandons(before, after, installed),
+    };
+    leaves.then_some((before, installed))
+}
+
 /// Whether an edit makes Flux uninstall the installed release.
-pub(crate) fn abandons(before: &HelmRelease, after: &HelmRelease, installed: InstalledRelease<'_>) -> bool {
+fn abandons(before: &HelmRelease, after: &HelmRelease, installed: InstalledRelease<'_>) -> bool {
     after.metadata.deletion_timestamp.is_none() && new_change(before, after, installed).is_some()
 }
 

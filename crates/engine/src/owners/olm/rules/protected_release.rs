@@ -49,8 +49,7 @@ pub(crate) fn check_revision(
     let Some(Removed { extension, read, .. }) = removed(case, written)?.filter(|removed| removed.is_only) else {
         return Ok(Vec::new());
     };
-    let is_dying = read.metadata.deletion_timestamp.is_some();
-    if is_dying {
+    if read.metadata.deletion_timestamp.is_some() {
         return Ok(Vec::new());
     }
     let at_home = ReleaseAtHome::new(Storage::Index, ReleaseRef::new("", &*extension), Some(&read.spec.namespace));

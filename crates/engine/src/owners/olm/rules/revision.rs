@@ -25,12 +25,9 @@ pub(crate) fn removed<'e>(
     case: &DeclarationCase<'e>,
     written: &DeclarationWrite<'_, ClusterObjectSet<'_>>,
 ) -> Result<Option<Removed<'e>>, Undecided> {
-    let Some(before) = written.before.as_ref().filter(|before| before.is_active()) else {
+    let Some(before) = retired(written) else {
         return Ok(None);
     };
-    if written.after.as_ref().is_some_and(ClusterObjectSet::is_active) {
-        return Ok(None);
-    }
     let named = before.extension();
     // The name tells, should somebody have removed the label before: `EXTENSION-NUMBER`.
     let by_name = written.name.rsplit_once('-').map(|(stem, _)| stem);
@@ -47,6 +44,14 @@ pub(crate) fn removed<'e>(
     }
     let is_only = !any_other_active(case, written, &listed)?;
     Ok(Some(Removed { extension: name.to_owned(), read, is_only }))
+}
+
+/// The active revision that a write deletes or archives.
+pub(crate) fn retired<'w, 'r>(
+    written: &'w DeclarationWrite<'_, ClusterObjectSet<'r>>,
+) -> Option<&'w ClusterObjectSet<'r>> {
+    let stays = written.after.as_ref().is_some_and(ClusterObjectSet::is_active);
+    written.before.as_ref().filter(|before| before.is_active() && !stays)
 }
 
 /// Whether another listed revision is active, read live.

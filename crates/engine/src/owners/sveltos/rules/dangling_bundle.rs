@@ -39,10 +39,9 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(live) = commit.summary()?.filter(|commit| !commit.is_being_deleted()) else {
         return Ok(Vec::new());
     };
-    let named = commit.named()?;
+    let (named, elsewhere) = commit.named()?;
     let missing = named.iter().zip(commit.bundles()?).filter(|(_, bundle)| bundle.is_none());
     let missing: Vec<_> = missing.map(|(name, _)| name.name.clone()).collect();
-    let elsewhere = commit.named_elsewhere()?;
     let elsewhere = elsewhere.iter().map(|BundleRef { namespace, name }| format!("{namespace}/{name}")).collect();
     let mut refusals = Vec::new();
     for (what, names) in [

@@ -127,23 +127,15 @@ impl<'a> GroupCommit<'a> {
         }))
     }
 
-    /// The names of the commit's bundles in the namespace of the group. The agent reads no other namespace.
-    pub(crate) fn named(&self) -> Result<Vec<BundleRef>, Undecided> {
-        let mut named = self.named_in(self.group)?;
-        named.retain(|bundle| bundle.namespace == self.written.namespace);
-        Ok(named)
+    /// The names of the commit's bundles: those in the namespace of the group, and others. The agent reads no other namespace.
+    pub(crate) fn named(&self) -> Result<(Vec<BundleRef>, Vec<BundleRef>), Undecided> {
+        let named = self.named_in(self.group)?;
+        Ok(named.into_iter().partition(|bundle| bundle.namespace == self.written.namespace))
     }
 
-    /// The names of bundles in other namespaces.
-    pub(crate) fn named_elsewhere(&self) -> Result<Vec<BundleRef>, Undecided> {
-        let mut named = self.named_in(self.group)?;
-        named.retain(|bundle| bundle.namespace != self.written.namespace);
-        Ok(named)
-    }
-
-    /// The commit's bundles; `None` for one that does not exist.
+    /// The commit's bundles in the namespace of the group; `None` for one that does not exist.
     pub(crate) fn bundles(&self) -> Result<&'a [Option<Bundle>], Undecided> {
-        self.case.bundles(&self.named()?)
+        self.case.bundles(&self.named()?.0)
     }
 
     /// The bundles of the previous commit that still exist; none if it delivered nothing.
