@@ -40,6 +40,7 @@ mod status;
 mod table;
 mod telemetry;
 mod test;
+mod unprotect;
 mod unstick;
 mod version;
 mod wait;
@@ -74,6 +75,7 @@ enum Command {
     Status(status::Arguments),
     Changes(changes::Arguments),
     Unstick(unstick::Arguments),
+    Unprotect(unprotect::Arguments),
     Wait(wait::Arguments),
     Doctor(doctor::Arguments),
     Test(test::Arguments),
@@ -110,6 +112,7 @@ pub fn main() -> ExitCode {
         Command::Status(arguments) => block_on_all_cores(status::run(&arguments)),
         Command::Changes(arguments) => changes::run(&arguments),
         Command::Unstick(arguments) => block_on(unstick::run(&arguments)),
+        Command::Unprotect(arguments) => block_on(unprotect::run(&arguments)),
         Command::Wait(arguments) => block_on(wait::run(&arguments)),
         Command::Doctor(arguments) => block_on(doctor::run(&arguments)),
         Command::Test(arguments) => test::run(&arguments),

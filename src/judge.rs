@@ -19,7 +19,7 @@ use interlock_engine::outcome::{Outcome, WeighedViolation};
 use interlock_engine::overrides;
 use interlock_engine::policy::{Accounts, Policies, Policy};
 use interlock_engine::review::{BadReview, Request, Review, head_of};
-use interlock_engine::stamp;
+use interlock_engine::stamp::{self, ClusterStamps};
 use interlock_engine::violation::ViolationKind;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
@@ -198,8 +198,12 @@ impl Judge {
             let facts = self.facts(request, &objects, bodies, &steps.effort, policies.accounts());
             let policy = policies.of(request.namespace());
             let void = overrides::void(&facts, policy, now);
-            let driver = stamp::driver(&facts, policy, |records, matches| self.world.drivers_naming(records, matches));
-            stamp::stamp(&facts, policy, void.as_deref(), driver, now)
+            let known = ClusterStamps {
+                driver: stamp::driver(&facts, policy, |records, matches| self.world.drivers_naming(records, matches)),
+                protected_by: stamp::inherits_protector(&facts)
+                    .and_then(|(storage, records)| self.world.protector_of(storage, &records)),
+            };
+            stamp::stamp(&facts, policy, void.as_deref(), known, now)
         };
         if steps.take_memory(request, &objects, &payloads).await.is_ok()
             && let Ok(stamps) = steps.run(|| stamp_with(&payloads.inflate(&steps.effort))).await

@@ -114,6 +114,11 @@ pub trait World: Send + Sync {
         Vec::new()
     }
 
+    /// The stamp of what protects a release, on the records in one storage, as far as they are known without a read.
+    fn protector_of(&self, _storage: Storage, _records: &ReleaseRef) -> Option<String> {
+        None
+    }
+
     /// Answers a query that belongs to no review. The query has its own limits.
     fn answer<'w>(&'w self, query: &'w Query) -> AnswerFuture<'w> {
         Box::pin(async move {

@@ -71,7 +71,7 @@ fn with_flags_of_helm(command: Command) -> Command {
     command.mut_subcommands(|subcommand| {
         let namespace = match subcommand.get_name() {
             // helm's namespace is the namespace of the release.
-            "status" | "unstick" | "wait" | "override" => None,
+            "status" | "unstick" | "unprotect" | "wait" | "override" => None,
             "scan" | "changes" => Some("only-namespace"),
             _ => Some("interlock-namespace"),
         };

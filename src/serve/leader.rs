@@ -5,6 +5,7 @@ mod election;
 mod interruptions;
 pub mod metrics;
 mod past_objects;
+mod protections;
 mod scan_findings;
 
 use std::sync::Arc;
@@ -137,13 +138,14 @@ impl Candidate {
             }
         };
         let past = past_objects::delete_all(&self.for_scans, &self.cluster, &self.policies);
+        let protections = protections::stamp_all(&self.for_scans, &self.cluster);
         let closing = Closing {
             client: &self.for_closing,
             namespace: &self.namespace,
             identity: &self.identity,
             metrics: &self.metrics,
         };
-        tokio::join!(notes, reports, scans, rotations, past, closing.run());
+        tokio::join!(notes, reports, scans, rotations, past, protections, closing.run());
     }
 
     /// Scans again and again, forever.

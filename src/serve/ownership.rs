@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 
 use interlock_engine::managed::MANAGED_BY_LABEL;
 
-/// The field manager of Interlock's writes.
-pub(super) const FIELD_MANAGER: &str = "interlock";
-
 /// The label of every Event and report of Interlock, as key and value.
 pub(super) const MANAGED_BY: (&str, &str) = (MANAGED_BY_LABEL, "interlock");
 

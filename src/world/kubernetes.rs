@@ -4,6 +4,7 @@
 pub(crate) mod api_error;
 mod caches;
 pub(crate) mod clock;
+mod copies;
 mod custom;
 mod definition;
 mod deleted_pending;
@@ -42,11 +43,10 @@ use interlock_engine::evidence::{
 };
 use interlock_engine::object::ObjectKey;
 use interlock_engine::owners::{Bundle, BundleRef, CandidateSearch, Driver, HELM_RELEASES, MOST_CANDIDATES};
-use interlock_engine::policy::{Freeze, NamespaceLabels, Policies, Policy};
+use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::manifest::WorkloadRef;
 use interlock_engine::release::{History, ReleaseRef, Storage};
 use interlock_engine::release_override::Override;
-use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::Client;
 use kube::api::{Api, ListParams};
@@ -62,7 +62,7 @@ use super::manifests::ManifestCache;
 use super::metadata_only::resource_of;
 use super::turns::Turns;
 use super::workload::{self, WorkloadObject};
-use super::{AnswerFuture, InFlight, Known, NewestRecord, QueryBudget, World};
+use super::{AnswerFuture, InFlight, Known, QueryBudget, World};
 use crate::budget::Budget;
 use crate::readiness::{Gate, Readiness};
 use api_error::{if_found, reason};
@@ -144,48 +144,6 @@ impl Cluster {
     #[must_use]
     pub fn deleted_pending(&self) -> Arc<DeletedPendingRecords> {
         Arc::clone(&self.deleted_pending)
-    }
-
-    /// The newest record of a release as far as the watches have it, superseded records excluded, without a read. The second value
-    /// says whether the watches are in sync.
-    #[must_use]
-    pub fn newest(&self, release: &ReleaseRef) -> (Option<NewestRecord>, bool) {
-        self.caches.newest(release)
-    }
-
-    /// The number of overrides in force at a moment, by the policies of their namespaces, as far as the watch has them.
-    #[must_use]
-    pub fn overrides_in_force(&self, policies: &Policies, now: Timestamp) -> usize {
-        self.caches.release_overrides().count(|it| it.is_in_force(&policies.of(&it.namespace).overrides, now))
-    }
-
-    /// Overrides that ended longer ago than the retention and are not being deleted, as far as the watch has them: at most `limit`,
-    /// ordered by namespace and name, starting behind `after`.
-    #[must_use]
-    pub fn past_overrides(
-        &self,
-        retention: SignedDuration,
-        now: Timestamp,
-        after: Option<&(String, String)>,
-        limit: usize,
-    ) -> Vec<(String, String)> {
-        self.caches.release_overrides().to_delete(after, limit, |it| it.is_past(retention, now))
-    }
-
-    /// Freezes that ended longer ago than their retention, as far as the watch has them: at most `limit`, ordered by namespace and
-    /// name, starting behind `after`.
-    #[must_use]
-    pub fn past_freezes(
-        &self,
-        policy: &Policy,
-        now: Timestamp,
-        after: Option<&(String, String)>,
-        limit: usize,
-    ) -> Vec<(String, String)> {
-        let all = self.caches.freezes();
-        let past = all.iter().filter(|freeze| policy.is_past_freeze(freeze, now));
-        let named = past.map(|freeze| (freeze.home.clone().unwrap_or_default(), freeze.name.clone()));
-        named.filter(|it| after.is_none_or(|after| it > after)).take(limit).collect()
     }
 
     async fn look_up(&self, query: &Query, budget: QueryBudget<'_>) -> Result<Answer, Unavailable> {
@@ -469,7 +427,7 @@ impl Known for Cluster {
     }
 
     fn drivers(&self) -> Option<Vec<Driver>> {
-        self.caches.helm_releases().all()
+        self.caches.helm_releases().matching(|_| true)
     }
 
     fn overrides_that(&self, matches: &dyn Fn(&Override) -> bool, limit: usize) -> Option<(Vec<Override>, usize)> {
@@ -488,6 +446,11 @@ impl World for Cluster {
 
     fn drivers_naming(&self, records: &ReleaseRef, matches: &dyn Fn(&Driver) -> bool) -> Vec<Driver> {
         self.caches.helm_releases().naming(records, matches)
+    }
+
+    fn protector_of(&self, storage: Storage, records: &ReleaseRef) -> Option<String> {
+        let history = self.caches.history(storage, records)?;
+        history.protectors().next().map(|protector| protector.to_string())
     }
 
     fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {

@@ -7,7 +7,7 @@ use interlock_engine::evidence::{Answer, Query};
 use interlock_engine::memory::{AdmittedWrite, Objects};
 use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Freeze, NamespaceLabels};
-use interlock_engine::release::ReleaseRef;
+use interlock_engine::release::{ReleaseRef, Storage};
 use interlock_engine::release_override::Override;
 
 use super::turns::Turns;
@@ -84,6 +84,11 @@ impl World for Memory {
     fn drivers_naming(&self, records: &ReleaseRef, matches: &dyn Fn(&Driver) -> bool) -> Vec<Driver> {
         self.settle();
         self.helm_releases(|driver| driver.drives(&records.namespace, &records.name) && matches(driver))
+    }
+
+    fn protector_of(&self, storage: Storage, ReleaseRef { namespace, name }: &ReleaseRef) -> Option<String> {
+        self.settle();
+        self.objects.protector_of(storage, namespace, name)
     }
 
     fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {

@@ -6,6 +6,7 @@ mod modes;
 mod overrides;
 mod playground;
 mod protected;
+mod protected_by;
 mod selectors;
 mod stop_the_line;
 mod tickets;

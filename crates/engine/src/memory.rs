@@ -129,6 +129,13 @@ impl Objects {
         self.lock().get(key).map(str::to_owned)
     }
 
+    /// The stamp of what protects a release, on its records in one storage.
+    #[must_use]
+    pub fn protector_of(&self, storage: Storage, namespace: &str, release: &str) -> Option<String> {
+        let history = self.lock().history(storage, namespace, release);
+        history.protectors().next().map(|protector| protector.to_string())
+    }
+
     /// Whether an object of a kind is stored.
     #[must_use]
     pub fn holds(&self, group: &str, kind: &str) -> bool {

@@ -27,6 +27,9 @@ pub use sveltos::{Bundle, BundleRef};
 pub use sveltos::{ConfigurationGroup, RECREATE_COMMIT};
 pub use vocabulary::OwnerWords;
 
+use crate::object::ObjectKey;
+use crate::release::ProtectorRef;
+
 /// All owners whose releases or objects rules may judge, by their own names.
 pub(crate) const ALL: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME];
 
@@ -39,8 +42,28 @@ pub(crate) const OF_RECORDS: &[&str] = &[helm::NAME, olm::NAME];
 /// The group and kind of [`HelmRelease`]s.
 pub const HELM_RELEASES: (&str, &str) = (flux::GROUP, flux::HELM_RELEASE);
 
-/// The objects whose annotation protects the release that they declare: their kind, and the path of all of them at the API server.
-pub const PROTECTING: [(&str, &str); 2] = [(flux::HELM_RELEASE, flux::LIST), (olm::CLUSTER_EXTENSION, olm::LIST)];
+/// The kinds of objects whose annotation protects the release that they declare.
+pub const PROTECTING: [ProtectingKind; 2] = [
+    ProtectingKind { group: flux::GROUP, kind: flux::HELM_RELEASE, path: flux::LIST },
+    ProtectingKind { group: olm::GROUP, kind: olm::CLUSTER_EXTENSION, path: olm::LIST },
+];
+
+/// A kind of objects whose annotation protects the release that they declare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProtectingKind {
+    pub group: &'static str,
+    pub kind: &'static str,
+    /// The path of all objects at the API server.
+    pub path: &'static str,
+}
+
+/// The key of the object that protects a release; `None` if objects of its kind protect none.
+#[must_use]
+pub fn key_of_protector(protector: ProtectorRef<'_>) -> Option<ObjectKey> {
+    let ProtectorRef { kind, namespace, name, .. } = protector;
+    let known = PROTECTING.iter().find(|it| it.kind == kind)?;
+    Some(ObjectKey::new(known.group, kind, namespace, name))
+}
 
 /// The group and kind of [`Bundle`]s.
 pub const BUNDLES: (&str, &str) = (sveltos::LIB_GROUP, sveltos::CONFIGURATION_BUNDLE);

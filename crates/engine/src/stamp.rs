@@ -17,7 +17,9 @@ use super::json::Patch;
 use super::owners::{self, Driver};
 use super::policy::Policy;
 use super::release::record::{Hooks, truncated};
-use super::release::stamps::{CHART, DRIVER, ENDED, HOLDER, HOOKS, INTERRUPTED, PIPELINE, STARTED, TARGET_NAMESPACE};
+use super::release::stamps::{
+    CHART, DRIVER, ENDED, HOLDER, HOOKS, INTERRUPTED, PIPELINE, PROTECTED_BY, STARTED, TARGET_NAMESPACE,
+};
 use super::release::{InterruptedOperation, ReleaseRef, Revision, Stamps, Status, Storage};
 
 /// The tolerance between the time stamped by one replica and the clock of the replica that checks it. The API server
@@ -58,7 +60,7 @@ impl Phase {
     }
 }
 
-/// The stamps that a written record must have, except that of the driver, which depends on the HelmReleases of the moment.
+/// The stamps that a written record must have, except those in [`ClusterStamps`].
 #[must_use]
 pub(crate) fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestamp) -> Expected {
     let time = now.round(Unit::Second).unwrap_or(now).to_string();
@@ -69,11 +71,13 @@ pub(crate) fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestam
         stamps.set(STARTED, time);
         stamps.set_or_remove(CHART, write.after.chart());
         stamps.set_or_remove(TARGET_NAMESPACE, write.after.record().map(|record| truncated(&record.namespace)));
+        stamps.set_or_remove(PROTECTED_BY, protector(facts, write));
         return Expected { stamps, phase: Phase::Starts };
     }
     let mut stamps = write.before.map(RecordVersion::stamps).unwrap_or_default();
     stamps.set_or_remove(INTERRUPTED, interrupted_note(facts, write));
     stamps.set_or_remove(HOOKS, missing_hooks(facts, write));
+    stamps.set_or_remove(PROTECTED_BY, protector(facts, write));
     if !write.ends() {
         return Expected { stamps, phase: Phase::Keeps };
     }
@@ -138,13 +142,31 @@ fn is_note_removed(facts: &Facts<'_>, write: &RecordWrite<'_>, before: &Stamps) 
     let after = write.after.stamps();
     facts.actor.kind == ActorKind::Person
         && after.get(INTERRUPTED).is_none()
-        && count_others(&after) == count_others(before)
-        && (count_others(before) > 0 || write.same_payload)
+        && count_others(&after, INTERRUPTED) == count_others(before, INTERRUPTED)
+        && (count_others(before, INTERRUPTED) > 0 || write.same_payload)
 }
 
-/// The number of stamps other than the note.
-fn count_others(stamps: &Stamps) -> usize {
-    stamps.iter().filter(|(key, _)| *key != INTERRUPTED).count()
+/// The number of other stamps.
+fn count_others(stamps: &Stamps, than: &str) -> usize {
+    stamps.iter().filter(|(key, _)| *key != than).count()
+}
+
+/// The object that protects the release by the stamp on the stored record. The stamp stays, unless Interlock changes it or a write
+/// removes nothing else, which the rule `protected-release` judges.
+fn protector(facts: &Facts<'_>, write: &RecordWrite<'_>) -> Option<String> {
+    let before = write.before?.stamps();
+    match facts.actor.kind {
+        ActorKind::Interlock => write.after.stamps().get(PROTECTED_BY).map(str::to_owned),
+        _ if removes_only_protector(write) => None,
+        _ => before.get(PROTECTED_BY).map(str::to_owned),
+    }
+}
+
+/// Whether a write only removes the stamp of what protects the release. A client that drops all annotations does not intend that.
+pub(crate) fn removes_only_protector(write: &RecordWrite<'_>) -> bool {
+    let (before, after) = (write.before.map(RecordVersion::stamps).unwrap_or_default(), write.after.stamps());
+    let is_removed = before.get(PROTECTED_BY).is_some() && after.get(PROTECTED_BY).is_none();
+    is_removed && write.same_payload && count_others(&before, PROTECTED_BY) == count_others(&after, PROTECTED_BY)
 }
 
 /// Whether a user other than the holder fails a pending record. Flux does so under the account of the operation, and
@@ -175,7 +197,7 @@ pub(crate) fn forged(
         _ if *key == PIPELINE && *phase == Phase::Starts && formerly == Some(*value) => false,
         _ if phase.clock() == Some(*key) => is_off(value, now),
         Some(must) => must != *value,
-        None if *key == DRIVER && *phase == Phase::Starts => false,
+        None if matches!(*key, DRIVER | PROTECTED_BY) && *phase == Phase::Starts => false,
         None => *phase != Phase::Starts || matches!(*key, PIPELINE | INTERRUPTED | ENDED | HOOKS),
     });
     forged.map(|(key, _)| (key, stamps.get(key).map(str::to_owned)))
@@ -183,6 +205,23 @@ pub(crate) fn forged(
 
 fn is_off(time: &str, now: Timestamp) -> bool {
     time.parse::<Timestamp>().map_or(true, |time| now.duration_since(time).abs() > TOLERANCE)
+}
+
+/// The stamps of a record that depend on the state of the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterStamps {
+    /// The [`driver()`] of the operation.
+    pub driver: Option<String>,
+    /// What protects the release by the stamps on its other records: see [`inherits_protector`].
+    pub protected_by: Option<String>,
+}
+
+/// The release whose new record inherits the stamp of what protects it; `None` for requests that create no record of an operation.
+#[must_use]
+pub fn inherits_protector(facts: &Facts<'_>) -> Option<(Storage, ReleaseRef)> {
+    let write = facts.record_write().filter(|write| write.before.is_none() && write.starts(facts.actor));
+    let (id, _) = write.and_then(|_| facts.record())?;
+    Some((id.storage, ReleaseRef::new(&id.namespace, &id.release)))
 }
 
 /// The stamp of the driver of a request that starts an operation; `None` for other requests. `naming` gives the known HelmReleases
@@ -201,8 +240,8 @@ pub fn driver(
 }
 
 /// The patch that gives a written record, override or Freeze its stamps; `None` if they are correct, and for other objects. `void`
-/// is the reason why an override opens nothing. `driver` is its [`driver()`]. A record that does not start an operation is created with
-/// stamps only by a tool that restores it.
+/// is the reason why an override opens nothing. A record that does not start an operation is created with stamps only by a tool that
+/// restores it.
 ///
 /// The patch changes only metadata: after a change of the data, Flux would reinstall at every reconcile.
 #[must_use]
@@ -210,7 +249,7 @@ pub fn stamp(
     facts: &Facts<'_>,
     policy: &Policy,
     void: Option<&str>,
-    driver: Option<String>,
+    ClusterStamps { driver, protected_by }: ClusterStamps,
     now: Timestamp,
 ) -> Option<Patch> {
     if let Subject::Own(write) = &facts.subject {
@@ -223,6 +262,9 @@ pub fn stamp(
     }
     if phase == Phase::Starts {
         stamps.set_or_remove(DRIVER, driver);
+        if write.before.is_none() {
+            stamps.set_or_remove(PROTECTED_BY, protected_by);
+        }
     }
     let sent = write.after.stamps();
     if sent == stamps {

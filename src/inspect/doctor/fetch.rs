@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::Request;
 use http::header::ACCEPT;
-use interlock_engine::owners::PROTECTING;
 use interlock_engine::owners::status::status_controllers;
+use interlock_engine::owners::{PROTECTING, ProtectingKind};
 use interlock_engine::policy_files::PolicyFiles;
 use jiff::Timestamp;
 use kube::{Client, Error};
@@ -95,7 +95,7 @@ pub(super) async fn controllers(client: &Client) -> Result<Vec<String>, String> 
 /// The metadata of the objects whose annotation can protect a release, by their kind.
 pub(super) async fn declarations(client: &Client) -> Vec<(&'static str, Fetched)> {
     let mut lists = Vec::new();
-    for (kind, path) in PROTECTING {
+    for ProtectingKind { kind, path, .. } in PROTECTING {
         lists.push((kind, metadata(client, &format!("{path}?limit=5000")).await));
     }
     lists

@@ -121,7 +121,10 @@ fn diagnose_rights(needed: &[(Right, bool)], forbidden: &[(Right, bool)], namesp
     for role in roles {
         let lacks: Vec<_> = lacking.iter().copied().filter(|right| right.role == role).collect();
         let severity = if role == LEADER_ROLE { Medium } else { High };
-        let evidence = format!("the account interlock may not {} (role {role})", listed(&lacks));
+        let mut evidence = format!("the account interlock may not {} (role {role})", listed(&lacks));
+        if lacks.iter().any(|right| is_stamped_by(right)) {
+            evidence.push_str("; a protection by an annotated object ends when that object is deleted");
+        }
         checks.push(Diagnosis::found(severity, evidence, apply.clone()));
     }
     let has: Vec<_> = forbidden.iter().filter(|(_, has)| *has).map(|(right, _)| right).collect();
@@ -139,6 +142,11 @@ fn diagnose_rights(needed: &[(Right, bool)], forbidden: &[(Right, bool)], namesp
         )));
     }
     checks
+}
+
+/// Whether the leader stamps records by this right.
+fn is_stamped_by(right: &Right) -> bool {
+    right.role == LEADER_ROLE && right.verb == "patch" && right.resource == "secrets"
 }
 
 fn listed(rights: &[&Right]) -> String {
@@ -197,7 +205,10 @@ mod tests {
         lacking.iter_mut().filter(|(right, _)| right.role == "interlock-leader").for_each(|(_, has)| *has = false);
         let described = states(&lacking, &all(false, FORBIDDEN_RIGHTS.map(Right::on).to_vec()));
         assert!(
-            described.len() == 1 && described[0].0 == "medium" && described[0].1.contains("may not patch secrets"),
+            described.len() == 1
+                && described[0].0 == "medium"
+                && described[0].1.contains("may not patch secrets")
+                && described[0].1.ends_with("ends when that object is deleted"),
             "{described:?}"
         );
         let described = states(&all(true, needed("guard", &[])), &all(true, FORBIDDEN_RIGHTS.map(Right::on).to_vec()));

@@ -6,11 +6,9 @@ use kube::{Client, Error};
 use serde_json::Value;
 
 use super::error::UnstickError;
+use crate::inspect::annotation::FIELD_MANAGER;
 use crate::inspect::runbook::plural;
 use crate::world::kubernetes::api_error::reason;
-
-/// The field manager of all writes.
-const FIELD_MANAGER: &str = "interlock";
 
 /// The API server's message when a webhook with failurePolicy Fail does not answer.
 const WEBHOOK_FAILED: &str = "failed calling webhook";

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{LEASE, POLICIES};
-use crate::serve::ownership::FIELD_MANAGER;
+use crate::inspect::annotation::FIELD_MANAGER;
 use crate::world::kubernetes::api_error::reason;
 
 /// The seconds after which another replica takes over from a silent leader.

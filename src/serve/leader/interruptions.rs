@@ -3,17 +3,13 @@
 use std::time::Duration;
 
 use interlock_engine::evidence::question;
+use interlock_engine::release::InterruptedOperation;
 use interlock_engine::release::stamps::INTERRUPTED;
-use interlock_engine::release::{Entry, InterruptedOperation};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Error};
-use serde_json::json;
 use tokio::time::sleep;
 
-use crate::serve::ownership::FIELD_MANAGER;
+use crate::inspect::annotation::annotate;
 use crate::world::kubernetes::{DeletedPendingRecord, DeletedPendingRecords};
-use crate::world::metadata_only::{MetadataOnly, resource_of};
 use crate::world::{World, ask};
 
 /// The attempts to write one note. Other clients write the record too, and each write changes its resourceVersion.
@@ -66,7 +62,7 @@ async fn write(client: &Client, world: &dyn World, deleted: &DeletedPendingRecor
         if heir.stamps.get(INTERRUPTED) == Some(note.as_str()) {
             return Ok(());
         }
-        match annotate(client, deleted, heir, &note).await {
+        match annotate(client, (deleted.storage, &deleted.namespace), heir, (INTERRUPTED, Some(&note)), false).await {
             Ok(()) => {
                 let (namespace, release) = (&deleted.namespace, &deleted.release);
                 tracing::info!(%namespace, %release, %note, "noted an interrupted operation");
@@ -78,19 +74,6 @@ async fn write(client: &Client, world: &dyn World, deleted: &DeletedPendingRecor
         }
     }
     Err(failure)
-}
-
-async fn annotate(client: &Client, deleted: &DeletedPendingRecord, heir: &Entry, note: &str) -> Result<(), Error> {
-    let patch = json!({
-        "metadata": {"resourceVersion": heir.resource_version, "uid": heir.uid, "annotations": {INTERRUPTED: note}},
-    });
-    let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-    let resource = match deleted.storage.kind() {
-        "ConfigMap" => resource_of::<ConfigMap>(),
-        _ => resource_of::<Secret>(),
-    };
-    let records: Api<MetadataOnly> = Api::namespaced_with(client.clone(), &deleted.namespace, &resource);
-    records.patch_metadata(&heir.name, &params, &Patch::Merge(&patch)).await.map(drop)
 }
 
 #[cfg(test)]

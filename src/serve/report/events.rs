@@ -26,9 +26,9 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::metrics::{ReportMetrics, Sink, Write};
 use super::namespace_labels::NamespaceLabels;
+use crate::inspect::annotation::FIELD_MANAGER;
 use crate::log_limit::LogLimit;
 use crate::serve::background::BackgroundTask;
-use crate::serve::ownership::FIELD_MANAGER;
 use crate::world::kubernetes::Cluster;
 use crate::world::{NewestRecord, ask};
 pub(crate) use annotation::CONTROLLER;

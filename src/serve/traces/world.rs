@@ -5,7 +5,7 @@ use std::sync::Arc;
 use interlock_engine::evidence::Query;
 use interlock_engine::owners::Driver;
 use interlock_engine::policy::NamespaceLabels;
-use interlock_engine::release::ReleaseRef;
+use interlock_engine::release::{ReleaseRef, Storage};
 use tracing::Instrument;
 
 use super::sending::TARGET;
@@ -29,6 +29,10 @@ impl World for TracedWorld {
 
     fn drivers_naming(&self, records: &ReleaseRef, matches: &dyn Fn(&Driver) -> bool) -> Vec<Driver> {
         self.0.drivers_naming(records, matches)
+    }
+
+    fn protector_of(&self, storage: Storage, records: &ReleaseRef) -> Option<String> {
+        self.0.protector_of(storage, records)
     }
 
     fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {

@@ -7,7 +7,7 @@ use interlock_engine::answers::read;
 use interlock_engine::evidence::{CandidateRecords, ScaledRef};
 use interlock_engine::owners::{Marks, PROFILE_LABEL};
 use interlock_engine::policy::{Freeze, NamespaceLabels};
-use interlock_engine::release::{ReleaseRef, Storage};
+use interlock_engine::release::{History, ReleaseRef, Storage};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ReplicationController, Secret};
 use kube::Resource;
@@ -148,6 +148,23 @@ impl Caches {
             entries.into_iter().map(move |entry| NewestRecord { storage, namespace: namespace.clone(), entry })
         });
         (records.max_by_key(|record| (record.entry.created, record.entry.revision)), secrets && config_maps)
+    }
+
+    /// The records of a release in one storage, as far as the copies have them; `None` if there are none.
+    pub(super) fn history(&self, storage: Storage, ReleaseRef { namespace, name }: &ReleaseRef) -> Option<History> {
+        let copy = if storage == Storage::ConfigMap { &self.config_maps } else { &self.secrets };
+        let (record_sets, _) = copy.read(|index| index.record_sets_in(namespace, name));
+        let found = record_sets.into_iter().find(|it| it.storage == storage)?;
+        Some(History::new(found.entries))
+    }
+
+    /// The releases with a stamp on a record; `None` if the copies are not in sync.
+    pub(super) fn with_stamp(&self, key: &str) -> Option<Vec<(String, CandidateRecords)>> {
+        let (mut found, secrets) = self.secrets.read(|index| index.with_stamp(key));
+        let (more, config_maps) = self.config_maps.read(|index| index.with_stamp(key));
+        found.extend(more);
+        let candidate = found.into_iter().map(|(release, record_set)| (release, record_set.into_candidate()));
+        (secrets && config_maps).then(|| candidate.collect())
     }
 
     /// The operations in flight, as in [`Known::in_flight`](crate::world::Known::in_flight).

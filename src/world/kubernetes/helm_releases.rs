@@ -67,9 +67,9 @@ impl HelmReleases {
         found.flatten().unwrap_or_default()
     }
 
-    /// All readable HelmReleases; `None` if the copy is not in sync.
-    pub(super) fn all(&self) -> Option<Vec<Driver>> {
-        self.read(|drivers| drivers.readable().cloned().collect())
+    /// The readable HelmReleases that match; `None` if the copy is not in sync.
+    pub(super) fn matching(&self, matches: impl Fn(&Driver) -> bool) -> Option<Vec<Driver>> {
+        self.read(|drivers| drivers.readable().filter(|driver| matches(driver)).cloned().collect())
     }
 }
 
@@ -293,9 +293,9 @@ mod tests {
             (known(&helm_releases, "web"), records_of(&helm_releases, &origin, "web", "shop")),
             (Some(0), Some(None))
         );
-        assert_eq!(helm_releases.all().map(|all| all.len()), Some(0));
+        assert_eq!(helm_releases.matching(|_| true).map(|all| all.len()), Some(0));
         helm_releases.definition.send_replace(installed());
-        assert_eq!((known(&helm_releases, "web"), helm_releases.all().map(|all| all.len())), (None, None));
+        assert_eq!((known(&helm_releases, "web"), helm_releases.matching(|_| true).map(|all| all.len())), (None, None));
 
         let mut drivers = Drivers::default();
         let mut installed_there = stored("web", json!({"storageNamespace": "records"}));
@@ -304,7 +304,7 @@ mod tests {
         drivers.apply(&serde_json::from_value(installed_there).unwrap());
         helm_releases.objects.replace(drivers);
         assert_eq!(known(&helm_releases, "web"), Some(0));
-        assert_eq!(helm_releases.all().unwrap().iter().map(|it| &*it.name).collect::<Vec<_>>(), ["web"]);
+        assert_eq!(helm_releases.matching(|_| true).unwrap().iter().map(|it| &*it.name).collect::<Vec<_>>(), ["web"]);
         assert_eq!(records_of(&helm_releases, &origin, "web", "shop"), Some(Some("records".to_owned())));
         assert_eq!(records_of(&helm_releases, &origin, "other", "shop"), Some(None));
         // The copy from before the definition was deleted is not used.

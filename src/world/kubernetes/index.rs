@@ -114,6 +114,12 @@ impl Index {
         locations.iter().filter_map(|location| Some(location.with(self.releases.get(location)?))).collect()
     }
 
+    /// The record sets with a record that has a stamp, each with the name of its release.
+    pub(super) fn with_stamp(&self, key: &str) -> Vec<(String, locate::RecordSet)> {
+        let stamped = self.releases.iter().filter(|(_, records)| records.iter().any(|it| it.stamp(key).is_some()));
+        stamped.map(|(location, records)| (location.release.to_string(), location.with(records))).collect()
+    }
+
     /// The releases with the oldest operations in flight, at most `limit`, and the total number of such releases.
     pub(super) fn in_flight(&self, limit: usize) -> (Vec<InFlight>, usize) {
         let mut found: Vec<_> = self

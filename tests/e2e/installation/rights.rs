@@ -54,7 +54,7 @@ const USED: [(&str, &str, &str, &str); 33] = [
     ("lib.projectsveltos.io", "configurationbundles", "", "get list"),
     ("lib.projectsveltos.io", "configurationgroups", "", "list"),
     ("lib.projectsveltos.io", "sveltosclusters", "", "get"),
-    ("olm.operatorframework.io", "clusterextensions", "", "get"),
+    ("olm.operatorframework.io", "clusterextensions", "", "get list"),
     ("openreports.io", "reports", "", "list create patch delete"),
     ("wgpolicyk8s.io", "policyreports", "", "list create patch delete"),
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "interlock", "get list watch patch"),

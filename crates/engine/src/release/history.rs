@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Revision, Stamps, Status};
+use super::{ProtectorRef, Revision, Stamps, Status};
 
 /// A record of a release, by its metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +85,14 @@ impl History {
                 is_deployed || life.any(|entry| entry.status == Status::Superseded)
             }
         }
+    }
+
+    /// The objects that protect the release by the stamps of its records. Stamps below the newest deployed record may be of an earlier
+    /// life of the release, which somebody was allowed to end.
+    pub fn protectors(&self) -> impl Iterator<Item = ProtectorRef<'_>> {
+        let base = self.newest_deployed().map_or(Revision(0), |base| base.revision);
+        let life = self.0.iter().take_while(move |it| it.revision >= base && it.status != Status::Uninstalled);
+        life.filter_map(|entry| entry.stamps.protected_by())
     }
 
     /// The records above a revision, newest first.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{DriverRef, Status};
+use super::{DriverRef, ProtectorRef, Status};
 
 /// `userInfo.username` of the request that started the transition.
 pub const HOLDER: &str = "interlock.dev/holder";
@@ -29,8 +29,13 @@ pub const INTERRUPTED: &str = "interlock.dev/interrupted";
 /// A digest of the hooks of a record, set while a filtered test has left some of them out.
 pub const HOOKS: &str = "interlock.dev/hooks";
 
+/// The annotated object that protects the release: `KIND/NAMESPACE/NAME/UID`. The leader sets it, and removes it once that object
+/// exists without its annotation. A new record inherits it.
+pub const PROTECTED_BY: &str = "interlock.dev/protected-by";
+
 /// Every stamp.
-pub const KEYS: [&str; 9] = [HOLDER, PIPELINE, DRIVER, STARTED, ENDED, CHART, TARGET_NAMESPACE, INTERRUPTED, HOOKS];
+pub const KEYS: [&str; 10] =
+    [HOLDER, PIPELINE, DRIVER, STARTED, ENDED, CHART, TARGET_NAMESPACE, INTERRUPTED, HOOKS, PROTECTED_BY];
 
 /// The stamps on a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -87,6 +92,12 @@ impl Stamps {
     #[must_use]
     pub fn driver(&self) -> Option<DriverRef<'_>> {
         DriverRef::parse(self.get(DRIVER)?)
+    }
+
+    /// The annotated object that protects the release.
+    #[must_use]
+    pub fn protected_by(&self) -> Option<ProtectorRef<'_>> {
+        ProtectorRef::parse(self.get(PROTECTED_BY)?)
     }
 
     /// `name-version` of the chart of the transition.

@@ -13,6 +13,7 @@ mod model;
 pub(crate) mod objects;
 pub(crate) mod overrides;
 pub(crate) mod protected;
+mod protected_by;
 mod runbook;
 pub(crate) mod scenario;
 mod scopes;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use interlock_engine::evidence::{Answer, Knowledge, Query};
 use interlock_engine::release::stamps::CHART;
-use interlock_engine::release::{History, Stamps, Status, Storage};
-use serde_json::Value;
+use interlock_engine::release::{Entry, History, Stamps, Status, Storage};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::world::kubernetes::fake;

@@ -8,7 +8,8 @@ use kube::{Client, Error};
 use serde_json::{Value, json};
 
 use super::body::{self, CONTENT, EVENTS, RELEASE, ReportBody, SOURCE};
-use crate::serve::ownership::{FIELD_MANAGER, MANAGED_BY, own_and};
+use crate::inspect::annotation::FIELD_MANAGER;
+use crate::serve::ownership::{MANAGED_BY, own_and};
 use crate::world::kubernetes::Reach;
 
 /// How many reports the API server returns at a time.

@@ -46,6 +46,7 @@ const ANNOTATIONS: Keep = Keep::Members(&[
     (stamps::TARGET_NAMESPACE, Keep::Short),
     (stamps::INTERRUPTED, Keep::Short),
     (stamps::HOOKS, Keep::Short),
+    (stamps::PROTECTED_BY, Keep::Short),
     (PROTECTED, Keep::Short),
     (CREATED_BY, Keep::Short),
     (VOID, Keep::Short),

@@ -1,7 +1,9 @@
 //! Refusals to take a protected release away, each followed to the end that the person wanted.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
+use interlock_engine::release::stamps::PROTECTED_BY;
 use serde_json::json;
 
 use super::declarations::refused;
@@ -11,10 +13,16 @@ use super::{Case, plane};
 use crate::harness::addon_controller::{AddonController, install, managing};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::eventually::eventually;
+use crate::harness::process::run;
+use crate::harness::records::V1;
+
+const WHILE: Duration = Duration::from_secs(60);
 
 pub(super) const CASES: &[Case] = &[
     Case { rule: "protected-release", owner: "Helm", arrange: whole_namespace },
     Case { rule: "protected-release", owner: "Flux", arrange: helm_release },
+    Case { rule: "protected-release", owner: "Flux", arrange: deleted_helm_release },
     Case { rule: "protected-release", owner: "OLM", arrange: extension },
     Case { rule: "protected-release", owner: "Sveltos", arrange: chart_that_left_its_profile },
 ];
@@ -33,6 +41,27 @@ fn helm_release() -> Scene {
     let (namespace, chart, _) = deployed_by_flux("way-protected-flux");
     let delete = || namespace.kubectl("bob").run(&["delete", "helmrelease/demo"]);
     Scene::new(namespace, chart, "bob", delete()).retry(move |_| delete())
+}
+
+/// The record still names the annotated HelmRelease.
+fn deleted_helm_release() -> Scene {
+    let (namespace, chart, _) = deployed_by_flux("way-stamped");
+    let bob = namespace.kubectl("bob");
+    bob.ok(&["annotate", "helmrelease/demo", "interlock.dev/protected=true"]);
+    bob.ok(&["patch", "helmrelease/demo", "--type=merge", "-p", r#"{"spec":{"suspend":true}}"#]);
+    eventually(WHILE, "the leader stamps the record", || {
+        let record = bob.get(&["secret", V1]);
+        let stamp = &record["metadata"]["annotations"][PROTECTED_BY];
+        if stamp.is_string() { Ok(()) } else { Err(record["metadata"].to_string()) }
+    });
+    bob.ok(&["delete", "helmrelease/demo"]);
+    let unstamp = || namespace.kubectl("bob").run(&["annotate", "secret", V1, &format!("{PROTECTED_BY}-")]);
+    Scene::new(namespace, chart, "bob", unstamp()).retry(move |_| unstamp()).act("interlock unprotect", |scene| {
+        let release = format!("{}/demo", scene.namespace.name());
+        let asked = ["override", &release, "--rule", "protected-release", "--for", "5m", "--reason", "decommissioned"];
+        run(plane().interlock(&scene.who, &asked), WHILE).expect_success();
+        run(plane().interlock(&scene.who, &["unprotect", &release]), WHILE)
+    })
 }
 
 fn extension() -> Scene {

@@ -1,7 +1,7 @@
 //! Requests to managers, and requests about the namespace: deletions and edits that lead to an uninstall of the release, and
 //! edits that remove the protection.
 
-use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installed, refusal};
+use super::protection::{Protection, ReleaseAtHome, by_stamps, is_installed, may_be_installed, refusal};
 use crate::evidence::{CandidateRecords, question};
 use crate::facts::{Declaration, DeclarationWrite, Namespace};
 use crate::object::{PROTECTED, annotation_pointer};
@@ -90,11 +90,16 @@ fn protection_here(
         return Ok(Some(Protection::Annotation(case.subject())));
     }
     let is_elsewhere = candidate.namespace != case.declaration.name();
-    if !is_elsewhere || !is_proven(candidate, case.policy) {
-        return Ok(None);
+    if is_elsewhere {
+        if !is_proven(candidate, case.policy) {
+            return Ok(None);
+        }
+        let declared = owners::rules::annotated_declaration(case.evidence, at_home.storage, &at_home.release)?;
+        if let Some(declaration) = declared {
+            return Ok(Some(Protection::Annotation(declaration)));
+        }
     }
-    let declared = owners::rules::annotated_declaration(case.evidence, at_home.storage, &at_home.release)?;
-    Ok(declared.map(Protection::Annotation))
+    by_stamps(case.evidence, &at_home.release, candidate.history.protectors())
 }
 
 /// Whether a release found for the namespace is installed: by its records there, or by proven records elsewhere. Proven records
@@ -138,7 +143,7 @@ pub(crate) fn uninstalls(
 /// `Namespace shop holds release shop/web, and the policy protects it.`
 fn held(case: &DeclarationCase<'_>, release: ReleaseRef, protection: &Protection) -> Refusal {
     let sentence = format!("{} holds release {release}, and {} protects it.", case.subject(), protection.words());
-    refusal(case.policy, release, sentence, WaysOut::default())
+    refusal(case.policy, release, protection, sentence, WaysOut::default())
 }
 
 pub(crate) fn annotation_removed(case: &DeclarationCase<'_>, release: ReleaseRef) -> Refusal {
@@ -147,5 +152,6 @@ pub(crate) fn annotation_removed(case: &DeclarationCase<'_>, release: ReleaseRef
         case.subject()
     );
     let at_source = "remove it where the object comes from, usually Git";
-    refusal(case.policy, release, sentence, at_source.into()).at(annotation_pointer(PROTECTED))
+    refusal(case.policy, release, &Protection::Annotation(case.subject()), sentence, at_source.into())
+        .at(annotation_pointer(PROTECTED))
 }

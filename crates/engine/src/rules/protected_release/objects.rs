@@ -35,13 +35,16 @@ pub(super) fn check(case: &ObjectCase<'_>) -> Checked {
         let belongs =
             format!("{} belongs to release {release}, and {} protects it", case.subject(), protection.words());
         match departure {
-            Departure::Deletion => refusal(case.policy, release, format!("{belongs}."), WaysOut::default()),
+            Departure::Deletion => {
+                refusal(case.policy, release, &protection, format!("{belongs}."), WaysOut::default())
+            }
             Departure::LostMarks => {
-                refusal(case.policy, release, format!("{belongs}: its ownership marks must stay."), WaysOut::default())
+                let sentence = format!("{belongs}: its ownership marks must stay.");
+                refusal(case.policy, release, &protection, sentence, WaysOut::default())
             }
             Departure::AddedOwner => {
                 let sentence = format!("{belongs}: with an owner reference the garbage collector may delete it.");
-                refusal(case.policy, release, sentence, WaysOut::default()).at("/metadata/ownerReferences")
+                refusal(case.policy, release, &protection, sentence, WaysOut::default()).at("/metadata/ownerReferences")
             }
         }
     }))
@@ -125,7 +128,7 @@ fn protected(
         Declaration::Document(_) | Declaration::Unreadable(_) => {}
     }
     let at_home = ReleaseAtHome::new(*storage, ReleaseRef::new(namespace, name), Some(target_namespace));
-    let Some(protection) = at_home.protection(case.policy, case.evidence)? else {
+    let Some(protection) = at_home.protection(case.policy, case.evidence, history)? else {
         return Ok(None);
     };
     if owners::rules::are_outdated(case.evidence, case.policy, *storage, name)? {

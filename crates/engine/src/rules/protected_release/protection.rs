@@ -1,14 +1,15 @@
 //! Which release a request concerns, whether it is installed, and what protects it. The checks for all kinds of requests use this
 //! code.
 
-use crate::evidence::{CandidateRecords, Evidence};
+use crate::evidence::{CandidateRecords, Evidence, question};
 use crate::object::PROTECTED;
 use crate::owners;
 use crate::policy::Policy;
 use crate::release::stamps::TARGET_NAMESPACE;
-use crate::release::{History, ReleaseRef, Status, Storage};
+use crate::release::{History, ProtectorRef, ProtectorState, ReleaseRef, Status, Storage};
 use crate::rules::check::{Refusal, Step, StepKind, WaysOut};
-use crate::rules::undecided::{Undecided, is_protected_namespace};
+use crate::rules::undecided::{Undecided, ask, is_protected_namespace};
+use crate::rules::wording::command;
 
 /// What protects a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,11 @@ pub(crate) enum Protection {
     Policy,
     /// The annotation of this object.
     Annotation(String),
+    /// The stamp on the records, of an annotated object that has been deleted since.
+    Stamp {
+        object: String,
+        records: ReleaseRef,
+    },
 }
 
 impl Protection {
@@ -24,6 +30,7 @@ impl Protection {
         match self {
             Self::Policy => "the policy".to_owned(),
             Self::Annotation(object) => format!("the annotation {PROTECTED} of {object}"),
+            Self::Stamp { object, .. } => format!("the annotation {PROTECTED} of {object} (deleted since)"),
         }
     }
 }
@@ -50,15 +57,23 @@ impl ReleaseAtHome {
         Self::new(candidate.storage, ReleaseRef::new(&candidate.namespace, name), target)
     }
 
-    /// What protects the release: the policy, the annotation of the HelmRelease or ClusterExtension that declares it, or the
-    /// annotation of its home.
-    pub(crate) fn protection(&self, policy: &Policy, evidence: &Evidence) -> Result<Option<Protection>, Undecided> {
+    /// What protects the release: the policy, the annotation of the HelmRelease or ClusterExtension that declares it, the
+    /// annotation of its home, or the stamps on its records.
+    pub(crate) fn protection(
+        &self,
+        policy: &Policy,
+        evidence: &Evidence,
+        history: &History,
+    ) -> Result<Option<Protection>, Undecided> {
         if self.is_covered(policy) {
             return Ok(Some(Protection::Policy));
         }
-        match owners::rules::annotated_declaration(evidence, self.storage, &self.release)? {
-            Some(declaration) => Ok(Some(Protection::Annotation(declaration))),
-            None => self.protection_of_home(evidence),
+        if let Some(declaration) = owners::rules::annotated_declaration(evidence, self.storage, &self.release)? {
+            return Ok(Some(Protection::Annotation(declaration)));
+        }
+        match self.protection_of_home(evidence)? {
+            None => by_stamps(evidence, &self.release, history.protectors()),
+            home => Ok(home),
         }
     }
 
@@ -87,6 +102,28 @@ impl ReleaseAtHome {
     }
 }
 
+/// The protection by the objects that the stamps on some records name. Such an object protects while it is annotated, and after its
+/// deletion: otherwise deleting it would be the first half of an uninstall.
+pub(crate) fn by_stamps<'s>(
+    evidence: &Evidence,
+    records: &ReleaseRef,
+    protectors: impl Iterator<Item = ProtectorRef<'s>>,
+) -> Result<Option<Protection>, Undecided> {
+    for protector in protectors {
+        let Some(key) = owners::key_of_protector(protector) else { continue };
+        let (object, stored) = (protector.title(), ask(evidence, question::Object(key))?);
+        match protector.state(stored.map(String::as_str)) {
+            Ok(ProtectorState::Deleted) => {
+                return Ok(Some(Protection::Stamp { object, records: records.clone() }));
+            }
+            Ok(ProtectorState::Annotated) => return Ok(Some(Protection::Annotation(object))),
+            Ok(ProtectorState::Unannotated) => {}
+            Err(why) => return Err(Undecided::Unavailable(format!("{object} cannot be read: {why}"))),
+        }
+    }
+    Ok(None)
+}
+
 /// Whether there is anything to protect: a revision was deployed in the current life of the release, and no admitted uninstall
 /// has begun.
 ///
@@ -108,10 +145,21 @@ pub(crate) fn may_be_installed(cached: &History) -> bool {
 }
 
 /// The refusal. It says who can override it.
-pub(crate) fn refusal(policy: &Policy, release: ReleaseRef, sentence: String, other_ways: WaysOut) -> Refusal {
+pub(crate) fn refusal(
+    policy: &Policy,
+    release: ReleaseRef,
+    protection: &Protection,
+    sentence: String,
+    other_ways: WaysOut,
+) -> Refusal {
     let home = policy.overrides.home_of(&release).namespace;
     let ask = format!("ask somebody who may create ReleaseOverrides in namespace {home} for one of protected-release");
-    Refusal::new(sentence, other_ways.when("if the release must go", Step::of(StepKind::Override, ask))).about(release)
+    let mut ways_out = other_ways.when("if the release must go", Step::of(StepKind::Override, ask));
+    if let Protection::Stamp { records, .. } = protection {
+        let end = Step::run("under such an override, {}", command(&["interlock", "unprotect", &records.to_string()]));
+        ways_out = ways_out.when("to end the protection and keep the release", end);
+    }
+    Refusal::new(sentence, ways_out).about(release)
 }
 
 #[cfg(test)]

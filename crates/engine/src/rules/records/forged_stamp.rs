@@ -7,7 +7,7 @@ use super::case::RecordCase;
 use crate::facts::RecordVersion;
 use crate::object::annotation_pointer;
 use crate::owners;
-use crate::release::stamps::{DRIVER, PIPELINE};
+use crate::release::stamps::{DRIVER, PIPELINE, PROTECTED_BY};
 use crate::release::{DriverRef, Stamps};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
@@ -51,7 +51,11 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     let formerly = case.policy.accounts.formerly(case.facts.actor);
     let formerly = formerly.as_ref().and_then(stamp::stamped_pipeline);
     let Some((key, must)) = stamp::forged(&expected, &before, &sent, formerly.as_deref(), case.now) else {
-        return if expected.phase == Phase::Starts { false_driver(case, &sent) } else { Ok(None) };
+        return match expected.phase {
+            Phase::Starts if write.before.is_none() && !inherits(case, &sent)? => Ok(Some(not_inherited(case))),
+            Phase::Starts => false_driver(case, &sent),
+            Phase::Ends | Phase::Keeps => Ok(None),
+        };
     };
     let must = must.map_or("be absent".to_owned(), |value| format!("be {value:?}"));
     let sentence = format!("The annotation {key} on the record of {} must {must}.", case.subject());
@@ -62,6 +66,22 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         _ => ONLY_THE_WEBHOOK.into(),
     };
     Ok(Some(Refusal::new(sentence, ways_out).at(annotation_pointer(key))))
+}
+
+/// Whether another record of the release has the stamp of what protects it, if a new record has one.
+fn inherits(case: &RecordCase<'_>, sent: &Stamps) -> Result<bool, Undecided> {
+    let Some(stamp) = sent.get(PROTECTED_BY) else { return Ok(true) };
+    Ok(case.history()?.iter().any(|entry| entry.stamps.get(PROTECTED_BY) == Some(stamp)))
+}
+
+fn not_inherited(case: &RecordCase<'_>) -> Refusal {
+    let sentence = format!(
+        "The annotation {PROTECTED_BY} on the record of {} is on no other record of the release.",
+        case.subject()
+    );
+    // The replica that set the stamp may not have seen yet that it was removed.
+    let ways_out = WaysOut::from(ONLY_THE_WEBHOOK).when("if the stamp has just been removed", Step::retry("try again"));
+    Refusal::new(sentence, ways_out).at(annotation_pointer(PROTECTED_BY))
 }
 
 /// The refusal of a stamp of the driver that the mutating half cannot have written: as long as the spec of the HelmRelease stays as

@@ -14,6 +14,7 @@ use crate::release::ReleaseRef;
 use crate::release_override::CREATED_BY;
 use crate::review::Review;
 use crate::rule::RuleId;
+use crate::stamp::ClusterStamps;
 
 /// A deployed release with its objects.
 fn release(policy: &str) -> Cluster {
@@ -342,7 +343,7 @@ fn created_by_interlock(object: &Value, is_dry_run: bool) -> (crate::outcome::Ou
     let policy = policy.unwrap();
     let evidence = Evidence::default();
     let outcome = crate::freezes::outcome(write, &facts.actor, &policy, &evidence, start()).unwrap();
-    (outcome, crate::stamp::stamp(&facts, &policy, None, None, start()))
+    (outcome, crate::stamp::stamp(&facts, &policy, None, ClusterStamps::default(), start()))
 }
 
 #[test]

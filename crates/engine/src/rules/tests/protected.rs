@@ -235,13 +235,13 @@ fn a_manager_may_not_delete_the_base_record() {
     assert_eq!(cluster.delete("alice", &alices), Err(vec!["protected-release", "record-deletion"]));
 }
 
-fn refused() -> Verdict {
+pub(super) fn refused() -> Verdict {
     Err(vec!["protected-release"])
 }
 
 const ANNOTATION: &str = "interlock.dev/protected";
 
-fn annotated(mut object: Value) -> Value {
+pub(super) fn annotated(mut object: Value) -> Value {
     object["metadata"]["annotations"][ANNOTATION] = "true".into();
     object
 }
@@ -291,7 +291,7 @@ fn an_annotated_namespace_protects_every_release_in_it() {
 }
 
 /// HelmRelease apps/web, which has installed release shop/web.
-fn helm_release(spec: Value) -> Value {
+pub(super) fn helm_release(spec: Value) -> Value {
     let snapshot = json!({"name": "web", "namespace": "shop", "status": "deployed", "chartName": "nginx"});
     json!({
         "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",

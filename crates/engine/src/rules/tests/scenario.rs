@@ -23,8 +23,9 @@ use crate::outcome::{Outcome, WeighedViolation};
 use crate::overrides;
 use crate::policy::{Policies, Policy};
 use crate::policy_files::PolicyFiles;
+use crate::release::ReleaseRef;
 use crate::review::{Request, Review};
-use crate::stamp::{driver, recording, stamp};
+use crate::stamp::{ClusterStamps, driver, inherits_protector, recording, stamp};
 
 pub(crate) const MANIFEST: &str = "---\nkind: Deployment\nmetadata: {name: web}\n";
 
@@ -220,6 +221,11 @@ impl Cluster {
         self.given(record.object());
     }
 
+    /// The JSON text of an object.
+    pub(crate) fn stored(&self, key: &ObjectKey) -> Option<String> {
+        self.objects.get(key)
+    }
+
     pub(crate) fn create(&mut self, user: &str, record: &Rec) -> Verdict {
         let created = Rec { created: self.now, ..record.clone() };
         self.judge("CREATE", user, None, Some(created.object()), Some(&record.name()))
@@ -383,7 +389,11 @@ impl Cluster {
             let driver = driver(facts, policy, |records, matches| {
                 self.objects.helm_releases(|it| it.drives(&records.namespace, &records.name) && matches(it))
             });
-            stamp(facts, policy, overrides::void(facts, policy, self.now).as_deref(), driver, self.now)
+            let inherited = inherits_protector(facts).and_then(|(storage, ReleaseRef { namespace, name })| {
+                self.objects.protector_of(storage, &namespace, &name)
+            });
+            let known = ClusterStamps { driver, protected_by: inherited };
+            stamp(facts, policy, overrides::void(facts, policy, self.now).as_deref(), known, self.now)
         })
     }
 

@@ -10,7 +10,7 @@ use crate::object::ObjectKey;
 use crate::owners::HELM_RELEASES;
 use crate::policy::{Policies, Policy};
 use crate::release::Stamps;
-use crate::release::stamps::{CHART, DRIVER, ENDED, HOLDER, HOOKS, INTERRUPTED, PIPELINE, STARTED};
+use crate::release::stamps::{CHART, DRIVER, ENDED, HOLDER, HOOKS, INTERRUPTED, PIPELINE, PROTECTED_BY, STARTED};
 use crate::review::Review;
 use crate::stamp::{Expected, Phase, forged};
 
@@ -113,6 +113,22 @@ fn a_forged_stamp_is_refused_while_the_mutating_half_is_down() {
     // A restore tool creates records with the stamps from their backup, and changes none.
     assert_eq!(unstamped(VELERO, None, &of_alice), none);
     assert_eq!(unstamped(VELERO, Some(&running), &of_alice), ["forged-stamp"]);
+}
+
+#[test]
+fn a_new_record_inherits_what_protects_the_release_and_invents_nothing() {
+    const STAMP: &str = "HelmRelease/shop/web/u1";
+    let objects = Objects::new(1 << 20);
+    let deployed = rec(1, "deployed").annotated(PROTECTED_BY, STAMP);
+    objects.put(ObjectKey::new("", "Secret", "shop", &deployed.name()), deployed.object().to_string());
+    let policies = Policies::from(Policy::shipped().unwrap());
+    let upgrade = rec(2, "pending-upgrade").annotated(HOLDER, "alice");
+    for (stamp, verdict) in [(STAMP, &[][..]), ("HelmRelease/shop/web/u2", &["forged-stamp"])] {
+        let new = upgrade.clone().annotated(PROTECTED_BY, stamp);
+        assert_eq!(unstamped_among(&objects, &policies, "alice", None, &new), verdict, "{stamp}");
+    }
+    let other = rec(1, "deployed").annotated(PROTECTED_BY, "HelmRelease/shop/web/u2");
+    assert_eq!(unstamped_among(&objects, &policies, "alice", Some(&deployed), &other), ["forged-stamp"]);
 }
 
 /// The validating half sees the stamp later than the mutating half wrote it: what has changed since stops nobody.

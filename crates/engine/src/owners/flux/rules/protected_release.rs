@@ -9,7 +9,7 @@ use crate::release::{ReleaseRef, Stamps, Storage};
 use crate::rules::check::{CheckedAll, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::protected_release::declarations::{Removal, annotation_removed, protection, removal, uninstalls};
-use crate::rules::protected_release::protection::{self, ReleaseAtHome, refusal};
+use crate::rules::protected_release::protection::{self, Protection, ReleaseAtHome, by_stamps, refusal};
 use crate::rules::undecided::Undecided;
 use crate::rules::wording::command;
 
@@ -26,7 +26,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, H
         return Ok(Vec::new());
     }
     let at_home = ReleaseAtHome::new(Storage::Secret, installed.release(), None);
-    let Some(protection) = protection(case, &at_home, before.metadata.is_protected())? else {
+    let Some(protection) = protection_of(case, before, &at_home)? else {
         return Ok(Vec::new());
     };
     if !is_installed(case, before, installed)? {
@@ -44,13 +44,27 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, H
             let suspend = Step::run("suspend it first ({})", suspend);
             let keep = Way::from(suspend).then(Step::retry("try again"));
             let keep = WaysOut::default().when("to delete the HelmRelease and keep its release", keep);
-            refusal(case.policy, release.clone(), sentence(), keep)
+            refusal(case.policy, release.clone(), &protection, sentence(), keep)
         }
         None => {
             let keep = "create another HelmRelease for the new release";
-            refusal(case.policy, release.clone(), sentence(), keep.into()).at("/spec")
+            refusal(case.policy, release.clone(), &protection, sentence(), keep.into()).at("/spec")
         }
     }])
+}
+
+/// What protects the installed release of the request's HelmRelease. The stamps count too: they may be of another HelmRelease, which
+/// installed the release before this one.
+pub(crate) fn protection_of(
+    case: &DeclarationCase<'_>,
+    before: &HelmRelease,
+    at_home: &ReleaseAtHome,
+) -> Result<Option<Protection>, Undecided> {
+    let found = protection(case, at_home, before.metadata.is_protected())?;
+    if found.is_some() || before.spec.kube_config.is_some() {
+        return Ok(found);
+    }
+    by_stamps(case.evidence, &at_home.release, case.history(&at_home.release)?.protectors())
 }
 
 /// Whether a revision of the installed release may have been deployed. True if the records are on another cluster, because they

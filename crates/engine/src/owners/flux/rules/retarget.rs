@@ -9,13 +9,13 @@
 use crate::facts::DeclarationWrite;
 use crate::owners::flux;
 use crate::owners::flux::HELM_RELEASE;
+use crate::owners::flux::rules::protected_release::protection_of;
 use crate::owners::flux::{ChartSourceRef, HelmRelease, InstalledRelease};
 use crate::release::{Status, Storage};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, CheckedAll, Refusal, Rule, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
-use crate::rules::protected_release::declarations::protection;
 use crate::rules::protected_release::protection::ReleaseAtHome;
 use crate::rules::undecided::{Undecided, if_answered};
 use crate::rules::wording::command;
@@ -111,7 +111,7 @@ fn retarget(
     let mut ways_out = WaysOut::from("create another HelmRelease for the new release");
     let at_home = ReleaseAtHome::new(Storage::Secret, installed.release(), None);
     // The annotation does not open `protected-release`, which says what does.
-    if if_answered(protection(case, &at_home, before.metadata.is_protected()))?.is_none() {
+    if if_answered(protection_of(case, before, &at_home))?.is_none() {
         ways_out = ways_out.when("to let Flux uninstall the old one", annotate);
     }
     Ok(Some(Refusal::new(sentence, ways_out).at(pointer).about(installed.release())))

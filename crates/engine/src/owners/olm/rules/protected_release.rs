@@ -1,6 +1,6 @@
 //! The deletion of a protected ClusterExtension, and the removal of its annotation.
 
-use crate::evidence::{Evidence, Freshness, question};
+use crate::evidence::{CandidateRecords, Evidence, Freshness, question};
 use crate::facts::DeclarationWrite;
 use crate::owners::olm::rules::extension::extension;
 use crate::owners::olm::rules::revision::{Removed, removed};
@@ -10,7 +10,7 @@ use crate::rules::check::{CheckedAll, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::home::records_of_extension;
 use crate::rules::protected_release::declarations::{Removal, annotation_removed, protection, removal, uninstalls};
-use crate::rules::protected_release::protection::{self, ReleaseAtHome, refusal};
+use crate::rules::protected_release::protection::{self, Protection, ReleaseAtHome, by_stamps, refusal};
 use crate::rules::undecided::{Undecided, ask};
 
 pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, ClusterExtension<'_>>) -> CheckedAll {
@@ -21,7 +21,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, C
     // An extension has no namespace, only its objects do.
     let release = ReleaseRef::new("", &*written.name);
     let at_home = ReleaseAtHome::new(Storage::Index, release, Some(&before.spec.namespace));
-    let Some(protection) = protection(case, &at_home, before.metadata.is_protected())? else {
+    let Some(protection) = protection_of(case, before, &at_home)? else {
         return Ok(Vec::new());
     };
     if !is_installed(case, before, &written.name)? {
@@ -32,7 +32,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, C
         Removal::OfAnnotation => annotation_removed(case, release),
         Removal::OfObject => {
             let sentence = uninstalls(case, NAME, &release, &protection);
-            refusal(case.policy, release, sentence, WaysOut::default())
+            refusal(case.policy, release, &protection, sentence, WaysOut::default())
         }
     }])
 }
@@ -62,7 +62,7 @@ pub(crate) fn check_revision(
         case.subject(),
         protection.words()
     );
-    Ok(vec![refusal(case.policy, at_home.release, sentence, WaysOut::default())])
+    Ok(vec![refusal(case.policy, at_home.release, &protection, sentence, WaysOut::default())])
 }
 
 /// Whether OLM has ever deployed the extension.
@@ -74,9 +74,28 @@ pub(crate) fn is_installed(
     if before.has_revisions() {
         return Ok(true);
     }
+    Ok(records(case, name)?.is_some_and(|candidate| protection::is_installed(&candidate.history)))
+}
+
+/// The records of an extension, read live.
+fn records<'a>(case: &DeclarationCase<'a>, name: &str) -> Result<Option<&'a CandidateRecords>, Undecided> {
     let found = ask(case.evidence, question::Extension { name: name.to_owned(), freshness: Freshness::Live })?;
-    let candidate = found.and_then(|found| records_of_extension(found, case.policy));
-    Ok(candidate.is_some_and(|candidate| protection::is_installed(&candidate.history)))
+    Ok(found.and_then(|found| records_of_extension(found, case.policy)))
+}
+
+/// What protects the request's ClusterExtension. The stamps on its records may be of an earlier extension of this name.
+fn protection_of(
+    case: &DeclarationCase<'_>,
+    before: &ClusterExtension<'_>,
+    at_home: &ReleaseAtHome,
+) -> Result<Option<Protection>, Undecided> {
+    let found = protection(case, at_home, before.metadata.is_protected())?;
+    if found.is_some() || before.has_revisions() {
+        return Ok(found);
+    }
+    let name = &at_home.release.name;
+    let Some(candidate) = records(case, name)? else { return Ok(None) };
+    by_stamps(case.evidence, &ReleaseRef::new(&candidate.namespace, name), candidate.history.protectors())
 }
 
 /// The ClusterExtension of a release, if it is annotated as protected.

@@ -30,5 +30,7 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
         let put_back = format!("put its chart back into {}, with the action Install", removed.profile);
         ways_out = ways_out.or(put_back.as_str()).note("The commit is admitted once every chart renders.");
     }
-    Ok(vec![refusal(case.policy, removed.commit, sentence, ways_out).at("/spec/configurationItem")])
+    Ok(vec![
+        refusal(case.policy, removed.commit, &Protection::Policy, sentence, ways_out).at("/spec/configurationItem"),
+    ])
 }
