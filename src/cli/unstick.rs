@@ -18,7 +18,7 @@ use super::policies_in_force::PoliciesInForce;
 use super::release_argument::ReleaseArgument;
 use super::runbook_checks::checks;
 use super::table::{colours, printable};
-use crate::inspect::diagnosis::{Checks, ReleaseRecords, Stuck, after_unstick};
+use crate::inspect::diagnosis::{Checks, Examiner, ReleaseRecords, Stuck, after_unstick};
 use crate::inspect::runbook::StuckRecord;
 use crate::inspect::status::{self, ReleaseSummary};
 use crate::inspect::unstick::{RecordCopy, UnstickError};
@@ -151,7 +151,8 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
     if let Some(copies) = report.accept(stuck.unstick(&view, arguments.dry_run).await)? {
         report.outcome = if arguments.dry_run { UnstickResult::WouldUnstick } else { UnstickResult::Unstuck };
         report.copies = copies;
-        report.next = next_after(&view, records, stuck.entry(), &row, now).await;
+        let copy = stuck.copy_with_values(&report.copies);
+        report.next = next_after(&view, records, (stuck.entry(), copy), &row, now).await;
     }
     Ok(report)
 }
@@ -160,14 +161,15 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
 async fn next_after(
     view: &View<'_>,
     ReleaseRecords { release, storage, history, .. }: ReleaseRecords<'_>,
-    lost: &Entry,
+    (lost, copy): (&Entry, Option<&str>),
     row: &ReleaseSummary,
     now: Timestamp,
 ) -> Option<String> {
     let history = &after_unstick(history, lost, row.chart.as_deref());
     let broken = &view.broken(release, storage, history).await;
     let records = ReleaseRecords { release, storage, history, broken };
-    let examined = view.examiner(now).examine(records, Checks::IfStuck).await?;
+    let examiner = Examiner { copy, ..view.examiner(now) };
+    let examined = examiner.examine(records, Checks::IfStuck).await?;
     examined.diagnosis.next.map(|next| next.to_string())
 }
 

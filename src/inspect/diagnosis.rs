@@ -20,7 +20,7 @@ pub use next_step::NextStep;
 pub(crate) use next_step::out_of_freeze;
 pub use problem::Problem;
 pub use state::Stuck;
-pub(crate) use state::{BrokenRecords, ReleaseRecords, ReleaseState};
+pub(crate) use state::{BrokenRecords, ReleaseRecords, ReleaseState, VALUES};
 
 /// The problems of a release, and the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]

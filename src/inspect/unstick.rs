@@ -15,10 +15,14 @@ use super::runbook::StuckRecord;
 use super::view::View;
 use copy::{CopyOrigin, copy_of};
 pub(crate) use error::UnstickError;
-use interlock_engine::release::record::extra_chunks;
-use interlock_engine::release::{Storage, Stored};
+use interlock_engine::effort::Effort;
+use interlock_engine::release::record::{Payload, extra_chunks};
+use interlock_engine::release::{Record, Storage, Stored};
 pub(crate) use restore::RecordCopy;
 use store::StoredObjects;
+
+/// The largest values in a copy, in bytes. A Secret has at most 1 MiB, and most of that may be the record.
+const MAX_VALUES_BYTES: usize = 64 << 10;
 
 impl StuckRecord {
     /// Copies each part of the record to a Secret, deletes the record if it has not changed since it was read, and
@@ -62,11 +66,12 @@ impl StuckRecord {
             parts.extend(store.get("Secret", &name).await?);
         }
         let origin = CopyOrigin { release: &self.release, storage: self.storage, revision: self.entry.revision };
-        let mut kept = Vec::new();
+        let (mut kept, values) = (Vec::new(), self.values());
         // The copy of the record itself comes last: if it exists, the copies of its parts exist.
         for (object, part_of) in parts.iter().map(|part| (part, Some(self.record()))).chain([(&index, None)]) {
             let others = if part_of.is_none() { kept.as_slice() } else { &[] };
-            let made = match copy_of(object, &origin, part_of, others).map_err(failed) {
+            let values = values.as_deref().filter(|_| part_of.is_none());
+            let made = match copy_of(object, &origin, part_of, others, values).map_err(failed) {
                 Ok(copy) => store.create("Secret", &copy, dry_run).await,
                 Err(error) => Err(error),
             };
@@ -79,6 +84,22 @@ impl StuckRecord {
             }
         }
         Ok(kept)
+    }
+
+    /// The Secret with the values of the record, among its copies; `None` if the copies do not have them.
+    #[must_use]
+    pub(crate) fn copy_with_values<'c>(&self, copies: &'c [String]) -> Option<&'c str> {
+        copies.last().filter(|_| self.values().is_some()).map(String::as_str)
+    }
+
+    /// The values of the operation; `None` for a record that cannot be read, for one of OLM, and for values that do not fit into a Secret
+    /// beside the record.
+    fn values(&self) -> Option<String> {
+        let stored = Stored::read(self.object.as_ref().into()).ok().filter(|_| self.storage != Storage::Index)?;
+        let effort = Effort::of_review();
+        let body = Payload::decode(self.storage, &stored.data).ok()?.inflate(&effort).ok()?;
+        let values = Record::read(&body, &effort).ok()?.values().to_owned();
+        (values.len() <= MAX_VALUES_BYTES).then_some(values)
     }
 
     async fn delete(&self, store: &StoredObjects<'_>, dry_run: bool) -> Result<(), UnstickError> {

@@ -58,7 +58,7 @@ impl<'p> View<'p> {
     /// The inputs for examinations in this view.
     pub(crate) fn examiner(&self, now: Timestamp) -> Examiner<'_> {
         let drivers = self.world.drivers.as_deref().ok();
-        Examiner { world: &self.world, policies: self.policies, drivers, reader: self.reader.as_ref(), now }
+        Examiner { world: &self.world, policies: self.policies, drivers, reader: self.reader.as_ref(), now, copy: None }
     }
 
     /// The records of a release whose parts are missing. If the parts of a record cannot be read, none of them count as missing.

@@ -27,4 +27,5 @@ pub(crate) mod plane;
 pub(crate) mod process;
 pub(crate) mod records;
 pub(crate) mod rendered;
+pub(crate) mod shell;
 pub(crate) mod webhook;

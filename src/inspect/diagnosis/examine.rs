@@ -29,6 +29,8 @@ pub(crate) struct Examiner<'a> {
     /// The user who takes the next step; `None` if unknown.
     pub(crate) reader: Option<&'a Starter>,
     pub(crate) now: Timestamp,
+    /// The copy of a record that the reader has just deleted.
+    pub(crate) copy: Option<&'a str>,
 }
 
 /// The runbook's checks of a pending record.
@@ -89,6 +91,7 @@ impl Examiner<'_> {
             policy,
             is_opened: false,
             is_live_in_sibling,
+            copy: self.copy,
             freeze: None,
             now,
         };
@@ -214,7 +217,7 @@ pub async fn of_release(
     let drivers = drivers.and_then(|found| found.unwrap_or(Ok(Vec::new())));
     let drivers = drivers.map_err(|why| format!("the HelmReleases cannot be read: {why}"))?;
     let reader = Starter::named(user);
-    let examiner = Examiner { world, policies, drivers: Some(&drivers), reader: Some(&reader), now };
+    let examiner = Examiner { world, policies, drivers: Some(&drivers), reader: Some(&reader), now, copy: None };
     let records = ReleaseRecords { release, storage, history: &history, broken };
     Ok(examiner.examine(records, Checks::IfStuck).await.map(|examined| examined.diagnosis))
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::problem::Problem;
-use super::state::{ReleaseState, Stuck};
+use super::state::{ReleaseState, Stuck, VALUES};
 use crate::inspect::scan::FindingKind;
 use crate::inspect::wait::FreezeInForce;
 
@@ -136,8 +136,8 @@ pub(crate) fn out_of_freeze(release: &ReleaseRef, freeze: &FreezeInForce, now: T
 /// Whether the reader starts an operation with this step.
 pub(super) fn starts_an_operation(step: &NextStep) -> bool {
     let NextStep::Run { command, .. } = step else { return false };
-    let command = command.strip_prefix("HELM_DRIVER=configmap ").unwrap_or(command);
-    command.starts_with("helm ")
+    let last = command.rsplit(" | ").next().unwrap_or(command);
+    last.strip_prefix("HELM_DRIVER=configmap ").unwrap_or(last).starts_with("helm ")
 }
 
 fn out_of_stuck(state: &ReleaseState<'_>, newest: &Entry) -> NextStep {
@@ -257,11 +257,28 @@ fn finish(state: &ReleaseState<'_>, newest: &Entry, owner: &ReleaseOwner) -> Nex
     match owner.finish(&chart, &state.release.name, driver_at_work(state, newest)) {
         Finish::Alone => NextStep::run(wait_command(state, "deployed"), why),
         Finish::Command(command) => NextStep::run(command, why),
-        Finish::Upgrade(version) => {
-            let command = state.words().upgrade_command(version.as_deref());
-            NextStep::run(command, format!("{why}. Give it its values: helm takes those of the deployed revision"))
-        }
+        Finish::Upgrade(version) => match values_of_interrupted(state) {
+            Some(values) => NextStep::run(
+                state.words().upgrade_command_with(version.as_deref(), &values),
+                format!("{why}, with its own values"),
+            ),
+            None => NextStep::run(
+                state.words().upgrade_command(version.as_deref()),
+                format!("{why}. Give it its values: helm takes those of the deployed revision"),
+            ),
+        },
     }
+}
+
+/// The command that prints the values of the interrupted operation: from its record, or from the copy of its record.
+fn values_of_interrupted(state: &ReleaseState<'_>) -> Option<String> {
+    let (_, note) = state.history.interrupted()?;
+    if state.history.iter().any(|entry| entry.revision == note.revision) {
+        return Some(state.words().values_command(note.revision));
+    }
+    let ReleaseRef { namespace, .. } = state.release;
+    let template = format!("go-template={{{{.data.{VALUES} | base64decode}}}}");
+    Some(command(&["kubectl", "get", "secret", state.copy?, "-n", namespace, "-o", &template]))
 }
 
 fn never_uninstalls(state: &ReleaseState<'_>) -> String {

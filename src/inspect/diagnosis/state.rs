@@ -27,6 +27,9 @@ pub(crate) struct ReleaseRecords<'a> {
     pub(crate) broken: &'a BrokenRecords,
 }
 
+/// The key of a copy of a record with the values of its operation, as JSON.
+pub(crate) const VALUES: &str = "values";
+
 /// The state of a release, as far as its reader knows it.
 #[derive(Clone)]
 pub(crate) struct ReleaseState<'a> {
@@ -46,6 +49,8 @@ pub(crate) struct ReleaseState<'a> {
     pub(crate) is_opened: bool,
     /// Whether the release is live in Helm's other storage, and not deployed in this one.
     pub(crate) is_live_in_sibling: bool,
+    /// The copy of a deleted record, with its values under [`VALUES`].
+    pub(crate) copy: Option<&'a str>,
     /// The freeze that stops the reader from starting an operation.
     pub(crate) freeze: Option<&'a FreezeInForce>,
     pub(crate) now: Timestamp,

@@ -53,6 +53,7 @@ struct Case {
     policy: Policy,
     is_opened: bool,
     is_live_in_sibling: bool,
+    copy: Option<&'static str>,
     freeze: Option<FreezeInForce>,
 }
 
@@ -69,6 +70,7 @@ impl Case {
             policy,
             is_opened: false,
             is_live_in_sibling: false,
+            copy: None,
             freeze: None,
         }
     }
@@ -89,6 +91,7 @@ impl Case {
             policy: &self.policy,
             is_opened: self.is_opened,
             is_live_in_sibling: self.is_live_in_sibling,
+            copy: self.copy,
             freeze: self.freeze.as_ref(),
             now: NOW.parse().unwrap(),
         })
@@ -356,5 +359,13 @@ fn once_the_record_is_deleted_its_upgrade_is_finished() {
     let history = History::new(vec![old(1, Deployed), young(2, PendingUpgrade)]);
     let left: Vec<Entry> =
         after_unstick(&history, history.newest().unwrap(), Some("web-2.0.0")).iter().cloned().collect();
-    assert_eq!(Case::of(left).next(), "helm upgrade web CHART --version 2.0.0 -n shop");
+    assert_eq!(Case::of(left.clone()).next(), "helm upgrade web CHART --version 2.0.0 -n shop");
+    let upgrade = "helm upgrade web CHART --version 2.0.0 --reset-values -f - -n shop";
+    let values = "kubectl get secret interlock-copy-web-v2-x -n shop -o 'go-template={{.data.values | base64decode}}'";
+    let copied = Case { copy: Some("interlock-copy-web-v2-x"), ..Case::of(left) };
+    assert_eq!(copied.next(), format!("{values} | {upgrade}"));
+    // An unlocked record is still there.
+    let unlocked = stamped(old(2, Failed), INTERRUPTED, "web-2.0.0@2");
+    let values = "helm get values web --revision 2 -o yaml -n shop";
+    assert_eq!(Case::of(vec![old(1, Deployed), unlocked]).next(), format!("{values} | {upgrade}"));
 }

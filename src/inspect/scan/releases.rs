@@ -87,7 +87,8 @@ impl ScanContext<'_> {
         let broken = &broken.map_err(|why| self.gap(PARTS, why)).unwrap_or_default();
         // If the HelmReleases cannot be read, it is unknown how long an operation in a Secret may take.
         let drivers = (!self.is_gap(HELM_RELEASES)).then_some(drivers);
-        let examiner = Examiner { world: &self.world, policies: self.policies, drivers, reader: None, now: self.now };
+        let examiner =
+            Examiner { world: &self.world, policies: self.policies, drivers, reader: None, now: self.now, copy: None };
         let examined = examiner.examine(ReleaseRecords { release, storage, history, broken }, Checks::IfStuck).await?;
         if examined.diagnosis.stuck == Stuck::Unknown {
             let why = "the HelmReleases, which define how long an operation may take, could not be read";

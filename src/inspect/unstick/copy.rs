@@ -9,6 +9,8 @@ use interlock_engine::managed::MANAGED_BY_LABEL;
 use interlock_engine::release::{ReleaseRef, Revision, Storage};
 use serde_json::{Map, Value, json};
 
+use crate::inspect::diagnosis::VALUES;
+
 /// The type of a copy.
 pub(super) const COPY_TYPE: &str = "interlock.dev/record-copy";
 /// The label of a copy and its value.
@@ -49,6 +51,7 @@ pub(super) fn copy_of(
     origin: &CopyOrigin<'_>,
     part_of: Option<&str>,
     parts: &[String],
+    values: Option<&str>,
 ) -> Result<Value, String> {
     let metadata = object["metadata"].as_object().ok_or("it has no metadata")?;
     let kept: Map<_, _> =
@@ -66,6 +69,9 @@ pub(super) fn copy_of(
         let binary = object["binaryData"].as_object().cloned().unwrap_or_default();
         original["binary"] = binary.keys().cloned().collect();
         data.extend(binary);
+    }
+    if let Some(values) = values {
+        data.insert(VALUES.to_owned(), STANDARD.encode(values).into());
     }
     let ReleaseRef { namespace, name: release } = origin.release;
     let mut annotations = json!({
@@ -97,6 +103,7 @@ pub(super) fn original_of(copy: &Value) -> Result<Value, String> {
         copy["metadata"]["annotations"][ORIGINAL].as_str().ok_or("it has no annotation with the original")?;
     let mut original: Value = serde_json::from_str(original).map_err(|error| error.to_string())?;
     let mut data = copy["data"].as_object().cloned().unwrap_or_default();
+    data.remove(VALUES);
     let object = original.as_object_mut().ok_or("its original is not an object")?;
     if let Some(binary) = object.remove("binary") {
         let keys: Vec<_> = binary.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -147,7 +154,7 @@ mod tests {
                 record.as_object_mut().unwrap().remove("type");
                 record["binaryData"] = json!({"more": "AAE="});
             }
-            let copy = copy_of(&record, &origin(&release, storage), None, &[]).unwrap();
+            let copy = copy_of(&record, &origin(&release, storage), None, &[], Some("{}")).unwrap();
             let mut wanted = record.clone();
             for given in ["uid", "resourceVersion", "creationTimestamp", "managedFields", "namespace"] {
                 wanted["metadata"].as_object_mut().unwrap().remove(given);
@@ -160,7 +167,7 @@ mod tests {
     fn no_tool_finds_a_copy_as_a_record() {
         use interlock_engine::release::Stored;
         let release = ReleaseRef::new("shop", "web");
-        let copy = copy_of(&record("Secret"), &origin(&release, Storage::Secret), None, &[]).unwrap();
+        let copy = copy_of(&record("Secret"), &origin(&release, Storage::Secret), None, &[], None).unwrap();
         let raw = serde_json::value::to_raw_value(&copy).unwrap();
         let stored = Stored::read(raw.as_ref().into()).unwrap();
         assert_eq!(stored.storage("Secret"), None);
@@ -172,9 +179,9 @@ mod tests {
     fn parts_refer_to_their_record_and_back() {
         let release = ReleaseRef::new("olm", "web");
         let origin = origin(&release, Storage::Index);
-        let part = copy_of(&record("Secret"), &origin, Some("sh.helm.release.v1.web.v2"), &[]).unwrap();
+        let part = copy_of(&record("Secret"), &origin, Some("sh.helm.release.v1.web.v2"), &[], None).unwrap();
         assert_eq!(part["metadata"]["annotations"][PART_OF], "sh.helm.release.v1.web.v2");
-        let index = copy_of(&record("Secret"), &origin, None, &["part".to_owned()]).unwrap();
+        let index = copy_of(&record("Secret"), &origin, None, &["part".to_owned()], None).unwrap();
         assert_eq!(index["metadata"]["annotations"][PARTS], "[\"part\"]");
     }
 
@@ -182,6 +189,6 @@ mod tests {
     fn other_objects_are_not_copies() {
         assert!(original_of(&json!({"metadata": {"annotations": {}}})).is_err());
         assert!(original_of(&json!({"metadata": {"annotations": {ORIGINAL: "7"}}})).is_err());
-        assert!(copy_of(&json!([]), &origin(&ReleaseRef::new("a", "b"), Storage::Secret), None, &[]).is_err());
+        assert!(copy_of(&json!([]), &origin(&ReleaseRef::new("a", "b"), Storage::Secret), None, &[], None).is_err());
     }
 }

@@ -92,6 +92,7 @@ fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> O
             policy: policies.of(&release.namespace),
             is_opened: false,
             is_live_in_sibling: false,
+            copy: None,
             freeze: None,
             now: shown.time,
         };
@@ -110,7 +111,7 @@ fn operations(world: &dyn Known, policies: &Policies, shown: &mut Snapshot) -> O
 /// Examines the oldest stuck operations. If the copies are not sufficient for the others, their next step is the command that shows it.
 async fn complete(world: &dyn Known, policies: &Policies, drivers: Option<&[Driver]>, shown: &mut Snapshot) {
     let until = Instant::now() + PATIENCE;
-    let examiner = Examiner { world, policies, drivers, reader: None, now: shown.time };
+    let examiner = Examiner { world, policies, drivers, reader: None, now: shown.time, copy: None };
     let stuck = shown.operations.iter_mut().filter(|row| row.stuck == Stuck::Yes);
     for (asked, row) in stuck.enumerate() {
         let again = match asked < EXAMINED {

@@ -35,6 +35,16 @@ impl OwnerWords<'_> {
         helm::words::upgrade_command(self, version)
     }
 
+    /// The same, with exactly the values that a command prints.
+    pub fn upgrade_command_with(&self, version: Option<&str>, values: &str) -> String {
+        helm::words::upgrade_command_with(self, version, values)
+    }
+
+    /// The command that prints the values of a revision.
+    pub fn values_command(&self, revision: Revision) -> String {
+        helm::words::values_command(self, revision)
+    }
+
     /// The command that rolls a Helm release back to a revision.
     pub fn rollback_command(&self, to: Revision) -> String {
         helm::words::rollback_command(self, to)

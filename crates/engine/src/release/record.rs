@@ -160,6 +160,12 @@ impl<'b> Record<'b> {
         serde_json::from_slice(body).map_err(|error| DecodeError::of_json(body, &error))
     }
 
+    /// The values that the user gave, as JSON.
+    #[must_use]
+    pub fn values(&self) -> &'b str {
+        self.config.map(RawValue::get).filter(|values| *values != "null").unwrap_or("{}")
+    }
+
     /// The name and version of the chart, parsed without the megabytes of templates after them; empty if the record has
     /// no chart. If the metadata is repeated, which no client does, the first one counts: the author of a record
     /// chooses these names anyway.

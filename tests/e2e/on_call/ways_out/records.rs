@@ -89,7 +89,7 @@ fn upgrade_over_a_dead_upgrade() -> Scene {
     let namespace = kept(killed(plane(), "way-stuck", HelmVersion::V4, DRIVER, false));
     let refused = eventually(WHILE, "the upgrade counts as stuck", || {
         let refused = create(namespace, 3, "pending-upgrade");
-        if refused.stderr.contains("counts as stuck") { Ok(refused) } else { Err(refused.to_string()) }
+        if refused.stderr.contains("counts as stuck.") { Ok(refused) } else { Err(refused.to_string()) }
     });
     Scene::new(namespace, Chart::new("demo"), "bob", refused)
 }

@@ -154,7 +154,7 @@ fn second_operation() -> Scene {
     let it = Installed::killed("way-olm-second");
     let refused = eventually(WHILE, "the operation counts as stuck", || {
         let refused = it.create(3, "pending-upgrade");
-        if refused.stderr.contains("counts as stuck") { Ok(refused) } else { Err(refused.to_string()) }
+        if refused.stderr.contains("counts as stuck.") { Ok(refused) } else { Err(refused.to_string()) }
     });
     it.refused(refused)
 }

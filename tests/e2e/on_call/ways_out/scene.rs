@@ -1,10 +1,5 @@
 //! A refused request, and everything that its way out can ask for.
 
-use std::fs::Permissions;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use interlock_engine::ways_out::StepKind;
@@ -12,14 +7,13 @@ use serde_json::Value;
 
 use super::plane;
 use super::steps::Step;
-use crate::harness::assets::{assets, interlock};
 use crate::harness::chart::Chart;
-use crate::harness::clients::{Driver, Identity, client_environment};
+use crate::harness::clients::{Driver, Identity};
 use crate::harness::eventually::within;
 use crate::harness::namespace::Namespace;
-use crate::harness::plane::Plane;
-use crate::harness::process::{Output, run};
+use crate::harness::process::Output;
 use crate::harness::records;
+use crate::harness::shell::shell;
 
 /// Longer than an operation takes until it counts as stuck, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -187,19 +181,7 @@ impl Scene {
     pub(super) fn shell(&self, line: &str) -> Output {
         let line = line.replace("CHART", self.chart.path()).replace("NAMESPACE", self.namespace.name());
         let line = line.replace("\"...\"", "\"as the refusal says\"");
-        let plane = self.namespace.plane();
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &line]);
-        client_environment(&mut shell, &self.who, plane.dir());
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let paths = std::iter::once(programs(plane)).chain(std::env::split_paths(&path));
-        shell.env("PATH", std::env::join_paths(paths).expect("directories of programs have plain names"));
-        for (variable, dir) in
-            [("HELM_CACHE_HOME", "cache"), ("HELM_CONFIG_HOME", "config"), ("HELM_DATA_HOME", "data")]
-        {
-            shell.env(variable, plane.dir().join("helm").join(dir));
-        }
-        run(shell, PATIENCE)
+        shell(self.namespace.plane(), &self.who, &line, PATIENCE)
     }
 
     /// One record of `demo` is deployed and no operation is in flight, or nothing of it is left.
@@ -228,24 +210,4 @@ pub(super) fn denied(refused: Output) -> String {
     let reported = serde_json::from_str::<Value>(&refused.stdout).unwrap_or_default();
     let reported = reported["actions"].as_array().into_iter().flatten().filter_map(|action| action["error"].as_str());
     reported.chain([refused.stderr.as_str()]).collect::<Vec<_>>().join("\n")
-}
-
-/// `flux reconcile helmrelease NAME --with-source -n NAMESPACE`: the real command sets this annotation too, and waits.
-const FLUX: &str = "#!/bin/sh\nexec kubectl annotate helmrelease \"$3\" --overwrite reconcile.fluxcd.io/requestedAt=now \"$5\" \"$6\"\n";
-
-/// A directory with the clients under the names that people use.
-fn programs(plane: &Plane) -> PathBuf {
-    static WRITTEN: OnceLock<()> = OnceLock::new();
-    let dir = plane.dir().join("bin");
-    WRITTEN.get_or_init(|| {
-        let assets = assets();
-        let interlock = interlock().unwrap_or_else(|error| panic!("{error}"));
-        std::fs::create_dir_all(&dir).expect("a temporary directory is writable");
-        for (name, program) in [("helm", &assets.helm4), ("kubectl", &assets.kubectl), ("interlock", &interlock)] {
-            symlink(program, dir.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-        }
-        std::fs::write(dir.join("flux"), FLUX).expect("a temporary directory is writable");
-        std::fs::set_permissions(dir.join("flux"), Permissions::from_mode(0o755)).expect("it is ours");
-    });
-    dir
 }

@@ -23,9 +23,23 @@ pub(in crate::owners) static VOCABULARY: Vocabulary = Vocabulary {
 
 /// The command that upgrades a release, to a specific version of its chart if one is required.
 pub(in crate::owners) fn upgrade_command(words: &OwnerWords<'_>, version: Option<&str>) -> String {
+    command_of(words, "upgrade", &chart_arguments(version))
+}
+
+/// The same, with exactly the values that a command prints. Without values, helm takes those of the deployed revision.
+pub(in crate::owners) fn upgrade_command_with(words: &OwnerWords<'_>, version: Option<&str>, values: &str) -> String {
+    let arguments = [&chart_arguments(version)[..], &["--reset-values", "-f", "-"]].concat();
+    format!("{values} | {}", command_of(words, "upgrade", &arguments))
+}
+
+fn chart_arguments(version: Option<&str>) -> Vec<&str> {
     let version = version.map(|version| ["--version", version]);
-    let arguments: Vec<_> = ["CHART"].into_iter().chain(version.into_iter().flatten()).collect();
-    command_of(words, "upgrade", &arguments)
+    ["CHART"].into_iter().chain(version.into_iter().flatten()).collect()
+}
+
+/// The command that prints the values of a revision.
+pub(in crate::owners) fn values_command(words: &OwnerWords<'_>, revision: Revision) -> String {
+    command_of(words, "get values", &["--revision", &revision.to_string(), "-o", "yaml"])
 }
 
 /// The command that rolls a release back to a revision.
@@ -59,7 +73,8 @@ pub(crate) fn operation(status: Status) -> &'static str {
 
 /// `helm uninstall web -n shop`, for the driver of the records.
 fn command_of(words: &OwnerWords<'_>, subcommand: &str, arguments: &[&str]) -> String {
-    let all = ["helm", subcommand, words.release].into_iter().chain(arguments.iter().copied());
+    let start = ["helm"].into_iter().chain(subcommand.split(' ')).chain([words.release]);
+    let all = start.chain(arguments.iter().copied());
     let command = command(&all.chain(["-n", words.namespace]).collect::<Vec<_>>());
     let driver = if words.storage == Storage::ConfigMap { "HELM_DRIVER=configmap " } else { "" };
     format!("{driver}{command}")

@@ -9,7 +9,7 @@
 
 use super::case::RecordCase;
 use super::lease;
-use super::pending_recovery::go_on;
+use super::pending_recovery::{go_on, minute, stuck_from};
 use super::recovery::RecordCondition;
 use super::standing::InFlight;
 use crate::facts::{RecordVersion, RecordWrite};
@@ -19,7 +19,7 @@ use crate::release::{Entry, Status};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
-use crate::rules::undecided::Undecided;
+use crate::rules::undecided::{Undecided, if_answered};
 use crate::rules::wording;
 
 /// The rule `concurrent-operation`.
@@ -103,7 +103,12 @@ fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refu
     } else {
         let reason = ", so that it starts from the new state of the release";
         let again = case.words().run_again(status, reason);
-        Way::from(Step::wait("wait until that operation ends")).then(again).into()
+        let wait = WaysOut::from(Way::from(Step::wait("wait until that operation ends")).then(again));
+        // Only the text depends on the time.
+        match if_answered(stuck_from(case, newest))? {
+            Some(from) => wait.note(format!("That operation counts as stuck from {}.", minute(from))),
+            None => wait,
+        }
     };
     Ok(Refusal::new(sentence, ways_out))
 }

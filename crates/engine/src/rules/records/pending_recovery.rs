@@ -123,10 +123,20 @@ fn is_live_in_sibling(case: &RecordCase<'_>) -> Result<bool, Undecided> {
     Ok(if_answered(case.history_in(sibling).map(Some))?.is_some_and(History::is_live))
 }
 
+/// The time at which an operation counts as stuck, if its start is known.
+pub(super) fn stuck_from(case: &RecordCase<'_>, newest: &Entry) -> Result<Option<Timestamp>, Undecided> {
+    Ok(patience(case, &InFlight::of_entry(newest))?.1)
+}
+
+/// A moment, to the minute.
+pub(super) fn minute(time: Timestamp) -> String {
+    time.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
 /// The time at which an operation counts as stuck, and the next step after that.
 fn once_stuck(case: &RecordCase<'_>, newest: &Entry) -> Result<WaysOut, Undecided> {
-    let (_, from) = patience(case, &InFlight::of_entry(newest))?;
-    let until = match from.map(|from| from.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC").to_string()) {
+    let from = stuck_from(case, newest)?;
+    let until = match from.map(minute) {
         Some(time) => format!("wait until {time}, when the operation counts as stuck"),
         None => "wait until the operation counts as stuck".to_owned(),
     };
