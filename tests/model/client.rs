@@ -148,8 +148,8 @@ pub(crate) trait Client: Sync {
     }
 
     /// What goes with it when it dies.
-    fn dies_with(&self) -> Option<Other> {
-        None
+    fn dies_with(&self) -> &'static [Other] {
+        &[]
     }
 
     /// Who sends a write: somebody else where a client's way out is another's.

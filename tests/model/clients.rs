@@ -1,5 +1,6 @@
 //! The clients.
 
+pub(crate) mod change_control;
 pub(crate) mod crossplane;
 pub(crate) mod fleet;
 pub(crate) mod flux;

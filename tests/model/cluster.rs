@@ -173,6 +173,10 @@ pub(crate) enum Other {
     HelmRelease,
     /// A ReleaseOverride for the release that keeps its records there, over `pending-recovery`.
     Override(Driver),
+    /// A Freeze of the release's namespace, in force.
+    Freeze,
+    /// The annotation of the release's namespace.
+    Protection,
     /// In the namespace of a stranger: a record of the same name for the namespace of the release.
     StrangersRecord(StrangersRecord),
     /// A HelmRelease there, which names the release and its namespaces.
@@ -198,7 +202,12 @@ pub(crate) enum StrangersRecord {
 
 impl Other {
     pub(crate) fn is_strangers(self) -> bool {
-        !matches!(self, Self::Lease | Self::HelmRelease | Self::Override(_))
+        !matches!(self, Self::Lease | Self::HelmRelease | Self::Override(_)) && !self.is_change_control()
+    }
+
+    /// Whether people begin and end it, whatever the release does.
+    pub(crate) fn is_change_control(self) -> bool {
+        matches!(self, Self::Freeze | Self::Protection)
     }
 }
 

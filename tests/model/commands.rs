@@ -22,6 +22,8 @@ pub(crate) fn carry_out(
     (driver, user): (Driver, User),
     line: &str,
 ) -> Result<Cluster, String> {
+    // Values from a pipe change nothing here.
+    let line = line.rsplit(" | ").next().unwrap_or(line);
     let words = shlex::split(line).ok_or("it is no command")?;
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with("HELM_DRIVER=")).collect();
     // The records in the other storage may come first.

@@ -76,6 +76,9 @@ impl Court {
 
     /// Judges a write of a user.
     pub(crate) fn rule(&mut self, cluster: &Cluster, user: User, write: &Write) -> Ruling {
+        if let Some(after) = under_change_control(cluster, write) {
+            return Ruling::Admitted(after);
+        }
         let Some(sent) = sent(cluster, write, NOW) else {
             return Ruling::Conflict;
         };
@@ -187,6 +190,17 @@ impl Court {
         };
         text.filter(|text| old.as_ref() != Some(text))
     }
+}
+
+/// The cluster after a freeze or a protection has begun or ended.
+fn under_change_control(cluster: &Cluster, write: &Write) -> Option<Cluster> {
+    let mut after = cluster.clone();
+    match write {
+        Write::Put(other) if other.is_change_control() => _ = after.others.insert(*other),
+        Write::Take(other) if other.is_change_control() => _ = after.others.remove(other),
+        _ => return None,
+    }
+    Some(after)
 }
 
 /// Whether a write promotes a record and leaves what was deployed before as it is, as its client does: an install over a failed revision,

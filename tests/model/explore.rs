@@ -277,11 +277,9 @@ impl Explorer {
         let mut moves = Vec::new();
         if kills {
             let killed = Process { left: process.left, memory: client.after_kill(process.memory), acts: Vec::new() };
-            let left = client.dies_with().filter(|other| seen.others.contains(other)).map_or(cluster, |other| {
-                let mut left = Cluster::clone(&seen);
-                left.others.remove(&other);
-                self.clusters.number(left)
-            });
+            let mut left = Cluster::clone(&seen);
+            left.others.retain(|other| !client.dies_with().contains(other));
+            let left = self.clusters.number(left);
             moves.push(to(MoveKind::Kill, left, killed));
         }
         match act {

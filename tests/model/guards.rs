@@ -20,8 +20,9 @@ use crate::clients::person::{Deed, Person};
 use crate::cluster::{Cluster, Driver, Object};
 use crate::court::Ruling;
 use crate::explore::{Counterexample, Explorer};
+use crate::properties;
 use crate::recording;
-use crate::scopes::{Actor, DEEDS, Pair, helm, installed, person, record};
+use crate::scopes::{Actor, DEEDS, Pair, change_control, helm, installed, person, record};
 use crate::users::User;
 
 /// What is taken away from the guard.
@@ -190,6 +191,17 @@ fn without_each_rule_and_each_guard_there_is_a_counterexample() {
         fs::write(&path, &made).unwrap();
     }
     assert!(made == text, "docs/proof.md is old; INTERLOCK_WRITE_DOCS=1 cargo test --test model guards writes it");
+}
+
+/// The two rules that refuse nothing under the shipped policy.
+#[test]
+fn without_the_rules_of_change_control_there_is_a_counterexample() {
+    for (rule, property) in [("freeze", properties::FROZEN), ("protected-release", properties::TAKEN)] {
+        let mut explorer = Explorer::new(Opening::Rule(rule).policies());
+        let clients = [helm(User::Bob, 1, SHORT), change_control()];
+        let found = explorer.explore(&Pair::new("helm", clients, [1, 1]).scope(0)).counterexample;
+        assert_eq!(found.map(|found| found.property), Some(property), "{rule}");
+    }
 }
 
 /// A counterexample is printed as a recording, and replay comes to the same verdicts.

@@ -206,6 +206,18 @@ pub(crate) fn other(other: Other, now: i64) -> Value {
                 "expiresAt": at(now + 900),
             },
         }),
+        Other::Freeze => {
+            let civil = |seconds: i64| at(now + seconds).trim_end_matches('Z').to_owned();
+            json!({
+                "apiVersion": "interlock.dev/v1alpha1", "kind": "Freeze",
+                "metadata": {"name": "stop", "namespace": SHOP, "creationTimestamp": at(now - 3_600)},
+                "spec": {"reason": "INC-7", "timeZone": "UTC", "from": civil(-3_600), "to": civil(3_600)},
+            })
+        }
+        Other::Protection => json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": SHOP, "annotations": {"interlock.dev/protected": "true"}},
+        }),
         Other::StrangersHelmRelease | Other::StrangersStatus => {
             let spec = json!({
                 "releaseName": RELEASE, "targetNamespace": SHOP, "storageNamespace": SHOP, "serviceAccountName": "mine",

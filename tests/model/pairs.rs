@@ -13,8 +13,8 @@ use crate::cluster::{Cluster, Driver};
 use crate::explore::{Explored, Explorer};
 use crate::recording;
 use crate::scopes::{
-    Actor, DEEDS, Pair, collector, crossplane, fleet, flux, helm, helm_in_config_maps, installed, klipper, mapkubeapis,
-    nelm, olm, olm_collected, person, stranger, sveltos,
+    Actor, DEEDS, Pair, change_control, collector, crossplane, fleet, flux, helm, helm_in_config_maps, installed,
+    klipper, mapkubeapis, nelm, olm, olm_collected, person, stranger, sveltos,
 };
 use crate::steps::{self, Followed};
 use crate::users::User::{Alice, Bob, Flux, FluxTenant, Nelm, Pipeline};
@@ -102,6 +102,20 @@ fn without_helm() -> Vec<Pair> {
     ]
 }
 
+/// Every owner, while its release is frozen and protected and both end again.
+fn under_change_control() -> Vec<Pair> {
+    let beside =
+        |name: &str, client| Pair::new(&format!("{name} under change control"), [client, change_control()], [2, 3]);
+    vec![
+        beside("helm", helm(Bob, 2, Way::USUAL)),
+        beside("Flux", flux(Flux, 2, Remedy::RollBack)),
+        beside("Flux that uninstalls", flux(Flux, 2, Remedy::Uninstall)),
+        beside("Sveltos", sveltos(Recovery::Deletes)),
+        beside("Sveltos that uninstalls", sveltos(Recovery::Uninstalls)),
+        beside("OLM", olm(&[1, 2])).from([Cluster::default(), installed(Driver::Olm)]),
+    ]
+}
+
 /// Two threads take one pair after the other.
 #[test]
 fn every_pair_of_clients_keeps_every_property() {
@@ -112,6 +126,7 @@ fn every_pair_of_clients_keeps_every_property() {
         .chain(with_helm())
         .chain(helm_with_controllers())
         .chain(without_helm())
+        .chain(under_change_control())
         .filter(|pair| pair.name.contains(&only))
         .collect();
     let (next, explored) = (Mutex::new(pairs.iter()), Mutex::new(Vec::new()));

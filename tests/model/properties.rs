@@ -7,7 +7,7 @@ use interlock_engine::release::Status;
 
 use crate::client::Write;
 use crate::cluster::{Age, Cluster, Driver, Other, Record};
-use crate::court::Ruling;
+use crate::court::{Refusal, Ruling};
 use crate::users::User;
 use Status::{Deployed, Failed, PendingRollback, Superseded, Uninstalled, Uninstalling};
 
@@ -27,6 +27,10 @@ pub(crate) const FROM_NOTHING: &str = "a record appears without an operation";
 pub(crate) const SKIPPED: &str = "an interrupted version is skipped";
 
 pub(crate) const TWICE: &str = "a release is installed twice, with the records of both drivers";
+pub(crate) const FROZEN: &str = "an operation starts in a freeze";
+pub(crate) const STOPPED: &str = "a freeze or a protection stops an operation that runs";
+pub(crate) const TAKEN: &str = "a protected release is taken away";
+
 pub(crate) const UNFAIR: &str = "a client that is alone is refused";
 pub(crate) const STRANGER: &str = "a stranger in another namespace changes something";
 pub(crate) const WEDGED: &str = "an owner has no permitted way to a deployed release or to none";
@@ -101,16 +105,59 @@ fn is_own_and_fresh(cluster: &Cluster, user: User) -> bool {
 
 /// The property that a write breaks.
 pub(crate) fn broken_by_write(before: &Cluster, user: User, write: &Write, ruling: &Ruling) -> Option<&'static str> {
-    let Ruling::Admitted(after) = ruling else {
-        return None;
+    let after = match ruling {
+        Ruling::Admitted(after) => after,
+        Ruling::Refused(refusals) => return is_stopped(before, user, write, refusals).then_some(STOPPED),
+        Ruling::Conflict => return None,
     };
     let admitted = Admitted { before, after, user, write };
+    if before.others.contains(&Other::Freeze) && starts_anew(write) {
+        return Some(FROZEN);
+    }
+    if before.others.contains(&Other::Protection) && takes_away(before, write) {
+        return Some(TAKEN);
+    }
     let (old, new) = admitted.record()?;
     match (old, new) {
         (None, Some(new)) => admitted.broken_by_creation(new),
         (Some(old), Some(new)) => admitted.broken_by_update(old, new),
         (Some(old), None) => admitted.broken_by_deletion(old),
         (None, None) => None,
+    }
+}
+
+/// Whether change control refuses what its holder does with an operation that runs. An uninstall over it is another operation.
+fn is_stopped(before: &Cluster, user: User, write: &Write, refusals: &[Refusal]) -> bool {
+    let by_change_control = refusals.iter().any(|refusal| ["freeze", "protected-release"].contains(&refusal.rule));
+    let Write::Update(body) = write else { return false };
+    let by_change_control = by_change_control && body.status != Uninstalling;
+    let running = before.record(body.driver, body.revision).filter(|record| record.status().is_in_flight());
+    by_change_control && running.is_some_and(|record| record.holder == Some(user))
+}
+
+/// Whether a write starts an operation that remedies nothing.
+fn starts_anew(write: &Write) -> bool {
+    matches!(write, Write::Create(body) if matches!(body.status, Status::PendingInstall | Status::PendingUpgrade))
+}
+
+/// Whether a write takes an installed release away, or a part of it.
+fn takes_away(before: &Cluster, write: &Write) -> bool {
+    let is_installed = |driver: Driver| {
+        let newest = before.newest(driver);
+        let is_going = newest.is_some_and(|newest| match newest.status() {
+            Uninstalled => true,
+            Uninstalling => newest.holder.is_some(),
+            _ => false,
+        });
+        before.deployed(driver).is_some() && !is_going
+    };
+    match write {
+        Write::DeleteObject => [Driver::Secret, Driver::ConfigMap, Driver::Olm].into_iter().any(is_installed),
+        Write::Update(body) => matches!(body.status, Uninstalling | Uninstalled) && is_installed(body.driver),
+        Write::Delete(driver, revision) => {
+            is_installed(*driver) && before.deployed(*driver).is_some_and(|base| base.body.revision == *revision)
+        }
+        _ => false,
     }
 }
 

@@ -3,6 +3,7 @@
 use interlock_engine::release::Status;
 
 use crate::client::Client;
+use crate::clients::change_control::ChangeControl;
 use crate::clients::crossplane::Crossplane;
 use crate::clients::fleet::Fleet;
 use crate::clients::flux::{Flux, Remedy};
@@ -31,6 +32,10 @@ pub(crate) fn helm_in_config_maps(user: User, chart: Chart, ways: &'static [Way]
 
 pub(crate) fn person(user: User, deeds: &'static [Deed]) -> Actor {
     Box::new(Person { user, driver: Driver::Secret, deeds })
+}
+
+pub(crate) fn change_control() -> Actor {
+    Box::new(ChangeControl)
 }
 
 pub(crate) fn collector() -> Actor {

@@ -65,6 +65,8 @@ pub(crate) fn dead_end(explorer: &mut Explorer) -> Option<String> {
         let mut stale = cluster.later(Passing::UntilStale);
         // It is renewed only by an operation that is alive.
         stale.others.remove(&Other::Lease);
+        // Their end is a way out too.
+        stale.others.retain(|other| !other.is_change_control());
         for refusal in refusals {
             if let Some(found) = refused_again(explorer, &stale, driver, user, refusal) {
                 return Some(format!("{user:?}: {write:?} over {cluster:?}\n{found}"));

@@ -35,8 +35,8 @@ impl Explorer {
     /// The cluster without what goes with the clients when they die.
     pub(super) fn without_the_dying(&mut self, search: &Search<'_>, cluster: u32) -> u32 {
         let mut left = Cluster::clone(&self.clusters.value(cluster));
-        for other in search.scope.clients.iter().filter_map(|client| client.dies_with()) {
-            left.others.remove(&other);
+        for other in search.scope.clients.iter().flat_map(|client| client.dies_with()) {
+            left.others.remove(other);
         }
         self.clusters.number(left)
     }
