@@ -42,7 +42,9 @@ use interlock_engine::evidence::{
     WERF_LEASES, Workload, question,
 };
 use interlock_engine::object::ObjectKey;
-use interlock_engine::owners::{Bundle, BundleRef, CandidateSearch, Driver, HELM_RELEASES, MOST_CANDIDATES};
+use interlock_engine::owners::{
+    Bundle, BundleRef, CandidateSearch, Driver, EXTENSIONS, HELM_RELEASES, MOST_CANDIDATES, is_extension_in,
+};
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::manifest::WorkloadRef;
 use interlock_engine::release::{History, ReleaseRef, Storage};
@@ -91,6 +93,9 @@ const STAMPED_UNKNOWN: &str = "the records in other namespaces are not known at 
 
 /// The number of concurrent reads. With it, the hundreds of objects of a large release are read within the time of a review.
 const CONCURRENT_READS: usize = 16;
+
+/// How many ClusterExtensions are read before a namespace is deleted. A cluster has some tens.
+const MOST_EXTENSIONS: usize = 500;
 
 /// The steps to parse a byte of an object.
 const READ_STEPS: u64 = 4;
@@ -156,6 +161,7 @@ impl Cluster {
             Query::Parent(it) => it.found(self.parent(it).await?),
             Query::HelmReleases(it) => it.answered(self.helm_releases(it.search(), budget).await?),
             Query::HelmReleasesIn(it) => it.answered(self.helm_releases_in(&it.namespace, budget).await?),
+            Query::ExtensionsIn(it) => it.answered(self.extensions_in(&it.namespace, budget).await?),
             Query::Overrides(it) => it.answered(self.overrides(it).await?),
             Query::Freezes(it) => it.answered(self.caches.freezes()),
             Query::FreezesIn(it) => {
@@ -396,6 +402,18 @@ impl Cluster {
             drivers.push(read.map_err(|unread| unread.to_string())?);
         }
         Ok(read::oldest_first(drivers))
+    }
+
+    /// Extensions have no namespace, and only their spec names that of their objects: all of them are read.
+    async fn extensions_in(&self, namespace: &str, budget: QueryBudget<'_>) -> Result<Vec<String>, Unavailable> {
+        let listed = self.api.list_all_custom(EXTENSIONS.0, EXTENSIONS.1).await?;
+        if listed.len() > MOST_EXTENSIONS {
+            return Err(format!("there are {} {}s, which are too many to read", listed.len(), EXTENSIONS.1));
+        }
+        let names: Vec<_> = listed.into_iter().filter_map(|metadata| metadata.name).collect();
+        let keys: Vec<_> = names.iter().map(|name| ObjectKey::new(EXTENSIONS.0, EXTENSIONS.1, "", name)).collect();
+        let read = side_by_side(CONCURRENT_READS, keys.iter().map(|key| self.object(key, budget))).await?;
+        Ok(read.into_iter().flatten().filter(|text| is_extension_in(text, namespace)).collect())
     }
 
     /// The records of a name in objects of one kind and namespace, by storage: one LIST, metadata only.

@@ -27,7 +27,7 @@ use crate::freeze_resource;
 use crate::json::RawObject;
 use crate::managed::Origin;
 use crate::object::ObjectKey;
-use crate::owners::{Bundle, BundleRef, Driver, HELM_RELEASES, HelmRelease, InstalledAt};
+use crate::owners::{Bundle, BundleRef, Driver, EXTENSIONS, HELM_RELEASES, HelmRelease, InstalledAt, is_extension_in};
 use crate::policy::{Freeze, NamespaceLabels};
 use crate::release::Storage;
 use crate::release::manifest::WorkloadRef;
@@ -183,6 +183,7 @@ impl Objects {
             Query::Parent(it) => it.found(self.parent(&it.object)),
             Query::HelmReleases(it) => it.answered(read::candidates(it.search(), &self.helm_releases(|_| true))),
             Query::HelmReleasesIn(it) => it.answered(self.helm_releases(|driver| driver.namespace == it.namespace)),
+            Query::ExtensionsIn(it) => it.answered(self.extensions_in(&it.namespace)),
             Query::Overrides(it) => it.answered(
                 self.overrides(|stored| stored.namespace == it.namespace && stored.spec.release == it.release),
             ),
@@ -260,6 +261,12 @@ impl Objects {
         let of_kind = objects.of_kind(HELM_RELEASES.0, HELM_RELEASES.1);
         let read = of_kind.filter_map(|text| Driver::read(text).ok());
         read::oldest_first(read.filter(is_wanted))
+    }
+
+    fn extensions_in(&self, namespace: &str) -> Vec<String> {
+        let objects = self.lock();
+        let of_kind = objects.of_kind(EXTENSIONS.0, EXTENSIONS.1);
+        of_kind.filter(|text| is_extension_in(text, namespace)).map(str::to_owned).collect()
     }
 
     /// The ReleaseOverrides that match.

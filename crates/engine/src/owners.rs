@@ -21,6 +21,7 @@ pub(crate) use flux::{DeclaredObject, IgnoredFields};
 pub use flux::{DriftSpec, HelmReleaseSpec, HelmReleaseStatus};
 pub use marks::{Marks, may_be_marked, selecting_marks};
 pub(crate) use olm::CLUSTER_EXTENSION;
+pub use olm::is_extension_in;
 pub use release_owner::{Drivers, Finish, GoesOn, ReleaseOwner};
 pub(crate) use sveltos::CONFIGURATION_GROUP;
 pub use sveltos::{Bundle, BundleRef};
@@ -41,6 +42,9 @@ pub(crate) const OF_RECORDS: &[&str] = &[helm::NAME, olm::NAME];
 
 /// The group and kind of [`HelmRelease`]s.
 pub const HELM_RELEASES: (&str, &str) = (flux::GROUP, flux::HELM_RELEASE);
+
+/// The group and kind of OLM's extensions.
+pub const EXTENSIONS: (&str, &str) = (olm::GROUP, olm::CLUSTER_EXTENSION);
 
 /// The kinds of objects whose annotation protects the release that they declare.
 pub const PROTECTING: [ProtectingKind; 2] = [

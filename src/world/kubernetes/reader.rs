@@ -116,11 +116,26 @@ impl ApiReader {
         kind: &str,
         namespace: &str,
     ) -> Result<Vec<ObjectMeta>, Unavailable> {
+        let namespace = self.in_reach(namespace)?;
+        self.list_custom_with(group, kind, |client, resource| Api::namespaced_with(client, namespace, resource)).await
+    }
+
+    /// The metadata of all objects of a custom kind that is cluster-scoped; none if the kind is not installed.
+    pub(super) async fn list_all_custom(&self, group: &str, kind: &str) -> Result<Vec<ObjectMeta>, Unavailable> {
+        self.list_custom_with(group, kind, Api::all_with).await
+    }
+
+    async fn list_custom_with(
+        &self,
+        group: &str,
+        kind: &str,
+        api: impl FnOnce(Client, &ApiResource) -> Api<DynamicObject>,
+    ) -> Result<Vec<ObjectMeta>, Unavailable> {
         let resolved = self.kinds.resolve(self.client(), group, kind).await;
         let Some(resource) = resolved.map_err(|error| reason(&error))? else {
             return Ok(Vec::new());
         };
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client().clone(), self.in_reach(namespace)?, &resource);
+        let api = api(self.client().clone(), &resource);
         let (mut page, mut found) = (ListParams::default().limit(LIST_PAGE), Vec::new());
         loop {
             let listed = match once_served(|| api.list_metadata(&page)).await {

@@ -232,6 +232,29 @@ fn only_managers_remove_the_annotation() {
     it.namespace.kubectl("bob").ok(&["delete", "helmrelease/site", "--dry-run=server"]);
     it.helm.ok(&["uninstall", "demo"]);
     it.expect_gone();
+    revisions_hold_their_namespace(&plane, &it.namespace);
+}
+
+/// An extension that OLM has installed as revisions has no records, and its objects are in this namespace.
+#[track_caller]
+fn revisions_hold_their_namespace(plane: &Plane, namespace: &Namespace<'_>) {
+    establish_kinds(plane);
+    let name = namespace.name();
+    let extension = json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+        "metadata": {"name": name, "annotations": {"interlock.dev/protected": "true"}},
+        "spec": {
+            "namespace": name, "serviceAccount": {"name": "installer"},
+            "source": {"sourceType": "Catalog", "catalog": {"packageName": "web"}},
+        },
+    });
+    namespace.kubectl("alice").with_file("create", &extension, &[]).expect_success();
+    let delete = ["delete", "namespace", name, "--dry-run=server"];
+    namespace.kubectl("bob").ok(&delete);
+    let status = json!({"status": {"activeRevisions": [{"name": format!("{name}-1")}]}}).to_string();
+    let in_use = ["patch", "clusterextension", name, "--subresource=status", "--type=merge", "-p", &status];
+    namespace.kubectl_as(&operator_controller(plane)).ok(&in_use);
+    namespace.kubectl("bob").fails(&delete, &[RULE, "of ClusterExtension"]);
 }
 
 /// Without the entries of the overlay, the annotation comes off no more than with them.

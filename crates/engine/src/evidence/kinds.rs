@@ -22,6 +22,7 @@ impl Query {
             Self::Extension(_) => vec![record(Storage::Index)],
             Self::Parent(Parent { object, .. }) => vec![(object.group.as_str(), object.kind.as_str())],
             Self::HelmReleases(_) | Self::HelmReleasesIn(_) => vec![owners::HELM_RELEASES],
+            Self::ExtensionsIn(_) => vec![owners::EXTENSIONS],
             Self::Overrides(_) => vec![(release_override::GROUP, release_override::KIND)],
             Self::Freezes(_) | Self::FreezesIn(_) => vec![(release_override::GROUP, freeze_resource::KIND)],
             Self::Workloads(Workloads(named)) => {

@@ -98,6 +98,7 @@ questions! {
     Parent => ScaledObject, "parent";
     HelmReleases => Candidates, "helm-releases";
     HelmReleasesIn => Vec<Driver>, "helm-releases";
+    ExtensionsIn => Vec<String>, "extensions";
     Overrides => Vec<Override>, "overrides";
     Freezes => Arc<[Freeze]>, "freezes";
     FreezesIn => Arc<[Freeze]>, "freezes";

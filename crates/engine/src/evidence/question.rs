@@ -85,6 +85,12 @@ pub struct HelmReleasesIn {
     pub namespace: String,
 }
 
+/// The ClusterExtensions whose objects are in a namespace, read live: their JSON texts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ExtensionsIn {
+    pub namespace: String,
+}
+
 /// The ReleaseOverrides of a release. An incomplete cache answers with none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Overrides {

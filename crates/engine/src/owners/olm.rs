@@ -61,6 +61,12 @@ impl ClusterExtension<'_> {
     }
 }
 
+/// Whether the JSON text of a ClusterExtension says that its objects are in a namespace.
+#[must_use]
+pub fn is_extension_in(text: &str, namespace: &str) -> bool {
+    serde_json::from_str::<ClusterExtension<'_>>(text).is_ok_and(|read| read.spec.namespace == namespace)
+}
+
 /// `spec` of a ClusterExtension.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -10,6 +10,7 @@ use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::CheckedAll;
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::freeze::started::StartedOperation;
+use crate::rules::protected_release::protection::Protection;
 use crate::rules::proven_status::proves;
 use crate::rules::undecided::Undecided;
 
@@ -107,10 +108,14 @@ pub(crate) fn declared_namespace(
     }
 }
 
-/// The releases that annotated objects in a namespace declare, and the names of these objects.
+/// The protected releases that objects in a namespace declare, or whose objects are there, where no records say so.
 pub(crate) fn protected_in(
     case: &DeclarationCase<'_>,
     namespace: &str,
-) -> Result<Vec<(ReleaseRef, String)>, Undecided> {
-    flux::rules::protected_release::annotated_in(case, namespace)
+) -> Result<Vec<(ReleaseRef, Protection)>, Undecided> {
+    let annotated = flux::rules::protected_release::annotated_in(case, namespace)?.into_iter();
+    let mut protected: Vec<_> =
+        annotated.map(|(release, declaration)| (release, Protection::Annotation(declaration))).collect();
+    protected.extend(olm::rules::protected_release::protected_in(case, namespace)?);
+    Ok(protected)
 }

@@ -15,7 +15,7 @@ use super::*;
 use crate::world::memory::Memory;
 
 /// The apiVersions, kinds and resources of the objects.
-const KINDS: [(&str, &str, &str); 11] = [
+const KINDS: [(&str, &str, &str); 12] = [
     ("v1", "Secret", "secrets"),
     ("v1", "ConfigMap", "configmaps"),
     ("v1", "Namespace", "namespaces"),
@@ -27,6 +27,7 @@ const KINDS: [(&str, &str, &str); 11] = [
     ("interlock.dev/v1alpha1", "Freeze", "freezes"),
     ("lib.projectsveltos.io/v1beta1", "ConfigurationBundle", "configurationbundles"),
     ("config.projectsveltos.io/v1beta1", "ClusterSummary", "clustersummaries"),
+    ("olm.operatorframework.io/v1", "ClusterExtension", "clusterextensions"),
 ];
 
 fn root(api_version: &str) -> String {
@@ -165,6 +166,8 @@ fn other_objects() -> Vec<Value> {
         object(sveltos, "ConfigurationBundle", "civ", "one", bundle),
         object("v1", "ServiceAccount", "shop", "robot", json!({})),
         object(KINDS[10].0, "ClusterSummary", "civ", "one", json!({"spec": {}, "status": {}})),
+        object(KINDS[11].0, "ClusterExtension", "", "here", json!({"spec": {"namespace": "shop"}})),
+        object(KINDS[11].0, "ClusterExtension", "", "there", json!({"spec": {"namespace": "bar"}})),
     ]
 }
 
@@ -224,12 +227,13 @@ fn summary(name: &str) -> Query {
 }
 
 /// The questions about a namespace.
-fn of_namespace(namespace: &str) -> [Query; 6] {
+fn of_namespace(namespace: &str) -> [Query; 7] {
     let namespace = || namespace.to_owned();
     [
         question::Namespace { name: namespace() }.into(),
         question::ReleasesIn { namespace: namespace() }.into(),
         question::HelmReleasesIn { namespace: namespace() }.into(),
+        question::ExtensionsIn { namespace: namespace() }.into(),
         question::HelmReleases::of(&namespace(), "web", &Stamps::default()).into(),
         question::FreezesIn { namespace: namespace() }.into(),
         question::Leases { namespace: namespace() }.into(),
@@ -314,5 +318,5 @@ async fn both_worlds_answer_alike() {
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     // Two pairs of questions have one name.
-    assert_eq!(known.len(), 16, "{known:?}");
+    assert_eq!(known.len(), 17, "{known:?}");
 }

@@ -68,8 +68,8 @@ fn namespace(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, Namespac
         }
     }
     if removal == Removal::OfObject && refusals.is_empty() {
-        for (release, declaration) in owners::rules::protected_in(case, &written.name)? {
-            refusals.push(held(case, release, &Protection::Annotation(declaration)));
+        for (release, protection) in owners::rules::protected_in(case, &written.name)? {
+            refusals.push(held(case, release, &protection));
         }
     }
     Ok(refusals)

@@ -501,6 +501,26 @@ fn the_records_that_an_extension_left_behind_protect_nothing() {
     assert_eq!(cluster(migrated).delete_object(CI, olm_object()), Ok(()));
 }
 
+/// OLM installs it as revisions: no record names the namespace.
+#[test]
+fn a_namespace_stays_for_the_revisions_of_an_extension() {
+    let mut revised = extension();
+    revised["status"]["activeRevisions"] = json!([{"name": "web-1"}]);
+    let mut elsewhere = annotated(revised.clone());
+    elsewhere["spec"]["namespace"] = "bar".into();
+    for (policy, extension, verdict) in [
+        ("rules: {}", annotated(revised.clone()), refused()),
+        ("protected: {namespaces: [shop]}", revised.clone(), refused()),
+        ("rules: {}", revised, Ok(())),
+        ("rules: {}", elsewhere, Ok(())),
+        ("rules: {}", annotated(extension()), Ok(())),
+    ] {
+        let mut cluster = Cluster::with_policy(policy);
+        cluster.given(extension.clone());
+        assert_eq!(cluster.delete_object("alice", namespace()), verdict, "{policy}: {extension}");
+    }
+}
+
 #[test]
 fn the_extension_of_a_protected_release_cannot_be_deleted() {
     let extension = extension();

@@ -65,6 +65,27 @@ pub(crate) fn check_revision(
     Ok(vec![refusal(case.policy, at_home.release, &protection, sentence, WaysOut::default())])
 }
 
+/// The protected extensions that OLM has installed into a namespace as revisions, without records of Helm.
+pub(crate) fn protected_in(
+    case: &DeclarationCase<'_>,
+    namespace: &str,
+) -> Result<Vec<(ReleaseRef, Protection)>, Undecided> {
+    let texts = ask(case.evidence, question::ExtensionsIn { namespace: namespace.to_owned() })?;
+    let mut protected = Vec::new();
+    for text in texts.into_iter().flatten() {
+        let Ok(read) = serde_json::from_str::<ClusterExtension<'_>>(text) else { continue };
+        if !read.has_revisions() || read.metadata.deletion_timestamp.is_some() {
+            continue;
+        }
+        let name = &*read.metadata.name;
+        let at_home = ReleaseAtHome::new(Storage::Index, ReleaseRef::new("", name), Some(namespace));
+        let declared = (format!("{CLUSTER_EXTENSION} {name}"), read.metadata.is_protected());
+        let protection = at_home.protection_declared_by(declared, case.policy, case.evidence)?;
+        protected.extend(protection.map(|protection| (at_home.release, protection)));
+    }
+    Ok(protected)
+}
+
 /// Whether OLM has ever deployed the extension.
 pub(crate) fn is_installed(
     case: &DeclarationCase<'_>,
