@@ -206,18 +206,8 @@ pub(crate) fn other(other: Other, now: i64) -> Value {
                 "expiresAt": at(now + 900),
             },
         }),
-        Other::Freeze => {
-            let civil = |seconds: i64| at(now + seconds).trim_end_matches('Z').to_owned();
-            json!({
-                "apiVersion": "interlock.dev/v1alpha1", "kind": "Freeze",
-                "metadata": {"name": "stop", "namespace": SHOP, "creationTimestamp": at(now - 3_600)},
-                "spec": {"reason": "INC-7", "timeZone": "UTC", "from": civil(-3_600), "to": civil(3_600)},
-            })
-        }
-        Other::Protection => json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": SHOP, "annotations": {"interlock.dev/protected": "true"}},
-        }),
+        Other::Freeze => freeze(now),
+        Other::Protection => protected_namespace(),
         Other::StrangersHelmRelease | Other::StrangersStatus => {
             let spec = json!({
                 "releaseName": RELEASE, "targetNamespace": SHOP, "storageNamespace": SHOP, "serviceAccountName": "mine",
@@ -260,6 +250,21 @@ pub(crate) fn other(other: Other, now: i64) -> Value {
             },
         }),
     }
+}
+
+fn protected_namespace() -> Value {
+    let metadata = json!({"name": SHOP, "annotations": {"interlock.dev/protected": "true"}});
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+}
+
+/// A Freeze of the release's namespace, from an hour ago for two hours.
+fn freeze(now: i64) -> Value {
+    let civil = |seconds: i64| at(now + seconds).trim_end_matches('Z').to_owned();
+    json!({
+        "apiVersion": "interlock.dev/v1alpha1", "kind": "Freeze",
+        "metadata": {"name": "stop", "namespace": SHOP, "creationTimestamp": at(now - 3_600)},
+        "spec": {"reason": "INC-7", "timeZone": "UTC", "from": civil(-3_600), "to": civil(3_600)},
+    })
 }
 
 fn lease(namespace: &str, now: i64) -> Value {
