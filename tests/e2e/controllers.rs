@@ -4,6 +4,7 @@ mod departures;
 mod drivers;
 mod flux;
 mod helm_releases;
+mod kustomization;
 mod olm;
 mod olm_resume;
 mod profiles;

@@ -20,6 +20,7 @@ pub(crate) mod helm_releases;
 pub(crate) mod in_flight;
 pub(crate) mod k9s;
 pub(crate) mod kubelet;
+pub(crate) mod kustomizations;
 pub(crate) mod load;
 pub(crate) mod namespace;
 pub(crate) mod origins;

@@ -93,6 +93,11 @@ async fn sveltos() {
     compare("sveltos-v1.9.0", 1620).await;
 }
 
+#[tokio::test]
+async fn kustomizations() {
+    compare("kustomize-v1.9.4", 580).await;
+}
+
 /// The recordings that `tests/recordings/clients.py` writes from the sources of clients, with their numbers of reviews.
 const WRITTEN: [(&str, usize); 20] = [
     ("fleet-rollback", 22),
@@ -798,7 +803,8 @@ fn resource_of(group: &str, kind: &str) -> String {
 async fn rules_ask_for_no_kind_that_the_command_leaves_out() {
     let readable = readable();
     let (mut asked, mut not_kept) = (BTreeSet::new(), BTreeSet::new());
-    let recorded = ["helm", "flux", "olm", "mapkubeapis", "sveltos-v1.7.0", "sveltos-v1.9.0"].map(str::to_owned);
+    let recorded = ["helm", "flux", "olm", "mapkubeapis", "sveltos-v1.7.0", "sveltos-v1.9.0", "kustomize-v1.9.4"]
+        .map(str::to_owned);
     for name in recorded.into_iter().chain(WRITTEN.iter().map(|(name, _)| format!("written/{name}"))) {
         let mut replay = Replay::new(Policy::shipped().unwrap(), true);
         for (index, line) in recording(&name, |_| true).lines().enumerate() {

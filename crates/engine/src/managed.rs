@@ -18,8 +18,8 @@ pub use document::{declared_by, is_custom_resource};
 pub use fields::ManagedFields;
 pub use implied::implied_by;
 pub use item_key::ItemKey;
-pub(crate) use ownership::OwnerKind;
 pub use ownership::{MANAGED_BY_LABEL, Mark, Origin, Owner};
+pub(crate) use ownership::{MarkKey, OwnerKind};
 pub use touched::{Ignored, drifted, touched};
 
 #[cfg(test)]

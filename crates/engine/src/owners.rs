@@ -3,6 +3,7 @@
 pub mod declaration;
 pub mod flux;
 pub mod helm;
+pub mod kustomize;
 mod marks;
 pub mod olm;
 mod release_owner;
@@ -33,6 +34,9 @@ use crate::release::ProtectorRef;
 
 /// All owners whose releases or objects rules may judge, by their own names.
 pub(crate) const ALL: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME];
+
+/// The owners of objects: those of releases, and those that apply objects without a release.
+pub(crate) const OF_OBJECTS: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME, kustomize::NAME];
 
 /// The owners that install releases in the cluster of the objects.
 pub(crate) const OF_RELEASES: &[&str] = &[helm::NAME, flux::NAME, olm::NAME];
@@ -90,11 +94,14 @@ pub const EXTENSION_LABEL: &str = olm::OWNER_NAME_LABEL;
 /// The label of an object of a profile.
 pub const PROFILE_LABEL: &str = sveltos::MARKS.label.0;
 
+/// The labels of an object that is applied without a release: the name and the namespace of what applies it.
+pub const APPLIED_LABELS: [&str; 2] = [kustomize::MARKS.name.key, kustomize::MARKS.scope.key];
+
 /// The annotation with the kind of a profile.
-pub const PROFILE_KIND: &str = sveltos::MARKS.scope;
+pub const PROFILE_KIND: &str = sveltos::MARKS.scope.key;
 
 /// The annotation with the name of a profile.
-pub const PROFILE_NAME: &str = sveltos::MARKS.name;
+pub const PROFILE_NAME: &str = sveltos::MARKS.name.key;
 
 /// The annotation with the position of a bundle in its commit.
 pub const BUNDLE_INDEX: &str = sveltos::INDEX;
@@ -106,7 +113,7 @@ pub fn has_commits(group: &str) -> bool {
 }
 
 /// The API groups of the owners' own objects.
-const GROUPS: [&str; 4] = [flux::GROUP, olm::GROUP, sveltos::LIB_GROUP, sveltos::CONFIG_GROUP];
+const GROUPS: [&str; 5] = [flux::GROUP, olm::GROUP, sveltos::LIB_GROUP, sveltos::CONFIG_GROUP, kustomize::GROUP];
 
 /// The managers in `managedFields` that install releases.
 #[must_use]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use interlock_engine::answers::locate::{self, ReleaseQuery};
 use interlock_engine::answers::read;
 use interlock_engine::evidence::{CandidateRecords, ScaledRef};
-use interlock_engine::owners::{Marks, PROFILE_LABEL};
+use interlock_engine::owners::{APPLIED_LABELS, Marks, PROFILE_LABEL};
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::{History, ReleaseRef, Storage};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
@@ -44,19 +44,22 @@ pub(super) struct Caches {
     namespaces: Arc<Mirror<NamespacesByName>>,
 }
 
-/// The scalable objects of one kind. A selector cannot express "or", so there are two watches.
+/// The scalable objects of one kind. A selector cannot express "or", so there are three watches.
 #[derive(Debug)]
 struct ScalableMirrors {
     resource: ApiResource,
     of_releases: Arc<Mirror<ScalableMarks>>,
     of_profiles: Arc<Mirror<ScalableMarks>>,
-    /// The names of both gates.
-    gates: [&'static str; 2],
+    /// Those that are applied without a release.
+    of_sources: Arc<Mirror<ScalableMarks>>,
+    /// The names of the gates.
+    gates: [&'static str; 3],
 }
 
 impl ScalableMirrors {
-    fn of<K: Resource<DynamicType = ()>>(gates: [&'static str; 2]) -> Self {
-        Self { resource: resource_of::<K>(), of_releases: Arc::default(), of_profiles: Arc::default(), gates }
+    fn of<K: Resource<DynamicType = ()>>(gates: [&'static str; 3]) -> Self {
+        let (of_releases, of_profiles, of_sources) = Default::default();
+        Self { resource: resource_of::<K>(), of_releases, of_profiles, of_sources, gates }
     }
 }
 
@@ -75,12 +78,25 @@ impl Caches {
             secrets: index("Secret"),
             config_maps: index("ConfigMap"),
             scalable: [
-                ScalableMirrors::of::<Deployment>(["the Deployments of releases", "the Deployments of profiles"]),
-                ScalableMirrors::of::<StatefulSet>(["the StatefulSets of releases", "the StatefulSets of profiles"]),
-                ScalableMirrors::of::<ReplicaSet>(["the ReplicaSets of releases", "the ReplicaSets of profiles"]),
+                ScalableMirrors::of::<Deployment>([
+                    "the Deployments of releases",
+                    "the Deployments of profiles",
+                    "the Deployments of sources",
+                ]),
+                ScalableMirrors::of::<StatefulSet>([
+                    "the StatefulSets of releases",
+                    "the StatefulSets of profiles",
+                    "the StatefulSets of sources",
+                ]),
+                ScalableMirrors::of::<ReplicaSet>([
+                    "the ReplicaSets of releases",
+                    "the ReplicaSets of profiles",
+                    "the ReplicaSets of sources",
+                ]),
                 ScalableMirrors::of::<ReplicationController>([
                     "the ReplicationControllers of releases",
                     "the ReplicationControllers of profiles",
+                    "the ReplicationControllers of sources",
                 ]),
             ],
             helm_releases: Arc::default(),
@@ -99,10 +115,11 @@ impl Caches {
         let selector = read::RECORD_SELECTOR;
         tasks.start(&resource_of::<Secret>(), selector, &self.secrets, "the records in Secrets");
         tasks.start(&resource_of::<ConfigMap>(), selector, &self.config_maps, "the records in ConfigMaps");
-        for ScalableMirrors { resource, of_releases, of_profiles, gates } in &self.scalable {
+        for ScalableMirrors { resource, of_releases, of_profiles, of_sources, gates } in &self.scalable {
             tasks.start(resource, HELM_SELECTOR, of_releases, gates[0]);
             // The label with any value.
             tasks.start(resource, PROFILE_LABEL, of_profiles, gates[1]);
+            tasks.start(resource, APPLIED_LABELS[0], of_sources, gates[2]);
         }
         tasks.start_custom(&self.helm_releases, "the HelmReleases");
         tasks.start_custom(&self.release_overrides, "the ReleaseOverrides");
@@ -198,10 +215,10 @@ impl Caches {
         let mut kinds = self.scalable.iter();
         let scaled = kinds.find(|it| it.resource.group == object.group && it.resource.plural == object.resource)?;
         let read = |scalable: &ScalableMarks| scalable.marks(&object.namespace, &object.name);
-        let (of_release, in_sync) = scaled.of_releases.read(read);
-        let (of_profile, also_in_sync) = scaled.of_profiles.read(read);
-        // Both copies have all marks of an object.
-        (in_sync && also_in_sync).then_some(of_release.or(of_profile))
+        let mirrors = [&scaled.of_releases, &scaled.of_profiles, &scaled.of_sources];
+        let found = mirrors.map(|mirror| mirror.read(read));
+        // Each copy has all marks of an object.
+        found.iter().all(|(_, in_sync)| *in_sync).then(|| found.into_iter().find_map(|(marks, _)| marks))
     }
 }
 

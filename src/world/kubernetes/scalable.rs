@@ -57,7 +57,7 @@ mod tests {
         };
         let owner = |scalable: &ScalableMarks| match scalable.marks("shop", "web")?.owner {
             Owner::Release { name, .. } => Some(name),
-            Owner::Profile { .. } => None,
+            Owner::Profile { .. } | Owner::Applied { .. } => None,
         };
         scalable.apply(&marked("one"));
         assert_eq!(owner(&scalable).as_deref(), Some("one"));

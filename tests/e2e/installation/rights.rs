@@ -25,7 +25,7 @@ const DEADLINE: Duration = Duration::from_secs(90);
 
 /// Every request of Interlock to the API server: group, resource, name if only one is needed, verbs. In each guarded
 /// namespace, or cluster-scoped.
-const USED: [(&str, &str, &str, &str); 33] = [
+const USED: [(&str, &str, &str, &str); 34] = [
     ("", "secrets", "", "get list watch patch"),
     ("", "configmaps", "", "get list watch patch"),
     ("", "namespaces", "", "get list watch"),
@@ -51,6 +51,7 @@ const USED: [(&str, &str, &str, &str); 33] = [
     ("helm.toolkit.fluxcd.io", "helmreleases", "", "get list watch"),
     ("interlock.dev", "releaseoverrides", "", "get list watch delete"),
     ("interlock.dev", "freezes", "", "get list watch delete"),
+    ("kustomize.toolkit.fluxcd.io", "kustomizations", "", "get"),
     ("lib.projectsveltos.io", "configurationbundles", "", "get list"),
     ("lib.projectsveltos.io", "configurationgroups", "", "list"),
     ("lib.projectsveltos.io", "sveltosclusters", "", "get"),

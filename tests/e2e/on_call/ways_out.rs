@@ -23,6 +23,7 @@ use interlock_engine::rules;
 
 use crate::harness::controllers::establish_kinds;
 use crate::harness::helm_releases::define;
+use crate::harness::kustomizations;
 use crate::harness::plane::Plane;
 use crate::harness::process::run;
 use crate::harness::rendered::kustomize;
@@ -53,6 +54,7 @@ fn plane() -> &'static Plane {
         let plane = Plane::start(&format!("{shipped}{strict}{}\n{}", freezes::in_turn(), protected::POLICY));
         establish_kinds(&plane);
         define(&plane);
+        kustomizations::define(&plane);
         plane.define("manifests/base/releaseoverrides.yaml");
         // As an installation has it: `interlock unstick` goes by the policy in force.
         let file = format!("--from-file={}", plane.dir().join("policies/cluster.yaml").display());

@@ -68,9 +68,13 @@ fn is_bracketed(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket)
 }
 
-/// Whether a word names an owner: `fluxcd` and `projectsveltos` do, and `helm` does not name OLM.
+/// Whether a word names an owner: `fluxcd` and `projectsveltos` do. `helm` does not name OLM, nor `cargo` Argo CD.
 fn is_of(owner: &str, word: &str) -> bool {
-    if owner.len() > 3 { word.contains(owner) } else { word == owner }
+    match owner.len() {
+        0..=3 => word == owner,
+        4 => word.starts_with(owner),
+        _ => word.contains(owner),
+    }
 }
 
 /// The words of an identifier or a text, in lower case.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::added::adds_owner;
 use crate::effort::Effort;
 use crate::json::{RawObject, redacted};
-use crate::managed::{Delta, Exceptions, ManagedFields, Owner, delta_except};
+use crate::managed::{Delta, Exceptions, ManagedFields, delta_except};
 use crate::object::{Metadata, group_of};
 use crate::owners::{Marks, may_be_marked};
 use crate::release::ReleaseRef;
@@ -191,8 +191,7 @@ impl<'r> ManagedWrite<'r> {
         let (ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks }) = &self.change else {
             return None;
         };
-        let (Owner::Release { name, .. } | Owner::Profile { name, .. }) = &marks.owner;
-        Some(ReleaseRef::new(&self.namespace, name))
+        Some(ReleaseRef::new(&self.namespace, marks.owner.name()))
     }
 
     /// The API group; empty for the core group.

@@ -23,6 +23,14 @@ pub enum Owner {
         /// Whether labels name the ClusterExtension with the name of the release.
         of_extension: bool,
     },
+    /// An object that applies others from elsewhere, and keeps no records of it: its status lists what it applies.
+    Applied {
+        /// The name of the program that applies them.
+        program: &'static str,
+        kind: &'static str,
+        namespace: String,
+        name: String,
+    },
     /// A profile, which has no record in this cluster.
     Profile {
         /// The name of the program whose profile it is.
@@ -30,6 +38,15 @@ pub enum Owner {
         kind: String,
         name: String,
     },
+}
+
+impl Owner {
+    /// The name of the release, the profile or the object that applies this one.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let (Self::Release { name, .. } | Self::Profile { name, .. } | Self::Applied { name, .. }) = self;
+        name
+    }
 }
 
 /// The HelmRelease that an object comes from.
@@ -43,17 +60,41 @@ pub struct Origin {
 pub(crate) struct OwnerKind {
     /// A label, and its value if only one value counts.
     pub(crate) label: (&'static str, Option<&'static str>),
-    /// The annotation with the owner's name. An object without the annotations has no owner: Argo CD and many charts set only the
+    /// The mark with the owner's name. An object without this one and the next has no owner: Argo CD and many charts set only the
     /// label.
-    pub(crate) name: &'static str,
-    /// The annotation with the owner's namespace or kind.
-    pub(crate) scope: &'static str,
+    pub(crate) name: MarkKey,
+    /// The mark with the owner's namespace or kind.
+    pub(crate) scope: MarkKey,
     /// The names under which the owner writes in `managedFields`.
     pub(crate) managers: &'static [&'static str],
+    /// The annotations that make the owner leave an object alone, or treat it in another way. They count only as the owner wrote them.
+    pub(crate) switches: &'static [&'static str],
     pub(crate) owner: OwnerFn,
 }
 
-/// Builds the owner from the two annotations and the labels.
+/// The place of a mark.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MarkKey {
+    /// `labels` or `annotations`.
+    pub(crate) map: &'static str,
+    pub(crate) key: &'static str,
+}
+
+impl MarkKey {
+    pub(crate) const fn label(key: &'static str) -> Self {
+        Self { map: "labels", key }
+    }
+
+    pub(crate) const fn annotation(key: &'static str) -> Self {
+        Self { map: "annotations", key }
+    }
+
+    pub(crate) fn mark(self, value: Option<&str>) -> Mark<'_> {
+        Mark { map: self.map, key: self.key, value }
+    }
+}
+
+/// Builds the owner from its name, its scope and the labels.
 pub(crate) type OwnerFn = fn(name: &str, scope: &str, label: &dyn Fn(&str) -> Option<String>) -> Owner;
 
 /// The label with the tool that manages an object: `Helm`, or `interlock` on the objects that Interlock writes.

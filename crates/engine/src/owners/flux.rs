@@ -19,7 +19,7 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 
 pub use candidates::{CandidateSearch, MOST_CANDIDATES, account_elsewhere};
-pub use drift::{DeclaredObject, DriftDetection, DriftSpec, IgnoredFields};
+pub use drift::{DeclaredObject, DriftDetection, DriftIgnore, DriftSpec, IgnoredFields};
 pub use driver::{Driver, InstalledAt};
 pub(crate) use kube_config::KubeConfig;
 pub(crate) use name::shortened_release_name;

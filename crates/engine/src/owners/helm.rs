@@ -3,7 +3,7 @@
 pub(crate) mod words;
 
 use super::{flux, olm};
-use crate::managed::{MANAGED_BY_LABEL, Owner, OwnerKind};
+use crate::managed::{MANAGED_BY_LABEL, MarkKey, Owner, OwnerKind};
 
 /// Helm's own name.
 pub(crate) const NAME: &str = "Helm";
@@ -12,9 +12,10 @@ pub(crate) const NAME: &str = "Helm";
 /// of its user agent.
 pub(super) const MARKS: OwnerKind = OwnerKind {
     label: (MANAGED_BY_LABEL, Some("Helm")),
-    name: "meta.helm.sh/release-name",
-    scope: "meta.helm.sh/release-namespace",
+    name: MarkKey::annotation("meta.helm.sh/release-name"),
+    scope: MarkKey::annotation("meta.helm.sh/release-namespace"),
     managers: &["helm", "Helm", "helm-controller", "operator-controller", "fleetagent"],
+    switches: &[],
     owner: |name, scope, label| Owner::Release {
         name: name.to_owned(),
         target_namespace: scope.to_owned(),

@@ -3,11 +3,11 @@
 use memchr::memmem;
 use serde_json::Value;
 
-use super::{helm, sveltos};
-use crate::managed::{Declared, Mark, Owner, OwnerKind};
+use super::{helm, kustomize, sveltos};
+use crate::managed::{Declared, Mark, MarkKey, Owner, OwnerKind};
 
 /// The marks of each kind of owner.
-const OWNER_KINDS: [&OwnerKind; 2] = [&helm::MARKS, &sveltos::MARKS];
+const OWNER_KINDS: [&OwnerKind; 3] = [&helm::MARKS, &sveltos::MARKS, &kustomize::MARKS];
 
 /// The owner named by the labels and annotations of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,23 +15,25 @@ pub struct Marks {
     pub owner: Owner,
     /// The mark that is missing or contradicts the others. The other marks are then unreliable.
     pub contradiction: Option<&'static str>,
+    /// The annotations on the object that make the owner treat it in another way, and their values.
+    pub switches: Vec<(&'static str, String)>,
     row: usize,
 }
 
-/// Whether an object can have marks. A search for the text of the annotations is much faster than parsing, and the API
-/// server never escapes these characters.
+/// Whether an object can have marks. A search for the text of the marks is much faster than parsing, and the API server never
+/// escapes these characters.
 #[must_use]
 pub fn may_be_marked(object: &str) -> bool {
-    let mut annotations = OWNER_KINDS.iter().flat_map(|row| [row.name, row.scope]);
-    annotations.any(|annotation| memmem::find(object.as_bytes(), annotation.as_bytes()).is_some())
+    let mut marks = OWNER_KINDS.iter().flat_map(|row| [row.name.key, row.scope.key]);
+    marks.any(|mark| memmem::find(object.as_bytes(), mark.as_bytes()).is_some())
 }
 
 /// The marks by which the API server can tell the objects of each kind of owner from others: the label, its value if only one counts,
-/// and the annotation with the name.
+/// and the mark with the name.
 pub fn selecting_marks() -> impl Iterator<Item = [Mark<'static>; 2]> {
     OWNER_KINDS.into_iter().map(|row| {
         let (key, value) = row.label;
-        [Mark { map: "labels", key, value }, Mark { map: "annotations", key: row.name, value: None }]
+        [Mark { map: "labels", key, value }, row.name.mark(None)]
     })
 }
 
@@ -42,20 +44,24 @@ impl Marks {
         annotation: impl Fn(&str) -> Option<&'m str>,
     ) -> Option<Self> {
         let all = OWNER_KINDS.iter().enumerate().filter_map(|(index, row)| {
-            let (name, scope) = (annotation(row.name), annotation(row.scope));
+            let [name, scope] = [row.name, row.scope].map(|MarkKey { map, key }| match map {
+                "labels" => label(key),
+                _ => annotation(key),
+            });
             if name.is_none() && scope.is_none() {
                 return None;
             }
             let labelled = label(row.label.0).is_some_and(|value| row.label.1.is_none_or(|wanted| wanted == value));
             let contradiction = match () {
-                () if is_empty(name) => Some(row.name),
-                () if is_empty(scope) => Some(row.scope),
+                () if is_empty(name) => Some(row.name.key),
+                () if is_empty(scope) => Some(row.scope.key),
                 () if !labelled => Some(row.label.0),
                 () => None,
             };
             let owner =
                 (row.owner)(name.unwrap_or_default(), scope.unwrap_or_default(), &|key| label(key).map(str::to_owned));
-            Some(Self { owner, contradiction, row: index })
+            let switches = row.switches.iter().filter_map(|key| Some((*key, annotation(key)?.to_owned()))).collect();
+            Some(Self { owner, contradiction, switches, row: index })
         });
         // An object may have the marks of two owners. Complete marks take precedence.
         all.min_by_key(|marks| marks.contradiction.is_some())
@@ -87,13 +93,10 @@ impl Marks {
         let (name, scope) = match &self.owner {
             Owner::Release { name, target_namespace, .. } => (name, target_namespace),
             Owner::Profile { kind, name, .. } => (name, kind),
+            Owner::Applied { namespace, name, .. } => (name, namespace),
         };
         let (label, value) = row.label;
-        [
-            Mark { map: "labels", key: label, value },
-            Mark { map: "annotations", key: row.name, value: Some(name) },
-            Mark { map: "annotations", key: row.scope, value: Some(scope) },
-        ]
+        [Mark { map: "labels", key: label, value }, row.name.mark(Some(name)), row.scope.mark(Some(scope))]
     }
 }
 

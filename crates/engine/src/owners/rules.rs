@@ -2,9 +2,16 @@
 
 pub(crate) use super::flux::rules::release::helm_releases;
 pub(crate) use super::olm::rules::record_part;
-use super::{flux, olm, sveltos};
+use jsonptr::PointerBuf;
+
+use super::marks::Marks;
+use super::{flux, kustomize, olm, sveltos};
+use crate::effort::Effort;
 use crate::evidence::Evidence;
 use crate::facts::{ActorKind, Declaration};
+use crate::json::FieldPath;
+use crate::managed::Owner;
+use crate::object::ObjectKey;
 use crate::policy::Policy;
 use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::CheckedAll;
@@ -57,6 +64,43 @@ pub(crate) fn started_operation(case: &DeclarationCase<'_>) -> Result<Option<Sta
         | Declaration::Status(_)
         | Declaration::Definition(_)
         | Declaration::Unparsed { .. } => Ok(None),
+    }
+}
+
+/// What applies an object without a release, as it says of itself.
+#[derive(Debug, Default)]
+pub(crate) struct Applier {
+    /// The account that works for it, in place of the owner's own.
+    pub(crate) user: Option<String>,
+    pub(crate) is_suspended: bool,
+    /// The fields that it leaves to others. Fields below a pointer count too.
+    pub(crate) ignored: Vec<PointerBuf>,
+}
+
+impl Applier {
+    /// Whether it leaves a field to others.
+    pub(crate) fn ignores(&self, field: &FieldPath) -> bool {
+        let field = field.pointer();
+        self.ignored.iter().any(|pointer| field.starts_with(pointer))
+    }
+}
+
+/// An object of a request, for the question what applies it.
+pub(crate) struct AppliedObject<'o> {
+    pub(crate) marks: &'o Marks,
+    /// For a Scale, that of the scaled object.
+    pub(crate) key: ObjectKey,
+    pub(crate) version: &'o str,
+    /// Whether the owner wrote a field; `None` if the request does not show it.
+    pub(crate) wrote: &'o dyn Fn(&[&str]) -> Option<bool>,
+    pub(crate) effort: &'o Effort,
+}
+
+/// What applies an object; `None` if its marks name nothing that does.
+pub(crate) fn applier(evidence: &Evidence, object: &AppliedObject<'_>) -> Result<Option<Applier>, Undecided> {
+    match &object.marks.owner {
+        Owner::Applied { namespace, name, .. } => kustomize::rules::applier(evidence, object, (namespace, name)),
+        Owner::Release { .. } | Owner::Profile { .. } => Ok(None),
     }
 }
 

@@ -15,7 +15,7 @@ pub mod rules;
 mod summary;
 
 use crate::json::{RawObject, first_at};
-use crate::managed::{Owner, OwnerKind};
+use crate::managed::{MarkKey, Owner, OwnerKind};
 use crate::object::service_account_user;
 use std::borrow::Cow;
 use std::fmt;
@@ -69,9 +69,10 @@ pub(super) fn is_account(user: &str) -> bool {
 /// The marks of the agent, on the objects of a profile in a managed cluster.
 pub(super) const MARKS: OwnerKind = OwnerKind {
     label: ("projectsveltos.io/reason", None),
-    name: "projectsveltos.io/owner-name",
-    scope: "projectsveltos.io/owner-kind",
+    name: MarkKey::annotation("projectsveltos.io/owner-name"),
+    scope: MarkKey::annotation("projectsveltos.io/owner-kind"),
     managers: &["application/apply-patch"],
+    switches: &[],
     owner: |name, scope, _| Owner::Profile { program: NAME, kind: scope.to_owned(), name: name.to_owned() },
 };
 

@@ -5,7 +5,6 @@ use super::globs::matches;
 use super::namespaces::NamespaceCondition;
 use super::scalable_resource::ScalableResource;
 use crate::facts::{Actor, Facts, ObjectChange, Subject};
-use crate::managed::Owner;
 use crate::release::Storage;
 use crate::review::Operation;
 
@@ -92,9 +91,7 @@ impl<'s> Scope<'s> {
                         (scaled.map_or(write.kind, |known| known.kind.as_str()), None)
                     }
                 };
-                let release = marks.map(|marks| match &marks.owner {
-                    Owner::Release { name, .. } | Owner::Profile { name, .. } => name.as_str(),
-                });
+                let release = marks.map(|marks| marks.owner.name());
                 Self { namespace: &write.namespace, release, kind, ..other }
             }
             // The policy of the namespace decides, not the mode of a rule.

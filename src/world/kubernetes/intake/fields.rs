@@ -34,6 +34,8 @@ const LABELS: Keep = Keep::Members(&[
     (owners::HELM_RELEASE_NAMESPACE_LABEL, Keep::Short),
     (owners::EXTENSION_LABEL, Keep::Short),
     (owners::PROFILE_LABEL, Keep::Short),
+    (owners::APPLIED_LABELS[0], Keep::Short),
+    (owners::APPLIED_LABELS[1], Keep::Short),
 ]);
 
 const ANNOTATIONS: Keep = Keep::Members(&[

@@ -11,6 +11,7 @@ use super::{Case, plane};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::controllers::account;
+use crate::harness::kustomizations::{self, Kustomization};
 use crate::harness::namespace::Namespace;
 use crate::harness::process::{Output, Running};
 
@@ -21,6 +22,9 @@ pub(super) const CASES: &[Case] = &[
     Case { rule: "manual-edit", owner: "Flux", arrange: || of_flux("way-flux-edit").refused(EDIT) },
     Case { rule: "manual-edit", owner: "OLM", arrange: || of_olm("way-olm-edit").refused(EDIT) },
     Case { rule: "manual-edit", owner: "Sveltos", arrange: || of_sveltos("way-sveltos-edit").refused(EDIT) },
+    Case { rule: "manual-edit", owner: "Kustomization", arrange: || of_source("way-source-edit").refused(EDIT) },
+    Case { rule: "manual-delete", owner: "Kustomization", arrange: || of_source("way-source-delete").refused(DELETE) },
+    Case { rule: "manual-scale", owner: "Kustomization", arrange: || of_source("way-source-scale").refused(SCALE) },
     Case { rule: "manual-delete", owner: "Helm", arrange: || of_helm("way-helm-delete").refused(DELETE) },
     Case { rule: "manual-delete", owner: "Flux", arrange: || of_flux("way-flux-delete").refused(DELETE) },
     Case { rule: "manual-delete", owner: "OLM", arrange: || of_olm("way-olm-delete").refused(DELETE) },
@@ -168,10 +172,34 @@ fn of_sveltos(test: &str) -> Owned {
         )),
         start: Box::new(|_, _| panic!("a profile has no operations")),
         running: None,
-        end: Box::new(|scene| match scene.namespace.kubectl("admin").find(&["deployment/demo"]) {
-            Some(object) if !object["metadata"]["deletionTimestamp"].is_null() => Err(object.to_string()),
-            _ => Ok(()),
-        }),
+        end: Box::new(whole_or_gone),
+    }
+}
+
+/// The Deployment is whole, or nothing of it is left.
+fn whole_or_gone(scene: &Scene) -> Result<(), String> {
+    match scene.namespace.kubectl("admin").find(&["deployment/demo"]) {
+        Some(object) if !object["metadata"]["deletionTimestamp"].is_null() => Err(object.to_string()),
+        _ => Ok(()),
+    }
+}
+
+fn of_source(test: &str) -> Owned {
+    let namespace = place(test);
+    let shop = kept(Kustomization::new(namespace, json!({})));
+    shop.apply(&kustomizations::deployment("one", 1)).expect_success();
+    shop.list(&[("apps", "Deployment", "demo")]);
+    Owned {
+        namespace,
+        deployment: "demo".to_owned(),
+        chart: Chart::new("demo"),
+        through: Some((
+            "it through the source of Kustomization",
+            Box::new(|_| shop.apply(&kustomizations::deployment("two", 2))),
+        )),
+        start: Box::new(|_, _| panic!("a Kustomization has no operations")),
+        running: None,
+        end: Box::new(whole_or_gone),
     }
 }
 

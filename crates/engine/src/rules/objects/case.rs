@@ -6,10 +6,13 @@ use jiff::Timestamp;
 
 use super::conflict::{DeclaringRelease, OwnershipConflict, declaration, declared_by, finish_uninstall};
 use super::declared_fields::{Declaration, LostFields};
+use super::exceptions::is_content;
 use super::operation_holder::{OperationHolder, declaring, declaring_records, operation_holder, record_ref};
 use crate::evidence::{CandidateRecords, Evidence, Freshness, RecordRef, ScaledObject, ScaledRef, question};
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::managed::Owner;
+use crate::object::ObjectKey;
+use crate::owners::rules::AppliedObject;
 use crate::owners::{self, DrivenRelease, Marks};
 use crate::policy::{Policy, ScalableResource};
 use crate::release::{Entry, History, ReleaseRef, Status};
@@ -144,7 +147,11 @@ impl<'a> ObjectCase<'a> {
             Owner::Release { name, target_namespace, .. } => {
                 self.conflict_with_release(marks, (name, target_namespace), freshness, purpose)
             }
-            Owner::Profile { .. } if self.by_manager() => Ok(None),
+            Owner::Profile { .. } | Owner::Applied { .. } if self.by_manager() => Ok(None),
+            Owner::Applied { program, kind, namespace, name } => {
+                let object = format!("{kind} {namespace}/{name}");
+                self.conflict_with_applied(marks, (program, &object, name), freshness)
+            }
             Owner::Profile { program, kind, name } => {
                 require_consistent(marks)?;
                 let profile = format!("the {program} {kind} {name}");
@@ -157,11 +164,57 @@ impl<'a> ObjectCase<'a> {
                     fields,
                     in_flight: false,
                     declaring: None,
+                    is_suspended: false,
                     unusable_exception: None,
                     unreadable: None,
                 }))
             }
         }
+    }
+
+    /// The conflict with an object that applies this one. Its marks alone prove nothing: it must list what it applies.
+    fn conflict_with_applied(
+        &self,
+        marks: &Marks,
+        (program, object, name): (&str, &str, &str),
+        freshness: Freshness,
+    ) -> Result<Option<OwnershipConflict>, Undecided> {
+        if marks.contradiction.is_some() {
+            return Ok(None);
+        }
+        let Some(fields) = self.changed_managed_fields(marks, freshness)? else {
+            return Ok(None);
+        };
+        let ManagedWrite { api_version, namespace, name: own, .. } = self.write;
+        let object_applied = AppliedObject {
+            marks,
+            key: ObjectKey::new(self.write.group(), self.kind(), namespace, own),
+            version: api_version.rsplit('/').next().unwrap_or_default(),
+            wrote: &|field| self.wrote(marks, field),
+            effort: self.facts.effort,
+        };
+        let Some(applier) = owners::rules::applier(self.evidence, &object_applied)? else {
+            return Ok(None);
+        };
+        let is_deletion = fields.is_empty();
+        let fields: Vec<_> = fields.into_iter().filter(|field| !applier.ignores(field)).collect();
+        if applier.user.as_deref() == Some(self.facts.actor.name) || (fields.is_empty() && !is_deletion) {
+            return Ok(None);
+        }
+        let lasts = !fields.iter().all(|field| is_content(field, marks));
+        Ok(Some(OwnershipConflict {
+            owner: format!("{program}'s {object}"),
+            declarer: "its source",
+            through: declaration(&format!("the source of {object}")),
+            uninstall: None,
+            release: ReleaseRef::new(&self.write.namespace, name),
+            fields,
+            in_flight: false,
+            declaring: None,
+            is_suspended: applier.is_suspended && !lasts,
+            unusable_exception: None,
+            unreadable: None,
+        }))
     }
 
     /// Whether the actor is Flux working on the release. During another user's operation, the account must be one that may
@@ -241,6 +294,7 @@ impl<'a> ObjectCase<'a> {
                 stamps: stamps.clone(),
                 marks: marks.clone(),
             }),
+            is_suspended: false,
             unusable_exception: None,
             unreadable,
         }))

@@ -26,6 +26,8 @@ pub(crate) struct OwnershipConflict {
     pub(crate) in_flight: bool,
     /// The record that declares the fields; `None` for a profile.
     pub(crate) declaring: Option<DeclaringRelease>,
+    /// Whether what applies the object without a release is suspended, so that an edit lasts only until it goes on.
+    pub(crate) is_suspended: bool,
     /// An exception of the HelmRelease that has no effect, because it cannot be used.
     pub(crate) unusable_exception: Option<String>,
     /// Why the chart's document of the object cannot be read. All of the object then counts as declared.

@@ -185,8 +185,12 @@ impl ObjectCase<'_> {
         freshness: Freshness,
     ) -> Result<Option<Vec<FieldPath>>, Undecided> {
         match &self.write.change {
-            ObjectChange::Edited { sides, .. } => {
-                Ok(lost(self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false)))
+            ObjectChange::Edited { sides, marks_after, .. } => {
+                let mut fields = self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false);
+                fields.extend(set_switches(marks, marks_after.as_deref()));
+                fields.sort_unstable();
+                fields.dedup();
+                Ok(lost(fields))
             }
             ObjectChange::Deleted { .. } => Ok(Some(Vec::new())),
             ObjectChange::Scaled { .. } => {
@@ -199,6 +203,12 @@ impl ObjectCase<'_> {
         }
     }
 
+    /// Whether the owner wrote a field of the edited object; `None` if the request does not show it.
+    pub(crate) fn wrote(&self, marks: &Marks, field: &[&str]) -> Option<bool> {
+        let ObjectChange::Edited { sides, .. } = &self.write.change else { return None };
+        Some(self.owned_fields(marks, sides).has(field))
+    }
+
     /// Whether the owner of a scaled object wrote a field of it. A cache has no managedFields, so the answer is then yes.
     fn has_written(&self, scaled: &ScaledObject, field: &FieldPath) -> bool {
         let Some(managed_fields) = &scaled.managed_fields else { return true };
@@ -207,6 +217,12 @@ impl ObjectCase<'_> {
         let names: Vec<_> = field.fields().collect();
         owned.has(&names)
     }
+}
+
+/// The switches that an edit sets. Taking one off is no loss: the owner puts back what it has set itself.
+fn set_switches(before: &Marks, after: Option<&Marks>) -> impl Iterator<Item = FieldPath> {
+    let set = after.into_iter().flat_map(|after| &after.switches).filter(|switch| !before.switches.contains(switch));
+    set.map(|(key, _)| FieldPath::of(["metadata", "annotations", *key]))
 }
 
 /// The fields of a conflict; `None` if there are none.

@@ -58,20 +58,26 @@ impl ObjectCase<'_> {
         Ok(fields.map(|fields| Cow::Owned(OwnershipConflict { fields, unusable_exception, ..conflict.clone() })))
     }
 
-    /// The refusal. It becomes a warning if the HelmRelease is suspended and the policy then lets people edit its objects.
+    /// The refusal. It becomes a warning if the HelmRelease, or what applies the object, is suspended and the policy then lets people
+    /// edit its objects.
     pub(crate) fn unless_suspended(
         &self,
         conflict: &OwnershipConflict,
         refusal: Refusal,
     ) -> Result<Refusal, Undecided> {
         let may_warn = self.policy.drift_exceptions.when_suspended == WhenSuspended::Warn;
-        let Some(declaring) = conflict.declaring.as_ref().filter(|_| may_warn) else {
+        if !may_warn {
             return Ok(refusal);
+        }
+        let is_suspended = match &conflict.declaring {
+            None => conflict.is_suspended,
+            Some(declaring) => {
+                let drivers = self.installing(declaring, conflict)?;
+                let is_suspended = !drivers.is_empty() && drivers.iter().all(|driver| driver.suspended);
+                is_suspended && conflict.fields.iter().all(|field| is_content(field, &declaring.marks))
+            }
         };
-        let drivers = self.installing(declaring, conflict)?;
-        let is_suspended = !drivers.is_empty() && drivers.iter().all(|driver| driver.suspended);
-        let lasts = !conflict.fields.iter().all(|field| is_content(field, &declaring.marks));
-        Ok(if is_suspended && !lasts { refusal.into_advice() } else { refusal })
+        Ok(if is_suspended { refusal.into_advice() } else { refusal })
     }
 
     /// The HelmReleases for which Flux has installed the object's release and that are not suspended. If all are suspended, all
@@ -157,7 +163,7 @@ fn declared_object<'d>(
 
 /// Whether a field is content that Flux compares: labels, annotations, and everything outside of the metadata. Marks and
 /// `immutable` are not content.
-fn is_content(field: &FieldPath, marks: &Marks) -> bool {
+pub(super) fn is_content(field: &FieldPath, marks: &Marks) -> bool {
     let is_mark = || marks.each().iter().any(|mark| *field == FieldPath::of(["metadata", mark.map, mark.key]));
     match field.fields().collect::<Vec<_>>()[..] {
         [] | ["immutable"] => false,

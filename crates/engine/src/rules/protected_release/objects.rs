@@ -74,7 +74,7 @@ fn loses_marks(before: &Marks, after: Option<&Marks>) -> bool {
     };
     let stays = |after: &Marks| match &after.owner {
         Owner::Release { name: new, target_namespace: into, .. } => new == name && into == target_namespace,
-        Owner::Profile { .. } => false,
+        Owner::Profile { .. } | Owner::Applied { .. } => false,
     };
     !after.is_some_and(|after| stays(after) && (after.contradiction.is_none() || before.contradiction.is_some()))
 }
@@ -88,7 +88,7 @@ fn is_manager(case: &ObjectCase<'_>) -> bool {
 fn loses_origin(before: &Marks, after: Option<&Marks>) -> bool {
     let origin = |marks: &Marks| match &marks.owner {
         Owner::Release { origin, of_extension, .. } => (origin.clone(), *of_extension),
-        Owner::Profile { .. } => (None, false),
+        Owner::Profile { .. } | Owner::Applied { .. } => (None, false),
     };
     let had = origin(before);
     let has = after.map(origin).unwrap_or_default();

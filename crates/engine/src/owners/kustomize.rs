@@ -1,0 +1,104 @@
+//! Flux's Kustomization: objects that kustomize-controller applies from a source. It keeps no records: its status lists what it
+//! applies. The controller works at all times, so there is no operation to hold.
+
+pub(super) mod rules;
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::flux::{self, DriftIgnore};
+use crate::json::null_is_default;
+use crate::managed::{MarkKey, Owner, OwnerKind};
+use crate::object::ObjectKey;
+
+/// Its own name.
+pub(crate) const NAME: &str = "Kustomization";
+
+/// The API group of Kustomizations.
+pub const GROUP: &str = "kustomize.toolkit.fluxcd.io";
+
+/// The annotation that makes the controller skip an object.
+const RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
+
+/// The annotation with the way in which the controller applies an object.
+const SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
+
+/// The labels of the controller. Everybody who may write an object can copy them.
+pub(super) const MARKS: OwnerKind = OwnerKind {
+    label: ("kustomize.toolkit.fluxcd.io/name", None),
+    name: MarkKey::label("kustomize.toolkit.fluxcd.io/name"),
+    scope: MarkKey::label("kustomize.toolkit.fluxcd.io/namespace"),
+    managers: &["kustomize-controller"],
+    switches: &[RECONCILE, SSA, "kustomize.toolkit.fluxcd.io/prune", "kustomize.toolkit.fluxcd.io/force"],
+    owner: |name, scope, _| Owner::Applied {
+        program: flux::NAME,
+        kind: NAME,
+        namespace: scope.to_owned(),
+        name: name.to_owned(),
+    },
+};
+
+/// A Kustomization, with the fields that rules use.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Kustomization<'a> {
+    metadata: KustomizationMetadata,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    spec: KustomizationSpec<'a>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    status: KustomizationStatus<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct KustomizationMetadata {
+    deletion_timestamp: Option<Timestamp>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct KustomizationSpec<'a> {
+    /// The account in its namespace that works for it; empty for the controller's own.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    service_account_name: Cow<'a, str>,
+    /// Whether it applies its objects to the cluster of this configuration, under a user that only the configuration names.
+    kube_config: Option<serde::de::IgnoredAny>,
+    #[serde(deserialize_with = "null_is_default")]
+    suspend: bool,
+    /// Fields that the controller leaves to others.
+    #[serde(deserialize_with = "null_is_default")]
+    ignore: Vec<DriftIgnore>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct KustomizationStatus<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    inventory: Inventory<'a>,
+}
+
+/// What the controller has applied, since the end of the first apply.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Inventory<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    entries: Vec<InventoryEntry<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct InventoryEntry<'a> {
+    /// `NAMESPACE_NAME_GROUP_KIND`, with `__` for a colon in the name.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    id: Cow<'a, str>,
+}
+
+impl Kustomization<'_> {
+    /// Whether the inventory has an object.
+    fn lists(&self, ObjectKey { group, kind, namespace, name }: &ObjectKey) -> bool {
+        let id = format!("{namespace}_{}_{group}_{kind}", name.replace(':', "__"));
+        self.status.inventory.entries.iter().any(|entry| entry.id == id)
+    }
+}

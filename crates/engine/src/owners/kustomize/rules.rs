@@ -1,0 +1,56 @@
+//! What a Kustomization says of an object with its labels.
+
+#[cfg(test)]
+mod tests;
+
+use crate::evidence::{Evidence, question};
+use crate::object::{ObjectKey, service_account_user};
+use crate::owners::flux::{DeclaredObject, DriftDetection};
+use crate::owners::kustomize::{GROUP, Kustomization, NAME, RECONCILE, SSA};
+use crate::owners::rules::{AppliedObject, Applier};
+use crate::rules::undecided::{Undecided, ask};
+
+/// The Kustomization that applies an object; `None` if the labels name none that does, or the controller leaves the object alone.
+pub(in crate::owners) fn applier(
+    evidence: &Evidence,
+    object: &AppliedObject<'_>,
+    (namespace, name): (&str, &str),
+) -> Result<Option<Applier>, Undecided> {
+    if is_left_alone(object) {
+        return Ok(None);
+    }
+    let Some(text) = ask(evidence, question::Object(ObjectKey::new(GROUP, NAME, namespace, name)))? else {
+        return Ok(None);
+    };
+    let read = serde_json::from_str::<Kustomization<'_>>(text);
+    let read =
+        read.map_err(|why| Undecided::Unavailable(format!("{NAME} {namespace}/{name} cannot be read: {why}")))?;
+    if read.metadata.deletion_timestamp.is_some() || read.spec.kube_config.is_some() || !read.lists(&object.key) {
+        return Ok(None);
+    }
+    let account = &*read.spec.service_account_name;
+    let user = (!account.is_empty()).then(|| service_account_user(namespace, account));
+    let is_suspended = read.spec.suspend;
+    // Rules that take too much work ignore nothing.
+    let ignore = DriftDetection { ignore: read.spec.ignore };
+    let ignored = ignore.ignored(&declared(object), object.effort).unwrap_or_default().pointers;
+    Ok(Some(Applier { user, is_suspended, ignored }))
+}
+
+/// Whether an annotation that the controller itself has applied makes it leave the object alone.
+fn is_left_alone(object: &AppliedObject<'_>) -> bool {
+    object.marks.switches.iter().any(|(key, value)| {
+        let leaves = match *key {
+            RECONCILE => value.eq_ignore_ascii_case("disabled"),
+            SSA => ["ignore", "ifnotpresent"].contains(&value.to_ascii_lowercase().as_str()),
+            _ => false,
+        };
+        leaves && (object.wrote)(&["metadata", "annotations", *key]).unwrap_or(true)
+    })
+}
+
+/// The object, as far as the request shows how it is declared.
+fn declared<'o>(AppliedObject { key, version, .. }: &'o AppliedObject<'_>) -> DeclaredObject<'o> {
+    let ObjectKey { group, kind, namespace, name } = key;
+    DeclaredObject { group, version, kind, namespace, name, ..DeclaredObject::default() }
+}

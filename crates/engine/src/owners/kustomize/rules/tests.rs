@@ -1,0 +1,184 @@
+//! Objects of a Kustomization: who may change what.
+
+use serde_json::{Value, json};
+
+use crate::rules::tests::scenario::{Cluster, Verdict};
+
+const CONTROLLER: &str = "system:serviceaccount:flux-system:kustomize-controller";
+const TENANT: &str = "system:serviceaccount:team:deployer";
+const HPA: &str = "system:serviceaccount:kube-system:horizontal-pod-autoscaler";
+const SWITCH: &str = "kustomize.toolkit.fluxcd.io/reconcile";
+
+/// A Deployment as the controller has applied it.
+fn web() -> Value {
+    let labels = json!({"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "team"});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {
+            "name": "web", "namespace": "shop", "labels": labels,
+            "managedFields": [{
+                "manager": "kustomize-controller", "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": {
+                    "f:metadata": {"f:labels": {
+                        "f:kustomize.toolkit.fluxcd.io/name": {}, "f:kustomize.toolkit.fluxcd.io/namespace": {},
+                    }},
+                    "f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {
+                        "k:{\"name\":\"web\"}": {".": {}, "f:name": {}, "f:image": {}},
+                    }}}},
+                },
+            }],
+        },
+        "spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "web", "image": "nginx:1"}]}}},
+    })
+}
+
+fn kustomization(spec: Value) -> Value {
+    json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": "shop", "namespace": "team"}, "spec": spec,
+        "status": {"inventory": {"entries": [{"id": "shop_web_apps_Deployment", "v": "v1"}]}},
+    })
+}
+
+fn with(pointer: &str, value: Value) -> Value {
+    let mut object = web();
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    object.pointer_mut(parent).unwrap()[key.replace("~1", "/")] = value;
+    object
+}
+
+fn without(mark: &str) -> Value {
+    let mut object = web();
+    object["metadata"]["labels"].as_object_mut().unwrap().remove(&format!("kustomize.toolkit.fluxcd.io/{mark}"));
+    object
+}
+
+fn image(image: &str) -> Value {
+    with("/spec/template/spec/containers/0/image", image.into())
+}
+
+fn cluster(spec: Value) -> Cluster {
+    let mut cluster = Cluster::new();
+    cluster.given(web());
+    cluster.given(kustomization(spec));
+    cluster
+}
+
+fn refused(rule: &'static str) -> Verdict {
+    Err(vec![rule])
+}
+
+#[test]
+fn people_change_what_is_applied_in_its_source() {
+    let edit = |user: &str, new: Value| cluster(json!({})).update_objects(user, web(), new);
+    assert_eq!(edit("alice", image("nginx:evil")), refused("manual-edit"));
+    assert_eq!(cluster(json!({})).delete_object("alice", web()), refused("manual-delete"));
+    assert_eq!(cluster(json!({})).scale("alice", &web(), 2, 5), refused("manual-scale"));
+    for mark in ["name", "namespace"] {
+        assert_eq!(edit("alice", without(mark)), refused("manual-edit"), "{mark}");
+    }
+    let cleared = with("/metadata/managedFields", json!([]));
+    assert_eq!(edit("alice", cleared), refused("manual-edit"));
+    // What the source does not declare, and who works for it.
+    assert_eq!(edit("alice", with("/spec/minReadySeconds", json!(5))), Ok(()));
+    assert_eq!(edit("alice", with("/metadata/labels/team", "blue".into())), Ok(()));
+    assert_eq!(edit(CONTROLLER, image("nginx:2")), Ok(()));
+    assert_eq!(cluster(json!({})).delete_object(CONTROLLER, web()), Ok(()));
+    assert_eq!(cluster(json!({})).scale(HPA, &web(), 2, 5), Ok(()));
+    let message = cluster(json!({})).findings("alice", Some(web()), Some(image("nginx:evil"))).concat();
+    assert!(
+        message.contains("is managed by Flux's Kustomization team/shop")
+            && message.contains("Change it through the source of Kustomization team/shop"),
+        "{message}"
+    );
+}
+
+#[test]
+fn labels_without_an_inventory_guard_nothing() {
+    let edit = |cluster: &mut Cluster| cluster.update_objects("alice", web(), image("nginx:2"));
+    let mut gone = Cluster::new();
+    assert_eq!(edit(&mut gone), Ok(()), "there is no such Kustomization");
+    let mut copied = kustomization(json!({}));
+    copied["status"]["inventory"]["entries"][0]["id"] = "shop_other_apps_Deployment".into();
+    let mut ended = kustomization(json!({}));
+    ended["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z".into();
+    let mut new = kustomization(json!({}));
+    new["status"] = Value::Null;
+    for other in [copied, ended, new, kustomization(json!({"kubeConfig": {"secretRef": {"name": "spoke"}}}))] {
+        let mut cluster = Cluster::new();
+        cluster.given(other.clone());
+        assert_eq!(edit(&mut cluster), Ok(()), "{other}");
+    }
+    assert_eq!(cluster(json!({})).delete_object("alice", without("namespace")), Ok(()));
+}
+
+#[test]
+fn names_with_colons_are_found_in_the_inventory() {
+    let role = |verbs: Value| {
+        let mut role = web();
+        role["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
+        role["kind"] = "ClusterRole".into();
+        role["metadata"]["name"] = "shop:web".into();
+        role["metadata"]["namespace"] = Value::Null;
+        role["metadata"]["managedFields"][0]["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
+        role["metadata"]["managedFields"][0]["fieldsV1"] = json!({"f:rules": {}});
+        role["rules"] = verbs;
+        role
+    };
+    let mut listed = kustomization(json!({}));
+    listed["status"]["inventory"]["entries"][0]["id"] = "_shop__web_rbac.authorization.k8s.io_ClusterRole".into();
+    let mut cluster = Cluster::new();
+    cluster.given(listed);
+    let (old, new) = (role(json!([])), role(json!([{"verbs": ["*"]}])));
+    assert!(!cluster.update_cluster_scoped("alice", old, new).allowed);
+}
+
+#[test]
+fn the_account_of_a_tenant_works_for_its_own_kustomization() {
+    let mut of_tenant = cluster(json!({"serviceAccountName": "deployer"}));
+    assert_eq!(of_tenant.update_objects(TENANT, web(), image("nginx:2")), Ok(()));
+    assert!(of_tenant.findings(TENANT, Some(web()), Some(image("nginx:2"))).is_empty());
+    // Service accounts are audited as shipped.
+    let other = cluster(json!({})).findings(TENANT, Some(web()), Some(image("nginx:2")));
+    assert_eq!(other.len(), 1, "{other:?}");
+}
+
+/// A person who sets one opens nothing, and may take it off again.
+#[test]
+fn only_switches_of_the_source_turn_the_controller_off() {
+    let switched = || {
+        let mut object = web();
+        object["metadata"]["annotations"] = json!({SWITCH: "disabled"});
+        object
+    };
+    let edited = |mut object: Value| {
+        object["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:evil".into();
+        object
+    };
+    let mut cluster = cluster(json!({}));
+    assert_eq!(cluster.update_objects("alice", web(), switched()), refused("manual-edit"));
+    assert_eq!(cluster.update_objects("alice", switched(), edited(switched())), refused("manual-edit"));
+    assert_eq!(cluster.update_objects("alice", switched(), web()), Ok(()));
+    let mut other = switched();
+    other["metadata"]["annotations"][SWITCH] = "enabled".into();
+    assert_eq!(cluster.update_objects("alice", switched(), other), refused("manual-edit"));
+    let mut of_source = switched();
+    of_source["metadata"]["managedFields"][0]["fieldsV1"]["f:metadata"]["f:annotations"] =
+        json!({format!("f:{SWITCH}"): {}});
+    assert_eq!(cluster.update_objects("alice", of_source.clone(), edited(of_source)), Ok(()));
+}
+
+#[test]
+fn what_a_kustomization_ignores_or_does_not_do_now_is_left_to_people() {
+    let ignore = json!({"ignore": [{"paths": ["/spec/replicas"], "target": {"kind": "Deployment", "name": "web"}}]});
+    assert_eq!(cluster(ignore.clone()).scale("alice", &web(), 2, 5), Ok(()));
+    assert_eq!(cluster(ignore).update_objects("alice", web(), image("nginx:2")), refused("manual-edit"));
+    let other = json!({"ignore": [{"paths": ["/spec/replicas"], "target": {"kind": "StatefulSet"}}]});
+    assert_eq!(cluster(other).scale("alice", &web(), 2, 5), refused("manual-scale"));
+    // As for a suspended HelmRelease.
+    let suspended = cluster(json!({"suspend": true})).update_objects("alice", web(), image("nginx:2"));
+    let mut policy = Cluster::with_policy("rules:\n  manual-edit: {whenSuspended: warn}\n");
+    policy.given(kustomization(json!({"suspend": true})));
+    assert_eq!(policy.update_objects("alice", web(), image("nginx:2")), Ok(()));
+    assert_eq!(suspended, refused("manual-edit"));
+    assert_eq!(policy.update_objects("alice", web(), without("name")), refused("manual-edit"), "that lasts");
+}

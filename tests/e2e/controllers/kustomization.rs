@@ -1,0 +1,77 @@
+//! Objects that a Kustomization applies: what its source declares changes there, and everybody else goes on.
+
+use serde_json::json;
+
+use crate::harness::kustomizations::{Kustomization, define, deployment, kustomize_controller};
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
+
+const LISTED: [(&str, &str, &str); 2] = [("apps", "Deployment", "demo"), ("", "ConfigMap", "web")];
+
+fn config(mode: &str) -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"mode": mode}})
+}
+
+fn merge(patch: &str) -> [&str; 5] {
+    ["patch", "configmap/web", "--type=merge", "-p", patch]
+}
+
+#[test]
+fn fields_of_a_source_change_only_there() {
+    define(Plane::shared());
+    let namespace = Namespace::new(Plane::shared(), "kustomized");
+    let shop = Kustomization::new(&namespace, json!({}));
+    let bob = namespace.kubectl("bob");
+    shop.apply(&deployment("one", 2)).expect_success();
+    shop.apply(&config("declared")).expect_success();
+    // The labels alone prove nothing, until the first apply has ended.
+    bob.ok(&merge(r#"{"data":{"mode":"bob"}}"#));
+    shop.apply(&config("declared")).expect_success();
+    shop.list(&LISTED);
+
+    let owner = format!("is managed by Flux's Kustomization {}/shop", namespace.name());
+    let declared = [owner.as_str(), "declared by its source", "Change it through the source of", "[manual-edit]"];
+    bob.fails(&merge(r#"{"data":{"mode":"bob"}}"#), &declared);
+    bob.fails(&["set", "image", "deployment/demo", "app=evil"], &declared);
+    bob.fails(&["scale", "deployment/demo", "--replicas=5"], &[&owner, "spec.replicas", "[manual-scale]"]);
+    for object in ["deployment/demo", "configmap/web"] {
+        bob.fails(&["delete", object], &[&owner, "[manual-delete]"]);
+        bob.fails(&["label", object, "kustomize.toolkit.fluxcd.io/name-"], &["[manual-edit]"]);
+        bob.fails(&["label", object, "--overwrite", "kustomize.toolkit.fluxcd.io/name=ghost"], &["[manual-edit]"]);
+        for switch in ["reconcile=disabled", "ssa=Ignore", "prune=disabled", "force=enabled"] {
+            bob.fails(&["annotate", object, &format!("kustomize.toolkit.fluxcd.io/{switch}")], &["[manual-edit]"]);
+        }
+    }
+    // What the source does not declare, and what others do.
+    bob.ok(&merge(r#"{"data":{"free":"bob"}}"#));
+    bob.ok(&["label", "configmap/web", "team=blue"]);
+    bob.ok(&["rollout", "restart", "deployment/demo"]);
+    namespace.kubectl_as(&namespace.service_account("operator")).ok(&merge(r#"{"data":{"mode":"audited"}}"#));
+    shop.apply(&config("declared")).expect_success();
+    shop.apply(&deployment("two", 3)).expect_success();
+    let controller = namespace.kubectl_as(&kustomize_controller(namespace.plane()));
+    controller.ok(&["delete", "configmap/web"]);
+}
+
+#[test]
+fn a_copied_label_guards_nothing_and_a_tenant_works_for_its_own() {
+    define(Plane::shared());
+    let namespace = Namespace::new(Plane::shared(), "kustomized-tenant");
+    let tenant = namespace.service_account("deployer");
+    let shop = Kustomization::new(&namespace, json!({"serviceAccountName": "deployer"})).under(&tenant);
+    let bob = namespace.kubectl("bob");
+    shop.apply(&config("declared")).expect_success();
+    shop.list(&LISTED);
+    bob.fails(&merge(r#"{"data":{"mode":"bob"}}"#), &["[manual-edit]"]);
+    let applied = shop.apply(&config("next")).expect_success();
+    assert!(!applied.stderr.contains("manual-edit"), "{applied}");
+    let mut copy = shop.labelled(config("free"));
+    copy["metadata"]["name"] = "copy".into();
+    bob.with_file("create", &copy, &[]).expect_success();
+    bob.ok(&["patch", "configmap/copy", "--type=merge", "-p", r#"{"data":{"mode":"bob"}}"#]);
+    bob.ok(&["delete", "configmap/copy"]);
+    // Its owner leaves the number to people.
+    let ignore = json!({"spec": {"ignore": [{"paths": ["/data/mode"], "target": {"kind": "ConfigMap"}}]}}).to_string();
+    bob.ok(&["patch", "kustomization/shop", "--type=merge", "-p", &ignore]);
+    bob.ok(&merge(r#"{"data":{"mode":"bob"}}"#));
+}
