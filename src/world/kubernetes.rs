@@ -43,7 +43,7 @@ use interlock_engine::evidence::{
 };
 use interlock_engine::object::ObjectKey;
 use interlock_engine::owners::{
-    Bundle, BundleRef, CandidateSearch, Driver, EXTENSIONS, HELM_RELEASES, MOST_CANDIDATES, is_extension_in,
+    Bundle, BundleRef, CandidateSearch, Driver, EXTENSIONS, HELM_RELEASES, MOST_CANDIDATES, UNLABELLED, is_extension_in,
 };
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::manifest::WorkloadRef;
@@ -431,7 +431,10 @@ impl Cluster {
     ) -> Result<Option<ScaledObject>, Unavailable> {
         let cached = *freshness == Freshness::Cached && self.api.reach.includes(&object.namespace);
         if let Some(marks) = self.caches.marks(object).filter(|_| cached) {
-            return Ok(marks.map(|marks| ScaledObject { marks, managed_fields: None }));
+            // The copies have only objects with labels.
+            if marks.is_some() || !self.api.serves(UNLABELLED).await? {
+                return Ok(marks.map(|marks| ScaledObject { marks, managed_fields: None }));
+            }
         }
         let Some(text) = self.api.scaled(object).await? else { return Ok(None) };
         let ScaledRef { kind, namespace, name, .. } = object;

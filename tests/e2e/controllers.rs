@@ -1,5 +1,6 @@
 //! Flux, OLM and Sveltos in front of the webhook.
 
+mod argo;
 mod departures;
 mod drivers;
 mod flux;

@@ -3,6 +3,7 @@
 
 pub(crate) mod acts;
 pub(crate) mod addon_controller;
+pub(crate) mod applications;
 pub(crate) mod archive;
 pub(crate) mod assets;
 pub(crate) mod balancer;

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use interlock_engine::managed::Mark;
 use interlock_engine::owners::{managers_of_releases, selecting_marks};
 use serde_json::{Value, json};
 
@@ -109,13 +110,14 @@ fn objects_are_chosen_by_the_marks_of_their_owner() {
             "{rule}"
         );
     }
-    for [label, name] in selecting_marks() {
-        let selector = match label.value {
-            Some(value) => json!({"matchLabels": {label.key: value}}),
-            None => json!({"matchExpressions": [{"key": label.key, "operator": "Exists"}]}),
+    for (label, name) in selecting_marks() {
+        let selector = match label {
+            None => Value::Null,
+            Some(Mark { key, value: Some(value), .. }) => json!({"matchLabels": {key: value}}),
+            Some(Mark { key, .. }) => json!({"matchExpressions": [{"key": key, "operator": "Exists"}]}),
         };
         let place = chosen.iter().position(|entry| entry["objectSelector"] == selector);
-        let entry = chosen.remove(place.unwrap_or_else(|| panic!("no entry is for objects with {}", label.key)));
+        let entry = chosen.remove(place.unwrap_or_else(|| panic!("no entry is for objects with {}", name.key)));
         assert_eq!(entry["rules"], shared, "{entry}");
         let conditions = entry["matchConditions"].as_array().unwrap();
         assert!(conditions[0]["expression"].as_str().unwrap().contains(name.key), "{entry}");

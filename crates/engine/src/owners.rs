@@ -1,5 +1,6 @@
 //! The programs that own releases or objects. Each has a folder with everything that Interlock knows about it.
 
+pub mod argo;
 pub mod declaration;
 pub mod flux;
 pub mod helm;
@@ -36,7 +37,7 @@ use crate::release::ProtectorRef;
 pub(crate) const ALL: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME];
 
 /// The owners of objects: those of releases, and those that apply objects without a release.
-pub(crate) const OF_OBJECTS: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME, kustomize::NAME];
+pub(crate) const OF_OBJECTS: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME, kustomize::NAME, argo::NAME];
 
 /// The owners that install releases in the cluster of the objects.
 pub(crate) const OF_RELEASES: &[&str] = &[helm::NAME, flux::NAME, olm::NAME];
@@ -92,7 +93,13 @@ pub const HELM_RELEASE_NAME_LABEL: &str = flux::NAME_LABEL;
 pub const EXTENSION_LABEL: &str = olm::OWNER_NAME_LABEL;
 
 /// The label of an object of a profile.
-pub const PROFILE_LABEL: &str = sveltos::MARKS.label.0;
+pub const PROFILE_LABEL: &str = sveltos::REASON;
+
+/// The group and kind of the objects that apply others without a label on these.
+pub const UNLABELLED: (&str, &str) = (argo::GROUP, argo::APPLICATION);
+
+/// The annotation of an object without a label, which names what applies it.
+pub const TRACKING: &str = argo::TRACKING;
 
 /// The labels of an object that is applied without a release: the name and the namespace of what applies it.
 pub const APPLIED_LABELS: [&str; 2] = [kustomize::MARKS.name.key, kustomize::MARKS.scope.key];
@@ -113,7 +120,8 @@ pub fn has_commits(group: &str) -> bool {
 }
 
 /// The API groups of the owners' own objects.
-const GROUPS: [&str; 5] = [flux::GROUP, olm::GROUP, sveltos::LIB_GROUP, sveltos::CONFIG_GROUP, kustomize::GROUP];
+const GROUPS: [&str; 6] =
+    [flux::GROUP, olm::GROUP, sveltos::LIB_GROUP, sveltos::CONFIG_GROUP, kustomize::GROUP, argo::GROUP];
 
 /// The managers in `managedFields` that install releases.
 #[must_use]

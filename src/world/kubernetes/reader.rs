@@ -120,6 +120,11 @@ impl ApiReader {
         self.list_custom_with(group, kind, |client, resource| Api::namespaced_with(client, namespace, resource)).await
     }
 
+    /// Whether the API server serves a kind, by group and name.
+    pub(super) async fn serves(&self, (group, kind): (&str, &str)) -> Result<bool, Unavailable> {
+        self.kinds.is_served(self.client(), group, kind).await.map_err(|error| reason(&error))
+    }
+
     /// The metadata of all objects of a custom kind that is cluster-scoped; none if the kind is not installed.
     pub(super) async fn list_all_custom(&self, group: &str, kind: &str) -> Result<Vec<ObjectMeta>, Unavailable> {
         self.list_custom_with(group, kind, Api::all_with).await

@@ -2,9 +2,8 @@
 
 use serde_json::json;
 
-use crate::harness::kustomizations::{Kustomization, define, deployment, kustomize_controller};
+use crate::harness::kustomizations::{Kustomization, deployment, kustomize_controller, shared};
 use crate::harness::namespace::Namespace;
-use crate::harness::plane::Plane;
 
 const LISTED: [(&str, &str, &str); 2] = [("apps", "Deployment", "demo"), ("", "ConfigMap", "web")];
 
@@ -18,8 +17,7 @@ fn merge(patch: &str) -> [&str; 5] {
 
 #[test]
 fn fields_of_a_source_change_only_there() {
-    define(Plane::shared());
-    let namespace = Namespace::new(Plane::shared(), "kustomized");
+    let namespace = Namespace::new(shared(), "kustomized");
     let shop = Kustomization::new(&namespace, json!({}));
     let bob = namespace.kubectl("bob");
     shop.apply(&deployment("one", 2)).expect_success();
@@ -55,8 +53,7 @@ fn fields_of_a_source_change_only_there() {
 
 #[test]
 fn a_copied_label_guards_nothing_and_a_tenant_works_for_its_own() {
-    define(Plane::shared());
-    let namespace = Namespace::new(Plane::shared(), "kustomized-tenant");
+    let namespace = Namespace::new(shared(), "kustomized-tenant");
     let tenant = namespace.service_account("deployer");
     let shop = Kustomization::new(&namespace, json!({"serviceAccountName": "deployer"})).under(&tenant);
     let bob = namespace.kubectl("bob");

@@ -1,5 +1,7 @@
 //! kustomize-controller's writes, as recorded: a dry run and a server-side apply of each object, and the inventory at the end.
 
+use std::sync::OnceLock;
+
 use serde_json::{Value, json};
 
 use crate::harness::clients::{Identity, Kubectl};
@@ -14,6 +16,13 @@ const APPLY: [&str; 3] = ["--server-side", "--force-conflicts", "--field-manager
 #[track_caller]
 pub(crate) fn define(plane: &Plane) {
     plane.define("tests/e2e/harness/crds/kustomizations.yaml");
+}
+
+/// The shared plane, with Kustomizations defined.
+pub(crate) fn shared() -> &'static Plane {
+    static DEFINED: OnceLock<()> = OnceLock::new();
+    DEFINED.get_or_init(|| define(Plane::shared()));
+    Plane::shared()
 }
 
 /// The account of the controller.

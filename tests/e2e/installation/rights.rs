@@ -25,7 +25,7 @@ const DEADLINE: Duration = Duration::from_secs(90);
 
 /// Every request of Interlock to the API server: group, resource, name if only one is needed, verbs. In each guarded
 /// namespace, or cluster-scoped.
-const USED: [(&str, &str, &str, &str); 34] = [
+const USED: [(&str, &str, &str, &str); 35] = [
     ("", "secrets", "", "get list watch patch"),
     ("", "configmaps", "", "get list watch patch"),
     ("", "namespaces", "", "get list watch"),
@@ -38,6 +38,7 @@ const USED: [(&str, &str, &str, &str); 34] = [
     ("apps", "statefulsets", "", "get list watch"),
     ("apps", "replicasets", "", "get list watch"),
     ("apps", "daemonsets", "", "get"),
+    ("argoproj.io", "applications", "", "get"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "helmreleases.helm.toolkit.fluxcd.io", "list watch"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "releaseoverrides.interlock.dev", "list watch"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "freezes.interlock.dev", "list watch"),

@@ -21,6 +21,7 @@ use std::time::Duration;
 use interlock_engine::rule::{Mode, RuleId};
 use interlock_engine::rules;
 
+use crate::harness::applications;
 use crate::harness::controllers::establish_kinds;
 use crate::harness::helm_releases::define;
 use crate::harness::kustomizations;
@@ -55,6 +56,7 @@ fn plane() -> &'static Plane {
         establish_kinds(&plane);
         define(&plane);
         kustomizations::define(&plane);
+        applications::define(&plane);
         plane.define("manifests/base/releaseoverrides.yaml");
         // As an installation has it: `interlock unstick` goes by the policy in force.
         let file = format!("--from-file={}", plane.dir().join("policies/cluster.yaml").display());

@@ -58,8 +58,8 @@ pub struct Origin {
 
 /// A kind of owner. Each owner defines its own.
 pub(crate) struct OwnerKind {
-    /// A label, and its value if only one value counts.
-    pub(crate) label: (&'static str, Option<&'static str>),
+    /// A label, and its value if only one value counts; `None` if the owner sets no label.
+    pub(crate) label: Option<(&'static str, Option<&'static str>)>,
     /// The mark with the owner's name. An object without this one and the next has no owner: Argo CD and many charts set only the
     /// label.
     pub(crate) name: MarkKey,
@@ -69,7 +69,16 @@ pub(crate) struct OwnerKind {
     pub(crate) managers: &'static [&'static str],
     /// The annotations that make the owner leave an object alone, or treat it in another way. They count only as the owner wrote them.
     pub(crate) switches: &'static [&'static str],
+    /// The annotation with the document that the owner applied last; `None` if it leaves none.
+    pub(crate) applied: Option<&'static str>,
     pub(crate) owner: OwnerFn,
+}
+
+impl OwnerKind {
+    /// The label as a mark.
+    pub(crate) fn label_mark(&self) -> Option<Mark<'static>> {
+        self.label.map(|(key, value)| Mark { map: "labels", key, value })
+    }
 }
 
 /// The place of a mark.

@@ -11,11 +11,12 @@ pub(crate) const NAME: &str = "Helm";
 /// The marks of Helm, and of programs that use its SDK. The CLI calls itself `helm`. A program that sets no name appears as the first part
 /// of its user agent.
 pub(super) const MARKS: OwnerKind = OwnerKind {
-    label: (MANAGED_BY_LABEL, Some("Helm")),
+    label: Some((MANAGED_BY_LABEL, Some("Helm"))),
     name: MarkKey::annotation("meta.helm.sh/release-name"),
     scope: MarkKey::annotation("meta.helm.sh/release-namespace"),
     managers: &["helm", "Helm", "helm-controller", "operator-controller", "fleetagent"],
     switches: &[],
+    applied: None,
     owner: |name, scope, label| Owner::Release {
         name: name.to_owned(),
         target_namespace: scope.to_owned(),

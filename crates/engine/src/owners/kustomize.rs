@@ -27,11 +27,12 @@ const SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
 
 /// The labels of the controller. Everybody who may write an object can copy them.
 pub(super) const MARKS: OwnerKind = OwnerKind {
-    label: ("kustomize.toolkit.fluxcd.io/name", None),
+    label: Some(("kustomize.toolkit.fluxcd.io/name", None)),
     name: MarkKey::label("kustomize.toolkit.fluxcd.io/name"),
     scope: MarkKey::label("kustomize.toolkit.fluxcd.io/namespace"),
     managers: &["kustomize-controller"],
     switches: &[RECONCILE, SSA, "kustomize.toolkit.fluxcd.io/prune", "kustomize.toolkit.fluxcd.io/force"],
+    applied: None,
     owner: |name, scope, _| Owner::Applied {
         program: flux::NAME,
         kind: NAME,

@@ -3,11 +3,11 @@
 use memchr::memmem;
 use serde_json::Value;
 
-use super::{helm, kustomize, sveltos};
+use super::{argo, helm, kustomize, sveltos};
 use crate::managed::{Declared, Mark, MarkKey, Owner, OwnerKind};
 
 /// The marks of each kind of owner.
-const OWNER_KINDS: [&OwnerKind; 3] = [&helm::MARKS, &sveltos::MARKS, &kustomize::MARKS];
+const OWNER_KINDS: [&OwnerKind; 4] = [&helm::MARKS, &sveltos::MARKS, &kustomize::MARKS, &argo::MARKS];
 
 /// The owner named by the labels and annotations of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,10 @@ pub struct Marks {
     pub contradiction: Option<&'static str>,
     /// The annotations on the object that make the owner treat it in another way, and their values.
     pub switches: Vec<(&'static str, String)>,
+    /// The JSON text of the document that the owner applied last, if the object has it.
+    pub applied: Option<Box<str>>,
+    /// The values of the marks with the owner's name and scope.
+    values: Box<[String; 2]>,
     row: usize,
 }
 
@@ -28,13 +32,10 @@ pub fn may_be_marked(object: &str) -> bool {
     marks.any(|mark| memmem::find(object.as_bytes(), mark.as_bytes()).is_some())
 }
 
-/// The marks by which the API server can tell the objects of each kind of owner from others: the label, its value if only one counts,
-/// and the mark with the name.
-pub fn selecting_marks() -> impl Iterator<Item = [Mark<'static>; 2]> {
-    OWNER_KINDS.into_iter().map(|row| {
-        let (key, value) = row.label;
-        [Mark { map: "labels", key, value }, row.name.mark(None)]
-    })
+/// The marks by which the API server can tell the objects of each kind of owner from others: the label, if there is one, its value if
+/// only one counts, and the mark with the name.
+pub fn selecting_marks() -> impl Iterator<Item = (Option<Mark<'static>>, Mark<'static>)> {
+    OWNER_KINDS.into_iter().map(|row| (row.label_mark(), row.name.mark(None)))
 }
 
 impl Marks {
@@ -51,17 +52,20 @@ impl Marks {
             if name.is_none() && scope.is_none() {
                 return None;
             }
-            let labelled = label(row.label.0).is_some_and(|value| row.label.1.is_none_or(|wanted| wanted == value));
+            let unlabelled = row
+                .label_mark()
+                .filter(|mark| label(mark.key).is_none_or(|value| mark.value.is_some_and(|wanted| wanted != value)));
             let contradiction = match () {
                 () if is_empty(name) => Some(row.name.key),
                 () if is_empty(scope) => Some(row.scope.key),
-                () if !labelled => Some(row.label.0),
-                () => None,
+                () => unlabelled.map(|mark| mark.key),
             };
             let owner =
                 (row.owner)(name.unwrap_or_default(), scope.unwrap_or_default(), &|key| label(key).map(str::to_owned));
             let switches = row.switches.iter().filter_map(|key| Some((*key, annotation(key)?.to_owned()))).collect();
-            Some(Self { owner, contradiction, switches, row: index })
+            let applied = row.applied.and_then(&annotation).map(Into::into);
+            let values = Box::new([name, scope].map(|value| value.unwrap_or_default().to_owned()));
+            Some(Self { owner, contradiction, switches, applied, values, row: index })
         });
         // An object may have the marks of two owners. Complete marks take precedence.
         all.min_by_key(|marks| marks.contradiction.is_some())
@@ -79,24 +83,21 @@ impl Marks {
         self.managers().contains(&manager)
     }
 
-    /// The marks as declared fields. Without them, the object loses its owner.
+    /// The marks as declared fields, with the document that the owner applied last. Without them, the object loses its owner, or what
+    /// it declares.
     #[must_use]
-    pub fn declared(&self) -> [Declared<'static>; 3] {
-        self.each()
-            .map(|Mark { map, key, value }| Declared::only(["metadata", map, key].into_iter(), value.map(Value::from)))
+    pub fn declared(&self) -> Vec<Declared<'static>> {
+        let marks = self.each().map(|Mark { map, key, value }| (map, key, value.map(Value::from)));
+        let applied = OWNER_KINDS[self.row].applied.map(|key| ("annotations", key, None));
+        let declared = marks.chain(applied);
+        declared.map(|(map, key, value)| Declared::only(["metadata", map, key].into_iter(), value)).collect()
     }
 
     /// The individual marks.
-    #[must_use]
-    pub fn each(&self) -> [Mark<'_>; 3] {
+    pub fn each(&self) -> impl Iterator<Item = Mark<'_>> {
         let row = OWNER_KINDS[self.row];
-        let (name, scope) = match &self.owner {
-            Owner::Release { name, target_namespace, .. } => (name, target_namespace),
-            Owner::Profile { kind, name, .. } => (name, kind),
-            Owner::Applied { namespace, name, .. } => (name, namespace),
-        };
-        let (label, value) = row.label;
-        [Mark { map: "labels", key: label, value }, row.name.mark(Some(name)), row.scope.mark(Some(scope))]
+        let [name, scope] = &*self.values;
+        row.label_mark().into_iter().chain([row.name.mark(Some(name)), row.scope.mark(Some(scope))])
     }
 }
 

@@ -5,7 +5,7 @@ pub(crate) use super::olm::rules::record_part;
 use jsonptr::PointerBuf;
 
 use super::marks::Marks;
-use super::{flux, kustomize, olm, sveltos};
+use super::{argo, flux, kustomize, olm, sveltos};
 use crate::effort::Effort;
 use crate::evidence::Evidence;
 use crate::facts::{ActorKind, Declaration};
@@ -70,6 +70,8 @@ pub(crate) fn started_operation(case: &DeclarationCase<'_>) -> Result<Option<Sta
 /// What applies an object without a release, as it says of itself.
 #[derive(Debug, Default)]
 pub(crate) struct Applier {
+    /// Its kind, namespace and name.
+    pub(crate) title: String,
     /// The account that works for it, in place of the owner's own.
     pub(crate) user: Option<String>,
     pub(crate) is_suspended: bool,
@@ -93,13 +95,17 @@ pub(crate) struct AppliedObject<'o> {
     pub(crate) version: &'o str,
     /// Whether the owner wrote a field; `None` if the request does not show it.
     pub(crate) wrote: &'o dyn Fn(&[&str]) -> Option<bool>,
+    pub(crate) policy: &'o Policy,
     pub(crate) effort: &'o Effort,
 }
 
 /// What applies an object; `None` if its marks name nothing that does.
 pub(crate) fn applier(evidence: &Evidence, object: &AppliedObject<'_>) -> Result<Option<Applier>, Undecided> {
     match &object.marks.owner {
-        Owner::Applied { namespace, name, .. } => kustomize::rules::applier(evidence, object, (namespace, name)),
+        Owner::Applied { kind: kustomize::NAME, namespace, name, .. } => {
+            kustomize::rules::applier(evidence, object, (namespace, name))
+        }
+        Owner::Applied { namespace, name, .. } => argo::rules::applier(evidence, object, (namespace, name)),
         Owner::Release { .. } | Owner::Profile { .. } => Ok(None),
     }
 }

@@ -66,13 +66,17 @@ pub(super) fn is_account(user: &str) -> bool {
     ACCOUNTS.iter().any(|account| user.ends_with(account))
 }
 
+/// The label on the objects of a profile.
+pub(super) const REASON: &str = "projectsveltos.io/reason";
+
 /// The marks of the agent, on the objects of a profile in a managed cluster.
 pub(super) const MARKS: OwnerKind = OwnerKind {
-    label: ("projectsveltos.io/reason", None),
+    label: Some((REASON, None)),
     name: MarkKey::annotation("projectsveltos.io/owner-name"),
     scope: MarkKey::annotation("projectsveltos.io/owner-kind"),
     managers: &["application/apply-patch"],
     switches: &[],
+    applied: None,
     owner: |name, scope, _| Owner::Profile { program: NAME, kind: scope.to_owned(), name: name.to_owned() },
 };
 

@@ -367,7 +367,7 @@ fn lists_with_another_meaning_than_before_are_found() {
     );
     let change = |path: &str| all.iter().find(|it| it.starts_with(path)).map(String::as_str);
     let flux = "system:serviceaccount:flux-system";
-    let managers = format!("managers: a -> a, {flux}:helm-controller, {flux}:kustomize-controller and 8 more");
+    let managers = format!("managers: a -> a, {flux}:helm-controller, {flux}:kustomize-controller and 10 more");
     assert_eq!(change("managers"), Some(managers.as_str()));
     let edit = "rules.manual-edit.cases: warn -> audit when {serviceAccounts: ['*']}, otherwise audit when {pipelines: ['*']}, otherwise warn";
     assert_eq!(change("rules.manual-edit"), Some(edit));

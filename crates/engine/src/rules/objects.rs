@@ -2,6 +2,7 @@
 
 pub(crate) mod case;
 mod conflict;
+mod content;
 pub(super) mod declared_fields;
 pub mod exceptions;
 pub(super) mod foreign_edit_in_transition;

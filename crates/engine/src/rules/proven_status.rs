@@ -8,12 +8,13 @@ use crate::object::{ObjectKey, SERVICE_ACCOUNT_PREFIX};
 use crate::policy::Policy;
 use crate::rules::undecided::{Undecided, ask, if_answered};
 
-const GLOB: [char; 4] = ['*', '?', '[', '{'];
+/// The characters of a glob.
+pub(crate) const GLOB: [char; 4] = ['*', '?', '[', '{'];
 
 /// Whether a status that the controller with this account name writes may open something. Yes if that is unknown: because Interlock
 /// may not read the account, or because the policy lists controllers by a glob.
 pub(crate) fn proves(evidence: &Evidence, policy: &Policy, controller: &str) -> Result<bool, Undecided> {
-    if namespaces_of_listed(policy, controller).any(|namespace| namespace.contains(GLOB)) {
+    if namespaces_of_listed(policy, |name| name == controller).any(|namespace| namespace.contains(GLOB)) {
         return Ok(true);
     }
     Ok(if_answered(any_listed_account(evidence, policy, controller))?.unwrap_or(true))
@@ -26,7 +27,8 @@ pub(crate) fn any_listed_account(
     policy: &Policy,
     controller: &str,
 ) -> Result<Option<bool>, Undecided> {
-    let namespaces = namespaces_of_listed(policy, controller).filter(|namespace| !namespace.contains(GLOB));
+    let namespaces =
+        namespaces_of_listed(policy, |name| name == controller).filter(|namespace| !namespace.contains(GLOB));
     let accounts: Vec<_> =
         namespaces.map(|namespace| ObjectKey::new("", "ServiceAccount", namespace, controller)).collect();
     if accounts.is_empty() {
@@ -35,8 +37,12 @@ pub(crate) fn any_listed_account(
     Ok(ask(evidence, question::AnyAccount(accounts))?.copied())
 }
 
-fn namespaces_of_listed<'p>(policy: &'p Policy, controller: &str) -> impl Iterator<Item = &'p str> {
+/// The namespaces in which the policy lists a service account with such a name under `managers`. They may be globs.
+pub(crate) fn namespaces_of_listed<'p>(
+    policy: &'p Policy,
+    is_wanted: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = &'p str> {
     let accounts = policy.managers.texts().iter().filter_map(|user| user.strip_prefix(SERVICE_ACCOUNT_PREFIX));
     let accounts = accounts.filter_map(|account| account.split_once(':'));
-    accounts.filter(move |(_, name)| *name == controller).map(|(namespace, _)| namespace)
+    accounts.filter(move |(_, name)| is_wanted(name)).map(|(namespace, _)| namespace)
 }

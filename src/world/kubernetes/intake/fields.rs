@@ -59,6 +59,7 @@ const ANNOTATIONS: Keep = Keep::Members(&[
     ("meta.helm.sh/release-namespace", Keep::Short),
     (owners::PROFILE_KIND, Keep::Short),
     (owners::PROFILE_NAME, Keep::Short),
+    (owners::TRACKING, Keep::Short),
 ]);
 
 /// The metadata of an object or a list, with these labels.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::owners::{deployed_by_flux, deployed_by_olm, ends, extension_ended, upgrade_in_hook};
 use super::scene::{Act, End, Scene, kept, place};
 use super::{Case, plane};
+use crate::harness::applications::{Application, Sync};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::controllers::account;
@@ -25,6 +26,9 @@ pub(super) const CASES: &[Case] = &[
     Case { rule: "manual-edit", owner: "Kustomization", arrange: || of_source("way-source-edit").refused(EDIT) },
     Case { rule: "manual-delete", owner: "Kustomization", arrange: || of_source("way-source-delete").refused(DELETE) },
     Case { rule: "manual-scale", owner: "Kustomization", arrange: || of_source("way-source-scale").refused(SCALE) },
+    Case { rule: "manual-edit", owner: "Argo CD", arrange: || of_application("way-argo-edit").refused(EDIT) },
+    Case { rule: "manual-delete", owner: "Argo CD", arrange: || of_application("way-argo-delete").refused(DELETE) },
+    Case { rule: "manual-scale", owner: "Argo CD", arrange: || of_application("way-argo-scale").refused(SCALE) },
     Case { rule: "manual-delete", owner: "Helm", arrange: || of_helm("way-helm-delete").refused(DELETE) },
     Case { rule: "manual-delete", owner: "Flux", arrange: || of_flux("way-flux-delete").refused(DELETE) },
     Case { rule: "manual-delete", owner: "OLM", arrange: || of_olm("way-olm-delete").refused(DELETE) },
@@ -181,6 +185,25 @@ fn whole_or_gone(scene: &Scene) -> Result<(), String> {
     match scene.namespace.kubectl("admin").find(&["deployment/demo"]) {
         Some(object) if !object["metadata"]["deletionTimestamp"].is_null() => Err(object.to_string()),
         _ => Ok(()),
+    }
+}
+
+fn of_application(test: &str) -> Owned {
+    let namespace = place(test);
+    let shop = kept(Application::new(namespace, json!({}), Sync::Server));
+    shop.apply(&kustomizations::deployment("one", 1)).expect_success();
+    shop.list(&[("apps", "Deployment", "demo")]);
+    Owned {
+        namespace,
+        deployment: "demo".to_owned(),
+        chart: Chart::new("demo"),
+        through: Some((
+            "it through the source of Application",
+            Box::new(|_| shop.apply(&kustomizations::deployment("two", 2))),
+        )),
+        start: Box::new(|_, _| panic!("only the Application has operations")),
+        running: None,
+        end: Box::new(whole_or_gone),
     }
 }
 

@@ -34,7 +34,7 @@ pub(in crate::owners) fn applier(
     // Rules that take too much work ignore nothing.
     let ignore = DriftDetection { ignore: read.spec.ignore };
     let ignored = ignore.ignored(&declared(object), object.effort).unwrap_or_default().pointers;
-    Ok(Some(Applier { user, is_suspended, ignored }))
+    Ok(Some(Applier { title: format!("{NAME} {namespace}/{name}"), user, is_suspended, ignored }))
 }
 
 /// Whether an annotation that the controller itself has applied makes it leave the object alone.

@@ -5,14 +5,13 @@ use std::cell::OnceCell;
 use jiff::Timestamp;
 
 use super::conflict::{DeclaringRelease, OwnershipConflict, declaration, declared_by, finish_uninstall};
+use super::content::is_content;
 use super::declared_fields::{Declaration, LostFields};
-use super::exceptions::is_content;
 use super::operation_holder::{OperationHolder, declaring, declaring_records, operation_holder, record_ref};
 use crate::evidence::{CandidateRecords, Evidence, Freshness, RecordRef, ScaledObject, ScaledRef, question};
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::managed::Owner;
 use crate::object::ObjectKey;
-use crate::owners::rules::AppliedObject;
 use crate::owners::{self, DrivenRelease, Marks};
 use crate::policy::{Policy, ScalableResource};
 use crate::release::{Entry, History, ReleaseRef, Status};
@@ -148,10 +147,7 @@ impl<'a> ObjectCase<'a> {
                 self.conflict_with_release(marks, (name, target_namespace), freshness, purpose)
             }
             Owner::Profile { .. } | Owner::Applied { .. } if self.by_manager() => Ok(None),
-            Owner::Applied { program, kind, namespace, name } => {
-                let object = format!("{kind} {namespace}/{name}");
-                self.conflict_with_applied(marks, (program, &object, name), freshness)
-            }
+            Owner::Applied { program, name, .. } => self.conflict_with_applied(marks, (program, name), freshness),
             Owner::Profile { program, kind, name } => {
                 require_consistent(marks)?;
                 let profile = format!("the {program} {kind} {name}");
@@ -176,7 +172,7 @@ impl<'a> ObjectCase<'a> {
     fn conflict_with_applied(
         &self,
         marks: &Marks,
-        (program, object, name): (&str, &str, &str),
+        (program, name): (&str, &str),
         freshness: Freshness,
     ) -> Result<Option<OwnershipConflict>, Undecided> {
         if marks.contradiction.is_some() {
@@ -186,14 +182,15 @@ impl<'a> ObjectCase<'a> {
             return Ok(None);
         };
         let ManagedWrite { api_version, namespace, name: own, .. } = self.write;
-        let object_applied = AppliedObject {
+        let object = owners::rules::AppliedObject {
             marks,
             key: ObjectKey::new(self.write.group(), self.kind(), namespace, own),
             version: api_version.rsplit('/').next().unwrap_or_default(),
             wrote: &|field| self.wrote(marks, field),
+            policy: self.policy,
             effort: self.facts.effort,
         };
-        let Some(applier) = owners::rules::applier(self.evidence, &object_applied)? else {
+        let Some(applier) = owners::rules::applier(self.evidence, &object)? else {
             return Ok(None);
         };
         let is_deletion = fields.is_empty();
@@ -203,9 +200,9 @@ impl<'a> ObjectCase<'a> {
         }
         let lasts = !fields.iter().all(|field| is_content(field, marks));
         Ok(Some(OwnershipConflict {
-            owner: format!("{program}'s {object}"),
+            owner: format!("{program}'s {}", applier.title),
             declarer: "its source",
-            through: declaration(&format!("the source of {object}")),
+            through: declaration(&format!("the source of {}", applier.title)),
             uninstall: None,
             release: ReleaseRef::new(&self.write.namespace, name),
             fields,

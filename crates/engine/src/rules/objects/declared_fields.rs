@@ -18,6 +18,9 @@ type Excepted<'e> = &'e dyn Fn(&FieldPath) -> bool;
 /// The maximum number of fields to list if the document of the object cannot be read.
 const MAX_FIELDS: usize = 100;
 
+/// Steps to parse a byte of the document that an owner has applied.
+const APPLIED_STEPS: u64 = 20;
+
 /// What a record declares about the object of the request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Declaration<'d> {
@@ -167,7 +170,8 @@ impl ObjectCase<'_> {
         let ManagedWrite { kind, namespace, name, .. } = self.write;
         let mut fields = Vec::new();
         if let Some(delta) = &sides.delta {
-            let declared: Vec<_> = declared.into_iter().chain(marks.declared()).collect();
+            let mut declared: Vec<_> = declared.into_iter().collect();
+            declared.extend(marks.declared());
             let is_ignored = ignored_fields(&self.policy.ignore, kind, namespace, name);
             let is_ignored = |field: &FieldPath| is_ignored(&field.pointer()) || is_excepted(field);
             fields = touched(&declared, delta, &is_ignored, self.facts.effort);
@@ -186,7 +190,17 @@ impl ObjectCase<'_> {
     ) -> Result<Option<Vec<FieldPath>>, Undecided> {
         match &self.write.change {
             ObjectChange::Edited { sides, marks_after, .. } => {
-                let mut fields = self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false);
+                let applied = marks.applied.as_deref().filter(|_| sides.delta.is_some());
+                let applied = applied.and_then(|text| self.read_applied(text));
+                let mut fields = match &applied {
+                    None => self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false),
+                    Some(document) => {
+                        let implied = implied_by(document, &self.write.api_version);
+                        let written = Declared::nothing();
+                        let declared = [declared_by(document, &written)].into_iter().chain(implied);
+                        self.changed_among(marks, sides, declared.chain([self.owned_fields(marks, sides)]), &|_| false)
+                    }
+                };
                 fields.extend(set_switches(marks, marks_after.as_deref()));
                 fields.sort_unstable();
                 fields.dedup();
@@ -201,6 +215,15 @@ impl ObjectCase<'_> {
                 Ok(self.has_written(scaled, &field).then(|| vec![field]))
             }
         }
+    }
+
+    /// The document that the owner applied last. One of another version may use other names of fields. What is too large to be read
+    /// declares nothing: `managedFields` remain.
+    fn read_applied(&self, text: &str) -> Option<Value> {
+        self.facts.effort.take_text(text, APPLIED_STEPS).ok()?;
+        let document: Value = serde_json::from_str(text).ok()?;
+        let is_same_version = document.get("apiVersion").and_then(Value::as_str) == Some(&self.write.api_version);
+        is_same_version.then_some(document)
     }
 
     /// Whether the owner wrote a field of the edited object; `None` if the request does not show it.

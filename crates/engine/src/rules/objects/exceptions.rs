@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use super::case::ObjectCase;
 use super::conflict::{DeclaringRelease, OwnershipConflict};
+use super::content::is_content;
 use super::declared_fields::Declaration;
 use crate::effort::{Effort, OverBudget};
 use crate::json::FieldPath;
@@ -147,7 +148,7 @@ fn declared_object<'d>(
         let members = document.pointer(&format!("/metadata/{map}")).and_then(Value::as_object);
         let declared = members.into_iter().flat_map(Map::iter);
         let declared = declared.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
-        let marks = marks.each().into_iter().filter(move |mark| mark.map == map);
+        let marks = marks.each().filter(move |mark| mark.map == map);
         declared.chain(marks.filter_map(|Mark { key, value, .. }| Some((key, value?)))).collect::<BTreeMap<_, _>>()
     };
     DeclaredObject {
@@ -158,18 +159,6 @@ fn declared_object<'d>(
         name,
         labels: text("labels"),
         annotations: text("annotations"),
-    }
-}
-
-/// Whether a field is content that Flux compares: labels, annotations, and everything outside of the metadata. Marks and
-/// `immutable` are not content.
-pub(super) fn is_content(field: &FieldPath, marks: &Marks) -> bool {
-    let is_mark = || marks.each().iter().any(|mark| *field == FieldPath::of(["metadata", mark.map, mark.key]));
-    match field.fields().collect::<Vec<_>>()[..] {
-        [] | ["immutable"] => false,
-        ["metadata", "labels" | "annotations", _, ..] => !is_mark(),
-        ["metadata", ..] => false,
-        _ => true,
     }
 }
 
@@ -185,29 +174,4 @@ fn unusable_exception(drivers: &[&Driver], ignored: &[IgnoredFields]) -> Option<
         let field = ignored.unusable.as_ref()?;
         Some(format!("{field} of HelmRelease {}/{}", driver.namespace, driver.name))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn marks_finalizers_and_immutable_are_not_content() {
-        let label = |key: &str| (key == "app.kubernetes.io/managed-by").then_some("Helm");
-        let annotation = |key: &str| key.starts_with("meta.helm.sh/").then_some("web");
-        let marks = Marks::of(label, annotation).unwrap();
-        let content = |fields: &[&str]| is_content(&FieldPath::of(fields.iter().copied()), &marks);
-        assert!(content(&["spec", "replicas"]) && content(&["data", "immutable"]));
-        assert!(content(&["metadata", "labels", "team"]) && content(&["metadata", "annotations", "note"]));
-        for bound in [
-            &[][..],
-            &["immutable"],
-            &["metadata", "finalizers"],
-            &["metadata", "labels"],
-            &["metadata", "labels", "app.kubernetes.io/managed-by"],
-            &["metadata", "annotations", "meta.helm.sh/release-name"],
-        ] {
-            assert!(!content(bound), "{bound:?}");
-        }
-    }
 }

@@ -1,0 +1,171 @@
+//! Argo CD's Application: objects from Git that its controller applies, without records. Its status lists what it applies, and an
+//! annotation on each object names it.
+
+pub(super) mod rules;
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use crate::json::null_is_default;
+use crate::managed::{MarkKey, Owner, OwnerKind};
+use crate::object::ObjectKey;
+
+/// Its own name.
+pub(crate) const NAME: &str = "Argo CD";
+
+/// The API group of Applications.
+pub const GROUP: &str = "argoproj.io";
+
+/// The kind of an Application.
+pub(super) const APPLICATION: &str = "Application";
+
+/// The name of the service account of its controller.
+const CONTROLLER: &str = "argocd-application-controller";
+
+/// The annotation that names the Application, and the object that carries it.
+pub(super) const TRACKING: &str = "argocd.argoproj.io/tracking-id";
+
+/// The marks of the controller. Everybody who may write an object can copy them.
+pub(super) const MARKS: OwnerKind = OwnerKind {
+    label: None,
+    name: MarkKey::annotation(TRACKING),
+    scope: MarkKey::annotation(TRACKING),
+    // Without a field manager of its own, the name of the program counts.
+    managers: &["argocd-controller", CONTROLLER],
+    switches: &["argocd.argoproj.io/sync-options", "argocd.argoproj.io/compare-options"],
+    applied: Some("kubectl.kubernetes.io/last-applied-configuration"),
+    owner: |tracking, _, _| {
+        let Tracking { namespace, application, .. } = Tracking::parse(tracking).unwrap_or_default();
+        Owner::Applied {
+            program: NAME,
+            kind: APPLICATION,
+            namespace: namespace.to_owned(),
+            name: application.to_owned(),
+        }
+    },
+};
+
+/// The value of the annotation: `APPLICATION:GROUP/KIND:NAMESPACE/NAME`, with `NAMESPACE_` before an Application in another namespace
+/// than Argo CD's own.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tracking<'t> {
+    /// Empty for Argo CD's own namespace.
+    namespace: &'t str,
+    application: &'t str,
+    group: &'t str,
+    kind: &'t str,
+    /// The namespace and the name of the object.
+    object: (&'t str, &'t str),
+}
+
+impl<'t> Tracking<'t> {
+    /// Reads the annotation; `None` if it has another form. The name of an object may have colons.
+    fn parse(text: &'t str) -> Option<Self> {
+        let (application, rest) = text.split_once(':')?;
+        let (kind, object) = rest.split_once(':')?;
+        let (group, kind) = kind.split_once('/')?;
+        let object = object.split_once('/')?;
+        let (namespace, application) = application.split_once('_').unwrap_or(("", application));
+        let is_complete = !application.is_empty() && !kind.is_empty() && !object.1.is_empty();
+        is_complete.then_some(Self { namespace, application, group, kind, object })
+    }
+
+    /// Whether it names this object. A copy on another object is ignored, by Argo CD too. For an object without a namespace, it has the
+    /// one that the Application deploys to.
+    fn names(&self, ObjectKey { group, kind, namespace, name }: &ObjectKey) -> bool {
+        let is_same_place = namespace.is_empty() || self.object.0 == namespace;
+        self.group == group && self.kind == kind && self.object.1 == name && is_same_place
+    }
+}
+
+/// An Application, with the fields that rules use.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Application<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    spec: ApplicationSpec<'a>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    status: ApplicationStatus<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ApplicationSpec<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    ignore_differences: Vec<IgnoredDifference<'a>>,
+}
+
+/// Fields that Argo CD does not compare.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct IgnoredDifference<'a> {
+    /// A glob.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    group: Cow<'a, str>,
+    /// A glob.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    kind: Cow<'a, str>,
+    /// Empty for every name.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    name: Cow<'a, str>,
+    /// Empty for every namespace.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    namespace: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    json_pointers: Vec<Cow<'a, str>>,
+    #[serde(borrow, deserialize_with = "null_is_default", rename = "jqPathExpressions")]
+    jq_path_expressions: Vec<Cow<'a, str>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ApplicationStatus<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    resources: Vec<ListedResource<'a>>,
+}
+
+/// An object in the status.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListedResource<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    group: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    kind: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    namespace: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    name: Cow<'a, str>,
+    /// Whether it has the mark, and no source declares it.
+    #[serde(deserialize_with = "null_is_default")]
+    requires_pruning: bool,
+}
+
+impl Application<'_> {
+    /// Whether the status lists an object that a source declares.
+    fn lists(&self, key: &ObjectKey) -> bool {
+        self.status.resources.iter().any(|listed| {
+            let ListedResource { group, kind, namespace, name, .. } = listed;
+            let is_same = *group == key.group && *kind == key.kind && *namespace == key.namespace && *name == key.name;
+            is_same && !listed.requires_pruning
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_annotation_names_the_application_and_the_object() {
+        let read = |text| Tracking::parse(text).map(|it| (it.namespace, it.application, it.group, it.kind, it.object));
+        assert_eq!(read("web:apps/Deployment:shop/web"), Some(("", "web", "apps", "Deployment", ("shop", "web"))));
+        assert_eq!(read("team_web:/ConfigMap:shop/a"), Some(("team", "web", "", "ConfigMap", ("shop", "a"))));
+        let role = read("web:rbac.authorization.k8s.io/ClusterRole:shop/system:web");
+        assert_eq!(role.unwrap().4, ("shop", "system:web"));
+        for other in ["", "web", "web:apps/Deployment", ":apps/Deployment:shop/web", "web:apps:shop/web", "web:a/b:c"] {
+            assert_eq!(read(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Objects that an Application of Argo CD applies: what its source declares changes there, and everybody else goes on.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::harness::applications::{Application, Sync, shared};
+use crate::harness::controllers::account;
+use crate::harness::kustomizations::deployment;
+use crate::harness::namespace::Namespace;
+
+const LISTED: [(&str, &str, &str); 3] =
+    [("apps", "Deployment", "demo"), ("", "ConfigMap", "web"), ("", "Secret", "key")];
+
+fn config(mode: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"mode": mode}})
+}
+
+/// As people write it, where the controller keeps what it has applied. The API server stores `data`, and shows who wrote that.
+fn secret(token: &str, sync: Sync) -> Value {
+    let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}});
+    match sync {
+        Sync::Client => secret["stringData"] = json!({"token": token}),
+        Sync::Server => secret["data"] = json!({"token": STANDARD.encode(token)}),
+    }
+    secret
+}
+
+fn merge<'p>(object: &'p str, patch: &'p str) -> [&'p str; 5] {
+    ["patch", object, "--type=merge", "-p", patch]
+}
+
+#[test]
+fn fields_of_an_application_change_only_in_its_source() {
+    for sync in [Sync::Client, Sync::Server] {
+        let namespace = Namespace::new(shared(), &format!("synced-{sync:?}").to_lowercase());
+        let shop = Application::new(&namespace, json!({}), sync);
+        let bob = namespace.kubectl("bob");
+        for object in [deployment("one", 2), config("declared"), secret("first", sync)] {
+            shop.apply(&object).expect_success();
+        }
+        // The mark alone proves nothing.
+        bob.ok(&merge("configmap/web", r#"{"data":{"mode":"bob"}}"#));
+        shop.apply(&config("declared")).expect_success();
+        shop.list(&LISTED);
+
+        let owner = format!("is managed by Argo CD's Application {}/shop", namespace.name());
+        let declared = [owner.as_str(), "declared by its source", "Change it through the source of", "[manual-edit]"];
+        bob.fails(&merge("configmap/web", r#"{"data":{"mode":"bob"}}"#), &declared);
+        bob.fails(&merge("secret/key", r#"{"stringData":{"token":"bob"}}"#), &declared);
+        bob.fails(&["set", "image", "deployment/demo", "app=evil"], &declared);
+        bob.fails(&["scale", "deployment/demo", "--replicas=5"], &[&owner, "spec.replicas", "[manual-scale]"]);
+        for object in ["deployment/demo", "configmap/web"] {
+            bob.fails(&["delete", object], &[&owner, "[manual-delete]"]);
+            bob.fails(&["annotate", object, "argocd.argoproj.io/tracking-id-"], &["[manual-edit]"]);
+            bob.fails(&["annotate", object, "argocd.argoproj.io/sync-options=Prune=false"], &["[manual-edit]"]);
+        }
+        bob.ok(&merge("configmap/web", r#"{"data":{"free":"bob"}}"#));
+        bob.ok(&["label", "configmap/web", "team=blue"]);
+        bob.ok(&["rollout", "restart", "deployment/demo"]);
+        // A click in the page of Argo CD is recorded.
+        let server = account(namespace.plane(), "argocd", "argocd-server");
+        namespace.kubectl_as(&server).ok(&merge("configmap/web", r#"{"data":{"mode":"clicked"}}"#));
+        for object in [config("next"), deployment("two", 3), secret("second", sync)] {
+            shop.apply(&object).expect_success();
+        }
+    }
+}
+
+#[test]
+fn differences_that_an_application_ignores_are_left_to_people() {
+    let namespace = Namespace::new(shared(), "synced-ignoring");
+    let ignored =
+        json!({"ignoreDifferences": [{"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/replicas"]}]});
+    let shop = Application::new(&namespace, ignored, Sync::Client);
+    shop.apply(&deployment("one", 2)).expect_success();
+    shop.list(&LISTED);
+    let bob = namespace.kubectl("bob");
+    bob.ok(&["scale", "deployment/demo", "--replicas=5"]);
+    bob.fails(&["set", "image", "deployment/demo", "app=evil"], &["[manual-edit]"]);
+    // A copy of the mark names another object.
+    let mut copy = shop.tracked(config("free"));
+    copy["metadata"]["name"] = "copy".into();
+    bob.with_file("create", &copy, &[]).expect_success();
+    bob.ok(&merge("configmap/copy", r#"{"data":{"mode":"bob"}}"#));
+    bob.ok(&["delete", "configmap/copy"]);
+}
