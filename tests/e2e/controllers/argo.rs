@@ -85,3 +85,28 @@ fn differences_that_an_application_ignores_are_left_to_people() {
     bob.ok(&merge("configmap/copy", r#"{"data":{"mode":"bob"}}"#));
     bob.ok(&["delete", "configmap/copy"]);
 }
+
+#[test]
+fn a_sync_that_runs_is_neither_removed_nor_replaced() {
+    let namespace = Namespace::new(shared(), "synced-operation");
+    let shop = Application::new(&namespace, json!({}), Sync::Client);
+    let bob = namespace.kubectl("bob");
+    let sync = |revision: &str| json!({"operation": {"sync": {"revision": revision}}});
+    // What has not started yet may be taken back.
+    shop.patch(&bob, &sync("old")).expect_success();
+    shop.patch(&bob, &json!({"operation": null})).expect_success();
+    shop.patch(&bob, &sync("main")).expect_success();
+    shop.begins();
+    let rule = "[concurrent-operation]";
+    shop.patch(&bob, &json!({"operation": null})).expect_failure(&[rule, "its sync is running", "Terminating"]);
+    shop.patch(&bob, &sync("other")).expect_failure(&[rule, "the new operation would be lost"]);
+    shop.patch(&bob, &json!({"spec": {"project": "shop"}})).expect_success();
+    shop.patch(&bob, &json!({"status": {"operationState": {"phase": "Terminating"}}})).expect_success();
+    shop.ends().expect_success();
+    // kubectl leaves the state of the last sync.
+    let over = shop.patch(&bob, &sync("next")).expect_success();
+    assert!(over.stderr.contains("[concurrent-operation]"), "{over}");
+    shop.begins();
+    shop.ends().expect_success();
+    shop.autosyncs().expect_success();
+}

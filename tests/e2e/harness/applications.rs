@@ -71,6 +71,40 @@ impl<'n> Application<'n> {
         self.controller.apply(&self.tracked(object.clone()), way)
     }
 
+    /// A merge patch of the Application, by somebody.
+    pub(crate) fn patch(&self, who: &Kubectl, patch: &Value) -> Output {
+        who.run(&["patch", "applications.argoproj.io/shop", "--type=merge", "-p", &patch.to_string()])
+    }
+
+    /// The controller has begun the operation that somebody has asked for.
+    #[track_caller]
+    pub(crate) fn begins(&self) {
+        let started = jiff::Timestamp::now().round(jiff::Unit::Second).unwrap().to_string();
+        let state = json!({"phase": "Running", "startedAt": started, "operation": {"sync": {"revision": "main"}}});
+        self.patch(&self.controller, &json!({"status": {"operationState": state}})).expect_success();
+    }
+
+    /// The controller, which is exempt, leaves a running operation behind as a removed `operation` does.
+    #[track_caller]
+    pub(crate) fn orphan(&self) {
+        self.patch(&self.controller, &json!({"operation": null})).expect_success();
+    }
+
+    pub(crate) fn namespace(&self) -> &'n Namespace<'n> {
+        self.namespace
+    }
+
+    /// The controller ends the operation, in one write.
+    pub(crate) fn ends(&self) -> Output {
+        self.patch(&self.controller, &json!({"operation": null, "status": {"operationState": {"phase": "Succeeded"}}}))
+    }
+
+    /// The controller starts a sync by itself, as soon as it sees a new revision.
+    pub(crate) fn autosyncs(&self) -> Output {
+        self.patch(&self.controller, &json!({"operation": null, "status": {"operationState": null}})).expect_success();
+        self.patch(&self.controller, &json!({"operation": {"sync": {"revision": "main"}}}))
+    }
+
     /// Writes the status: the groups, kinds and names of the objects that a source declares.
     #[track_caller]
     pub(crate) fn list(&self, objects: &[(&str, &str, &str)]) {

@@ -3,6 +3,7 @@
 //! Which rules there are, and whose releases each of them judges, says the binary: a rule without a case for one of its owners
 //! fails.
 
+mod applications;
 mod declarations;
 mod freezes;
 mod objects;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use interlock_engine::rule::{Mode, RuleId};
 use interlock_engine::rules;
 
-use crate::harness::applications;
+use crate::harness::applications as argo;
 use crate::harness::controllers::establish_kinds;
 use crate::harness::helm_releases::define;
 use crate::harness::kustomizations;
@@ -56,7 +57,7 @@ fn plane() -> &'static Plane {
         establish_kinds(&plane);
         define(&plane);
         kustomizations::define(&plane);
-        applications::define(&plane);
+        argo::define(&plane);
         plane.define("manifests/base/releaseoverrides.yaml");
         // As an installation has it: `interlock unstick` goes by the policy in force.
         let file = format!("--from-file={}", plane.dir().join("policies/cluster.yaml").display());
@@ -68,9 +69,17 @@ fn plane() -> &'static Plane {
 }
 
 fn all() -> impl Iterator<Item = &'static Case> {
-    [freezes::CASES, protected::CASES, records::CASES, records_of_olm::CASES, objects::CASES, declarations::CASES]
-        .into_iter()
-        .flatten()
+    [
+        freezes::CASES,
+        protected::CASES,
+        records::CASES,
+        records_of_olm::CASES,
+        objects::CASES,
+        declarations::CASES,
+        applications::CASES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 #[test]
@@ -112,6 +121,11 @@ fn the_ways_out_of_refusals_about_records_of_olm_end_well() {
 #[test]
 fn the_ways_out_of_refusals_about_objects_end_well() {
     follow(objects::CASES);
+}
+
+#[test]
+fn the_ways_out_of_refusals_about_applications_end_well() {
+    follow(applications::CASES);
 }
 
 #[test]

@@ -5,11 +5,13 @@ pub(super) mod rules;
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::json::null_is_default;
 use crate::managed::{MarkKey, Owner, OwnerKind};
-use crate::object::ObjectKey;
+use crate::object::{Metadata, ObjectKey};
 
 /// Its own name.
 pub(crate) const NAME: &str = "Argo CD";
@@ -79,10 +81,18 @@ impl<'t> Tracking<'t> {
     }
 }
 
-/// An Application, with the fields that rules use.
+/// The finalizer with which Argo CD deletes the objects of an Application, perhaps with more behind it.
+const CASCADE: &str = "resources-finalizer.argocd.argoproj.io";
+
+/// An Application, with the fields that rules use. It has no status subresource: whoever may write it may write the status.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Application<'a> {
+pub struct Application<'a> {
+    #[serde(borrow)]
+    pub metadata: Metadata<'a>,
+    /// The sync that Argo CD shall run now. It is removed at the end.
+    #[serde(borrow)]
+    operation: Option<&'a RawValue>,
     #[serde(borrow, deserialize_with = "null_is_default")]
     spec: ApplicationSpec<'a>,
     #[serde(borrow, deserialize_with = "null_is_default")]
@@ -93,7 +103,18 @@ pub(crate) struct Application<'a> {
 #[serde(rename_all = "camelCase", default)]
 struct ApplicationSpec<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
+    destination: Destination<'a>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
     ignore_differences: Vec<IgnoredDifference<'a>>,
+}
+
+/// Where the objects are applied.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Destination<'a> {
+    /// Empty if every object names its own.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    namespace: Cow<'a, str>,
 }
 
 /// Fields that Argo CD does not compare.
@@ -119,10 +140,23 @@ struct IgnoredDifference<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct ApplicationStatus<'a> {
+    /// The last operation, or the one that runs.
+    #[serde(borrow)]
+    operation_state: Option<OperationState<'a>>,
     #[serde(borrow, deserialize_with = "null_is_default")]
     resources: Vec<ListedResource<'a>>,
+}
+
+/// What has become of an operation.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct OperationState<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    phase: Cow<'a, str>,
+    /// When it started, by the controller's clock.
+    started_at: Option<Timestamp>,
 }
 
 /// An object in the status.

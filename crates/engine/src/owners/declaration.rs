@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::argo::{self, Application};
 use super::flux::{self, HelmRelease, InstalledRelease};
 use super::marks::may_be_marked;
 use super::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
@@ -18,6 +19,8 @@ const KEEPS_NO_METADATA: [&str; 2] = ["status", "finalize"];
 /// A write of an object that declares releases.
 #[derive(Debug)]
 pub enum Declaration<'r> {
+    /// Argo CD's Application.
+    Application(Box<DeclarationWrite<'r, Application<'r>>>),
     /// OLM's ClusterExtension.
     ClusterExtension(Box<DeclarationWrite<'r, ClusterExtension<'r>>>),
     /// One revision of an extension.
@@ -98,6 +101,7 @@ impl<'r> Declaration<'r> {
             (olm::GROUP, kind) if olm::OBJECT_SET_KINDS.contains(&kind) => {
                 written(request).map(Box::new).map(Self::ClusterObjectSet)
             }
+            (argo::GROUP, argo::APPLICATION) => written(request).map(Box::new).map(Self::Application),
             (flux::GROUP, flux::HELM_RELEASE) => written(request).map(Self::helm_release),
             (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) if request.operation == Operation::Delete => {
                 return None;
@@ -146,6 +150,7 @@ impl Declaration<'_> {
     #[must_use]
     pub fn kind(&self) -> &str {
         match self {
+            Self::Application(written) => written.kind,
             Self::ClusterExtension(written) => written.kind,
             Self::ClusterObjectSet(written) => written.kind,
             Self::HelmRelease(written, _) => written.kind,
@@ -161,6 +166,7 @@ impl Declaration<'_> {
     #[must_use]
     pub fn namespace(&self) -> &str {
         match self {
+            Self::Application(written) => written.namespace,
             Self::ClusterExtension(written) => written.namespace,
             Self::ClusterObjectSet(written) => written.namespace,
             Self::HelmRelease(written, _) => written.namespace,
@@ -176,6 +182,7 @@ impl Declaration<'_> {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
+            Self::Application(written) => &written.name,
             Self::ClusterExtension(written) => &written.name,
             Self::ClusterObjectSet(written) => &written.name,
             Self::HelmRelease(written, _) => &written.name,
@@ -197,7 +204,8 @@ impl Declaration<'_> {
             Self::ClusterExtension(written) => loses(written, |side| side.metadata.is_protected()),
             Self::HelmRelease(written, _) => loses(written, |side| side.metadata.is_protected()),
             Self::Namespace(written) => loses(written, |side| side.metadata.is_protected()),
-            Self::ClusterObjectSet(_)
+            Self::Application(_)
+            | Self::ClusterObjectSet(_)
             | Self::ConfigurationGroup(..)
             | Self::Status(_)
             | Self::Definition(_)
@@ -227,6 +235,7 @@ impl Declaration<'_> {
     #[must_use]
     pub fn release(&self) -> Option<&str> {
         match self {
+            Self::Application(written) => Some(&written.name),
             Self::ClusterExtension(written) => Some(&written.name),
             Self::ClusterObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME_LABEL),
             Self::HelmRelease(_, release) => Some(release),

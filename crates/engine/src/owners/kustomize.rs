@@ -19,6 +19,9 @@ pub(crate) const NAME: &str = "Kustomization";
 /// The API group of Kustomizations.
 pub const GROUP: &str = "kustomize.toolkit.fluxcd.io";
 
+/// The name of its controller: of the service account, and of the field manager.
+const CONTROLLER: &str = "kustomize-controller";
+
 /// The annotation that makes the controller skip an object.
 const RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
 
@@ -30,7 +33,7 @@ pub(super) const MARKS: OwnerKind = OwnerKind {
     label: Some(("kustomize.toolkit.fluxcd.io/name", None)),
     name: MarkKey::label("kustomize.toolkit.fluxcd.io/name"),
     scope: MarkKey::label("kustomize.toolkit.fluxcd.io/namespace"),
-    managers: &["kustomize-controller"],
+    managers: &[CONTROLLER],
     switches: &[RECONCILE, SSA, "kustomize.toolkit.fluxcd.io/prune", "kustomize.toolkit.fluxcd.io/force"],
     applied: None,
     owner: |name, scope, _| Owner::Applied {

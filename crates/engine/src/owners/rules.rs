@@ -28,7 +28,8 @@ pub(crate) fn removals_of_protected(case: &DeclarationCase<'_>) -> CheckedAll {
         Declaration::ClusterExtension(written) => olm::rules::protected_release::check(case, written),
         Declaration::ConfigurationGroup(..) => sveltos::rules::protected_release::check(case),
         Declaration::ClusterObjectSet(written) => olm::rules::protected_release::check_revision(case, written),
-        Declaration::Namespace(_)
+        Declaration::Application(_)
+        | Declaration::Namespace(_)
         | Declaration::Status(_)
         | Declaration::Definition(_)
         | Declaration::Unparsed { .. } => Ok(Vec::new()),
@@ -40,6 +41,7 @@ pub(crate) fn removals_of_protected(case: &DeclarationCase<'_>) -> CheckedAll {
 pub(crate) fn may_start_operation(case: &DeclarationCase<'_>) -> bool {
     let by_people = matches!(case.facts.actor.kind, ActorKind::Person | ActorKind::Pipeline);
     match case.declaration {
+        Declaration::Application(written) => argo::rules::operation::started(case, written).is_some(),
         Declaration::HelmRelease(written, _) => by_people && flux::rules::retarget::leaves(written).is_some(),
         Declaration::ClusterExtension(written) => by_people && written.after.is_none(),
         Declaration::ClusterObjectSet(written) => {
@@ -56,6 +58,7 @@ pub(crate) fn may_start_operation(case: &DeclarationCase<'_>) -> bool {
 /// The operation that a write starts; `None` if it starts none.
 pub(crate) fn started_operation(case: &DeclarationCase<'_>) -> Result<Option<StartedOperation>, Undecided> {
     match case.declaration {
+        Declaration::Application(written) => Ok(argo::rules::operation::started(case, written)),
         Declaration::HelmRelease(written, _) => flux::rules::start::started(case, written),
         Declaration::ClusterExtension(written) => olm::rules::start::by_extension(case, written),
         Declaration::ClusterObjectSet(written) => olm::rules::start::by_revision(case, written),
@@ -64,6 +67,14 @@ pub(crate) fn started_operation(case: &DeclarationCase<'_>) -> Result<Option<Sta
         | Declaration::Status(_)
         | Declaration::Definition(_)
         | Declaration::Unparsed { .. } => Ok(None),
+    }
+}
+
+/// The refusals of writes to the operation that a declaration carries itself, without a record.
+pub(crate) fn conflicts_with_operation(case: &DeclarationCase<'_>) -> CheckedAll {
+    match case.declaration {
+        Declaration::Application(written) => argo::rules::operation::check(case, written),
+        _ => Ok(Vec::new()),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::rules::check::{Check, Rule};
 pub(super) static RULE: Rule = Rule {
     specification: Specification {
         id: "freeze",
-        owners: owners::ALL,
+        owners: owners::OF_FREEZES,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
                   install that failed; an upgrade by a user that the freeze exempts.",
         refused: "`helm upgrade`, `helm rollback` and `helm uninstall` in a window that denies, or outside of the windows that \
                   `allowOnly` names; a commit of bundles for a managed cluster; a new revision of a ClusterExtension; a person who \
-                  deletes a HelmRelease or ClusterExtension, or points it at another release.",
+                  deletes a HelmRelease or ClusterExtension, or points it at another release; a sync of an Application.",
         way_out: "Wait until the freeze ends: the refusal says when, and `interlock wait NAMESPACE/RELEASE --until open` waits for it. \
                   Controllers try again by themselves. For an urgent fix, use a ReleaseOverride.",
         settings: &[],

@@ -38,10 +38,7 @@ pub(crate) fn any_listed_account(
 }
 
 /// The namespaces in which the policy lists a service account with such a name under `managers`. They may be globs.
-pub(crate) fn namespaces_of_listed<'p>(
-    policy: &'p Policy,
-    is_wanted: impl Fn(&str) -> bool,
-) -> impl Iterator<Item = &'p str> {
+pub(crate) fn namespaces_of_listed(policy: &Policy, is_wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
     let accounts = policy.managers.texts().iter().filter_map(|user| user.strip_prefix(SERVICE_ACCOUNT_PREFIX));
     let accounts = accounts.filter_map(|account| account.split_once(':'));
     accounts.filter(move |(_, name)| is_wanted(name)).map(|(namespace, _)| namespace)

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
+use super::applications::sync_in_a_freeze;
 use super::owners::{deployed_by_flux, deployed_by_olm, extension_ended};
 use super::scene::{Scene, place};
 use super::{Case, plane};
@@ -22,6 +23,7 @@ pub(super) const CASES: &[Case] = &[
     Case { rule: "freeze", owner: "Flux", arrange: upgrade_by_flux },
     Case { rule: "freeze", owner: "Sveltos", arrange: upgrade_by_sveltos },
     Case { rule: "freeze", owner: "OLM", arrange: upgrade_by_olm },
+    Case { rule: "freeze", owner: "Argo CD", arrange: sync_in_a_freeze },
 ];
 
 /// So long nothing is frozen, and then so long everything of these cases is.
@@ -52,7 +54,7 @@ pub(super) fn in_turn() -> String {
 }
 
 /// Waits for the beginning of a phase without a freeze, so that a release is deployed in it.
-fn await_open() {
+pub(super) fn await_open() {
     eventually(TURN * 2, "a phase without a freeze begins", || {
         let into = Timestamp::now().duration_since(start()).as_secs() % (2 * PHASE).as_secs();
         if into < PHASE.as_secs() / 4 { Ok(()) } else { Err(format!("{into} s after the last one began")) }
@@ -60,7 +62,7 @@ fn await_open() {
 }
 
 /// What is refused once a freeze has begun. Until then it passes.
-fn frozen(act: impl Fn() -> Output) -> Output {
+pub(super) fn frozen(act: impl Fn() -> Output) -> Output {
     eventually(TURN, "a freeze begins", || {
         let done = act();
         let message = done.to_string();

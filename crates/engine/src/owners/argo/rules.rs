@@ -1,5 +1,6 @@
 //! What an Application says of an object that its mark names.
 
+pub(in crate::owners) mod operation;
 #[cfg(test)]
 mod tests;
 

@@ -6,8 +6,9 @@ mod tests;
 use crate::evidence::{Evidence, question};
 use crate::object::{ObjectKey, service_account_user};
 use crate::owners::flux::{DeclaredObject, DriftDetection};
-use crate::owners::kustomize::{GROUP, Kustomization, NAME, RECONCILE, SSA};
+use crate::owners::kustomize::{CONTROLLER, GROUP, Kustomization, NAME, RECONCILE, SSA};
 use crate::owners::rules::{AppliedObject, Applier};
+use crate::rules::proven_status::namespaces_of_listed;
 use crate::rules::undecided::{Undecided, ask};
 
 /// The Kustomization that applies an object; `None` if the labels name none that does, or the controller leaves the object alone.
@@ -16,7 +17,7 @@ pub(in crate::owners) fn applier(
     object: &AppliedObject<'_>,
     (namespace, name): (&str, &str),
 ) -> Result<Option<Applier>, Undecided> {
-    if is_left_alone(object) {
+    if is_left_alone(object) || is_of_flux_itself(object, (namespace, name)) {
         return Ok(None);
     }
     let Some(text) = ask(evidence, question::Object(ObjectKey::new(GROUP, NAME, namespace, name)))? else {
@@ -47,6 +48,14 @@ fn is_left_alone(object: &AppliedObject<'_>) -> bool {
         };
         leaves && (object.wrote)(&["metadata", "annotations", *key]).unwrap_or(true)
     })
+}
+
+/// Whether the object belongs to Flux's own installation: `flux bootstrap` applies it under the account of a person. It creates a
+/// Kustomization with the name of the controller's namespace, which may contain more.
+fn is_of_flux_itself(object: &AppliedObject<'_>, (namespace, name): (&str, &str)) -> bool {
+    let is_bootstrapped = name == namespace
+        && namespaces_of_listed(object.policy, |account| account == CONTROLLER).any(|it| it == namespace);
+    is_bootstrapped && (object.key.namespace.is_empty() || object.key.namespace == namespace)
 }
 
 /// The object, as far as the request shows how it is declared.

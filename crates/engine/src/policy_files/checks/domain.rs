@@ -20,7 +20,8 @@ const ACCOUNT: &str = "system:serviceaccount";
 const RESERVED: &str = "system:";
 
 /// Kinds that are common in policies, to recognise a plural or a typing error. Other kinds are as valid.
-const KNOWN_KINDS: [&str; 30] = [
+const KNOWN_KINDS: [&str; 32] = [
+    "Application",
     "ClusterExtension",
     "ClusterObjectSet",
     "ClusterRole",
@@ -36,6 +37,7 @@ const KNOWN_KINDS: [&str; 30] = [
     "HorizontalPodAutoscaler",
     "Ingress",
     "Job",
+    "Kustomization",
     "Namespace",
     "NetworkPolicy",
     "PersistentVolume",

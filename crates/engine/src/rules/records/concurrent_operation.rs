@@ -26,7 +26,7 @@ use crate::rules::wording;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "concurrent-operation",
-        owners: owners::OF_RECORDS,
+        owners: owners::OF_OPERATIONS,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
@@ -36,11 +36,12 @@ pub(crate) static RULE: Rule = Rule {
               operations at once leave two records deployed.",
         allowed: "An upgrade to revision 6 while revision 5 is deployed or failed, or while it is in an uninstall that died and \
                   revision 4 is deployed.",
-        refused: "The same upgrade while revision 5 is pending-upgrade, however old it is, or in an uninstall that may still run.",
+        refused: "The same upgrade while revision 5 is pending-upgrade, however old it is, or in an uninstall that may still run. \
+                  Replacing or removing the operation of an Application while its sync runs.",
         way_out: "Wait for the operation that holds the release, or recover from it if it is dead: see pending-recovery.",
         settings: &[],
     },
-    checks: &[Check::Record(check)],
+    checks: &[Check::Record(check), Check::Declaration(owners::rules::conflicts_with_operation)],
 };
 
 pub(crate) fn check(case: &RecordCase<'_>) -> Checked {

@@ -165,3 +165,104 @@ fn an_expression_starts_from_a_field() {
         assert_eq!(start_of(expression).to_string(), start, "{expression}");
     }
 }
+
+const SERVER: &str = "system:serviceaccount:argocd:argocd-server";
+
+/// An Application with an operation and the state of one.
+fn operating(operation: Value, phase: &str, started: &str) -> Value {
+    let mut application = application(json!({"destination": {"namespace": "shop"}}), false);
+    application["operation"] = operation;
+    if !phase.is_empty() {
+        application["status"]["operationState"] = json!({"phase": phase, "startedAt": started, "operation": {}});
+    }
+    application
+}
+
+fn sync(revision: &str) -> Value {
+    json!({"sync": {"revision": revision}})
+}
+
+const FRESH: &str = "2026-11-21T09:59:00Z";
+const STALE: &str = "2026-11-21T09:00:00Z";
+
+/// The rules that refuse an update, and every finding.
+fn written(user: &str, old: &Value, new: &Value) -> (Verdict, Vec<String>) {
+    let update = |cluster: &mut Cluster| cluster.update_objects(user, old.clone(), new.clone());
+    (update(&mut Cluster::new()), Cluster::new().findings(user, Some(old.clone()), Some(new.clone())))
+}
+
+#[test]
+fn an_operation_that_runs_is_neither_removed_nor_replaced() {
+    let running = operating(sync("a"), "Running", FRESH);
+    for (new, verdict) in [
+        (operating(Value::Null, "Running", FRESH), refused("concurrent-operation")),
+        (operating(sync("b"), "Running", FRESH), refused("concurrent-operation")),
+        // The clean end, and what says nothing about the operation.
+        (operating(sync("a"), "Terminating", FRESH), Ok(())),
+        (operating(sync("a"), "Running", FRESH), Ok(())),
+    ] {
+        assert_eq!(written("bob", &running, &new).0, verdict, "{new}");
+        assert_eq!(written(CONTROLLER, &running, &new).0, Ok(()), "{new}");
+    }
+    let ended = operating(Value::Null, "Succeeded", FRESH);
+    assert_eq!(written(CONTROLLER, &running, &ended), (Ok(()), vec![]));
+    // It counts as stuck, or has not started yet.
+    for (old, new) in [
+        (operating(sync("a"), "Running", STALE), operating(Value::Null, "Running", STALE)),
+        (operating(sync("a"), "Succeeded", FRESH), operating(Value::Null, "Succeeded", FRESH)),
+        (operating(sync("a"), "", ""), operating(sync("b"), "", "")),
+    ] {
+        assert_eq!(written("bob", &old, &new).0, Ok(()), "{old}");
+    }
+    let message = written("bob", &running, &operating(Value::Null, "Running", FRESH)).1.concat();
+    assert!(message.contains("`kubectl patch application.argoproj.io web -n argocd --type merge -p"), "{message}");
+}
+
+#[test]
+fn an_interrupted_operation_is_forgotten_in_the_write_that_starts_the_next() {
+    for started in [FRESH, STALE] {
+        let orphan = operating(Value::Null, "Running", started);
+        assert_eq!(
+            written("bob", &orphan, &operating(sync("b"), "Running", started)).0,
+            refused("concurrent-operation")
+        );
+        for user in ["bob", SERVER] {
+            assert_eq!(written(user, &orphan, &operating(sync("b"), "", "")), (Ok(()), vec![]), "{user}");
+        }
+    }
+}
+
+/// Argo CD may report success without applying anything.
+#[test]
+fn a_sync_over_the_state_of_the_last_one_gets_a_warning() {
+    let finished = operating(Value::Null, "Succeeded", STALE);
+    let (verdict, found) = written("bob", &finished, &operating(sync("b"), "Succeeded", STALE));
+    assert_eq!(verdict, Ok(()));
+    assert!(found.len() == 1 && found[0].contains("`argocd app sync argocd/web`"), "{found:?}");
+    assert_eq!(written(SERVER, &finished, &operating(sync("b"), "", "")), (Ok(()), vec![]));
+}
+
+#[test]
+fn a_freeze_stops_what_starts_a_sync() {
+    let frozen =
+        "freezes: [{name: sale, reason: a sale, timeZone: UTC, from: 2026-01-01, to: 2099-01-01, namespaces: [shop]}]";
+    let update = |user: &str, old: &Value, new: &Value| {
+        Cluster::with_policy(frozen).update_objects(user, old.clone(), new.clone())
+    };
+    let at_rest = operating(Value::Null, "Succeeded", STALE);
+    let started = operating(sync("b"), "", "");
+    for user in ["bob", SERVER, CONTROLLER] {
+        assert_eq!(update(user, &at_rest, &started), refused("freeze"), "{user}");
+    }
+    // The end of a sync that runs, and what its controller writes to objects.
+    let running = operating(sync("a"), "Running", FRESH);
+    assert_eq!(update(CONTROLLER, &running, &operating(Value::Null, "Succeeded", FRESH)), Ok(()));
+    assert_eq!(update("bob", &running, &operating(sync("a"), "Terminating", FRESH)), Ok(()));
+    assert_eq!(update(CONTROLLER, &config(), &with(&["data", "mode"], "next".into())), Ok(()));
+    // The deletion takes the objects along only with the finalizer.
+    let mut deleted = at_rest;
+    assert_eq!(Cluster::with_policy(frozen).delete_object("bob", deleted.clone()), Ok(()));
+    deleted["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io/background"]);
+    assert_eq!(Cluster::with_policy(frozen).delete_object("bob", deleted.clone()), refused("freeze"));
+    assert_eq!(Cluster::with_policy(frozen).delete_object(CONTROLLER, deleted), Ok(()));
+}

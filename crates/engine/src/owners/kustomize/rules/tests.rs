@@ -182,3 +182,27 @@ fn what_a_kustomization_ignores_or_does_not_do_now_is_left_to_people() {
     assert_eq!(suspended, refused("manual-edit"));
     assert_eq!(policy.update_objects("alice", web(), without("name")), refused("manual-edit"), "that lasts");
 }
+
+/// `flux bootstrap` upgrades it under the account of a person.
+#[test]
+fn the_installation_of_flux_itself_is_left_to_people() {
+    let of_flux = |kustomization: &str, place: &str| {
+        let mut object = web();
+        object["metadata"]["namespace"] = place.into();
+        object["metadata"]["labels"]["kustomize.toolkit.fluxcd.io/name"] = kustomization.into();
+        object["metadata"]["labels"]["kustomize.toolkit.fluxcd.io/namespace"] = "flux-system".into();
+        object
+    };
+    for (name, place, verdict) in [
+        ("flux-system", "flux-system", Ok(())),
+        ("flux-system", "shop", refused("manual-delete")),
+        ("apps", "flux-system", refused("manual-delete")),
+    ] {
+        let mut listing = kustomization(json!({}));
+        listing["metadata"] = json!({"name": name, "namespace": "flux-system"});
+        listing["status"]["inventory"]["entries"][0]["id"] = format!("{place}_web_apps_Deployment").into();
+        let mut cluster = Cluster::new();
+        cluster.given(listing);
+        assert_eq!(cluster.delete_object("alice", of_flux(name, place)), verdict, "{name} {place}");
+    }
+}

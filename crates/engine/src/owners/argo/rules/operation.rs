@@ -1,0 +1,148 @@
+//! The operation of an Application: what starts a sync, and what must not be done to one that runs.
+//!
+//! The controller carries out `.operation`, and removes it at the end. If somebody else removes it earlier, nothing works on the sync any
+//! longer, and the next one resumes it. If somebody replaces it, the new one is lost: the controller goes on with its copy. The only clean
+//! end is the phase `Terminating`.
+//!
+//! Writes of statuses race with each other, so only the old and the new object of one request are compared.
+
+use crate::facts::{ActorKind, DeclarationWrite};
+use crate::owners::argo::{APPLICATION, Application, CASCADE, NAME, OperationState};
+use crate::release::ReleaseRef;
+use crate::rules::check::{CheckedAll, Refusal, Step, Way, WaysOut};
+use crate::rules::declarations::case::DeclarationCase;
+use crate::rules::freeze::started::StartedOperation;
+use crate::rules::wording::{command, span};
+
+/// The end of an operation that Argo CD cleans up after.
+const TERMINATE: &str = r#"{"status":{"operationState":{"phase":"Terminating"}}}"#;
+
+/// The refusals of writes to the operation of an Application by others than its controllers.
+pub(in crate::owners) fn check(
+    case: &DeclarationCase<'_>,
+    written: &DeclarationWrite<'_, Application<'_>>,
+) -> CheckedAll {
+    let (Some(before), Some(after)) = (&written.before, &written.after) else {
+        return Ok(Vec::new());
+    };
+    let actor = case.facts.actor.name;
+    if case.policy.managers.contains(actor) || case.policy.controllers.contains(actor) {
+        return Ok(Vec::new());
+    }
+    let running = before.running();
+    let is_fresh = running.is_some_and(|state| !is_stale(case, state));
+    let still_runs = after.running().is_some_and(|state| state.phase == "Running");
+    let refusal = match (before.operation, after.operation) {
+        (Some(_), None) if is_fresh && still_runs => Some(orphaned(case)),
+        (Some(old), Some(new)) if is_fresh && still_runs && old.get() != new.get() => Some(replaced(case)),
+        (None, Some(new)) if running.is_some() && after.status.operation_state.is_some() => {
+            Some(resumed(case, new.get()))
+        }
+        (None, Some(_)) if before.status.operation_state.is_some() && after.status.operation_state.is_some() => {
+            Some(over_finished(case).into_advice())
+        }
+        _ => None,
+    };
+    Ok(refusal.map(|refusal| refusal.about(release(case))).into_iter().collect())
+}
+
+/// The operation that a write starts: a sync, or the deletion of everything that a person deletes an Application with.
+pub(in crate::owners) fn started(
+    case: &DeclarationCase<'_>,
+    written: &DeclarationWrite<'_, Application<'_>>,
+) -> Option<StartedOperation> {
+    let (subject, before, after) = (case.subject(), written.before.as_ref(), written.after.as_ref());
+    let sentence = match (before, after) {
+        (before, Some(after)) if after.operation.is_some() && before.is_none_or(|it| it.operation.is_none()) => {
+            format!("{subject} starts a sync")
+        }
+        (Some(before), None) if is_by_people(case) && before.is_deleted_with_its_objects() => {
+            format!("{subject}: {NAME} would delete its objects")
+        }
+        _ => return None,
+    };
+    let spec = &after.or(before)?.spec;
+    let home = if spec.destination.namespace.is_empty() { written.namespace } else { &*spec.destination.namespace };
+    Some(StartedOperation { frozen_as: ReleaseRef::new(home, &*written.name), release: release(case), sentence })
+}
+
+fn is_by_people(case: &DeclarationCase<'_>) -> bool {
+    matches!(case.facts.actor.kind, ActorKind::Person | ActorKind::Pipeline)
+}
+
+/// As overrides name the Application.
+fn release(case: &DeclarationCase<'_>) -> ReleaseRef {
+    ReleaseRef::new(case.declaration.namespace(), case.declaration.name())
+}
+
+/// Whether an operation counts as stuck. One with an unknown start never does.
+fn is_stale(case: &DeclarationCase<'_>, state: &OperationState<'_>) -> bool {
+    case.policy.recovery.is_stale(state.started_at, case.now)
+}
+
+fn orphaned(case: &DeclarationCase<'_>) -> Refusal {
+    let sentence = format!(
+        "{}: its sync is running. Without `operation` nothing works on it any longer, and the next sync resumes this one.",
+        case.subject()
+    );
+    Refusal::new(sentence, wait_or_terminate(case)).at("/operation")
+}
+
+fn replaced(case: &DeclarationCase<'_>) -> Refusal {
+    let sentence = format!(
+        "{}: its sync is running, and {NAME} goes on with that one: the new operation would be lost.",
+        case.subject()
+    );
+    Refusal::new(sentence, wait_or_terminate(case)).at("/operation")
+}
+
+/// What ends the operation that runs.
+fn wait_or_terminate(case: &DeclarationCase<'_>) -> WaysOut {
+    let stale = span(case.policy.recovery.stale_after);
+    WaysOut::from(Way::from(Step::wait("wait until the sync ends")).then(Step::retry("try again")))
+        .when("to end it now", Step::run("run {}", patch(case, TERMINATE)))
+        .note(format!("It counts as stuck {stale} after it started."))
+}
+
+/// Nothing works on the operation that the status shows as running.
+fn resumed(case: &DeclarationCase<'_>, operation: &str) -> Refusal {
+    let sentence = format!(
+        "{}: its last sync was interrupted, and {NAME} would resume that one instead of starting this one.",
+        case.subject()
+    );
+    let start = format!(r#"{{"operation":{operation},"status":{{"operationState":null}}}}"#);
+    let way = Step::run("forget the interrupted one in the same write: {}", patch(case, &start));
+    Refusal::new(sentence, way).at("/status/operationState")
+}
+
+fn over_finished(case: &DeclarationCase<'_>) -> Refusal {
+    let sentence = format!(
+        "{}: the state of its last sync is still there, and {NAME} may take it for the state of this one, and report success without \
+         applying anything.",
+        case.subject()
+    );
+    let namespace = case.declaration.namespace();
+    let sync = command(&["argocd", "app", "sync", &format!("{namespace}/{}", case.declaration.name())]);
+    Refusal::new(sentence, Step::run("use {} instead", sync)).at("/operation")
+}
+
+/// The command that patches the Application.
+fn patch(case: &DeclarationCase<'_>, patch: &str) -> String {
+    let (namespace, name) = (case.declaration.namespace(), case.declaration.name());
+    let kind = format!("{}.argoproj.io", APPLICATION.to_lowercase());
+    command(&["kubectl", "patch", &kind, name, "-n", namespace, "--type", "merge", "-p", patch])
+}
+
+impl<'a> Application<'a> {
+    /// The operation that runs, by the status.
+    fn running(&self) -> Option<&OperationState<'a>> {
+        let state = self.status.operation_state.as_ref();
+        state.filter(|state| ["Running", "Terminating"].contains(&&*state.phase))
+    }
+
+    /// Whether Argo CD deletes the objects too.
+    fn is_deleted_with_its_objects(&self) -> bool {
+        let begun = self.metadata.deletion_timestamp.is_some();
+        !begun && self.metadata.finalizers.is_some_and(|finalizers| finalizers.get().contains(CASCADE))
+    }
+}
