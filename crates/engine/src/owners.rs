@@ -34,16 +34,13 @@ use crate::object::ObjectKey;
 use crate::release::ProtectorRef;
 
 /// All owners whose releases or objects rules may judge, by their own names.
-pub(crate) const ALL: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME];
+pub(crate) const ALL: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME, kustomize::NAME, argo::NAME];
 
 /// The owners whose operations Interlock can see: in a record, or in the object that declares them.
 pub(crate) const OF_OPERATIONS: &[&str] = &[helm::NAME, olm::NAME, argo::NAME];
 
 /// The owners whose operations freezes stop.
 pub(crate) const OF_FREEZES: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME, argo::NAME];
-
-/// The owners of objects: those of releases, and those that apply objects without a release.
-pub(crate) const OF_OBJECTS: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME, kustomize::NAME, argo::NAME];
 
 /// The owners that install releases in the cluster of the objects.
 pub(crate) const OF_RELEASES: &[&str] = &[helm::NAME, flux::NAME, olm::NAME];

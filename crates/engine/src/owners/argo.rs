@@ -177,6 +177,18 @@ struct ListedResource<'a> {
 }
 
 impl Application<'_> {
+    /// The namespace of its objects, or its own if every object names one.
+    fn home<'n>(&'n self, own: &'n str) -> &'n str {
+        let to = &*self.spec.destination.namespace;
+        if to.is_empty() { own } else { to }
+    }
+
+    /// Whether its deletion, which has not begun, deletes its objects too.
+    fn is_deleted_with_its_objects(&self) -> bool {
+        let begun = self.metadata.deletion_timestamp.is_some();
+        !begun && self.metadata.finalizers.is_some_and(|finalizers| finalizers.get().contains(CASCADE))
+    }
+
     /// Whether the status lists an object that a source declares.
     fn lists(&self, key: &ObjectKey) -> bool {
         self.status.resources.iter().any(|listed| {

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::argo::{self, Application};
 use super::flux::{self, HelmRelease, InstalledRelease};
+use super::kustomize::{self, Kustomization};
 use super::marks::may_be_marked;
 use super::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
 use super::status::{StatusWrite, member};
@@ -21,6 +22,8 @@ const KEEPS_NO_METADATA: [&str; 2] = ["status", "finalize"];
 pub enum Declaration<'r> {
     /// Argo CD's Application.
     Application(Box<DeclarationWrite<'r, Application<'r>>>),
+    /// Flux's Kustomization.
+    Kustomization(Box<DeclarationWrite<'r, Kustomization<'r>>>),
     /// OLM's ClusterExtension.
     ClusterExtension(Box<DeclarationWrite<'r, ClusterExtension<'r>>>),
     /// One revision of an extension.
@@ -102,6 +105,7 @@ impl<'r> Declaration<'r> {
                 written(request).map(Box::new).map(Self::ClusterObjectSet)
             }
             (argo::GROUP, argo::APPLICATION) => written(request).map(Box::new).map(Self::Application),
+            (kustomize::GROUP, kustomize::NAME) => written(request).map(Box::new).map(Self::Kustomization),
             (flux::GROUP, flux::HELM_RELEASE) => written(request).map(Self::helm_release),
             (sveltos::LIB_GROUP, sveltos::CONFIGURATION_GROUP) if request.operation == Operation::Delete => {
                 return None;
@@ -151,6 +155,7 @@ impl Declaration<'_> {
     pub fn kind(&self) -> &str {
         match self {
             Self::Application(written) => written.kind,
+            Self::Kustomization(written) => written.kind,
             Self::ClusterExtension(written) => written.kind,
             Self::ClusterObjectSet(written) => written.kind,
             Self::HelmRelease(written, _) => written.kind,
@@ -167,6 +172,7 @@ impl Declaration<'_> {
     pub fn namespace(&self) -> &str {
         match self {
             Self::Application(written) => written.namespace,
+            Self::Kustomization(written) => written.namespace,
             Self::ClusterExtension(written) => written.namespace,
             Self::ClusterObjectSet(written) => written.namespace,
             Self::HelmRelease(written, _) => written.namespace,
@@ -183,6 +189,7 @@ impl Declaration<'_> {
     pub fn name(&self) -> &str {
         match self {
             Self::Application(written) => &written.name,
+            Self::Kustomization(written) => &written.name,
             Self::ClusterExtension(written) => &written.name,
             Self::ClusterObjectSet(written) => &written.name,
             Self::HelmRelease(written, _) => &written.name,
@@ -204,8 +211,9 @@ impl Declaration<'_> {
             Self::ClusterExtension(written) => loses(written, |side| side.metadata.is_protected()),
             Self::HelmRelease(written, _) => loses(written, |side| side.metadata.is_protected()),
             Self::Namespace(written) => loses(written, |side| side.metadata.is_protected()),
-            Self::Application(_)
-            | Self::ClusterObjectSet(_)
+            Self::Application(written) => loses(written, |side| side.metadata.is_protected()),
+            Self::Kustomization(written) => loses(written, |side| side.metadata.is_protected()),
+            Self::ClusterObjectSet(_)
             | Self::ConfigurationGroup(..)
             | Self::Status(_)
             | Self::Definition(_)
@@ -236,6 +244,7 @@ impl Declaration<'_> {
     pub fn release(&self) -> Option<&str> {
         match self {
             Self::Application(written) => Some(&written.name),
+            Self::Kustomization(written) => Some(&written.name),
             Self::ClusterExtension(written) => Some(&written.name),
             Self::ClusterObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME_LABEL),
             Self::HelmRelease(_, release) => Some(release),

@@ -5,13 +5,12 @@ pub(super) mod rules;
 
 use std::borrow::Cow;
 
-use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::flux::{self, DriftIgnore};
 use crate::json::null_is_default;
 use crate::managed::{MarkKey, Owner, OwnerKind};
-use crate::object::ObjectKey;
+use crate::object::{Metadata, ObjectKey};
 
 /// Its own name.
 pub(crate) const NAME: &str = "Kustomization";
@@ -47,18 +46,13 @@ pub(super) const MARKS: OwnerKind = OwnerKind {
 /// A Kustomization, with the fields that rules use.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Kustomization<'a> {
-    metadata: KustomizationMetadata,
+pub struct Kustomization<'a> {
+    #[serde(borrow)]
+    pub metadata: Metadata<'a>,
     #[serde(borrow, deserialize_with = "null_is_default")]
     spec: KustomizationSpec<'a>,
     #[serde(borrow, deserialize_with = "null_is_default")]
     status: KustomizationStatus<'a>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct KustomizationMetadata {
-    deletion_timestamp: Option<Timestamp>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -71,6 +65,15 @@ struct KustomizationSpec<'a> {
     kube_config: Option<serde::de::IgnoredAny>,
     #[serde(deserialize_with = "null_is_default")]
     suspend: bool,
+    /// Whether objects that leave the source are deleted.
+    #[serde(deserialize_with = "null_is_default")]
+    prune: bool,
+    /// What becomes of the objects when it is deleted; empty for what `prune` says.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    deletion_policy: Cow<'a, str>,
+    /// The namespace of all objects; empty if each names its own.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    target_namespace: Cow<'a, str>,
     /// Fields that the controller leaves to others.
     #[serde(deserialize_with = "null_is_default")]
     ignore: Vec<DriftIgnore>,
@@ -100,6 +103,21 @@ struct InventoryEntry<'a> {
 }
 
 impl Kustomization<'_> {
+    /// The namespace of its objects, or its own if every object names one.
+    fn home<'n>(&'n self, own: &'n str) -> &'n str {
+        let to = &*self.spec.target_namespace;
+        if to.is_empty() { own } else { to }
+    }
+
+    /// Whether its deletion, which has not begun, deletes its objects too.
+    fn is_deleted_with_its_objects(&self) -> bool {
+        let deletes = match &*self.spec.deletion_policy {
+            "" | "MirrorPrune" => self.spec.prune,
+            policy => policy != "Orphan",
+        };
+        deletes && !self.spec.suspend && self.metadata.deletion_timestamp.is_none()
+    }
+
     /// Whether the inventory has an object.
     fn lists(&self, ObjectKey { group, kind, namespace, name }: &ObjectKey) -> bool {
         let id = format!("{namespace}_{}_{group}_{kind}", name.replace(':', "__"));

@@ -28,8 +28,9 @@ pub(crate) fn removals_of_protected(case: &DeclarationCase<'_>) -> CheckedAll {
         Declaration::ClusterExtension(written) => olm::rules::protected_release::check(case, written),
         Declaration::ConfigurationGroup(..) => sveltos::rules::protected_release::check(case),
         Declaration::ClusterObjectSet(written) => olm::rules::protected_release::check_revision(case, written),
-        Declaration::Application(_)
-        | Declaration::Namespace(_)
+        Declaration::Application(written) => argo::rules::protected_release::check(case, written),
+        Declaration::Kustomization(written) => kustomize::rules::protected_release::check(case, written),
+        Declaration::Namespace(_)
         | Declaration::Status(_)
         | Declaration::Definition(_)
         | Declaration::Unparsed { .. } => Ok(Vec::new()),
@@ -48,7 +49,8 @@ pub(crate) fn may_start_operation(case: &DeclarationCase<'_>) -> bool {
             written.before.is_none() || (by_people && olm::rules::revision::retired(written).is_some())
         }
         Declaration::ConfigurationGroup(..) => sveltos::rules::start::may_start(case),
-        Declaration::Namespace(_)
+        Declaration::Kustomization(_)
+        | Declaration::Namespace(_)
         | Declaration::Status(_)
         | Declaration::Definition(_)
         | Declaration::Unparsed { .. } => false,
@@ -63,7 +65,8 @@ pub(crate) fn started_operation(case: &DeclarationCase<'_>) -> Result<Option<Sta
         Declaration::ClusterExtension(written) => olm::rules::start::by_extension(case, written),
         Declaration::ClusterObjectSet(written) => olm::rules::start::by_revision(case, written),
         Declaration::ConfigurationGroup(..) => sveltos::rules::start::started(case),
-        Declaration::Namespace(_)
+        Declaration::Kustomization(_)
+        | Declaration::Namespace(_)
         | Declaration::Status(_)
         | Declaration::Definition(_)
         | Declaration::Unparsed { .. } => Ok(None),
@@ -123,7 +126,7 @@ pub(crate) fn applier(evidence: &Evidence, object: &AppliedObject<'_>) -> Result
 
 /// Whether the annotation on an object of this kind protects a release.
 pub(crate) fn can_be_protected(kind: &str) -> bool {
-    [flux::HELM_RELEASE, olm::CLUSTER_EXTENSION].contains(&kind)
+    [flux::HELM_RELEASE, olm::CLUSTER_EXTENSION, argo::APPLICATION, kustomize::NAME].contains(&kind)
 }
 
 /// The name of the annotated object that declares a release.

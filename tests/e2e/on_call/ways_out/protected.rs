@@ -11,9 +11,11 @@ use super::owners::{deployed_by_flux, deployed_by_olm, extension_ended};
 use super::scene::{Scene, kept, place};
 use super::{Case, plane};
 use crate::harness::addon_controller::{AddonController, install, managing};
+use crate::harness::applications::{Application, Sync};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::eventually::eventually;
+use crate::harness::kustomizations::{self, Kustomization};
 use crate::harness::process::run;
 use crate::harness::records::V1;
 
@@ -24,6 +26,8 @@ pub(super) const CASES: &[Case] = &[
     Case { rule: "protected-release", owner: "Flux", arrange: helm_release },
     Case { rule: "protected-release", owner: "Flux", arrange: deleted_helm_release },
     Case { rule: "protected-release", owner: "OLM", arrange: extension },
+    Case { rule: "protected-release", owner: "Kustomization", arrange: kustomization },
+    Case { rule: "protected-release", owner: "Argo CD", arrange: application },
     Case { rule: "protected-release", owner: "Sveltos", arrange: chart_that_left_its_profile },
 ];
 
@@ -71,6 +75,26 @@ fn extension() -> Scene {
     Scene::new(&extension.objects, chart, "bob", delete())
         .retry(move |_| delete())
         .end(move |_| extension_ended(extension))
+}
+
+fn kustomization() -> Scene {
+    let namespace = place("way-protected-source");
+    let shop = kept(Kustomization::new(namespace, json!({})));
+    shop.apply(&kustomizations::deployment("one", 1)).expect_success();
+    shop.list(&[("apps", "Deployment", "demo")]);
+    let delete = || namespace.kubectl("bob").run(&["delete", "kustomization/shop"]);
+    Scene::new(namespace, Chart::new("demo"), "bob", delete()).retry(move |_| delete()).end(|_| Ok(()))
+}
+
+/// Its objects go with it.
+fn application() -> Scene {
+    let namespace = place("way-protected-argo");
+    let shop = kept(Application::new(namespace, json!({}), Sync::Client));
+    shop.list(&[("apps", "Deployment", "demo")]);
+    let cascade = json!({"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}});
+    shop.patch(&namespace.kubectl("bob"), &cascade).expect_success();
+    let delete = || namespace.kubectl("bob").run(&["delete", "applications.argoproj.io/shop", "--wait=false"]);
+    Scene::new(namespace, Chart::new("demo"), "bob", delete()).retry(move |_| delete()).end(|_| Ok(()))
 }
 
 /// The first commit of a rollout has a chart that the profile no longer has at the second one.

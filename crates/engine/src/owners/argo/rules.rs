@@ -1,6 +1,7 @@
 //! What an Application says of an object that its mark names.
 
 pub(in crate::owners) mod operation;
+pub(in crate::owners) mod protected_release;
 #[cfg(test)]
 mod tests;
 

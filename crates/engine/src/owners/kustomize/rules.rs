@@ -1,5 +1,6 @@
 //! What a Kustomization says of an object with its labels.
 
+pub(in crate::owners) mod protected_release;
 #[cfg(test)]
 mod tests;
 

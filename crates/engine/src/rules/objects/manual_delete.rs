@@ -15,7 +15,7 @@ use crate::rules::declarations::case::DeclarationCase;
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "manual-delete",
-        owners: owners::OF_OBJECTS,
+        owners: owners::ALL,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

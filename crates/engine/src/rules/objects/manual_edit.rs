@@ -18,7 +18,7 @@ use crate::rules::wording::{MAX_ENUMERATED, fields};
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "manual-edit",
-        owners: owners::OF_OBJECTS,
+        owners: owners::ALL,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

@@ -12,7 +12,7 @@ use crate::rules::check::{Check, Checked, Rule};
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "manual-scale",
-        owners: owners::OF_OBJECTS,
+        owners: owners::ALL,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,

@@ -140,6 +140,11 @@ pub(crate) fn uninstalls(
     format!("{}: {manager} would uninstall release {release}, and {} protects it.", case.subject(), protection.words())
 }
 
+/// `Application argocd/web: Argo CD would delete its objects, and the policy protects it.`
+pub(crate) fn deletes_objects(case: &DeclarationCase<'_>, manager: &str, protection: &Protection) -> String {
+    format!("{}: {manager} would delete its objects, and {} protects it.", case.subject(), protection.words())
+}
+
 /// `Namespace shop holds release shop/web, and the policy protects it.`
 fn held(case: &DeclarationCase<'_>, release: ReleaseRef, protection: &Protection) -> Refusal {
     let sentence = format!("{} holds release {release}, and {} protects it.", case.subject(), protection.words());

@@ -7,7 +7,7 @@
 //! Writes of statuses race with each other, so only the old and the new object of one request are compared.
 
 use crate::facts::{ActorKind, DeclarationWrite};
-use crate::owners::argo::{APPLICATION, Application, CASCADE, NAME, OperationState};
+use crate::owners::argo::{APPLICATION, Application, NAME, OperationState};
 use crate::release::ReleaseRef;
 use crate::rules::check::{CheckedAll, Refusal, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
@@ -61,8 +61,7 @@ pub(in crate::owners) fn started(
         }
         _ => return None,
     };
-    let spec = &after.or(before)?.spec;
-    let home = if spec.destination.namespace.is_empty() { written.namespace } else { &*spec.destination.namespace };
+    let home = after.or(before)?.home(written.namespace);
     Some(StartedOperation { frozen_as: ReleaseRef::new(home, &*written.name), release: release(case), sentence })
 }
 
@@ -138,11 +137,5 @@ impl<'a> Application<'a> {
     fn running(&self) -> Option<&OperationState<'a>> {
         let state = self.status.operation_state.as_ref();
         state.filter(|state| ["Running", "Terminating"].contains(&&*state.phase))
-    }
-
-    /// Whether Argo CD deletes the objects too.
-    fn is_deleted_with_its_objects(&self) -> bool {
-        let begun = self.metadata.deletion_timestamp.is_some();
-        !begun && self.metadata.finalizers.is_some_and(|finalizers| finalizers.get().contains(CASCADE))
     }
 }

@@ -266,3 +266,31 @@ fn a_freeze_stops_what_starts_a_sync() {
     assert_eq!(Cluster::with_policy(frozen).delete_object("bob", deleted.clone()), refused("freeze"));
     assert_eq!(Cluster::with_policy(frozen).delete_object(CONTROLLER, deleted), Ok(()));
 }
+
+#[test]
+fn a_protected_application_is_not_deleted_with_its_objects() {
+    const PROTECTED: &str = "interlock.dev/protected";
+    let with_metadata = |finalizer: &str, annotation: Value| {
+        let mut application = operating(Value::Null, "Succeeded", STALE);
+        application["metadata"]["finalizers"] = json!([finalizer]);
+        application["metadata"]["annotations"] = json!({PROTECTED: annotation});
+        application
+    };
+    let cascade = "resources-finalizer.argocd.argoproj.io";
+    let (on, off) = (|| json!("true"), || json!("false"));
+    let delete = |policy: &str, user: &str, object: Value| Cluster::with_policy(policy).delete_object(user, object);
+    for user in ["bob", SERVER, CONTROLLER] {
+        assert_eq!(delete("", user, with_metadata(cascade, on())), refused("protected-release"), "{user}");
+        assert_eq!(delete("", user, with_metadata(cascade, off())), Ok(()), "{user}");
+        assert_eq!(delete("", user, with_metadata("other", on())), Ok(()), "{user}: its objects stay");
+    }
+    let policy = "protected: {namespaces: [shop]}";
+    assert_eq!(delete(policy, "bob", with_metadata(cascade, off())), refused("protected-release"));
+    let mut empty = with_metadata(cascade, on());
+    empty["status"]["resources"] = json!([]);
+    assert_eq!(delete("", "bob", empty), Ok(()));
+    let unprotect =
+        |user: &str| Cluster::new().update_objects(user, with_metadata(cascade, on()), with_metadata(cascade, off()));
+    assert_eq!(unprotect("bob"), refused("protected-release"));
+    assert_eq!(unprotect(CONTROLLER), Ok(()), "it writes what is in Git");
+}

@@ -206,3 +206,31 @@ fn the_installation_of_flux_itself_is_left_to_people() {
         assert_eq!(cluster.delete_object("alice", of_flux(name, place)), verdict, "{name} {place}");
     }
 }
+
+#[test]
+fn a_protected_kustomization_is_not_deleted_with_its_objects() {
+    let annotated = |spec: Value, is_protected: bool| {
+        let mut object = kustomization(spec);
+        object["metadata"]["annotations"] = json!({"interlock.dev/protected": is_protected.to_string()});
+        object
+    };
+    let delete = |object: Value| Cluster::new().delete_object("alice", object);
+    let pruning = || json!({"prune": true});
+    assert_eq!(delete(annotated(pruning(), true)), refused("protected-release"));
+    assert_eq!(delete(annotated(pruning(), false)), Ok(()));
+    assert_eq!(delete(annotated(json!({"deletionPolicy": "Delete"}), true)), refused("protected-release"));
+    for keeps in
+        [json!({}), json!({"prune": true, "suspend": true}), json!({"prune": true, "deletionPolicy": "Orphan"})]
+    {
+        assert_eq!(delete(annotated(keeps.clone(), true)), Ok(()), "{keeps}");
+    }
+    let target = json!({"prune": true, "targetNamespace": "shop"});
+    let mut covered = Cluster::with_policy("protected: {namespaces: [shop]}");
+    assert_eq!(covered.delete_object(CONTROLLER, annotated(target, false)), refused("protected-release"));
+    let unprotect =
+        |user: &str| Cluster::new().update_objects(user, annotated(pruning(), true), annotated(pruning(), false));
+    assert_eq!(unprotect("alice"), refused("protected-release"));
+    assert_eq!(unprotect(CONTROLLER), Ok(()));
+    let message = Cluster::new().findings("alice", Some(annotated(pruning(), true)), None).concat();
+    assert!(message.contains("suspend it first (`kubectl patch kustomization shop -n team"), "{message}");
+}
