@@ -160,7 +160,7 @@ struct OperationState<'a> {
 }
 
 /// An object in the status.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ListedResource<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
@@ -187,6 +187,11 @@ impl Application<'_> {
     fn is_deleted_with_its_objects(&self) -> bool {
         let begun = self.metadata.deletion_timestamp.is_some();
         !begun && self.metadata.finalizers.is_some_and(|finalizers| finalizers.get().contains(CASCADE))
+    }
+
+    /// Whether the status lists other objects than that of another version.
+    pub(in crate::owners) fn lists_others_than(&self, other: &Self) -> bool {
+        self.status.resources != other.status.resources
     }
 
     /// Whether the status lists an object that a source declares.

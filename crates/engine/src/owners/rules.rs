@@ -81,6 +81,14 @@ pub(crate) fn conflicts_with_operation(case: &DeclarationCase<'_>) -> CheckedAll
     }
 }
 
+/// The owner whose status a write changes together with the object, because the kind has no status of its own; `None` if it changes
+/// none that proves anything.
+pub(crate) fn changed_status(declaration: &Declaration<'_>) -> Option<&'static str> {
+    let Declaration::Application(written) = declaration else { return None };
+    let (before, after) = (written.before.as_ref()?, written.after.as_ref()?);
+    after.lists_others_than(before).then_some(argo::NAME)
+}
+
 /// What applies an object without a release, as it says of itself.
 #[derive(Debug, Default)]
 pub(crate) struct Applier {

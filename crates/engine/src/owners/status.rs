@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{flux, olm, sveltos};
+use super::{argo, flux, olm, sveltos};
 use crate::json::{RawObject, first_at};
 use crate::review::{Operation, Request};
 
@@ -51,11 +51,16 @@ static PROOFS: [Proof; 4] = [
 ];
 
 /// The kinds whose status proves something.
-pub(crate) const PROVING_KINDS: &[&str] =
-    &[flux::HELM_RELEASE, olm::CLUSTER_EXTENSION, sveltos::CLUSTER_SUMMARY, sveltos::CLUSTER_CONFIGURATION];
+pub(crate) const PROVING_KINDS: &[&str] = &[
+    flux::HELM_RELEASE,
+    olm::CLUSTER_EXTENSION,
+    sveltos::CLUSTER_SUMMARY,
+    sveltos::CLUSTER_CONFIGURATION,
+    argo::APPLICATION,
+];
 
 /// The owners whose controllers write these statuses.
-pub(crate) const PROVING_OWNERS: &[&str] = &[flux::NAME, olm::NAME, sveltos::NAME];
+pub(crate) const PROVING_OWNERS: &[&str] = &[flux::NAME, olm::NAME, sveltos::NAME, argo::NAME];
 
 /// The service accounts of the controllers that write these statuses: the owner, and the name of the account in any namespace.
 pub fn status_controllers() -> Vec<(&'static str, &'static str)> {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Case;
+use super::declarations::SPEC;
 use super::freezes::{await_open, frozen};
 use super::scene::{Scene, kept, place};
 use crate::harness::applications::{Application, Sync};
@@ -12,6 +13,7 @@ use crate::harness::process::Output;
 pub(super) const CASES: &[Case] = &[
     Case { rule: "concurrent-operation", owner: "Argo CD", arrange: removed_while_it_runs },
     Case { rule: "concurrent-operation", owner: "Argo CD", arrange: started_over_an_interrupted_one },
+    Case { rule: "forged-status", owner: "Argo CD", arrange: status_of_an_application },
 ];
 
 fn sync() -> Value {
@@ -45,6 +47,15 @@ fn started_over_an_interrupted_one() -> Scene {
     let shop = running("way-argo-orphan");
     shop.orphan();
     scene(shop, shop.patch(&shop.namespace().kubectl("bob"), &sync()))
+}
+
+fn status_of_an_application() -> Scene {
+    let namespace = place("way-argo-status");
+    let shop = kept(Application::new(namespace, json!({}), Sync::Client));
+    shop.list(&[("apps", "Deployment", "demo")]);
+    let patch = move |patch: Value| shop.patch(&namespace.kubectl("bob"), &patch);
+    scene(shop, patch(json!({"status": {"resources": []}})))
+        .act(SPEC, move |_| patch(json!({"spec": {"project": "shop"}})))
 }
 
 /// Argo CD starts a sync by itself, and tries again until it may.

@@ -261,7 +261,7 @@ fn self_certified() -> Scene {
         .end(|_| extension_ended(extension))
 }
 
-const SPEC: &str = "change the spec instead: the controller then writes the status";
+pub(super) const SPEC: &str = "change the spec instead: the controller then writes the status";
 
 /// Bob's write of a status.
 fn forge(kubectl: &Kubectl, object: &str, status: &Value) -> Output {

@@ -5,6 +5,7 @@
 
 use super::case::DeclarationCase;
 use crate::facts::{ActorKind, Declaration};
+use crate::owners;
 use crate::owners::status::{PROVING_KINDS, PROVING_OWNERS, StatusWrite};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
@@ -23,8 +24,8 @@ pub(crate) static RULE: Rule = Rule {
         fails_closed: FailsClosed::Never,
         requests: Requests { operations: &[Operation::Update], kinds: PROVING_KINDS },
         summary: "A status that proves something is written by its controller.",
-        why: "Rules believe the status of a HelmRelease, ClusterExtension, ClusterSummary or ClusterConfiguration. Whoever forges \
-              one can take over a release, hide a dropped bundle, or block the release of another team.",
+        why: "Rules believe the status of a HelmRelease, ClusterExtension, ClusterSummary, ClusterConfiguration or Application. Whoever \
+              forges one can take over a release, hide a dropped bundle, or block the release of another team.",
         allowed: "A status that a manager or a restore tool writes. A status that an agent writes about its own cluster. A status \
                   that any service account writes while no controller under `managers` exists in the cluster.",
         refused: "`kubectl patch helmrelease web --subresource=status`.",
@@ -32,7 +33,7 @@ pub(crate) static RULE: Rule = Rule {
                   `managers`.",
         settings: &[],
     },
-    checks: &[Check::Declaration(check)],
+    checks: &[Check::Declaration(check), Check::Declaration(within)],
 };
 
 pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
@@ -42,18 +43,31 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     if !write.changes || may_write(case, write)? {
         return Ok(Vec::new());
     }
+    Ok(vec![refusal(case, write.owner)])
+}
+
+/// The same for a kind without a status of its own: whoever may write the object may write its status. Service accounts may, because
+/// programs beside the controller write the whole object.
+fn within(case: &DeclarationCase<'_>) -> CheckedAll {
+    let actor = case.facts.actor;
+    let is_by_people = matches!(actor.kind, ActorKind::Person | ActorKind::Pipeline);
+    let owner = owners::rules::changed_status(case.declaration);
+    let owner = owner.filter(|_| is_by_people && !case.policy.is_manager_or_tool(actor.name));
+    Ok(owner.map(|owner| refusal(case, owner)).into_iter().collect())
+}
+
+fn refusal(case: &DeclarationCase<'_>, owner: &str) -> Refusal {
     let sentence = format!(
-        "The status of {} says what {} did, and only its controller writes it, not {}.",
+        "The status of {} says what {owner} did, and only its controller writes it, not {}.",
         case.subject(),
-        write.owner,
         wording::user(Some(case.facts.actor.name))
     );
     let mut ways_out = WaysOut::from("change the spec instead: the controller then writes the status");
     if case.facts.actor.is_service_account() {
-        ways_out = ways_out
-            .note(format!("A controller of {} must be listed under `managers` in the cluster policy.", write.owner));
+        ways_out =
+            ways_out.note(format!("A controller of {owner} must be listed under `managers` in the cluster policy."));
     }
-    Ok(vec![Refusal::new(sentence, ways_out).at("/status")])
+    Refusal::new(sentence, ways_out).at("/status")
 }
 
 /// Whether the actor may write this status. A service account that nobody listed may be the controller under another name, which

@@ -294,3 +294,18 @@ fn a_protected_application_is_not_deleted_with_its_objects() {
     assert_eq!(unprotect("bob"), refused("protected-release"));
     assert_eq!(unprotect(CONTROLLER), Ok(()), "it writes what is in Git");
 }
+
+/// Whoever may write an Application may write its status, and the status says which objects are guarded.
+#[test]
+fn people_do_not_write_what_an_application_lists() {
+    let listed = application(json!({}), false);
+    let mut emptied = listed.clone();
+    emptied["status"]["resources"] = json!([]);
+    assert_eq!(written("bob", &listed, &emptied).0, refused("forged-status"));
+    for user in [CONTROLLER, SERVER] {
+        assert_eq!(written(user, &listed, &emptied), (Ok(()), vec![]), "{user}");
+    }
+    let mut renamed = listed.clone();
+    renamed["spec"]["project"] = "shop".into();
+    assert_eq!(written("bob", &listed, &renamed), (Ok(()), vec![]));
+}
