@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::harness::clients::Kubectl;
 use crate::harness::kustomizations::{Kustomization, deployment, kustomize_controller, shared};
 use crate::harness::namespace::Namespace;
 
@@ -71,4 +72,21 @@ fn a_copied_label_guards_nothing_and_a_tenant_works_for_its_own() {
     let ignore = json!({"spec": {"ignore": [{"paths": ["/data/mode"], "target": {"kind": "ConfigMap"}}]}}).to_string();
     bob.ok(&["patch", "kustomization/shop", "--type=merge", "-p", &ignore]);
     bob.ok(&merge(r#"{"data":{"mode":"bob"}}"#));
+}
+
+/// What the inventory lists is guarded: whoever writes it takes over the objects of others, or frees its own.
+#[test]
+fn only_flux_writes_the_inventory() {
+    let namespace = Namespace::new(shared(), "kustomized-forged");
+    let shop = Kustomization::new(&namespace, json!({}));
+    shop.list(&LISTED);
+    let forge = |kubectl: &Kubectl| {
+        let patch = r#"{"status":{"inventory":{"entries":[]}}}"#;
+        kubectl.run(&["patch", "kustomization/shop", "--subresource=status", "--type=merge", "-p", patch])
+    };
+    let bob = namespace.kubectl("bob");
+    forge(&bob).expect_failure(&["[forged-status]", "what Flux did", "only its controller writes it, not bob"]);
+    forge(&namespace.kubectl_as(&namespace.service_account("robot"))).expect_failure(&["[forged-status]"]);
+    shop.list(&LISTED[..1]);
+    bob.ok(&["patch", "kustomization/shop", "--type=merge", "-p", r#"{"spec":{"interval":"7m"}}"#]);
 }

@@ -25,7 +25,7 @@ const DEADLINE: Duration = Duration::from_secs(90);
 
 /// Every request of Interlock to the API server: group, resource, name if only one is needed, verbs. In each guarded
 /// namespace, or cluster-scoped.
-const USED: [(&str, &str, &str, &str); 35] = [
+const USED: [(&str, &str, &str, &str); 36] = [
     ("", "secrets", "", "get list watch patch"),
     ("", "configmaps", "", "get list watch patch"),
     ("", "namespaces", "", "get list watch"),
@@ -33,6 +33,7 @@ const USED: [(&str, &str, &str, &str); 35] = [
     ("", "replicationcontrollers", "", "get list watch"),
     ("", "serviceaccounts", "addon-controller", "get"),
     ("", "serviceaccounts", "helm-controller", "get"),
+    ("", "serviceaccounts", "kustomize-controller", "get"),
     ("", "serviceaccounts", "operator-controller-controller-manager", "get"),
     ("apps", "deployments", "", "get list watch"),
     ("apps", "statefulsets", "", "get list watch"),

@@ -19,7 +19,7 @@ pub(crate) const NAME: &str = "Kustomization";
 pub const GROUP: &str = "kustomize.toolkit.fluxcd.io";
 
 /// The name of its controller: of the service account, and of the field manager.
-const CONTROLLER: &str = "kustomize-controller";
+pub(super) const CONTROLLER: &str = "kustomize-controller";
 
 /// The annotation that makes the controller skip an object.
 const RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";

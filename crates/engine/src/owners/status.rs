@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{argo, flux, olm, sveltos};
+use super::{argo, flux, kustomize, olm, sveltos};
 use crate::json::{RawObject, first_at};
 use crate::review::{Operation, Request};
 
@@ -19,12 +19,19 @@ struct Proof {
     agent: fn(RawObject<'_>, &str, &str) -> Option<String>,
 }
 
-static PROOFS: [Proof; 4] = [
+static PROOFS: [Proof; 5] = [
     Proof {
         group: flux::GROUP,
         kind: flux::HELM_RELEASE,
         owner: flux::NAME,
         controller: flux::CONTROLLER,
+        agent: |_, _, _| None,
+    },
+    Proof {
+        group: kustomize::GROUP,
+        kind: kustomize::NAME,
+        owner: flux::NAME,
+        controller: kustomize::CONTROLLER,
         agent: |_, _, _| None,
     },
     Proof {
@@ -53,6 +60,7 @@ static PROOFS: [Proof; 4] = [
 /// The kinds whose status proves something.
 pub(crate) const PROVING_KINDS: &[&str] = &[
     flux::HELM_RELEASE,
+    kustomize::NAME,
     olm::CLUSTER_EXTENSION,
     sveltos::CLUSTER_SUMMARY,
     sveltos::CLUSTER_CONFIGURATION,

@@ -24,8 +24,8 @@ pub(crate) static RULE: Rule = Rule {
         fails_closed: FailsClosed::Never,
         requests: Requests { operations: &[Operation::Update], kinds: PROVING_KINDS },
         summary: "A status that proves something is written by its controller.",
-        why: "Rules believe the status of a HelmRelease, ClusterExtension, ClusterSummary, ClusterConfiguration or Application. Whoever \
-              forges one can take over a release, hide a dropped bundle, or block the release of another team.",
+        why: "Rules believe the status of a HelmRelease, Kustomization, ClusterExtension, ClusterSummary, ClusterConfiguration or \
+              Application. Whoever forges one can take over a release, hide a dropped bundle, or block the release of another team.",
         allowed: "A status that a manager or a restore tool writes. A status that an agent writes about its own cluster. A status \
                   that any service account writes while no controller under `managers` exists in the cluster.",
         refused: "`kubectl patch helmrelease web --subresource=status`.",
