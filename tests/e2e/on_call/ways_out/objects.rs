@@ -189,38 +189,33 @@ fn whole_or_gone(scene: &Scene) -> Result<(), String> {
 }
 
 fn of_application(test: &str) -> Owned {
-    let namespace = place(test);
-    let shop = kept(Application::new(namespace, json!({}), Sync::Server));
-    shop.apply(&kustomizations::deployment("one", 1)).expect_success();
+    let shop = kept(Application::new(place(test), json!({}), Sync::Server));
+    let owned = applied(shop.namespace(), "it through the source of Application", move |object| shop.apply(object));
     shop.list(&[("apps", "Deployment", "demo")]);
-    Owned {
-        namespace,
-        deployment: "demo".to_owned(),
-        chart: Chart::new("demo"),
-        through: Some((
-            "it through the source of Application",
-            Box::new(|_| shop.apply(&kustomizations::deployment("two", 2))),
-        )),
-        start: Box::new(|_, _| panic!("only the Application has operations")),
-        running: None,
-        end: Box::new(whole_or_gone),
-    }
+    owned
 }
 
 fn of_source(test: &str) -> Owned {
     let namespace = place(test);
     let shop = kept(Kustomization::new(namespace, json!({})));
-    shop.apply(&kustomizations::deployment("one", 1)).expect_success();
+    let owned = applied(namespace, "it through the source of Kustomization", move |object| shop.apply(object));
     shop.list(&[("apps", "Deployment", "demo")]);
+    owned
+}
+
+/// A Deployment of an owner without releases.
+fn applied(
+    namespace: &'static Namespace<'static>,
+    through: &'static str,
+    apply: impl Fn(&Value) -> Output + 'static,
+) -> Owned {
+    apply(&kustomizations::deployment("one", 1)).expect_success();
     Owned {
         namespace,
         deployment: "demo".to_owned(),
         chart: Chart::new("demo"),
-        through: Some((
-            "it through the source of Kustomization",
-            Box::new(|_| shop.apply(&kustomizations::deployment("two", 2))),
-        )),
-        start: Box::new(|_, _| panic!("a Kustomization has no operations")),
+        through: Some((through, Box::new(move |_| apply(&kustomizations::deployment("two", 2))))),
+        start: Box::new(|_, _| panic!("the owner has no operations on releases")),
         running: None,
         end: Box::new(whole_or_gone),
     }

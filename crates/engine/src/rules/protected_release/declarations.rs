@@ -6,7 +6,7 @@ use crate::evidence::{CandidateRecords, question};
 use crate::facts::{Declaration, DeclarationWrite, Namespace};
 use crate::object::{PROTECTED, annotation_pointer};
 use crate::owners;
-use crate::release::ReleaseRef;
+use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::{CheckedAll, Refusal, WaysOut};
 use crate::rules::declarations::case::{DeclarationCase, unread};
 use crate::rules::home::is_proven;
@@ -140,9 +140,39 @@ pub(crate) fn uninstalls(
     format!("{}: {manager} would uninstall release {release}, and {} protects it.", case.subject(), protection.words())
 }
 
-/// `Application argocd/web: Argo CD would delete its objects, and the policy protects it.`
-pub(crate) fn deletes_objects(case: &DeclarationCase<'_>, manager: &str, protection: &Protection) -> String {
-    format!("{}: {manager} would delete its objects, and {} protects it.", case.subject(), protection.words())
+/// An object that applies others without a release, as it is stored.
+pub(crate) struct Applying<'o> {
+    /// The program that would delete its objects.
+    pub(crate) manager: &'static str,
+    /// The namespace of its objects.
+    pub(crate) home: &'o str,
+    pub(crate) is_annotated: bool,
+    /// Whether its objects are deleted with it.
+    pub(crate) takes_objects: bool,
+    /// How it is deleted and leaves them.
+    pub(crate) keep: WaysOut,
+}
+
+/// The deletion of such an object together with those that it applies, and the removal of its annotation.
+pub(crate) fn of_applying<T>(
+    case: &DeclarationCase<'_>,
+    written: &DeclarationWrite<'_, T>,
+    applying: Applying<'_>,
+) -> CheckedAll {
+    let Applying { manager, home, is_annotated, takes_objects, keep } = applying;
+    let removal = removal(case, written).filter(|removal| takes_objects || *removal == Removal::OfAnnotation);
+    let Some(removal) = removal else { return Ok(Vec::new()) };
+    let release = ReleaseRef::new(written.namespace, &*written.name);
+    let at_home = ReleaseAtHome::new(Storage::Index, release, Some(home));
+    let Some(protection) = protection(case, &at_home, is_annotated)? else { return Ok(Vec::new()) };
+    Ok(vec![match removal {
+        Removal::OfAnnotation => annotation_removed(case, at_home.release),
+        Removal::OfObject => {
+            let (subject, by) = (case.subject(), protection.words());
+            let sentence = format!("{subject}: {manager} would delete its objects, and {by} protects it.");
+            refusal(case.policy, at_home.release, &protection, sentence, keep)
+        }
+    }])
 }
 
 /// `Namespace shop holds release shop/web, and the policy protects it.`
