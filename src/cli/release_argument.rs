@@ -1,6 +1,8 @@
-//! A release on the command line: `NAMESPACE/NAME`, or `-n NAMESPACE NAME`.
+//! A release on the command line: `NAMESPACE/NAME`, or `-n NAMESPACE NAME`; and an object that carries its own operation, in the words of
+//! kubectl.
 
 use interlock_engine::object::{MAX_NAME_LENGTH, is_dns_subdomain};
+use interlock_engine::owners::{CARRIERS, Carrier};
 use interlock_engine::release::ReleaseRef;
 
 /// The arguments that name one release.
@@ -14,11 +16,41 @@ pub(super) struct ReleaseArgument {
     namespace: Option<String>,
 }
 
+/// What a command frees.
+pub(super) enum Named {
+    Release(ReleaseRef),
+    /// An object that carries its own operation, by namespace and name.
+    Object(&'static Carrier, ReleaseRef),
+}
+
 impl ReleaseArgument {
     /// The release. `own` is the namespace of the kubeconfig.
     pub(super) fn within(&self, own: &str) -> anyhow::Result<ReleaseRef> {
         named(&self.release, self.namespace.as_deref(), own).map_err(anyhow::Error::msg)
     }
+
+    /// The release, or the object that carries its own operation: `-n NAMESPACE KIND/NAME`, as at kubectl.
+    pub(super) fn stuck(&self, own: &str) -> anyhow::Result<Named> {
+        match carrier(&self.release, self.namespace.as_deref(), own).map_err(anyhow::Error::msg)? {
+            Some((carrier, object)) => Ok(Named::Object(carrier, object)),
+            None => self.within(own).map(Named::Release),
+        }
+    }
+}
+
+/// Parses an object that carries its own operation; `None` if a release is named. A kind without a dot may also be a namespace, so it
+/// counts only beside the option `namespace`.
+fn carrier(object: &str, namespace: Option<&str>, own: &str) -> Result<Option<(&'static Carrier, ReleaseRef)>, String> {
+    let Some((kind, name)) = object.split_once('/') else { return Ok(None) };
+    let is_a_namespace = namespace == Some(kind) || namespace.is_none() && !kind.contains('.');
+    let carrier = CARRIERS.iter().find(|carrier| carrier.is_named(kind) && !is_a_namespace);
+    carrier.map(|carrier| Ok((carrier, named(name, Some(namespace.unwrap_or(own)), own)?))).transpose()
+}
+
+/// How the same words name an object that carries its own operation: `-n NAMESPACE app/web` for release `app/web`.
+pub(super) fn as_carrier(release: &ReleaseRef) -> Option<(&'static Carrier, String)> {
+    let carrier = CARRIERS.iter().find(|carrier| carrier.is_named(&release.namespace))?;
+    Some((carrier, format!("-n NAMESPACE {release}")))
 }
 
 /// Parses a release. The namespace is in the name or in the option `namespace`, otherwise it is `own`.
@@ -66,5 +98,26 @@ mod tests {
         ] {
             assert!(named(release, namespace).unwrap_err().contains(why), "{release}");
         }
+    }
+
+    #[test]
+    fn an_object_with_its_own_operation_is_named_by_its_kind_and_namespace() {
+        let found = |object, namespace| {
+            carrier(object, namespace, "mine").unwrap().map(|(carrier, place)| format!("{} {place}", carrier.plural))
+        };
+        let in_shop = Some("applications shop/web".to_owned());
+        for object in ["app/web", "application/web", "applications.argoproj.io/web"] {
+            assert_eq!(found(object, Some("shop")), in_shop, "{object}");
+        }
+        assert_eq!(found("applications.argoproj.io/web", None).as_deref(), Some("applications mine/web"));
+        for (release, namespace) in
+            [("app/web", None), ("app/web", Some("app")), ("shop/web", Some("shop")), ("app", None)]
+        {
+            assert_eq!(found(release, namespace), None, "{release}");
+        }
+        assert!(carrier("app/Web", Some("shop"), "mine").unwrap_err().contains("is not a name"));
+        let (_, words) = as_carrier(&ReleaseRef::new("app", "web")).unwrap();
+        assert_eq!(words, "-n NAMESPACE app/web");
+        assert!(as_carrier(&ReleaseRef::new("shop", "web")).is_none());
     }
 }

@@ -1,5 +1,7 @@
 //! `interlock unstick`: the runbook for a stuck release.
 
+mod carried;
+
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 
 use anyhow::Context;
@@ -15,7 +17,7 @@ use super::exit_status::ExitStatus;
 use super::named_values::named_values;
 use super::output::{self, Output};
 use super::policies_in_force::PoliciesInForce;
-use super::release_argument::ReleaseArgument;
+use super::release_argument::{Named, ReleaseArgument, as_carrier};
 use super::runbook_checks::checks;
 use super::table::{colours, printable};
 use crate::inspect::diagnosis::{Checks, Examiner, ReleaseRecords, Stuck, after_unstick};
@@ -31,8 +33,11 @@ use crate::inspect::view::View;
 /// namespace, and deletes the record if it has not changed since the checks. In any case, prints the next step. The webhook, if installed, also judges the deletion. Requires the
 /// rights to get, list and delete the records' Secrets or ConfigMaps, to create Secrets, and to get the workloads of
 /// the release and the Jobs of its hooks. Exits with 1 if it refuses, and with 2 if a check cannot be run.
+///
+/// An Application of Argo CD carries its operation itself: with `-n NAMESPACE app/NAME` the command ends one that is stuck, and starts one
+/// again that was interrupted. Requires the rights to get and patch the Application.
 #[derive(Debug, clap::Args)]
-#[command(after_help = examples(&["interlock unstick shop/web --dry-run", "interlock unstick -n shop web --yes"]))]
+#[command(after_help = examples(&["interlock unstick shop/web --dry-run", "interlock unstick -n shop web --yes", "interlock unstick -n argocd app/web"]))]
 pub(super) struct Arguments {
     #[command(flatten)]
     release: ReleaseArgument,
@@ -68,9 +73,9 @@ fn storages() -> impl TypedValueParser<Value = Storage> {
 enum UnstickResult {
     /// A check failed, or a webhook refused.
     Refused,
-    /// The record was deleted.
+    /// The record was deleted, or the operation of an object was ended or started again.
     Unstuck,
-    /// A dry run would have deleted the record.
+    /// A dry run would have done so.
     WouldUnstick,
     /// The record was restored.
     Restored,
@@ -99,20 +104,21 @@ struct UnstickReport {
 }
 
 pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let report = carry_out(arguments).await?;
+    let client = arguments.cluster.client().await?;
+    let named = arguments.release.stuck(client.default_namespace())?;
+    let policies = arguments.policies.read(&client).await?.policies;
+    let view = &View::open(&client, &policies).await;
+    let report = match &named {
+        Named::Object(carrier, place) => return carried::run(arguments, (carrier, place), view).await,
+        Named::Release(release) if arguments.restore => restore(arguments, release, view).await?,
+        Named::Release(release) => free(arguments, release, view).await?,
+    };
     arguments.output.print(&report, || report.text())?;
     Ok(if report.outcome == UnstickResult::Refused { ExitStatus::Findings } else { ExitStatus::Success })
 }
 
-async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
-    let client = arguments.cluster.client().await?;
-    let release = &arguments.release.within(client.default_namespace())?;
-    let now = server_time(&client).await?;
-    let policies = arguments.policies.read(&client).await?.policies;
-    let view = View::open(&client, &policies).await;
-    if arguments.restore {
-        return restore(arguments, release, &view).await;
-    }
+async fn free(arguments: &Arguments, release: &ReleaseRef, view: &View<'_>) -> anyhow::Result<UnstickReport> {
+    let now = server_time(&view.client).await?;
     let found = view.releases(release).await?;
     let (storage, history) = choose_storage(arguments, release, &found)?;
     let broken = &view.broken(release, storage, history).await;
@@ -125,7 +131,7 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
         }
         None => Checks::IfStuck,
     };
-    let examined = status::examined(&view, records, (found, now)).await;
+    let examined = status::examined(view, records, (found, now)).await;
     let (row, (checked, _)) = examined.with_context(|| format!("there is no release {release}"))?;
     let mut report = UnstickReport::of(&row);
     let Some(stuck) = stuck else {
@@ -148,11 +154,11 @@ async fn carry_out(arguments: &Arguments) -> anyhow::Result<UnstickReport> {
     if !arguments.confirm(&format!("Delete the record {} (a copy is kept)?", stuck.record()))? {
         return Ok(report.not_confirmed());
     }
-    if let Some(copies) = report.accept(stuck.unstick(&view, arguments.dry_run).await)? {
+    if let Some(copies) = report.accept(stuck.unstick(view, arguments.dry_run).await)? {
         report.outcome = if arguments.dry_run { UnstickResult::WouldUnstick } else { UnstickResult::Unstuck };
         report.copies = copies;
         let copy = stuck.copy_with_values(&report.copies);
-        report.next = next_after(&view, records, (stuck.entry(), copy), &row, now).await;
+        report.next = next_after(view, records, (stuck.entry(), copy), &row, now).await;
     }
     Ok(report)
 }
@@ -202,7 +208,13 @@ fn choose_storage<'f>(
     let chosen = pending.or(found.first());
     let (storage, history) = chosen.with_context(|| {
         let namespace = &release.namespace;
-        format!("there is no release {release}: namespace {namespace} has no record of it in a Secret or ConfigMap")
+        let sentence = format!(
+            "there is no release {release}: namespace {namespace} has no record of it in a Secret or ConfigMap"
+        );
+        match as_carrier(release) {
+            Some((carrier, words)) => format!("{sentence}. For the {} {}: {words}", carrier.kind, release.name),
+            None => sentence,
+        }
     })?;
     Ok((*storage, history))
 }
@@ -224,6 +236,18 @@ impl Arguments {
         let mut line = String::new();
         stdin().lock().read_line(&mut line)?;
         Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+    }
+}
+
+/// The result, or the reason of a definite refusal.
+///
+/// # Errors
+/// When the command could not run.
+fn answer<T>(result: Result<T, UnstickError>) -> anyhow::Result<Result<T, String>> {
+    match result {
+        Ok(done) => Ok(Ok(done)),
+        Err(error) if error.is_answer() => Ok(Err(error.to_string())),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -264,14 +288,7 @@ impl UnstickReport {
 
     /// The result, or `None` after a definite refusal, whose reason is kept. Any other error means that the command could not run.
     fn accept<T>(&mut self, result: Result<T, UnstickError>) -> anyhow::Result<Option<T>> {
-        match result {
-            Ok(done) => Ok(Some(done)),
-            Err(error) if error.is_answer() => {
-                self.why = Some(error.to_string());
-                Ok(None)
-            }
-            Err(error) => Err(error.into()),
-        }
+        Ok(answer(result)?.map_err(|why| self.why = Some(why)).ok())
     }
 
     fn not_confirmed(self) -> Self {

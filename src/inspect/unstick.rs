@@ -3,6 +3,7 @@
 //! The checks are the same as in [`interlock_engine::rules::inspect`] for the deletion that is about to be requested, so that
 //! the command and the webhook agree. `copy` is pure: it converts a record to a copy and back.
 
+mod carried;
 mod copy;
 mod error;
 mod restore;
@@ -13,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::runbook::StuckRecord;
 use super::view::View;
+pub(crate) use carried::CarryingObject;
 use copy::{CopyOrigin, copy_of};
 pub(crate) use error::UnstickError;
 use interlock_engine::effort::Effort;

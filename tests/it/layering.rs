@@ -37,7 +37,7 @@ const ENGINE: [&[&str]; 36] = [
     &["ways_out"],
     &["release"],
     &["managed"],
-    &["owners/vocabulary"],
+    &["owners/carried", "owners/vocabulary"],
     &["owners/*"],
     &["owners/helm"],
     &["owners/words"],

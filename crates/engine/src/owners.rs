@@ -1,6 +1,7 @@
 //! The programs that own releases or objects. Each has a folder with everything that Interlock knows about it.
 
 pub mod argo;
+mod carried;
 pub mod declaration;
 pub mod flux;
 pub mod helm;
@@ -14,6 +15,7 @@ pub mod sveltos;
 mod vocabulary;
 mod words;
 
+pub use carried::{CarriedOperation, Carrier, Stage};
 pub use flux::rules::release::{DrivenRelease, only_driver, works_for};
 pub use flux::words::UNLOCKS;
 pub(crate) use flux::words::goes_on_at_once;
@@ -131,6 +133,9 @@ const GROUPS: [&str; 6] =
 pub fn managers_of_releases() -> &'static [&'static str] {
     helm::MARKS.managers
 }
+
+/// The kinds of objects that carry their operation themselves.
+pub const CARRIERS: &[Carrier] = &[argo::CARRIER];
 
 /// Whether an API group belongs to an owner.
 pub(crate) fn has_group(group: &str) -> bool {

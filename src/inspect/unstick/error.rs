@@ -1,6 +1,6 @@
-//! Why a record cannot be deleted or restored.
+//! Why a release is not freed.
 
-/// Why a record was not deleted or restored.
+/// Why a record was not deleted or restored, or an operation not ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UnstickError {
     /// The record changed after the checks.
@@ -15,7 +15,7 @@ pub(crate) enum UnstickError {
     /// An admission webhook refused the request.
     #[error("{0}")]
     Refused(String),
-    /// The release has changed, so the request is no longer possible.
+    /// The release or the object has changed, so the request is no longer possible.
     #[error("{0}")]
     Overtaken(String),
     /// The request failed.

@@ -85,7 +85,7 @@ impl<'c> StoredObjects<'c> {
 }
 
 /// The meaning of an API error for the person on call.
-fn unstick_error(what: String, name: &str, error: Error) -> UnstickError {
+pub(super) fn unstick_error(what: String, name: &str, error: Error) -> UnstickError {
     match &error {
         Error::Api(status) if status.reason == "AlreadyExists" => UnstickError::Exists(name.to_owned()),
         Error::Api(status) if status.code == 409 => UnstickError::Changed(name.to_owned()),

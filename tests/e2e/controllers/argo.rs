@@ -1,13 +1,21 @@
 //! Objects that an Application of Argo CD applies: what its source declares changes there, and everybody else goes on.
 
+use std::time::Duration;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::harness::applications::{Application, Sync, shared};
 use crate::harness::controllers::account;
+use crate::harness::eventually::eventually;
+use crate::harness::in_flight::policy;
 use crate::harness::kustomizations::deployment;
 use crate::harness::namespace::Namespace;
+use crate::harness::process::run;
+use crate::harness::shell::shell;
+
+const DEADLINE: Duration = Duration::from_secs(60);
 
 const LISTED: [(&str, &str, &str); 3] =
     [("apps", "Deployment", "demo"), ("", "ConfigMap", "web"), ("", "Secret", "key")];
@@ -109,4 +117,60 @@ fn a_sync_that_runs_is_neither_removed_nor_replaced() {
     shop.begins();
     shop.ends().expect_success();
     shop.autosyncs().expect_success();
+}
+
+/// From both states in which an operation does not end by itself.
+#[test]
+fn a_stuck_operation_ends_and_the_application_is_synced() {
+    let namespace = Namespace::new(shared(), "synced-stuck");
+    let shop = Application::new(&namespace, json!({}), Sync::Client);
+    let (plane, bob) = (namespace.plane(), namespace.kubectl("bob"));
+    let policies = tempfile::tempdir().unwrap();
+    std::fs::write(policies.path().join("cluster.yaml"), policy("staleAfter: 3s")).unwrap();
+    let impatiently = ["--yes", "--policies", policies.path().to_str().unwrap()];
+    let unstick = |args: &[&str]| {
+        let named = ["unstick", "-n", namespace.name(), "app/shop"];
+        let output = run(plane.interlock(&plane.person("bob"), &[&named, args].concat()), DEADLINE);
+        (output.status.code(), output.stdout)
+    };
+    let state = || {
+        let object = bob.get(&["applications.argoproj.io/shop"]);
+        (object["operation"].clone(), object["status"]["operationState"]["phase"].clone())
+    };
+    let sync = json!({"sync": {"revision": "main"}});
+
+    shop.patch(&bob, &json!({"operation": sync})).expect_success();
+    assert!(unstick(&["--yes"]).1.contains("is argocd-application-controller running?"));
+    shop.begins();
+    shop.patch(&bob, &json!({"operation": null})).expect_failure(&["[concurrent-operation]"]);
+    let (code, fresh) = unstick(&["--yes"]);
+    assert!(
+        code == Some(1) && fresh.contains("counts as stuck after 15 min") && fresh.contains("Next: wait until"),
+        "{fresh}"
+    );
+    let next = eventually(DEADLINE, "the operation is stuck", || match unstick(&impatiently) {
+        (Some(0), ended) => Ok(ended.split_once("Next: ").unwrap().1.to_owned()),
+        (code, text) => Err(format!("{code:?} {text}")),
+    });
+    assert_eq!(state(), (sync.clone(), "Terminating".into()));
+    let (code, ending) = unstick(&["--yes"]);
+    assert!(code == Some(1) && ending.contains("has not yet ended"), "{ending}");
+    shop.ends().expect_success();
+    shell(plane, &plane.person("bob"), &next, DEADLINE).expect_success();
+    shop.begins();
+    shop.ends().expect_success();
+    let (code, done) = unstick(&["--yes"]);
+    assert!(code == Some(0) && done.contains("Nothing to do"), "{done}");
+
+    shop.patch(&bob, &json!({"operation": sync, "status": {"operationState": null}})).expect_success();
+    shop.begins();
+    shop.orphan();
+    let (code, dry) = unstick(&["--dry-run"]);
+    assert!(code == Some(0) && dry.contains("Start the interrupted operation"), "{dry}");
+    assert_eq!(state(), (Value::Null, "Running".into()));
+    let (code, again) = unstick(&["--yes"]);
+    assert!(code == Some(0) && again.contains("carries out the operation"), "{again}");
+    assert_eq!(state(), (sync, Value::Null));
+    shop.begins();
+    shop.ends().expect_success();
 }

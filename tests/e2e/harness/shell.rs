@@ -15,6 +15,9 @@ use crate::harness::process::{Output, run};
 /// `flux reconcile helmrelease NAME --with-source -n NAMESPACE`: the real command sets this annotation too, and waits.
 const FLUX: &str = "#!/bin/sh\nexec kubectl annotate helmrelease \"$3\" --overwrite reconcile.fluxcd.io/requestedAt=now \"$5\" \"$6\"\n";
 
+/// `argocd app sync NAMESPACE/NAME`: the real command has its server write this, and waits.
+const ARGOCD: &str = "#!/bin/sh\nexec kubectl patch applications.argoproj.io \"${3#*/}\" -n \"${3%/*}\" --type merge -p '{\"operation\":{\"sync\":{}},\"status\":{\"operationState\":null}}'\n";
+
 /// Runs a command line as a person would who has pasted it.
 #[track_caller]
 pub(crate) fn shell(plane: &Plane, who: &Identity, line: &str, patience: Duration) -> Output {
@@ -42,8 +45,10 @@ fn programs(plane: &Plane) -> PathBuf {
         for (name, program) in [("helm", &assets.helm4), ("kubectl", &assets.kubectl), ("interlock", &interlock)] {
             symlink(program, dir.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
-        std::fs::write(dir.join("flux"), FLUX).expect("a temporary directory is writable");
-        std::fs::set_permissions(dir.join("flux"), Permissions::from_mode(0o755)).expect("it is ours");
+        for (name, script) in [("flux", FLUX), ("argocd", ARGOCD)] {
+            std::fs::write(dir.join(name), script).expect("a temporary directory is writable");
+            std::fs::set_permissions(dir.join(name), Permissions::from_mode(0o755)).expect("it is ours");
+        }
     }
     dir
 }

@@ -2,6 +2,7 @@
 //! annotation on each object names it.
 
 pub(super) mod rules;
+mod sync;
 
 use std::borrow::Cow;
 
@@ -12,6 +13,7 @@ use serde_json::value::RawValue;
 use crate::json::null_is_default;
 use crate::managed::{MarkKey, Owner, OwnerKind};
 use crate::object::{Metadata, ObjectKey};
+pub(super) use sync::CARRIER;
 
 /// Its own name.
 pub(crate) const NAME: &str = "Argo CD";
@@ -157,6 +159,9 @@ struct OperationState<'a> {
     phase: Cow<'a, str>,
     /// When it started, by the controller's clock.
     started_at: Option<Timestamp>,
+    /// The controller's copy of the operation.
+    #[serde(borrow)]
+    operation: Option<&'a RawValue>,
 }
 
 /// An object in the status.
@@ -176,7 +181,13 @@ struct ListedResource<'a> {
     requires_pruning: bool,
 }
 
-impl Application<'_> {
+impl<'a> Application<'a> {
+    /// The operation that runs, by the status.
+    fn running(&self) -> Option<&OperationState<'a>> {
+        let state = self.status.operation_state.as_ref();
+        state.filter(|state| ["Running", "Terminating"].contains(&&*state.phase))
+    }
+
     /// The namespace of its objects, or its own if every object names one.
     fn home<'n>(&'n self, own: &'n str) -> &'n str {
         let to = &*self.spec.destination.namespace;

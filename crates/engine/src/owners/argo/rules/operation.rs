@@ -7,15 +7,13 @@
 //! Writes of statuses race with each other, so only the old and the new object of one request are compared.
 
 use crate::facts::{ActorKind, DeclarationWrite};
+use crate::owners::argo::sync::{TERMINATE, start};
 use crate::owners::argo::{APPLICATION, Application, NAME, OperationState};
 use crate::release::ReleaseRef;
 use crate::rules::check::{CheckedAll, Refusal, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::freeze::started::StartedOperation;
 use crate::rules::wording::{command, span};
-
-/// The end of an operation that Argo CD cleans up after.
-const TERMINATE: &str = r#"{"status":{"operationState":{"phase":"Terminating"}}}"#;
 
 /// The refusals of writes to the operation of an Application by others than its controllers.
 pub(in crate::owners) fn check(
@@ -109,8 +107,8 @@ fn resumed(case: &DeclarationCase<'_>, operation: &str) -> Refusal {
         "{}: its last sync was interrupted, and {NAME} would resume that one instead of starting this one.",
         case.subject()
     );
-    let start = format!(r#"{{"operation":{operation},"status":{{"operationState":null}}}}"#);
-    let way = Step::run("forget the interrupted one in the same write: {}", patch(case, &start));
+    let again = format!(r#"{{"operation":{operation},"status":{{"operationState":null}}}}"#);
+    let way = Step::run("forget the interrupted one in the same write: {}", patch(case, &again));
     Refusal::new(sentence, way).at("/status/operationState")
 }
 
@@ -120,8 +118,7 @@ fn over_finished(case: &DeclarationCase<'_>) -> Refusal {
          applying anything.",
         case.subject()
     );
-    let namespace = case.declaration.namespace();
-    let sync = command(&["argocd", "app", "sync", &format!("{namespace}/{}", case.declaration.name())]);
+    let sync = start(case.declaration.namespace(), case.declaration.name());
     Refusal::new(sentence, Step::run("use {} instead", sync)).at("/operation")
 }
 
@@ -130,12 +127,4 @@ fn patch(case: &DeclarationCase<'_>, patch: &str) -> String {
     let (namespace, name) = (case.declaration.namespace(), case.declaration.name());
     let kind = format!("{}.argoproj.io", APPLICATION.to_lowercase());
     command(&["kubectl", "patch", &kind, name, "-n", namespace, "--type", "merge", "-p", patch])
-}
-
-impl<'a> Application<'a> {
-    /// The operation that runs, by the status.
-    fn running(&self) -> Option<&OperationState<'a>> {
-        let state = self.status.operation_state.as_ref();
-        state.filter(|state| ["Running", "Terminating"].contains(&&*state.phase))
-    }
 }
