@@ -33,13 +33,17 @@ pub use sveltos::{ConfigurationGroup, RECREATE_COMMIT};
 pub use vocabulary::OwnerWords;
 
 use crate::object::ObjectKey;
-use crate::release::ProtectorRef;
+use crate::release::{ProtectorRef, Storage};
 
 /// All owners whose releases or objects rules may judge, by their own names.
 pub(crate) const ALL: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME, kustomize::NAME, argo::NAME];
 
 /// The owners whose operations Interlock can see: in a record, or in the object that declares them.
 pub(crate) const OF_OPERATIONS: &[&str] = &[helm::NAME, olm::NAME, argo::NAME];
+
+/// The kinds of these objects: where records are stored, and what carries its operation itself.
+pub(crate) const KINDS_OF_OPERATIONS: &[&str] =
+    &[Storage::Secret.kind(), Storage::ConfigMap.kind(), argo::CARRIER.kind];
 
 /// The owners whose operations freezes stop.
 pub(crate) const OF_FREEZES: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME, argo::NAME];
@@ -124,9 +128,8 @@ pub fn has_commits(group: &str) -> bool {
     group == sveltos::CONFIG_GROUP
 }
 
-/// The API groups of the owners' own objects.
-const GROUPS: [&str; 6] =
-    [flux::GROUP, olm::GROUP, sveltos::LIB_GROUP, sveltos::CONFIG_GROUP, kustomize::GROUP, argo::GROUP];
+/// The API groups of the owners' own objects, of which every kind counts.
+const GROUPS: [&str; 5] = [flux::GROUP, olm::GROUP, sveltos::LIB_GROUP, sveltos::CONFIG_GROUP, kustomize::GROUP];
 
 /// The managers in `managedFields` that install releases.
 #[must_use]
@@ -137,7 +140,7 @@ pub fn managers_of_releases() -> &'static [&'static str] {
 /// The kinds of objects that carry their operation themselves.
 pub const CARRIERS: &[Carrier] = &[argo::CARRIER];
 
-/// Whether an API group belongs to an owner.
-pub(crate) fn has_group(group: &str) -> bool {
-    GROUPS.contains(&group)
+/// Whether objects of a kind are an owner's own. Others share the group of [`UNLABELLED`], and a cluster may have very many of them.
+pub(crate) fn has_kind(group: &str, kind: &str) -> bool {
+    GROUPS.contains(&group) || (group, kind) == UNLABELLED
 }

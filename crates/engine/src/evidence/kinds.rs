@@ -52,6 +52,6 @@ pub fn can_be_asked_for(group: &str, kind: &str) -> bool {
         "apps" => ["Deployment", "StatefulSet", "DaemonSet"].contains(&kind),
         "batch" => kind == "Job",
         release_override::GROUP => true,
-        _ => owners::has_group(group),
+        _ => owners::has_kind(group, kind),
     }
 }

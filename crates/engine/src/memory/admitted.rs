@@ -175,6 +175,7 @@ mod tests {
             (["batch", "Job", "web"], "{}", true),
             (["argoproj.io", "Rollout", "web"], "{}", false),
             (["argoproj.io", "Rollout", "marked"], MARKED, true),
+            (["argoproj.io", "Application", "web"], "{}", true),
         ] {
             memory.admit(write(&created(kind, annotations)).unwrap());
             assert_eq!(keeps(&memory, kind), kept, "{kind:?} {annotations}");

@@ -80,7 +80,7 @@ impl Storage {
 
     /// The kind of the objects in this storage.
     #[must_use]
-    pub fn kind(self) -> &'static str {
+    pub const fn kind(self) -> &'static str {
         match self {
             Self::Secret | Self::Index => "Secret",
             Self::ConfigMap => "ConfigMap",

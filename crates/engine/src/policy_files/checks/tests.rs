@@ -134,7 +134,7 @@ fn the_rule_determines_the_values_of_a_field() {
         checked(&format!("rules:\n  {rule}: {{cases: [{{when: {{{when}}}, mode: audit}}]}}\n"))
     };
     for (rule, when, wanted) in [
-        ("concurrent-operation", "kinds: [Deployment]", "this rule judges records"),
+        ("pending-recovery", "kinds: [Deployment]", "this rule judges records"),
         ("retarget", "owners: [helm]", "this rule does not judge records"),
     ] {
         let (errors, _) = of(rule, when);
@@ -142,6 +142,7 @@ fn the_rule_determines_the_values_of_a_field() {
     }
     for (rule, when) in [
         ("concurrent-operation", "kinds: [ConfigMap]"),
+        ("concurrent-operation", "kinds: [Application]"),
         ("manual-edit", "kinds: [ConfigMap]"),
         // The rule also judges the deletions of an uninstall.
         ("unusual-create", "kinds: [Deployment]"),
@@ -151,8 +152,10 @@ fn the_rule_determines_the_values_of_a_field() {
     ] {
         assert_eq!(of(rule, when), (vec![], vec![]), "{rule} {when}");
     }
-    let (_, warnings) = of("concurrent-operation", "kinds: [Secret, ConfigMap]");
+    let (_, warnings) = of("pending-recovery", "kinds: [Secret, ConfigMap]");
     assert!(warnings[0].contains("holds for every request"), "{warnings:?}");
+    let (_, warnings) = of("concurrent-operation", "kinds: [Deployment]");
+    assert!(warnings[0].contains("judges objects of the kind Secret or ConfigMap or Application"), "{warnings:?}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
-        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: owners::KINDS_OF_OPERATIONS },
         summary: "No operation starts while another one holds the release.",
         why: "Helm looks for a running operation only in `upgrade`, only in its own process, and only with its own driver. Two \
               operations at once leave two records deployed.",
