@@ -214,6 +214,8 @@ fn read_for_the_library() -> Vec<PathBuf> {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         name.starts_with("release_interlock-") && name.ends_with(".d")
     });
+    // Clippy leaves lists too, and reads its own settings.
+    let lists = lists.filter(|list| !fs::read_to_string(list).unwrap().contains("clippy.toml"));
     let newest = lists.max_by_key(|list| fs::metadata(list).unwrap().modified().unwrap()).unwrap();
     let text = fs::read_to_string(newest).unwrap();
     let (_, read) = text.lines().next().unwrap().split_once(": ").unwrap();
