@@ -2,15 +2,24 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::addon_controller;
 use crate::harness::clients::Kubectl;
-use crate::harness::controllers::{helm_controller, operator_controller};
+use crate::harness::controllers::{account, helm_controller, operator_controller};
 use crate::harness::decisions::decisions;
 use crate::harness::helm_releases::{helm_release, shared};
+use crate::harness::kustomizations::{self, kustomize_controller};
 use crate::harness::namespace::Namespace;
+use crate::harness::{addon_controller, applications};
 
 /// As many HelmReleases as a small platform has.
 const HELM_RELEASES: usize = 100;
+
+/// As many Applications, and as many Kustomizations.
+const APPLYING: usize = 50;
+
+/// The objects of each of these.
+const OBJECTS: usize = 20;
+
+const SERVER_SIDE: [&str; 3] = ["--server-side", "--force-conflicts", "--field-manager=kustomize-controller"];
 
 /// In 10 minutes Flux writes each status about this often, with an interval of 5 minutes.
 const RECONCILES: usize = 4;
@@ -111,4 +120,65 @@ fn an_idle_cluster_with_100_helm_releases_sends_nothing() {
             .expect_success();
     }
     assert_eq!(decisions(&namespace).len(), created);
+}
+
+/// Their controllers look at everything again and again, and write what they have found.
+#[test]
+fn an_idle_cluster_with_50_applications_and_50_kustomizations_sends_nothing() {
+    let plane = kustomizations::shared();
+    applications::define(plane);
+    let namespace = Namespace::new(plane, "idle-applied");
+    let argo = namespace.kubectl_as(&account(plane, "argocd", "argocd-application-controller"));
+    let flux = namespace.kubectl_as(&kustomize_controller(plane));
+    let of_all = |object: &dyn Fn(usize) -> Value| {
+        let items: Vec<_> = (0..APPLYING).map(object).collect();
+        json!({"apiVersion": "v1", "kind": "List", "items": items})
+    };
+    let place = namespace.name();
+    let application = |number: usize, reconcile: usize| {
+        let of = |object| json!({"group": "", "kind": "ConfigMap", "namespace": place, "name": format!("of-{number}-{object}")});
+        let resources: Vec<_> = (0..OBJECTS).map(of).collect();
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": format!("web-{number}")},
+            "spec": {"project": "default", "destination": {"namespace": place}},
+            "status": {"resources": resources, "reconciledAt": format!("2026-11-01T00:00:0{reconcile}Z")},
+        })
+    };
+    let kustomization = |number: usize, reconcile: usize| {
+        let id = |object| json!({"id": format!("{place}_of-{number}-{object}__ConfigMap"), "v": "v1"});
+        let entries: Vec<_> = (0..OBJECTS).map(id).collect();
+        json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {"name": format!("web-{number}")},
+            "spec": {"interval": "10m", "path": "./", "prune": true, "sourceRef": {"kind": "GitRepository", "name": "web"}},
+            "status": {"inventory": {"entries": entries}, "observedGeneration": reconcile},
+        })
+    };
+    let config = |object: usize| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"mode": "declared"},
+            "metadata": {"name": format!("of-0-{object}"), "labels": {
+                "kustomize.toolkit.fluxcd.io/name": "web-0", "kustomize.toolkit.fluxcd.io/namespace": place,
+            }},
+        })
+    };
+    let objects: Vec<_> = (0..OBJECTS).map(config).collect();
+    let objects = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let idle = || {
+        for reconcile in 0..RECONCILES {
+            let (synced, applied) =
+                (of_all(&|it| application(it, reconcile)), of_all(&|it| kustomization(it, reconcile)));
+            argo.with_file("apply", &synced, &SERVER_SIDE[..2]).expect_success();
+            flux.with_file("apply", &applied, &SERVER_SIDE).expect_success();
+            flux.with_file("apply", &applied, &[&SERVER_SIDE[..], &["--subresource=status"]].concat()).expect_success();
+            flux.with_file("apply", &objects, &[&SERVER_SIDE[..], &["--dry-run=server"]].concat()).expect_success();
+            flux.with_file("apply", &objects, &SERVER_SIDE).expect_success();
+        }
+    };
+    idle();
+    let created = decisions(&namespace).len();
+    idle();
+    assert_eq!(decisions(&namespace).len(), created);
+    let bob = namespace.kubectl("bob");
+    bob.fails(&["patch", "configmap/of-0-0", "--type=merge", "-p", r#"{"data":{"mode":"bob"}}"#], &["[manual-edit]"]);
+    assert_eq!(decisions(&namespace).len(), created + 1);
 }
