@@ -102,6 +102,20 @@ fn people_change_what_is_synced_in_its_source() {
 }
 
 #[test]
+fn a_huge_or_broken_annotation_is_no_mark() {
+    let huge = format!("{}:/ConfigMap:shop/web", "web:".repeat(50_000));
+    for tracking in [huge.as_str(), "::::", "web:/ConfigMap:shop/", "_:/:/", "\u{0}:/ConfigMap:shop/web"] {
+        let marked = |mode: &str| {
+            let mut object = with(&["data", "mode"], mode.into());
+            object["metadata"]["annotations"][TRACKING] = tracking.into();
+            object
+        };
+        let verdict = synced().update_objects("alice", marked("declared"), marked("other"));
+        assert_eq!(verdict, Ok(()), "{}", tracking.chars().take(20).collect::<String>());
+    }
+}
+
+#[test]
 fn a_mark_without_a_status_guards_nothing() {
     let edited = || with(&["data", "mode"], "other".into());
     assert_eq!(Cluster::new().update_objects("alice", config(), edited()), Ok(()), "there is no such Application");

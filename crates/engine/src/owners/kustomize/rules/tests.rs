@@ -112,6 +112,18 @@ fn labels_without_an_inventory_guard_nothing() {
 }
 
 #[test]
+fn the_last_of_very_many_objects_in_an_inventory_is_guarded() {
+    let others = (0..100_000).map(|number| json!({"id": format!("shop_web-{number}_apps_Deployment"), "v": "v1"}));
+    let mut kustomization = kustomization(json!({}));
+    let own = kustomization["status"]["inventory"]["entries"][0].clone();
+    kustomization["status"]["inventory"]["entries"] = others.chain([own]).collect();
+    let mut cluster = Cluster::new();
+    cluster.given(web());
+    cluster.given(kustomization);
+    assert_eq!(cluster.update_objects("alice", web(), image("nginx:evil")), refused("manual-edit"));
+}
+
+#[test]
 fn names_with_colons_are_found_in_the_inventory() {
     let role = |verbs: Value| {
         let mut role = web();
