@@ -107,11 +107,15 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let client = arguments.cluster.client().await?;
     let named = arguments.release.stuck(client.default_namespace())?;
     let policies = arguments.policies.read(&client).await?.policies;
+    let release = match &named {
+        Named::Object(carrier, place) => return carried::run(arguments, (carrier, place), (&client, &policies)).await,
+        Named::Release(release) => release,
+    };
     let view = &View::open(&client, &policies).await;
-    let report = match &named {
-        Named::Object(carrier, place) => return carried::run(arguments, (carrier, place), view).await,
-        Named::Release(release) if arguments.restore => restore(arguments, release, view).await?,
-        Named::Release(release) => free(arguments, release, view).await?,
+    let report = if arguments.restore {
+        restore(arguments, release, view).await?
+    } else {
+        free(arguments, release, view).await?
     };
     arguments.output.print(&report, || report.text())?;
     Ok(if report.outcome == UnstickResult::Refused { ExitStatus::Findings } else { ExitStatus::Success })
@@ -251,6 +255,11 @@ fn answer<T>(result: Result<T, UnstickError>) -> anyhow::Result<Result<T, String
     }
 }
 
+/// The next step as a line; empty if there is none.
+fn next_line(next: Option<&str>) -> String {
+    next.map(|next| format!("Next: {}\n", printable(next))).unwrap_or_default()
+}
+
 /// The failed checks, with the wording of the webhook.
 fn failures(checks: &[RunbookCheck]) -> String {
     let failed = checks.iter().filter_map(|check| match &check.result {
@@ -312,7 +321,7 @@ impl UnstickReport {
     fn text(&self) -> String {
         let Self { namespace, release, copies, .. } = self;
         let record = self.record.as_deref().unwrap_or_default();
-        let next = self.next.as_deref().map(|next| format!("Next: {}\n", printable(next))).unwrap_or_default();
+        let next = next_line(self.next.as_deref());
         match self.outcome {
             UnstickResult::Refused => {
                 let why = printable(self.why.as_deref().unwrap_or_default());

@@ -1,21 +1,26 @@
 //! `interlock unstick` of an object that carries its operation itself.
 
+use std::sync::Arc;
+
 use anyhow::Context;
 use interlock_engine::owners::{CarriedOperation, Carrier, Stage};
-use interlock_engine::policy::Policy;
+use interlock_engine::policy::{Policies, Policy};
 use interlock_engine::release::ReleaseRef;
 use interlock_engine::rules::wording::span;
 use jiff::Timestamp;
+use kube::Client;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Arguments, UnstickResult, answer};
+use super::{Arguments, UnstickResult, answer, next_line};
+use crate::budget::Budget;
 use crate::cli::cluster::server_time;
 use crate::cli::exit_status::ExitStatus;
 use crate::cli::table::printable;
 use crate::inspect::diagnosis::NextStep;
+use crate::inspect::scan::DECODE_BYTES;
 use crate::inspect::unstick::CarryingObject;
-use crate::inspect::view::View;
+use crate::world::kubernetes::Cluster;
 
 /// The report for programs.
 #[derive(Debug, Serialize)]
@@ -50,19 +55,20 @@ enum Remedy {
 pub(super) async fn run(
     arguments: &Arguments,
     (carrier, place): (&'static Carrier, &ReleaseRef),
-    view: &View<'_>,
+    (client, policies): (&Client, &Policies),
 ) -> anyhow::Result<ExitStatus> {
     if arguments.restore || arguments.storage.is_some() {
         anyhow::bail!("{} {place} has no records: --restore and --storage are for releases", carrier.kind);
     }
     let mut report = CarriedReport::new(carrier, place);
-    let object = CarryingObject::read(view, carrier, place).await?;
+    let cluster = Cluster::new(client.clone(), Arc::new(Budget::new(DECODE_BYTES)));
+    let object = CarryingObject::read(&cluster, carrier, place).await?;
     let object = object.with_context(|| format!("there is no {} {place}", carrier.kind))?;
     if let Some(operation) = &object.operation {
         report.started = operation.started;
-        let now = server_time(&view.client).await?;
-        let remedy = remedy(carrier, place, operation, view.policies.of(&place.namespace), now);
-        report.apply(remedy, arguments, (&object, view)).await?;
+        let now = server_time(client).await?;
+        let remedy = remedy(carrier, place, operation, policies.of(&place.namespace), now);
+        report.apply(remedy, arguments, (&object, client)).await?;
     }
     arguments.output.print(&report, || report.text())?;
     Ok(if report.outcome == UnstickResult::Refused { ExitStatus::Findings } else { ExitStatus::Success })
@@ -125,7 +131,7 @@ impl CarriedReport {
         &mut self,
         remedy: Remedy,
         arguments: &Arguments,
-        (object, view): (&CarryingObject, &View<'_>),
+        (object, client): (&CarryingObject, &Client),
     ) -> anyhow::Result<()> {
         self.outcome = UnstickResult::Refused;
         let (patch, [request, done], next) = match remedy {
@@ -139,7 +145,7 @@ impl CarriedReport {
             self.why = Some("the command was not confirmed".to_owned());
             return Ok(());
         }
-        match answer(object.patch(view, &patch, arguments.dry_run).await)? {
+        match answer(object.patch(client, &patch, arguments.dry_run).await)? {
             Ok(()) if arguments.dry_run => (self.outcome, self.what) = (UnstickResult::WouldUnstick, Some(request)),
             Ok(()) => (self.outcome, self.what, self.next) = (UnstickResult::Unstuck, Some(done), next),
             Err(why) => self.why = Some(why),
@@ -150,7 +156,7 @@ impl CarriedReport {
     fn text(&self) -> String {
         let Self { kind, namespace, name, .. } = self;
         let what = self.what.as_deref().unwrap_or_default();
-        let next = self.next.as_deref().map(|next| format!("Next: {}\n", printable(next))).unwrap_or_default();
+        let next = next_line(self.next.as_deref());
         match self.outcome {
             UnstickResult::Refused => {
                 let why = printable(self.why.as_deref().unwrap_or_default());

@@ -4,38 +4,26 @@ use interlock_engine::evidence::question;
 use interlock_engine::object::ObjectKey;
 use interlock_engine::owners::{CarriedOperation, Carrier};
 use interlock_engine::release::ReleaseRef;
-use kube::Error;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
-use serde::Deserialize;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, Patch, PatchParams};
+use kube::{Client, Error};
 use serde_json::{Value, json};
 
 use super::error::UnstickError;
 use super::store::unstick_error;
 use crate::inspect::annotation::FIELD_MANAGER;
-use crate::inspect::view::View;
 use crate::world::ask;
+use crate::world::kubernetes::Cluster;
+use crate::world::metadata_only::MetadataOnly;
 
 /// An object with its operation, as read at one moment. A patch applies to this version only.
 pub(crate) struct CarryingObject {
     carrier: &'static Carrier,
     place: ReleaseRef,
-    identity: Identity,
+    /// Its kind, in the version in which the API server has sent the object.
+    resource: ApiResource,
+    metadata: ObjectMeta,
     /// `None` if the last operation has ended.
     pub(crate) operation: Option<CarriedOperation>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Identity {
-    api_version: String,
-    metadata: Version,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Version {
-    uid: String,
-    resource_version: String,
 }
 
 impl CarryingObject {
@@ -44,29 +32,31 @@ impl CarryingObject {
     /// # Errors
     /// When the API server does not answer, or the object cannot be parsed.
     pub(crate) async fn read(
-        view: &View<'_>,
+        cluster: &Cluster,
         carrier: &'static Carrier,
         place: &ReleaseRef,
     ) -> Result<Option<Self>, UnstickError> {
         let failed = |why| UnstickError::Failed { what: format!("read {} {place}", carrier.kind), why };
         let key = ObjectKey::new(carrier.group, carrier.kind, &place.namespace, &place.name);
-        let Some(text) = ask(&view.world, question::Object(key)).await.map_err(failed)? else { return Ok(None) };
-        let identity = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        let Some(text) = ask(cluster, question::Object(key)).await.map_err(failed)? else { return Ok(None) };
+        let MetadataOnly { types, metadata, .. } =
+            serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        let kind = GroupVersionKind::try_from(types.unwrap_or_default()).map_err(|error| failed(error.to_string()))?;
+        let resource = ApiResource::from_gvk_with_plural(&kind, carrier.plural);
         let operation = carrier.operation(&text).map_err(|error| failed(error.to_string()))?;
-        Ok(Some(Self { carrier, place: place.clone(), identity, operation }))
+        Ok(Some(Self { carrier, place: place.clone(), resource, metadata, operation }))
     }
 
     /// Patches the object, if it has not changed since it was read.
     ///
     /// # Errors
     /// When the object has changed, an admission webhook refuses, or the API server does not answer.
-    pub(crate) async fn patch(&self, view: &View<'_>, patch: &Value, dry_run: bool) -> Result<(), UnstickError> {
-        let Self { carrier, place, identity, .. } = self;
-        let Version { uid, resource_version } = &identity.metadata;
+    pub(crate) async fn patch(&self, client: &Client, patch: &Value, dry_run: bool) -> Result<(), UnstickError> {
+        let Self { carrier, place, resource, metadata, .. } = self;
         let mut patch = patch.clone();
-        patch["metadata"] = json!({"uid": uid, "resourceVersion": resource_version});
+        patch["metadata"] = json!({"uid": metadata.uid, "resourceVersion": metadata.resource_version});
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), dry_run, ..PatchParams::default() };
-        let objects: Api<DynamicObject> = Api::namespaced_with(view.client.clone(), &place.namespace, &self.resource());
+        let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), &place.namespace, resource);
         match objects.patch(&place.name, &params, &Patch::Merge(&patch)).await {
             Ok(_) => Ok(()),
             Err(Error::Api(status)) if status.code == 409 => {
@@ -75,13 +65,5 @@ impl CarryingObject {
             }
             Err(error) => Err(unstick_error(format!("patch {} {place}", carrier.kind), &place.name, error)),
         }
-    }
-
-    /// In the version in which the API server has sent the object.
-    fn resource(&self) -> ApiResource {
-        let api_version = &*self.identity.api_version;
-        let version = api_version.rsplit_once('/').map_or(api_version, |(_, version)| version);
-        let Carrier { group, kind, plural, .. } = self.carrier;
-        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
     }
 }
