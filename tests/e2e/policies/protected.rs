@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::chart::{Chart, EXTRA, HookKind, When};
 use crate::harness::clients::{Driver, Helm, HelmVersion, Identity};
@@ -235,20 +235,24 @@ fn only_managers_remove_the_annotation() {
     revisions_hold_their_namespace(&plane, &it.namespace);
 }
 
-/// An extension that OLM has installed as revisions has no records, and its objects are in this namespace.
-#[track_caller]
-fn revisions_hold_their_namespace(plane: &Plane, namespace: &Namespace<'_>) {
-    establish_kinds(plane);
-    let name = namespace.name();
-    let extension = json!({
+/// An annotated extension with the name of its namespace.
+fn annotated_extension(name: &str) -> Value {
+    json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
         "metadata": {"name": name, "annotations": {"interlock.dev/protected": "true"}},
         "spec": {
             "namespace": name, "serviceAccount": {"name": "installer"},
             "source": {"sourceType": "Catalog", "catalog": {"packageName": "web"}},
         },
-    });
-    namespace.kubectl("alice").with_file("create", &extension, &[]).expect_success();
+    })
+}
+
+/// An extension that OLM has installed as revisions has no records, and its objects are in this namespace.
+#[track_caller]
+fn revisions_hold_their_namespace(plane: &Plane, namespace: &Namespace<'_>) {
+    establish_kinds(plane);
+    let name = namespace.name();
+    namespace.kubectl("alice").with_file("create", &annotated_extension(name), &[]).expect_success();
     let delete = ["delete", "namespace", name, "--dry-run=server"];
     namespace.kubectl("bob").ok(&delete);
     let status = json!({"status": {"activeRevisions": [{"name": format!("{name}-1")}]}}).to_string();
@@ -287,15 +291,7 @@ fn the_only_revision_of_an_annotated_extension_stays() {
     let namespace = Namespace::new(plane, "annotated-revision");
     let (alice, bob) = (namespace.kubectl("alice"), namespace.kubectl("bob"));
     let (name, olm) = (namespace.name(), namespace.kubectl_as(&operator_controller(plane)));
-    let extension = json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-        "metadata": {"name": name, "annotations": {"interlock.dev/protected": "true"}},
-        "spec": {
-            "namespace": name, "serviceAccount": {"name": "installer"},
-            "source": {"sourceType": "Catalog", "catalog": {"packageName": "web"}},
-        },
-    });
-    alice.with_file("create", &extension, &[]).expect_success();
+    alice.with_file("create", &annotated_extension(name), &[]).expect_success();
     let revision = |number: u32| {
         let metadata =
             json!({"name": format!("{name}-{number}"), "labels": {"olm.operatorframework.io/owner-name": name}});
