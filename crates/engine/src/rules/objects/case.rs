@@ -4,14 +4,12 @@ use std::cell::OnceCell;
 
 use jiff::Timestamp;
 
-use super::conflict::{DeclaringRelease, OwnershipConflict, declaration, declared_by, finish_uninstall};
-use super::content::is_content;
+use super::conflict::{DeclaringRelease, OwnershipConflict, declared_by, finish_uninstall};
 use super::declared_fields::{Declaration, LostFields};
 use super::operation_holder::{OperationHolder, declaring, declaring_records, operation_holder, record_ref};
 use crate::evidence::{CandidateRecords, Evidence, Freshness, RecordRef, ScaledObject, ScaledRef, question};
 use crate::facts::{ActorKind, Facts, ManagedWrite, ObjectChange};
 use crate::managed::Owner;
-use crate::object::ObjectKey;
 use crate::owners::{self, DrivenRelease, Marks};
 use crate::policy::{Policy, ScalableResource};
 use crate::release::{Entry, History, ReleaseRef, Status};
@@ -150,68 +148,9 @@ impl<'a> ObjectCase<'a> {
             Owner::Applied { program, name, .. } => self.conflict_with_applied(marks, (program, name), freshness),
             Owner::Profile { program, kind, name } => {
                 require_consistent(marks)?;
-                let profile = format!("the {program} {kind} {name}");
-                Ok(self.changed_managed_fields(marks, freshness)?.map(|fields| OwnershipConflict {
-                    owner: profile.clone(),
-                    declarer: "the profile",
-                    through: declaration(&profile),
-                    uninstall: None,
-                    release: ReleaseRef::new(&self.write.namespace, name),
-                    fields,
-                    in_flight: false,
-                    declaring: None,
-                    is_suspended: false,
-                    unusable_exception: None,
-                    unreadable: None,
-                }))
+                self.conflict_with_profile(marks, (&format!("the {program} {kind} {name}"), name), freshness)
             }
         }
-    }
-
-    /// The conflict with an object that applies this one. Its marks alone prove nothing: it must list what it applies.
-    fn conflict_with_applied(
-        &self,
-        marks: &Marks,
-        (program, name): (&str, &str),
-        freshness: Freshness,
-    ) -> Result<Option<OwnershipConflict>, Undecided> {
-        if marks.contradiction.is_some() {
-            return Ok(None);
-        }
-        let Some(fields) = self.changed_managed_fields(marks, freshness)? else {
-            return Ok(None);
-        };
-        let ManagedWrite { api_version, namespace, name: own, .. } = self.write;
-        let object = owners::rules::AppliedObject {
-            marks,
-            key: ObjectKey::new(self.write.group(), self.kind(), namespace, own),
-            version: api_version.rsplit('/').next().unwrap_or_default(),
-            wrote: &|field| self.wrote(marks, field),
-            policy: self.policy,
-            effort: self.facts.effort,
-        };
-        let Some(applier) = owners::rules::applier(self.evidence, &object)? else {
-            return Ok(None);
-        };
-        let is_deletion = fields.is_empty();
-        let fields: Vec<_> = fields.into_iter().filter(|field| !applier.ignores(field)).collect();
-        if applier.user.as_deref() == Some(self.facts.actor.name) || (fields.is_empty() && !is_deletion) {
-            return Ok(None);
-        }
-        let lasts = !fields.iter().all(|field| is_content(field, marks));
-        Ok(Some(OwnershipConflict {
-            owner: format!("{program}'s {}", applier.title),
-            declarer: "its source",
-            through: declaration(&format!("the source of {}", applier.title)),
-            uninstall: None,
-            release: ReleaseRef::new(&self.write.namespace, name),
-            fields,
-            in_flight: false,
-            declaring: None,
-            is_suspended: applier.is_suspended && !lasts,
-            unusable_exception: None,
-            unreadable: None,
-        }))
     }
 
     /// Whether the actor is Flux working on the release. During another user's operation, the account must be one that may

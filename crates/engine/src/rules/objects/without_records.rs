@@ -1,0 +1,87 @@
+//! The conflict of a request with an owner that keeps no records of the object: a profile, or an object that applies it.
+
+use super::case::ObjectCase;
+use super::conflict::{OwnershipConflict, declaration};
+use super::content::is_content;
+use crate::evidence::Freshness;
+use crate::facts::ManagedWrite;
+use crate::json::FieldPath;
+use crate::object::ObjectKey;
+use crate::owners::{self, Marks};
+use crate::release::ReleaseRef;
+use crate::rules::undecided::Undecided;
+
+impl ObjectCase<'_> {
+    /// The conflict with a profile, by its title and its name.
+    pub(super) fn conflict_with_profile(
+        &self,
+        marks: &Marks,
+        (profile, name): (&str, &str),
+        freshness: Freshness,
+    ) -> Result<Option<OwnershipConflict>, Undecided> {
+        let fields = self.changed_managed_fields(marks, freshness)?;
+        Ok(fields.map(|fields| self.without_records((profile.to_owned(), "the profile"), profile, name, fields)))
+    }
+
+    /// The conflict with an object that applies this one. Its marks alone prove nothing: it must list what it applies.
+    pub(super) fn conflict_with_applied(
+        &self,
+        marks: &Marks,
+        (program, name): (&str, &str),
+        freshness: Freshness,
+    ) -> Result<Option<OwnershipConflict>, Undecided> {
+        if marks.contradiction.is_some() {
+            return Ok(None);
+        }
+        let Some(fields) = self.changed_managed_fields(marks, freshness)? else {
+            return Ok(None);
+        };
+        let ManagedWrite { api_version, namespace, name: own, .. } = self.write;
+        let object = owners::rules::AppliedObject {
+            marks,
+            key: ObjectKey::new(self.write.group(), self.kind(), namespace, own),
+            version: api_version.rsplit('/').next().unwrap_or_default(),
+            wrote: &|field| self.wrote(marks, field),
+            policy: self.policy,
+            effort: self.facts.effort,
+        };
+        let Some(applier) = owners::rules::applier(self.evidence, &object)? else {
+            return Ok(None);
+        };
+        let is_deletion = fields.is_empty();
+        let fields: Vec<_> = fields.into_iter().filter(|field| !applier.ignores(field)).collect();
+        if applier.user.as_deref() == Some(self.facts.actor.name) || (fields.is_empty() && !is_deletion) {
+            return Ok(None);
+        }
+        let lasts = !fields.iter().all(|field| is_content(field, marks));
+        let owner = format!("{program}'s {}", applier.title);
+        let source = format!("the source of {}", applier.title);
+        Ok(Some(OwnershipConflict {
+            is_suspended: applier.is_suspended && !lasts,
+            ..self.without_records((owner, "its source"), &source, name, fields)
+        }))
+    }
+
+    /// A conflict that no operation and no uninstall has a part in.
+    fn without_records(
+        &self,
+        (owner, declarer): (String, &'static str),
+        source: &str,
+        name: &str,
+        fields: Vec<FieldPath>,
+    ) -> OwnershipConflict {
+        OwnershipConflict {
+            owner,
+            declarer,
+            through: declaration(source),
+            uninstall: None,
+            release: ReleaseRef::new(&self.write.namespace, name),
+            fields,
+            in_flight: false,
+            declaring: None,
+            is_suspended: false,
+            unusable_exception: None,
+            unreadable: None,
+        }
+    }
+}
