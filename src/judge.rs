@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
 use crate::budget::{Budget, Flow, Peer};
-use crate::world::World;
+use crate::world::{LossVerdict, World};
 use steps::{ORDINARY_BYTES, Steps};
 
 pub use not_judged::NotJudged;
@@ -37,6 +37,15 @@ pub struct Judge {
     world: Arc<dyn World>,
     shared: Arc<Budget>,
     own_user: Arc<OnceLock<String>>,
+}
+
+/// Why a query has no answer at the deadline.
+const LATE: &str = "the API server did not answer in time";
+
+/// Whether what a verdict is based on is noted with it.
+enum Noted {
+    Done,
+    JudgeAgain,
 }
 
 /// A request under judgement. The first step of the rules determines its facts.
@@ -237,7 +246,10 @@ impl<'c> Case<'c> {
         let mut in_time = true;
         loop {
             let query = match self.steps.run(|| self.step(&evidence, in_time)).await? {
-                ControlFlow::Break(judgement) => return Ok(judgement),
+                ControlFlow::Break(judgement) => match self.note_loss(&mut evidence, &judgement).await {
+                    Noted::Done => return Ok(judgement),
+                    Noted::JudgeAgain => continue,
+                },
                 ControlFlow::Continue(query) => query,
             };
             match self.ask(&query).await {
@@ -248,10 +260,26 @@ impl<'c> Case<'c> {
                 None if self.steps.without_answer() == ReviewFailure::Busy => return Err(ReviewFailure::Busy),
                 None => {
                     in_time = false;
-                    evidence.add(query, Answer::Unavailable("the API server did not answer in time".into()));
+                    evidence.add(query, Answer::Unavailable(LATE.to_owned()));
                 }
             }
         }
+    }
+
+    /// Notes what an object loses, and the verdict. If it is not known any longer what the verdict is based on, the request is judged
+    /// again.
+    async fn note_loss(&self, evidence: &mut Evidence, judgement: &Judgement) -> Noted {
+        let Some((loss, known)) = evidence.loss().filter(|_| !self.request.dry_run.unwrap_or_default()) else {
+            return Noted::Done;
+        };
+        let verdict = LossVerdict { loss, known, admitted: judgement.outcome.allowed, now: self.now };
+        match timeout_at(self.steps.deadline, self.judge.world.note_loss(verdict)).await {
+            Ok(Ok(true)) => return Noted::Done,
+            Ok(Ok(false)) => evidence.forget_losses(None),
+            Ok(Err(why)) => evidence.forget_losses(Some(why)),
+            Err(_) => evidence.forget_losses(Some(LATE.to_owned())),
+        }
+        Noted::JudgeAgain
     }
 
     /// Runs the rules once, with the evidence so far. The first step includes the facts, and the last one the decision.

@@ -16,7 +16,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::{Answer, Query, Question};
+use interlock_engine::evidence::{Answer, KnownLosses, Query, Question};
+use interlock_engine::losses::Loss;
 use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::{Entry, ReleaseRef, Storage};
@@ -75,6 +76,18 @@ pub(crate) trait Known: World {
 /// A pending answer.
 pub type AnswerFuture<'w> = Pin<Box<dyn Future<Output = Answer> + Send + 'w>>;
 
+/// Whether a note was taken: `false` if what it is based on no longer holds.
+pub type NoteFuture<'w> = Pin<Box<dyn Future<Output = Result<bool, String>> + Send + 'w>>;
+
+/// A loss, what was known when it was judged, and its verdict.
+#[derive(Debug, Clone, Copy)]
+pub struct LossVerdict<'w> {
+    pub loss: &'w Loss,
+    pub known: &'w KnownLosses,
+    pub admitted: bool,
+    pub now: Timestamp,
+}
+
 /// The flow that a query is charged to, and its limits.
 #[derive(Debug, Clone, Copy)]
 pub struct QueryBudget<'p> {
@@ -117,6 +130,11 @@ pub trait World: Send + Sync {
     /// The stamp of what protects a release, on the records in one storage, as far as they are known without a read.
     fn protector_of(&self, _storage: Storage, _records: &ReleaseRef) -> Option<String> {
         None
+    }
+
+    /// Notes the verdict about a loss, before it is sent. Nothing is to be noted in a world that does not know of losses.
+    fn note_loss<'w>(&'w self, _verdict: LossVerdict<'w>) -> NoteFuture<'w> {
+        Box::pin(async { Ok(true) })
     }
 
     /// Answers a query that belongs to no review. The query has its own limits.

@@ -1,5 +1,7 @@
 //! Reviews while no core is free.
 
+mod losses;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::FutureExt;

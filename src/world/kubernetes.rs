@@ -18,6 +18,7 @@ mod index;
 pub mod intake;
 pub(crate) mod kinds;
 pub(crate) mod listed;
+pub(crate) mod losses;
 mod namespaced_name;
 pub(crate) mod namespaces;
 pub mod override_definition;
@@ -64,13 +65,14 @@ use super::manifests::ManifestCache;
 use super::metadata_only::resource_of;
 use super::turns::Turns;
 use super::workload::{self, WorkloadObject};
-use super::{AnswerFuture, InFlight, Known, QueryBudget, World};
+use super::{AnswerFuture, InFlight, Known, LossVerdict, NoteFuture, QueryBudget, World};
 use crate::budget::Budget;
 use crate::readiness::{Gate, Readiness};
 use api_error::{if_found, reason};
 use caches::Caches;
 use helm_releases::{SeenHelmReleases, UnreadHelmRelease};
 use intake::Projected;
+use losses::SharedLosses;
 use reader::{ApiReader, OUT_OF_REACH, Unavailable, once_served, side_by_side, valid_name};
 
 /// Answers queries from an API server.
@@ -85,6 +87,7 @@ pub struct Cluster {
     deleted_pending: Arc<DeletedPendingRecords>,
     manifests: ManifestCache,
     documents: DocumentCache,
+    losses: Option<SharedLosses>,
 }
 
 /// Why a query about HelmReleases has no answer.
@@ -124,7 +127,15 @@ impl Cluster {
             deleted_pending,
             manifests: ManifestCache::new(),
             documents: DocumentCache::new(),
+            losses: None,
         }
+    }
+
+    /// Notes what objects lose in a ConfigMap of this namespace. Without it, the rules about that judge nothing.
+    #[must_use]
+    pub fn noting_losses(mut self, client: Client, namespace: &str) -> Self {
+        self.losses = Some(SharedLosses::new(client, namespace));
+        self
     }
 
     /// Limits reads to some namespaces. The state of other namespaces is then unavailable, and a rule that queries it is undecided.
@@ -174,6 +185,10 @@ impl Cluster {
             }
             Query::Leases(it) => it.found(self.leases(&it.namespace).await?),
             Query::Object(it) => it.found(self.object(&it.0, budget).await?),
+            Query::Losses(it) => match &self.losses {
+                Some(losses) => it.found(losses.of(&it.0.of).await?),
+                None => Answer::Absent,
+            },
             Query::AnyAccount(it) => it.answered(self.any_exists(&it.0, budget).await?),
             Query::Bundles(it) => {
                 let reads = it.0.iter().map(|reference| self.bundle(reference, budget));
@@ -472,6 +487,15 @@ impl World for Cluster {
     fn protector_of(&self, storage: Storage, records: &ReleaseRef) -> Option<String> {
         let history = self.caches.history(storage, records)?;
         history.protectors().next().map(|protector| protector.to_string())
+    }
+
+    fn note_loss<'w>(&'w self, noted: LossVerdict<'w>) -> NoteFuture<'w> {
+        Box::pin(async move {
+            match &self.losses {
+                Some(losses) => losses.note(noted).await,
+                None => Ok(true),
+            }
+        })
     }
 
     fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {

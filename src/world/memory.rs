@@ -11,7 +11,7 @@ use interlock_engine::release::{ReleaseRef, Storage};
 use interlock_engine::release_override::Override;
 
 use super::turns::Turns;
-use super::{AnswerFuture, InFlight, Known, QueryBudget, World};
+use super::{AnswerFuture, InFlight, Known, LossVerdict, NoteFuture, QueryBudget, World};
 use crate::budget::{Budget, block_in_place_if_possible};
 
 /// The maximum size of writes that are applied inline, in bytes. They take less than a millisecond.
@@ -35,6 +35,12 @@ impl Memory {
     #[must_use]
     pub fn sharing(self, budget: Arc<Budget>) -> Self {
         Self { turns: Turns::new(budget), ..self }
+    }
+
+    /// The same world, which notes what objects lose.
+    #[must_use]
+    pub fn noting_losses(self) -> Self {
+        Self { objects: self.objects.noting_losses(), ..self }
     }
 
     /// Adds an admitted write, as [`Objects::admit`]. Applying many writes does not block network tasks.
@@ -89,6 +95,11 @@ impl World for Memory {
     fn protector_of(&self, storage: Storage, ReleaseRef { namespace, name }: &ReleaseRef) -> Option<String> {
         self.settle();
         self.objects.protector_of(storage, namespace, name)
+    }
+
+    fn note_loss<'w>(&'w self, LossVerdict { loss, known, admitted, now }: LossVerdict<'w>) -> NoteFuture<'w> {
+        let is_noted = self.objects.note_loss(loss, known, admitted, now);
+        Box::pin(async move { Ok(is_noted) })
     }
 
     fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {

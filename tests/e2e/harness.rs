@@ -3,6 +3,7 @@
 
 pub(crate) mod acts;
 pub(crate) mod addon_controller;
+pub(crate) mod application_sets;
 pub(crate) mod applications;
 pub(crate) mod archive;
 pub(crate) mod assets;
@@ -23,6 +24,7 @@ pub(crate) mod k9s;
 pub(crate) mod kubelet;
 pub(crate) mod kustomizations;
 pub(crate) mod load;
+pub(crate) mod managed_fields;
 pub(crate) mod namespace;
 pub(crate) mod origins;
 pub(crate) mod plane;

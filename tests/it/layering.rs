@@ -27,13 +27,14 @@ const PROGRAM: [&[&str]; 7] = [
 
 /// The rooms of the engine, in the order of a request. `owners/*` stands for the folder of each owner that has no floor of its own. The
 /// rules that only one owner has stand in its folder, and on the floor of the other rules.
-const ENGINE: [&[&str]; 36] = [
+const ENGINE: [&[&str]; 37] = [
     &["effort"],
     &["text"],
     &["json"],
     &["yaml"],
     &["object"],
     &["severity"],
+    &["losses"],
     &["ways_out"],
     &["release"],
     &["managed"],

@@ -7,13 +7,14 @@ mod query;
 pub mod question;
 
 pub use answer::{
-    Answer, CandidateRecords, Candidates, FoundDocument, NamespaceState, ReadBundles, ReadDocument, ScaledObject,
-    StoredBody, Workload,
+    Answer, CandidateRecords, Candidates, FoundDocument, KnownLosses, NamespaceState, ReadBundles, ReadDocument,
+    ScaledObject, StoredBody, Workload,
 };
 pub use kinds::can_be_asked_for;
 pub use query::{Knowledge, Query, Question};
 pub use question::{Freshness, RecordRef, ScaledRef};
 
+use crate::losses::Loss;
 use crate::policy::Freeze;
 
 /// The ConfigMap in which nelm and werf keep their leases.
@@ -53,6 +54,24 @@ impl Evidence {
         match self.get(&question::Freezes.into()) {
             Some(Answer::Known(Knowledge::Freezes(freezes))) => freezes,
             _ => &[],
+        }
+    }
+
+    /// The loss that the request was judged by, with what was known then; `None` if it is none, or nothing was known.
+    #[must_use]
+    pub fn loss(&self) -> Option<(&Loss, &KnownLosses)> {
+        self.0.iter().find_map(|(query, answer)| match (query, answer) {
+            (Query::Losses(question::Losses(loss)), Answer::Known(Knowledge::Losses(known))) => Some((loss, known)),
+            _ => None,
+        })
+    }
+
+    /// Forgets what is known of losses, because it is known no longer. With a reason, it cannot be known.
+    pub fn forget_losses(&mut self, unavailable: Option<String>) {
+        let is_about_losses = |(query, _): &mut (Query, Answer)| matches!(query, Query::Losses(_));
+        let forgotten: Vec<_> = self.0.extract_if(.., is_about_losses).collect();
+        if let Some(why) = unavailable {
+            self.0.extend(forgotten.into_iter().map(|(query, _)| (query, Answer::Unavailable(why.clone()))));
         }
     }
 

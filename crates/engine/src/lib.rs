@@ -4,9 +4,9 @@
 //! A room imports only what stands before it. A test compares the imports with the same order, room by room.
 //!
 //! ```text
-//! effort text/ json/ yaml/ object severity        what a review may cost; text that is shown; JSON and places in it; YAML as Go reads
-//! ways_out/                                       it; metadata and keys of objects; how much a finding matters; what a refused
-//!                                                 user can do
+//! effort text/ json/ yaml/ object severity losses what a review may cost; text that is shown; JSON and places in it; YAML as Go reads
+//! ways_out/                                       it; metadata and keys of objects; how much a finding matters; what an object
+//!                                                 has lost of its children; what a refused user can do
 //! release/ managed/                               Helm's records; declared fields, and who an object can belong to
 //! owners/{olm,flux,sveltos,helm}/                 one folder for each program that owns releases or objects: its objects as types, its
 //!                                                 marks and words. Its own rules stand there too, on the floor of the rules
@@ -29,6 +29,7 @@ pub mod facts;
 pub mod freeze_resource;
 pub mod freezes;
 pub mod json;
+pub mod losses;
 pub mod managed;
 pub mod memory;
 pub mod object;

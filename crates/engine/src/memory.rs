@@ -3,6 +3,7 @@
 
 mod admitted;
 mod apply;
+mod noted_losses;
 mod store;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -20,11 +22,12 @@ use crate::answers::record::{self, RecordStore, RecordWork};
 use crate::answers::{WorkloadSpec, WorkloadStatus, read, rollout};
 use crate::effort::Effort;
 use crate::evidence::{
-    Answer, CandidateRecords, NamespaceState, Query, Question, ScaledObject, ScaledRef, WERF_LEASES, Workload,
-    can_be_asked_for, question,
+    Answer, CandidateRecords, KnownLosses, NamespaceState, Query, Question, ScaledObject, ScaledRef, WERF_LEASES,
+    Workload, can_be_asked_for, question,
 };
 use crate::freeze_resource;
 use crate::json::RawObject;
+use crate::losses::Loss;
 use crate::managed::Origin;
 use crate::object::ObjectKey;
 use crate::owners::{Bundle, BundleRef, Driver, EXTENSIONS, HELM_RELEASES, HelmRelease, InstalledAt, is_extension_in};
@@ -36,6 +39,7 @@ use crate::review::Request;
 pub use admitted::AdmittedWrite;
 use admitted::NotedWrites;
 use apply::Change;
+use noted_losses::NotedLosses;
 use store::ObjectStore;
 
 /// The maximum bytes of admitted writes that wait to be applied: two of the largest bodies. A write that exceeds it applies them
@@ -47,6 +51,7 @@ const MAX_NOTED_BYTES: usize = 16 << 20;
 pub struct Objects {
     stored: Mutex<ObjectStore>,
     noted: NotedWrites,
+    losses: NotedLosses,
 }
 
 #[derive(Deserialize)]
@@ -65,7 +70,20 @@ impl Objects {
     /// An empty store for objects of at most `limit` bytes, including their names.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { stored: Mutex::new(ObjectStore::new(limit)), noted: NotedWrites::default() }
+        let stored = Mutex::new(ObjectStore::new(limit));
+        Self { stored, noted: NotedWrites::default(), losses: NotedLosses::default() }
+    }
+
+    /// Notes what objects lose, which the rules about that need. Without it they judge nothing: a recording shows a part of the
+    /// deletions only.
+    #[must_use]
+    pub fn noting_losses(self) -> Self {
+        Self { losses: NotedLosses::noting(), ..self }
+    }
+
+    /// Notes a loss and its verdict. Returns whether what was known of it still held.
+    pub fn note_loss(&self, loss: &Loss, known: &KnownLosses, admitted: bool, now: Timestamp) -> bool {
+        self.losses.note(loss, known, admitted, now)
     }
 
     /// Stores an object as JSON text, and replaces the object with the same key. An object is not stored if its names
@@ -151,7 +169,8 @@ impl Objects {
     /// A copy, which changes independently.
     #[must_use]
     pub fn branch(&self) -> Self {
-        Self { stored: Mutex::new(self.lock().clone()), noted: NotedWrites::default() }
+        let stored = Mutex::new(self.lock().clone());
+        Self { stored, noted: NotedWrites::default(), losses: self.losses.clone() }
     }
 
     /// Answers a query. The work on a record is done at once.
@@ -192,6 +211,7 @@ impl Objects {
             Query::Workloads(it) => it.answered(it.0.iter().map(|reference| self.workload(reference)).collect()),
             Query::Leases(it) => it.found(self.leases(&it.namespace)),
             Query::Object(it) => it.found(self.get(&it.0)),
+            Query::Losses(it) => it.found(self.losses.of(&it.0.of)),
             Query::AnyAccount(it) => {
                 let exists = || it.0.iter().any(|account| self.get(account).is_some());
                 it.found(self.holds("", "ServiceAccount").then(exists))

@@ -15,6 +15,11 @@ use super::json::{RawObject, cursor_at, unreadable};
 /// The annotation that forbids uninstalling the releases of an object.
 pub const PROTECTED: &str = "interlock.dev/protected";
 
+/// The annotation on an object with what may go although a rule would keep it, separated by commas: of a profile or ClusterSummary
+/// the releases that a commit may remove (`namespace/name`), of an ApplicationSet its Applications, of a Kustomization the objects of
+/// its inventory.
+pub const ALLOW_REMOVAL: &str = "interlock.dev/allow-removal";
+
 /// Whether a value of the annotation [`PROTECTED`] protects anything.
 #[must_use]
 pub fn protects(value: Option<&str>) -> bool {

@@ -142,5 +142,5 @@ pub const CARRIERS: &[Carrier] = &[argo::CARRIER];
 
 /// Whether objects of a kind are an owner's own. Others share the group of [`UNLABELLED`], and a cluster may have very many of them.
 pub(crate) fn has_kind(group: &str, kind: &str) -> bool {
-    GROUPS.contains(&group) || (group, kind) == UNLABELLED
+    GROUPS.contains(&group) || (group == argo::GROUP && argo::KINDS.contains(&kind))
 }

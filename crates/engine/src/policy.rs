@@ -31,5 +31,5 @@ pub use scalable_resource::ScalableResource;
 pub use scope::{Removal, Scope, When};
 pub use settings::{
     AllowRollback, DEFAULT_NAMESPACE, DriftExceptions, DroppedBundlesSettings, Modes, OnFirstInstall, OnUndecided,
-    OnUnexplained, OverrideSettings, RecoverySettings, RuleSettings, StartedBy, WhenSuspended,
+    OnUnexplained, OverrideSettings, RecoverySettings, RuleSettings, Share, StartedBy, WhenSuspended,
 };

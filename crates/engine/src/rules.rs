@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod declarations;
 pub(crate) mod freeze;
 pub mod home;
+pub(crate) mod losses;
 pub mod objects;
 pub(crate) mod protected_release;
 pub(crate) mod proven_status;

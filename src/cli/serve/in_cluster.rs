@@ -45,8 +45,7 @@ pub(super) fn in_cluster(
     let Shared { decodes, metrics, readiness } = shared;
     let clients = ApiClients::new(&config)?;
     let reach = Reach::only(arguments.namespaces.iter().cloned());
-    let world = Cluster::counted(clients.reviews.clone(), decodes.clone(), metrics.intake.clone());
-    let world = Arc::new(world.within(reach.clone()));
+    let world = world(&clients, shared, &reach, &arguments.namespace);
     let watches = world.watch(&clients.watches, readiness, gate_of_labels(&policies, readiness));
     let cluster =
         CertificateCluster { client: clients.certificates, watches: &clients.watches, namespace: &arguments.namespace };
@@ -98,6 +97,13 @@ pub(super) fn in_cluster(
     let webhook = Webhook::new(judge, reporter).with_clock(clock);
     let background = Background { watches, candidacy: candidate.stand(), events };
     Ok(Running { webhook, certificates, page, peers, background: Some(background) })
+}
+
+/// What reviews read, within the namespaces in reach. Losses are noted in Interlock's own namespace.
+fn world(clients: &ApiClients, shared: &Shared, reach: &Reach, own: &str) -> Arc<Cluster> {
+    let client = || clients.reviews.clone();
+    let world = Cluster::counted(client(), shared.decodes.clone(), shared.metrics.intake.clone());
+    Arc::new(world.within(reach.clone()).noting_losses(client(), own))
 }
 
 /// The gate for the labels of Namespaces. Readiness waits for these only if the policies have a selector.

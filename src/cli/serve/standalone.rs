@@ -21,7 +21,7 @@ pub(super) fn standalone(
     PolicySource { policies, directory }: PolicySource,
     shared: &Shared,
 ) -> anyhow::Result<Running> {
-    let memory = Arc::new(Memory::new(MEMORY_BYTES).sharing(shared.decodes.clone()));
+    let memory = Arc::new(Memory::new(MEMORY_BYTES).noting_losses().sharing(shared.decodes.clone()));
     let judge = Judge::new(policies, traced(memory.clone()), shared.decodes.clone());
     directory.follow(&judge, shared);
     if let Some(path) = &arguments.overrides {

@@ -9,7 +9,7 @@ use interlock_engine::release::{ReleaseRef, Storage};
 use tracing::Instrument;
 
 use super::sending::TARGET;
-use crate::world::{AnswerFuture, QueryBudget, World};
+use crate::world::{AnswerFuture, LossVerdict, NoteFuture, QueryBudget, World};
 
 /// Opens a span for each query, below the span of the review.
 pub(crate) struct TracedWorld(Arc<dyn World>);
@@ -33,6 +33,10 @@ impl World for TracedWorld {
 
     fn protector_of(&self, storage: Storage, records: &ReleaseRef) -> Option<String> {
         self.0.protector_of(storage, records)
+    }
+
+    fn note_loss<'w>(&'w self, verdict: LossVerdict<'w>) -> NoteFuture<'w> {
+        self.0.note_loss(verdict)
     }
 
     fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::harness::application_sets::ApplicationSet;
 use crate::harness::applications::{Application, Sync, shared};
 use crate::harness::controllers::account;
 use crate::harness::eventually::eventually;
@@ -173,4 +174,54 @@ fn a_stuck_operation_ends_and_the_application_is_synced() {
     assert_eq!(state(), (sync, Value::Null));
     shop.begins();
     shop.ends().expect_success();
+}
+
+/// Its glob matches nothing, without an error. The controller asks for every Application in each round.
+#[test]
+fn an_application_set_that_generates_nothing_loses_nothing() {
+    let namespace = Namespace::new(shared(), "generated");
+    let all = ["a", "b", "c", "d"];
+    let set = ApplicationSet::new(&namespace, &all);
+    for name in all {
+        set.drop(name).expect_failure(&["[dropped-applications]", "until it is known what else would go"]);
+    }
+    let refused = eventually(DEADLINE, "the whole set is known", || {
+        let last = all.map(|name| set.drop(name)).into_iter().next_back().unwrap();
+        if last.stderr.contains("would lose") { Ok(last) } else { Err(last.to_string()) }
+    });
+    let place = namespace.name();
+    let command =
+        format!("kubectl annotate applicationset shops -n {place} --overwrite interlock.dev/allow-removal=a,b,c,d");
+    let refused = refused.expect_failure(&[
+        "[dropped-applications]",
+        &format!("ApplicationSet {place}/shops would lose a, b, c and d, and have 0 of 4 Applications left"),
+        "ErrorOccurred=False (ApplicationSetUpToDate)",
+    ]);
+    assert!(refused.stderr.replace('\'', "").contains(&command), "{refused}");
+    assert_eq!(set.applications(), all);
+    // What a person deletes is created again, and no drop.
+    namespace.kubectl("bob").ok(&["delete", "applications.argoproj.io/a"]);
+    // One of those that are left goes, a few seconds later.
+    eventually(DEADLINE, "one Application goes", || set.drop("b").into_result());
+    assert_eq!(set.applications(), ["c", "d"]);
+}
+
+#[test]
+fn an_application_set_loses_what_its_spec_or_its_annotation_leaves_out() {
+    let namespace = Namespace::new(shared(), "generated-less");
+    let set = ApplicationSet::new(&namespace, &["a", "b", "c", "d"]);
+    let bob = namespace.kubectl("bob");
+    let spec = r#"{"spec":{"generators":[{"list":{"elements":[{"name":"d"}]}}]}}"#;
+    bob.ok(&["patch", "applicationset/shops", "--type=merge", "-p", spec]);
+    for name in ["a", "b", "c"] {
+        eventually(DEADLINE, "what the spec leaves out goes", || set.drop(name).into_result());
+    }
+    set.list(&["d"]);
+    let refused = eventually(DEADLINE, "the whole set is known", || {
+        let last = set.drop("d");
+        if last.stderr.contains("would lose") { Ok(last) } else { Err(last.to_string()) }
+    });
+    refused.expect_failure(&["would lose d, and have 0 of 1 Applications left"]);
+    bob.ok(&["annotate", "applicationset/shops", "interlock.dev/allow-removal=d"]);
+    set.drop("d").expect_success();
 }

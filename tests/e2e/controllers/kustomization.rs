@@ -90,3 +90,28 @@ fn only_flux_writes_the_inventory() {
     shop.list(&LISTED[..1]);
     bob.ok(&["patch", "kustomization/shop", "--type=merge", "-p", r#"{"spec":{"interval":"7m"}}"#]);
 }
+
+/// A source that renders to nothing is no error for Flux.
+#[test]
+fn a_source_that_renders_to_nothing_prunes_half() {
+    let namespace = Namespace::new(shared(), "kustomized-nothing");
+    let shop = Kustomization::new(&namespace, json!({}));
+    let all = ["a", "b", "c", "d"];
+    let listed = all.map(|name| ("", "ConfigMap", name));
+    for name in all {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        shop.apply(&object).expect_success();
+    }
+    shop.list(&listed);
+    shop.changed_long_ago();
+    shop.prune("configmap/a").expect_success();
+    shop.prune("configmap/b").expect_success();
+    let place = namespace.name();
+    let sentence = format!("Kustomization {place}/shop would prune ConfigMap {place}/c, and have 1 of 4 objects left");
+    shop.prune("configmap/c").expect_failure(&["[dropped-inventory]", &sentence, "flux reconcile kustomization shop"]);
+    shop.prune("configmap/d").expect_failure(&["[dropped-inventory]"]);
+    let confirmed = format!("interlock.dev/allow-removal={place}_c__ConfigMap,{place}_d__ConfigMap");
+    namespace.kubectl("bob").ok(&["annotate", "kustomization/shop", &confirmed]);
+    shop.prune("configmap/c").expect_success();
+    shop.prune("configmap/d").expect_success();
+}

@@ -17,10 +17,11 @@ pub(crate) enum Sync {
     Server,
 }
 
-/// Installs the definition of Applications.
+/// Installs the definitions of Applications and ApplicationSets.
 #[track_caller]
 pub(crate) fn define(plane: &Plane) {
     plane.define("tests/e2e/harness/crds/applications.yaml");
+    plane.define("tests/e2e/harness/crds/applicationsets.yaml");
 }
 
 /// The shared plane, with Applications defined.

@@ -2,10 +2,12 @@
 
 use std::sync::OnceLock;
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use crate::harness::clients::{Identity, Kubectl};
 use crate::harness::controllers::account;
+use crate::harness::managed_fields::set_times_of_fields;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::Output;
@@ -69,6 +71,17 @@ impl<'n> Kustomization<'n> {
         let object = self.labelled(object.clone());
         let dry_run = self.applier.apply(&object, &[&APPLY[..], &["--dry-run=server"]].concat());
         if dry_run.success() { self.applier.apply(&object, &APPLY) } else { dry_run }
+    }
+
+    /// The controller deletes an object that the source has no longer.
+    pub(crate) fn prune(&self, object: &str) -> Output {
+        self.applier.run(&["delete", object])
+    }
+
+    /// Nobody has changed the spec for an hour.
+    #[track_caller]
+    pub(crate) fn changed_long_ago(&self) {
+        set_times_of_fields(&self.namespace.kubectl("bob"), "kustomization/shop", SignedDuration::from_hours(1));
     }
 
     /// Writes the inventory: the kinds with their groups, and the names.

@@ -12,8 +12,13 @@ use crate::harness::clients::{Identity, client_environment};
 use crate::harness::plane::Plane;
 use crate::harness::process::{Output, run};
 
-/// `flux reconcile helmrelease NAME --with-source -n NAMESPACE`: the real command sets this annotation too, and waits.
-const FLUX: &str = "#!/bin/sh\nexec kubectl annotate helmrelease \"$3\" --overwrite reconcile.fluxcd.io/requestedAt=now \"$5\" \"$6\"\n";
+/// `flux reconcile KIND NAME [--with-source] -n NAMESPACE`: the real command sets this annotation too, and waits.
+const FLUX: &str = "#!/bin/sh
+kind=\"$2\" name=\"$3\"
+shift 3
+[ \"$1\" != --with-source ] || shift
+exec kubectl annotate \"$kind\" \"$name\" --overwrite reconcile.fluxcd.io/requestedAt=now \"$@\"
+";
 
 /// `argocd app sync NAMESPACE/NAME`: the real command has its server write this, and waits.
 const ARGOCD: &str = "#!/bin/sh\nexec kubectl patch applications.argoproj.io \"${3#*/}\" -n \"${3%/*}\" --type merge -p '{\"operation\":{\"sync\":{}},\"status\":{\"operationState\":null}}'\n";

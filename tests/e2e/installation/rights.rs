@@ -25,7 +25,7 @@ const DEADLINE: Duration = Duration::from_secs(90);
 
 /// Every request of Interlock to the API server: group, resource, name if only one is needed, verbs. In each guarded
 /// namespace, or cluster-scoped.
-const USED: [(&str, &str, &str, &str); 36] = [
+const USED: [(&str, &str, &str, &str); 37] = [
     ("", "secrets", "", "get list watch patch"),
     ("", "configmaps", "", "get list watch patch"),
     ("", "namespaces", "", "get list watch"),
@@ -40,6 +40,7 @@ const USED: [(&str, &str, &str, &str); 36] = [
     ("apps", "replicasets", "", "get list watch"),
     ("apps", "daemonsets", "", "get"),
     ("argoproj.io", "applications", "", "get"),
+    ("argoproj.io", "applicationsets", "", "get"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "helmreleases.helm.toolkit.fluxcd.io", "list watch"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "releaseoverrides.interlock.dev", "list watch"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "freezes.interlock.dev", "list watch"),
@@ -65,7 +66,9 @@ const USED: [(&str, &str, &str, &str); 36] = [
 ];
 
 /// Requests in Interlock's own namespace.
-const USED_AT_HOME: [(&str, &str, &str, &str); 7] = [
+const USED_AT_HOME: [(&str, &str, &str, &str); 9] = [
+    ("", "configmaps", "", "create"),
+    ("", "configmaps", "interlock-losses", "get patch"),
     ("", "secrets", "", "create"),
     ("", "secrets", "interlock-ca", "get list watch update"),
     ("coordination.k8s.io", "leases", "", "create"),

@@ -4,13 +4,14 @@ use super::house::House;
 
 /// The files of the world that name kube's own client. Those that take one from outside read nothing that tenants store, and the
 /// others get it from the intake, wrap it, or list labels for a command.
-const WITH_A_CLIENT: [&str; 13] = [
+const WITH_A_CLIENT: [&str; 14] = [
     "world/kubernetes",
     "world/kubernetes/clock",
     "world/kubernetes/freezes",
     "world/kubernetes/identity",
     "world/kubernetes/intake",
     "world/kubernetes/kinds",
+    "world/kubernetes/losses",
     "world/kubernetes/namespaces",
     "world/kubernetes/own_objects",
     "world/kubernetes/policies",

@@ -21,10 +21,11 @@ static OWNERS: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 /// What may name them: the owners themselves, the tables of owners and of their rules, and the format of records.
-const MAY_NAME: [&str; 4] = [
+const MAY_NAME: [&str; 5] = [
     "crates/engine/src/owners",
     "crates/engine/src/owners.rs",
     "crates/engine/src/rules/declarations.rs",
+    "crates/engine/src/rules/objects.rs",
     "crates/engine/src/release",
 ];
 

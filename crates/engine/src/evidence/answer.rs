@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::query::Knowledge;
 use crate::effort::Effort;
+use crate::losses::Losses;
 use crate::owners::{Bundle, Driver, Marks};
 use crate::release::{DecodeError, History, Record, Storage};
 
@@ -88,6 +89,14 @@ pub struct NamespaceState {
     pub protected: bool,
 }
 
+/// What an object has lost, in a version of the place that all replicas share.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownLosses {
+    pub losses: Losses,
+    /// The resource version of that place.
+    pub version: String,
+}
+
 /// The answer to a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -150,6 +159,7 @@ impl Answer {
             Knowledge::Document(_)
             | Knowledge::Namespace(_)
             | Knowledge::AnyAccount(_)
+            | Knowledge::Losses(_)
             | Knowledge::HelmReleases(Err(_)) => (0, 0),
         };
         (bytes as u64 * TEXT_STEPS).saturating_add(items as u64 * ITEM_STEPS)

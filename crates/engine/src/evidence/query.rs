@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::answer::{
-    Answer, CandidateRecords, Candidates, NamespaceState, ReadBundles, ReadDocument, ScaledObject, StoredBody, Workload,
+    Answer, CandidateRecords, Candidates, KnownLosses, NamespaceState, ReadBundles, ReadDocument, ScaledObject,
+    StoredBody, Workload,
 };
 use super::question::*;
 use crate::owners::Driver;
@@ -105,6 +106,7 @@ questions! {
     Workloads => Vec<Option<Workload>>, "workloads";
     Leases => BTreeMap<String, String>, "leases";
     Object => String, "object";
+    Losses => KnownLosses, "losses";
     AnyAccount => bool, "accounts";
     Bundles => ReadBundles, "bundles";
     Namespace => NamespaceState, "namespace";

@@ -1,5 +1,6 @@
 //! The rules' questions to the cluster. [`super::Query`] wraps any of them.
 
+use crate::losses::Loss;
 use crate::managed::Origin;
 use crate::object::ObjectKey;
 use crate::owners::{self, BundleRef, CandidateSearch};
@@ -124,6 +125,11 @@ pub struct Leases {
 /// An object, read live, in the version that the API server prefers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Object(pub ObjectKey);
+
+/// What the object has lost before that loses a child now. Each answered question is noted with its verdict, before the reply. A world
+/// without a place that all replicas share has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Losses(pub Loss);
 
 /// Whether one of several service accounts exists. A world that holds no service account at all, as a recording does, cannot tell, and
 /// has no answer.

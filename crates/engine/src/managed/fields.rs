@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
+use jiff::Timestamp;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::Value;
@@ -60,6 +61,28 @@ impl<'a> ManagedFields<'a> {
         let sets = theirs.filter_map(|entry| serde_json::from_str::<FieldSet>(entry.fields?.get()).ok());
         union(sets.map(|set| set.0).collect())
     }
+}
+
+/// When somebody last changed the spec of an object, by the clock of the API server; `None` if that is unknown.
+#[must_use]
+pub fn last_change_of_spec(managed_fields: Option<RawObject<'_>>, effort: &Effort) -> Option<Timestamp> {
+    #[derive(Deserialize)]
+    struct Entry<'a> {
+        time: Option<Timestamp>,
+        #[serde(borrow, default)]
+        subresource: Option<Cow<'a, str>>,
+        #[serde(rename = "fieldsV1")]
+        fields: Option<TopFields>,
+    }
+    #[derive(Deserialize)]
+    struct TopFields {
+        #[serde(rename = "f:spec")]
+        spec: Option<IgnoredAny>,
+    }
+    let fields = managed_fields.filter(|fields| effort.take_text(fields.get(), FIELD_STEPS).is_ok())?;
+    let entries: Vec<Entry<'_>> = serde_json::from_str(fields.get()).ok()?;
+    let of_spec = entries.into_iter().filter(|entry| entry.fields.as_ref().is_some_and(|fields| fields.spec.is_some()));
+    of_spec.filter(|entry| entry.subresource.is_none()).filter_map(|entry| entry.time).max()
 }
 
 /// The union of sets, built at once: pair by pair, each set would be searched for the items of every other.

@@ -1,7 +1,8 @@
 //! Argo CD's Application: objects from Git that its controller applies, without records. Its status lists what it applies, and an
 //! annotation on each object names it.
 
-pub(super) mod rules;
+mod application_set;
+pub(crate) mod rules;
 mod sync;
 
 use std::borrow::Cow;
@@ -23,6 +24,9 @@ pub const GROUP: &str = "argoproj.io";
 
 /// The kind of an Application.
 pub(super) const APPLICATION: &str = "Application";
+
+/// The kinds of Argo CD that rules read.
+pub(super) const KINDS: [&str; 2] = [APPLICATION, application_set::APPLICATION_SET];
 
 /// The name of the service account of its controller.
 const CONTROLLER: &str = "argocd-application-controller";

@@ -1,7 +1,7 @@
 //! Flux's Kustomization: objects that kustomize-controller applies from a source. It keeps no records: its status lists what it
 //! applies. The controller works at all times, so there is no operation to hold.
 
-pub(super) mod rules;
+pub(crate) mod rules;
 
 use std::borrow::Cow;
 
@@ -27,13 +27,16 @@ const RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
 /// The annotation with the way in which the controller applies an object.
 const SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
 
+/// The annotation on an object that the controller deletes and creates anew where a field cannot be changed.
+const FORCE: &str = "kustomize.toolkit.fluxcd.io/force";
+
 /// The labels of the controller. Everybody who may write an object can copy them.
 pub(super) const MARKS: OwnerKind = OwnerKind {
     label: Some(("kustomize.toolkit.fluxcd.io/name", None)),
     name: MarkKey::label("kustomize.toolkit.fluxcd.io/name"),
     scope: MarkKey::label("kustomize.toolkit.fluxcd.io/namespace"),
     managers: &[CONTROLLER],
-    switches: &[RECONCILE, SSA, "kustomize.toolkit.fluxcd.io/prune", "kustomize.toolkit.fluxcd.io/force"],
+    switches: &[RECONCILE, SSA, "kustomize.toolkit.fluxcd.io/prune", FORCE],
     applied: None,
     owner: |name, scope, _| Owner::Applied {
         program: flux::NAME,
@@ -65,6 +68,9 @@ struct KustomizationSpec<'a> {
     kube_config: Option<serde::de::IgnoredAny>,
     #[serde(deserialize_with = "null_is_default")]
     suspend: bool,
+    /// Whether each object with a changed field that cannot be changed is deleted and created anew.
+    #[serde(deserialize_with = "null_is_default")]
+    force: bool,
     /// Whether objects that leave the source are deleted.
     #[serde(deserialize_with = "null_is_default")]
     prune: bool,
@@ -80,10 +86,13 @@ struct KustomizationSpec<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct KustomizationStatus<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
     inventory: Inventory<'a>,
+    /// The revision of the source that was last applied as a whole, with all deletions.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    last_applied_revision: Cow<'a, str>,
 }
 
 /// What the controller has applied, since the end of the first apply.
@@ -119,8 +128,13 @@ impl Kustomization<'_> {
     }
 
     /// Whether the inventory has an object.
-    fn lists(&self, ObjectKey { group, kind, namespace, name }: &ObjectKey) -> bool {
-        let id = format!("{namespace}_{}_{group}_{kind}", name.replace(':', "__"));
+    fn lists(&self, key: &ObjectKey) -> bool {
+        let id = inventory_id(key);
         self.status.inventory.entries.iter().any(|entry| entry.id == id)
     }
+}
+
+/// How an inventory names an object.
+fn inventory_id(ObjectKey { group, kind, namespace, name }: &ObjectKey) -> String {
+    format!("{namespace}_{}_{group}_{kind}", name.replace(':', "__"))
 }

@@ -102,10 +102,6 @@ pub(crate) const SVELTOS_CLUSTER: &str = "SveltosCluster";
 /// chart failed.
 pub(crate) const MAY_RENDER_NOTHING: &str = "interlock.dev/may-render-nothing";
 
-/// The annotation on a ClusterProfile, a Profile or a ClusterSummary with the releases that a commit may remove although something
-/// else of the profile is missing: `namespace/name`, separated by commas.
-pub(crate) const ALLOW_REMOVAL: &str = "interlock.dev/allow-removal";
-
 /// A Helm release on a managed cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RemoteRelease {
@@ -128,7 +124,7 @@ impl fmt::Display for RemoteRelease {
     }
 }
 
-/// The releases in the value of [`MAY_RENDER_NOTHING`] or [`ALLOW_REMOVAL`]. Text other than `namespace/name` is ignored.
+/// The releases in the value of [`MAY_RENDER_NOTHING`] or [`crate::object::ALLOW_REMOVAL`]. Text other than `namespace/name` is ignored.
 pub(crate) fn named_releases(value: &str) -> impl Iterator<Item = RemoteRelease> {
     let pairs = value.split(',').filter_map(|release| release.trim().split_once('/'));
     pairs.map(|(namespace, name)| RemoteRelease::new(namespace.trim(), name.trim()))

@@ -14,7 +14,8 @@ use super::protected::Protected;
 use super::scalable_resource::ScalableResource;
 use super::scope::Scope;
 use super::settings::{
-    DriftExceptions, DroppedBundlesSettings, OnUndecided, OverrideSettings, RecoverySettings, RuleSettings, StartedBy,
+    DriftExceptions, DroppedBundlesSettings, OnUndecided, OverrideSettings, RecoverySettings, RuleSettings, Share,
+    StartedBy,
 };
 use crate::facts::Facts;
 use crate::release::status::Transitions;
@@ -30,6 +31,8 @@ pub struct Policy {
     pub recovery: RecoverySettings,
     /// What happens to incomplete commits of Sveltos.
     pub dropped_bundles: DroppedBundlesSettings,
+    /// How many children an object may lose without a confirmation.
+    pub may_lose: Share,
     pub overrides: OverrideSettings,
     /// The settings of the namespaces that restrict overrides further.
     pub(crate) bounds: Arc<ByNamespace<OverrideSettings>>,
@@ -69,6 +72,7 @@ impl Default for Policy {
             started_by: StartedBy::Anybody,
             recovery: RecoverySettings::default(),
             dropped_bundles: DroppedBundlesSettings::default(),
+            may_lose: Share::default(),
             overrides: OverrideSettings::default(),
             bounds: Arc::default(),
             protected: Protected::default(),

@@ -186,6 +186,25 @@ pub enum OnFirstInstall {
     Deny,
 }
 
+/// How many of the children of an object may go without a confirmation, in percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Share(pub u8);
+
+impl Share {
+    /// The share of a number: at least one of three or more.
+    #[must_use]
+    pub fn of(self, number: usize) -> usize {
+        let share = number * usize::from(self.0) / 100;
+        if number >= 3 { share.max(1) } else { share }
+    }
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self(50)
+    }
+}
+
 /// The limits of ReleaseOverrides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverrideSettings {

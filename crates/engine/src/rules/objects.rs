@@ -15,7 +15,13 @@ mod owning_records;
 mod without_records;
 
 use super::check::Rule;
+use crate::owners::kustomize::rules::dropped_inventory;
 
 /// In the order in which they are evaluated and reported.
-pub(super) static RULES: &[&Rule] =
-    &[&foreign_edit_in_transition::RULE, &manual_edit::RULE, &manual_delete::RULE, &manual_scale::RULE];
+pub(super) static RULES: &[&Rule] = &[
+    &foreign_edit_in_transition::RULE,
+    &manual_edit::RULE,
+    &manual_delete::RULE,
+    &manual_scale::RULE,
+    &dropped_inventory::RULE,
+];

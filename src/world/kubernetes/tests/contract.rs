@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use interlock_engine::json::RawObject;
+use interlock_engine::losses::Loss;
 use interlock_engine::object::PROTECTED;
 use interlock_engine::release::Stamps;
 use interlock_engine::release::manifest::WorkloadKind;
@@ -222,6 +223,13 @@ fn any_account(names: &[&str]) -> Query {
     question::AnyAccount(accounts.collect()).into()
 }
 
+/// Neither world notes any here.
+fn losses() -> Query {
+    let of = ObjectKey::new("argoproj.io", "ApplicationSet", "argocd", "web");
+    let (child, state) = (String::new(), String::new());
+    question::Losses(Loss { of, child, children: 1, state, is_meant: false }).into()
+}
+
 fn summary(name: &str) -> Query {
     question::Object(ObjectKey::new("config.projectsveltos.io", "ClusterSummary", "civ", name)).into()
 }
@@ -274,6 +282,7 @@ fn questions() -> Vec<Query> {
         bundles(&["one", "none", "../x"]),
         summary("one"),
         summary("none"),
+        losses(),
     ];
     for freshness in [Freshness::Cached, Freshness::Live] {
         questions.push(question::Extension { name: "web".to_owned(), freshness }.into());

@@ -1,5 +1,6 @@
 //! What an Application says of an object that its mark names.
 
+pub(crate) mod dropped_applications;
 pub(in crate::owners) mod operation;
 pub(in crate::owners) mod protected_release;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What a Kustomization says of an object with its labels.
 
+pub(crate) mod dropped_inventory;
 pub(in crate::owners) mod protected_release;
 #[cfg(test)]
 mod tests;
@@ -21,15 +22,7 @@ pub(in crate::owners) fn applier(
     if is_left_alone(object) || is_of_flux_itself(object, (namespace, name)) {
         return Ok(None);
     }
-    let Some(text) = ask(evidence, question::Object(ObjectKey::new(GROUP, NAME, namespace, name)))? else {
-        return Ok(None);
-    };
-    let read = serde_json::from_str::<Kustomization<'_>>(text);
-    let read =
-        read.map_err(|why| Undecided::Unavailable(format!("{NAME} {namespace}/{name} cannot be read: {why}")))?;
-    if read.metadata.deletion_timestamp.is_some() || read.spec.kube_config.is_some() || !read.lists(&object.key) {
-        return Ok(None);
-    }
+    let Some(read) = at_work(evidence, &object.key, (namespace, name))? else { return Ok(None) };
     let account = &*read.spec.service_account_name;
     let user = (!account.is_empty()).then(|| service_account_user(namespace, account));
     let is_suspended = read.spec.suspend;
@@ -37,6 +30,22 @@ pub(in crate::owners) fn applier(
     let ignore = DriftDetection { ignore: read.spec.ignore };
     let ignored = ignore.ignored(&declared(object), object.effort).unwrap_or_default().pointers;
     Ok(Some(Applier { title: format!("{NAME} {namespace}/{name}"), user, is_suspended, ignored }))
+}
+
+/// The Kustomization with this name if it applies the object, and is not being deleted.
+fn at_work<'e>(
+    evidence: &'e Evidence,
+    object: &ObjectKey,
+    (namespace, name): (&str, &str),
+) -> Result<Option<Kustomization<'e>>, Undecided> {
+    let Some(text) = ask(evidence, question::Object(ObjectKey::new(GROUP, NAME, namespace, name)))? else {
+        return Ok(None);
+    };
+    let read = serde_json::from_str::<Kustomization<'_>>(text);
+    let read =
+        read.map_err(|why| Undecided::Unavailable(format!("{NAME} {namespace}/{name} cannot be read: {why}")))?;
+    let is_here = read.metadata.deletion_timestamp.is_none() && read.spec.kube_config.is_none();
+    Ok(Some(read).filter(|read| is_here && read.lists(object)))
 }
 
 /// Whether an annotation that the controller itself has applied makes it leave the object alone.

@@ -16,7 +16,7 @@ use super::tree::Node;
 use super::values::{AtLeastOne, ByRule, Cap, GlobList, Pattern, PolicyKind, SingleGlob, Spelled, Version};
 use crate::policy::{
     AllowRollback, FreezeEffect, LabelOperator, OnFirstInstall, OnUndecided, OnUnexplained, PipelineHolder, Policy,
-    ScalableResource, StartedBy, WhenSuspended,
+    ScalableResource, Share, StartedBy, WhenSuspended,
 };
 use crate::policy_files::problem::{Problems, Span};
 use crate::rule::{Mode, RuleId};
@@ -106,6 +106,9 @@ keys! {
         unexplained "unexplained": OnUnexplained => AtLeast(dropped_bundles.unexplained);
         /// What happens if what is left out was never delivered, so that nothing is removed.
         first_install "firstInstall": OnFirstInstall => AtLeast(dropped_bundles.first_install);
+        /// How many of its Applications an ApplicationSet may lose within a day without a confirmation: at least one of three or more,
+        /// and never the last. Also for the objects of a Kustomization, and `dropped-inventory`.
+        may_lose "mayLose": Share => AtMost(may_lose);
     }
 }
 

@@ -12,7 +12,7 @@ use super::read::{FromNode, FromText, Key, Spanned, entries, items, value};
 use super::tree::{Content, Node};
 use crate::policy::reason_pattern::{self, MAX_PATTERN_BYTES};
 use crate::policy::{
-    AllowRollback, FreezeEffect, Globs, LabelOperator, OnFirstInstall, OnUndecided, OnUnexplained, StartedBy,
+    AllowRollback, FreezeEffect, Globs, LabelOperator, OnFirstInstall, OnUndecided, OnUnexplained, Share, StartedBy,
     WhenSuspended,
 };
 use crate::policy_files::problem::{Problems, Span};
@@ -148,6 +148,26 @@ impl FromNode for bool {
 impl Spelled for bool {
     fn spelled(&self) -> String {
         self.to_string()
+    }
+}
+
+impl FromText for Share {
+    type Output = Self;
+
+    fn schema() -> Value {
+        json!({"type": "string", "pattern": "^(100|[1-9]?[0-9])%$"})
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
+        let share = percent.filter(|percent| *percent <= 100).map(Self).filter(|share| share.spelled() == text);
+        share.ok_or_else(|| format!("`{text}` is no share from 0% to 100%"))
+    }
+}
+
+impl Spelled for Share {
+    fn spelled(&self) -> String {
+        format!("{}%", self.0)
     }
 }
 

@@ -201,7 +201,7 @@ impl Cluster {
             files.add_namespace("shop".to_owned(), "namespaces/shop.yaml".into(), text);
         }
         let policies = Policies::of_files(&files).unwrap();
-        Self { objects: Objects::new(512 << 20), policies, now: start() }
+        Self { objects: Objects::new(512 << 20).noting_losses(), policies, now: start() }
     }
 
     pub(crate) fn later(&mut self, seconds: i64) {
@@ -402,7 +402,12 @@ impl Cluster {
             let mut evidence = Evidence::default();
             loop {
                 match self.outcome(facts, policy, &evidence) {
-                    Ok(outcome) => return outcome,
+                    Ok(outcome) => {
+                        if let Some((loss, known)) = evidence.loss() {
+                            assert!(self.objects.note_loss(loss, known, outcome.allowed, self.now));
+                        }
+                        return outcome;
+                    }
                     Err(query) => {
                         let answer = self.objects.answer(&query, facts.effort);
                         evidence.add(query, answer);

@@ -1,5 +1,7 @@
 //! Objects of an Application: who may change what.
 
+mod dropped;
+
 use serde_json::{Value, json};
 
 use super::start_of;

@@ -1,5 +1,7 @@
 //! Objects of a Kustomization: who may change what.
 
+mod dropped;
+
 use serde_json::{Value, json};
 
 use crate::rules::tests::scenario::{Cluster, Verdict};
@@ -35,7 +37,7 @@ fn kustomization(spec: Value) -> Value {
     json!({
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
         "metadata": {"name": "shop", "namespace": "team"}, "spec": spec,
-        "status": {"inventory": {"entries": [{"id": "shop_web_apps_Deployment", "v": "v1"}]}},
+        "status": {"inventory": {"entries": [{"id": "shop_web_apps_Deployment"}, {"id": "shop_other_apps_Deployment"}]}},
     })
 }
 

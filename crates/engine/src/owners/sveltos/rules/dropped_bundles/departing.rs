@@ -10,7 +10,8 @@ use super::annotation;
 use super::delivered;
 use super::delivery::{Delivery, listed};
 use super::staged::Staged;
-use crate::owners::sveltos::{ALLOW_REMOVAL, HelmChart, RemoteRelease};
+use crate::object::ALLOW_REMOVAL;
+use crate::owners::sveltos::{HelmChart, RemoteRelease};
 use crate::rules::check::{Refusal, WaysOut};
 use crate::rules::undecided::Undecided;
 
