@@ -2,6 +2,7 @@
 //! the deadline of the review limits.
 
 pub(crate) mod api_error;
+mod before_namespaces;
 mod caches;
 pub(crate) mod clock;
 mod copies;
@@ -44,7 +45,7 @@ use interlock_engine::evidence::{
 };
 use interlock_engine::object::ObjectKey;
 use interlock_engine::owners::{
-    Bundle, BundleRef, CandidateSearch, Driver, EXTENSIONS, HELM_RELEASES, MOST_CANDIDATES, UNLABELLED, is_extension_in,
+    Bundle, BundleRef, CandidateSearch, Driver, HELM_RELEASES, MOST_CANDIDATES, UNLABELLED,
 };
 use interlock_engine::policy::{Freeze, NamespaceLabels};
 use interlock_engine::release::manifest::WorkloadRef;
@@ -96,9 +97,6 @@ const STAMPED_UNKNOWN: &str = "the records in other namespaces are not known at 
 
 /// The number of concurrent reads. With it, the hundreds of objects of a large release are read within the time of a review.
 const CONCURRENT_READS: usize = 16;
-
-/// How many ClusterExtensions are read before a namespace is deleted. A cluster has some tens.
-const MOST_EXTENSIONS: usize = 500;
 
 /// The steps to parse a byte of an object.
 const READ_STEPS: u64 = 4;
@@ -185,6 +183,7 @@ impl Cluster {
             }
             Query::Leases(it) => it.found(self.leases(&it.namespace).await?),
             Query::Object(it) => it.found(self.object(&it.0, budget).await?),
+            Query::AppliersIn(it) => it.answered(self.appliers_in(it, budget).await?),
             Query::Losses(it) => match &self.losses {
                 Some(losses) => it.found(losses.of(&it.0.of).await?),
                 None => Answer::Absent,
@@ -420,17 +419,6 @@ impl Cluster {
     }
 
     /// Extensions have no namespace, and only their spec names that of their objects: all of them are read.
-    async fn extensions_in(&self, namespace: &str, budget: QueryBudget<'_>) -> Result<Vec<String>, Unavailable> {
-        let listed = self.api.list_all_custom(EXTENSIONS.0, EXTENSIONS.1).await?;
-        if listed.len() > MOST_EXTENSIONS {
-            return Err(format!("there are {} {}s, which are too many to read", listed.len(), EXTENSIONS.1));
-        }
-        let names: Vec<_> = listed.into_iter().filter_map(|metadata| metadata.name).collect();
-        let keys: Vec<_> = names.iter().map(|name| ObjectKey::new(EXTENSIONS.0, EXTENSIONS.1, "", name)).collect();
-        let read = side_by_side(CONCURRENT_READS, keys.iter().map(|key| self.object(key, budget))).await?;
-        Ok(read.into_iter().flatten().filter(|text| is_extension_in(text, namespace)).collect())
-    }
-
     /// The records of a name in objects of one kind and namespace, by storage: one LIST, metadata only.
     async fn record_sets(&self, kind: &str, namespace: &str, release: &str) -> Result<Vec<RecordSet>, Unavailable> {
         let selector = format!("{},name={}", read::RECORD_SELECTOR, valid_name(release)?);

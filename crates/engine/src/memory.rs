@@ -29,8 +29,11 @@ use crate::freeze_resource;
 use crate::json::RawObject;
 use crate::losses::Loss;
 use crate::managed::Origin;
-use crate::object::ObjectKey;
-use crate::owners::{Bundle, BundleRef, Driver, EXTENSIONS, HELM_RELEASES, HelmRelease, InstalledAt, is_extension_in};
+use crate::object::{Metadata, ObjectKey};
+use crate::owners::{
+    APPLYING, Bundle, BundleRef, Driver, EXTENSIONS, HELM_RELEASES, HelmRelease, InstalledAt, is_extension_in,
+    loses_with_namespace,
+};
 use crate::policy::{Freeze, NamespaceLabels};
 use crate::release::Storage;
 use crate::release::manifest::WorkloadRef;
@@ -211,6 +214,7 @@ impl Objects {
             Query::Workloads(it) => it.answered(it.0.iter().map(|reference| self.workload(reference)).collect()),
             Query::Leases(it) => it.found(self.leases(&it.namespace)),
             Query::Object(it) => it.found(self.get(&it.0)),
+            Query::AppliersIn(it) => it.answered(self.appliers_in(it)),
             Query::Losses(it) => it.found(self.losses.of(&it.0.of)),
             Query::AnyAccount(it) => {
                 let exists = || it.0.iter().any(|account| self.get(account).is_some());
@@ -287,6 +291,18 @@ impl Objects {
         let objects = self.lock();
         let of_kind = objects.of_kind(EXTENSIONS.0, EXTENSIONS.1);
         of_kind.filter(|text| is_extension_in(text, namespace)).map(str::to_owned).collect()
+    }
+
+    fn appliers_in(&self, question: &question::AppliersIn) -> Vec<(ObjectKey, String)> {
+        let question::AppliersIn { namespace, only_annotated } = question;
+        let objects = self.lock();
+        let texts = APPLYING.iter().flat_map(|(group, kind)| objects.of_kind(group, kind));
+        let keyed = texts.filter_map(|text| {
+            let object = RawObject::delimited(text);
+            let is_wanted = !only_annotated || Metadata::of(object).ok()?.is_protected();
+            is_wanted.then_some((ObjectKey::of_object(object).ok()?, text.to_owned()))
+        });
+        keyed.filter(|(key, text)| loses_with_namespace(key, text, namespace)).collect()
     }
 
     /// The ReleaseOverrides that match.

@@ -12,6 +12,7 @@ mod release_owner;
 pub(crate) mod rules;
 pub mod status;
 pub mod sveltos;
+mod upstream;
 mod vocabulary;
 mod words;
 
@@ -30,6 +31,7 @@ pub use release_owner::{Drivers, Finish, GoesOn, ReleaseOwner};
 pub(crate) use sveltos::CONFIGURATION_GROUP;
 pub use sveltos::{Bundle, BundleRef};
 pub use sveltos::{ConfigurationGroup, RECREATE_COMMIT};
+pub use upstream::Upstream;
 pub use vocabulary::OwnerWords;
 
 use crate::object::ObjectKey;
@@ -106,6 +108,19 @@ pub const PROFILE_LABEL: &str = sveltos::REASON;
 
 /// The group and kind of the objects that apply others without a label on these.
 pub const UNLABELLED: (&str, &str) = (argo::GROUP, argo::APPLICATION);
+
+/// The group and kind of the objects that apply others without a release.
+pub const APPLYING: [(&str, &str); 2] = [UNLABELLED, (kustomize::GROUP, kustomize::NAME)];
+
+/// Whether an object that applies others would lose some of these, or go with them, if a namespace were deleted. One that cannot be
+/// parsed would not.
+#[must_use]
+pub fn loses_with_namespace(key: &ObjectKey, text: &str, namespace: &str) -> bool {
+    match key.kind.as_str() {
+        kustomize::NAME => kustomize::loses_with_namespace(key, text, namespace),
+        _ => argo::loses_with_namespace(key, text, namespace),
+    }
+}
 
 /// The annotation of an object without a label, which names what applies it.
 pub const TRACKING: &str = argo::TRACKING;

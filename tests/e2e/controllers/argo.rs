@@ -225,3 +225,37 @@ fn an_application_set_loses_what_its_spec_or_its_annotation_leaves_out() {
     bob.ok(&["annotate", "applicationset/shops", "interlock.dev/allow-removal=d"]);
     set.drop("d").expect_success();
 }
+
+#[test]
+fn a_protected_application_keeps_its_objects() {
+    let namespace = Namespace::new(shared(), "synced-protected");
+    let shop = Application::new(&namespace, json!({"syncPolicy": {"automated": {"prune": true}}}), Sync::Client);
+    shop.list(&LISTED);
+    let set = ApplicationSet::new(&namespace, &["a", "b"]);
+    shared().define("tests/e2e/harness/crds/upstreams.yaml");
+    let bob = namespace.kubectl("bob");
+    let project = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "shop"}});
+    bob.with_file("create", &project, &[]).expect_success();
+    let of_application = "applications.argoproj.io/shop";
+    for object in [of_application, "applicationset/shops", "appproject/shop"] {
+        bob.ok(&["annotate", object, "interlock.dev/protected=true"]);
+        bob.fails(&["annotate", object, "interlock.dev/protected-"], &["[protected-release]"]);
+    }
+    bob.fails(&["delete", "applicationset/shops"], &["[protected-release]", "its Applications would be deleted"]);
+    bob.fails(&["delete", "appproject/shop"], &["[protected-release]"]);
+    let edit = |spec: Value| shop.patch(&bob, &json!({"spec": spec}));
+    let destination = || json!({"destination": {"namespace": "other"}});
+    edit(destination()).expect_failure(&["[protected-release]", "with this spec.destination, Argo CD would"]);
+    edit(json!({"source": {"repoURL": "git", "path": "other"}})).expect_failure(&["[protected-release]"]);
+    edit(json!({"project": "shop"})).expect_success();
+    bob.ok(&[
+        "patch",
+        of_application,
+        "--type=merge",
+        "-p",
+        r#"{"metadata":{"finalizers":["resources-finalizer.argocd.argoproj.io"]}}"#,
+    ]);
+    bob.fails(&["delete", of_application], &["[protected-release]", "would delete its objects"]);
+    bob.ok(&["patch", of_application, "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]);
+    assert_eq!(set.applications(), ["a", "b", "shop"]);
+}

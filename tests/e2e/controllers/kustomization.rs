@@ -115,3 +115,31 @@ fn a_source_that_renders_to_nothing_prunes_half() {
     shop.prune("configmap/c").expect_success();
     shop.prune("configmap/d").expect_success();
 }
+
+#[test]
+fn a_protected_kustomization_keeps_its_objects() {
+    let namespace = Namespace::new(shared(), "kustomized-protected");
+    let place = namespace.name();
+    let shop = Kustomization::new(&namespace, json!({"targetNamespace": place}));
+    shop.apply(&config("declared")).expect_success();
+    shop.list(&LISTED);
+    shared().define("tests/e2e/harness/crds/upstreams.yaml");
+    let bob = namespace.kubectl("bob");
+    let repository = json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": {"name": "shop"},
+        "spec": {"url": "https://example.com/shop"},
+    });
+    bob.with_file("create", &repository, &[]).expect_success();
+    for object in ["kustomization/shop", "gitrepository/shop"] {
+        bob.ok(&["annotate", object, "interlock.dev/protected=true"]);
+        bob.fails(&["delete", object], &["[protected-release]"]);
+        bob.fails(&["annotate", object, "interlock.dev/protected-"], &["[protected-release]"]);
+    }
+    let edit = |spec: &str| bob.run(&["patch", "kustomization/shop", "--type=merge", "-p", spec]);
+    edit(r#"{"spec":{"path":"./other"}}"#).expect_failure(&["[protected-release]", "with this spec.path, Flux would"]);
+    edit(r#"{"spec":{"targetNamespace":"other"}}"#).expect_failure(&["[protected-release]"]);
+    edit(r#"{"spec":{"interval":"7m"}}"#).expect_success();
+    edit(r#"{"spec":{"prune":false}}"#).expect_success();
+    edit(r#"{"spec":{"path":"./other"}}"#).expect_success();
+    edit(r#"{"spec":{"prune":true}}"#).expect_failure(&["[protected-release]", "with this spec.prune"]);
+}

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::harness::applications::{self, Application, Sync};
 use crate::harness::chart::{Chart, EXTRA, HookKind, When};
 use crate::harness::clients::{Driver, Helm, HelmVersion, Identity};
 use crate::harness::controllers::{Flux, account, establish_kinds, helm_controller, operator_controller};
 use crate::harness::eventually::eventually;
 use crate::harness::helm_releases::{define, helm_release, installed, shared};
+use crate::harness::kustomizations::{self, Kustomization, kustomize_controller};
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::run;
@@ -233,6 +235,7 @@ fn only_managers_remove_the_annotation() {
     it.helm.ok(&["uninstall", "demo"]);
     it.expect_gone();
     revisions_hold_their_namespace(&plane, &it.namespace);
+    applied_objects_hold_their_namespace(&plane);
 }
 
 /// An annotated extension with the name of its namespace.
@@ -259,6 +262,33 @@ fn revisions_hold_their_namespace(plane: &Plane, namespace: &Namespace<'_>) {
     let in_use = ["patch", "clusterextension", name, "--subresource=status", "--type=merge", "-p", &status];
     namespace.kubectl_as(&operator_controller(plane)).ok(&in_use);
     namespace.kubectl("bob").fails(&delete, &[RULE, "of ClusterExtension"]);
+}
+
+/// What applies objects without a release holds the namespace of these, and its own if it takes them along.
+#[track_caller]
+fn applied_objects_hold_their_namespace(plane: &Plane) {
+    kustomizations::define(plane);
+    applications::define(plane);
+    let (team, objects) = (Namespace::new(plane, "team"), Namespace::new(plane, "applied"));
+    let shop = Kustomization::new(&team, json!({"targetNamespace": objects.name()}));
+    let app = Application::new(&team, json!({"destination": {"namespace": objects.name()}}), Sync::Client);
+    let bob = team.kubectl("bob");
+    let delete = |namespace: &Namespace<'_>| bob.run(&["delete", "namespace", namespace.name(), "--dry-run=server"]);
+    shop.list(&[("", "ConfigMap", "web")]);
+    app.list(&[("", "ConfigMap", "web")]);
+    delete(&team).expect_success();
+    let annotate = |object: &str, value: &str| {
+        let annotation = format!("interlock.dev/protected{value}");
+        team.kubectl_as(&kustomize_controller(plane)).ok(&["annotate", object, &annotation]);
+    };
+    annotate("kustomization/shop", "=true");
+    for namespace in [&team, &objects] {
+        delete(namespace).expect_failure(&[RULE, "of Kustomization"]);
+    }
+    annotate("kustomization/shop", "-");
+    annotate("applications.argoproj.io/shop", "=true");
+    delete(&objects).expect_failure(&[RULE, "of Application"]);
+    delete(&team).expect_success();
 }
 
 /// Without the entries of the overlay, the annotation comes off no more than with them.

@@ -139,6 +139,7 @@ impl Answer {
             Knowledge::Body(StoredBody::Broken(_)) => (0, 0),
             Knowledge::Object(text) => (text.len(), 0),
             Knowledge::ExtensionsIn(texts) => (texts.iter().map(String::len).sum(), texts.len()),
+            Knowledge::AppliersIn(found) => (found.iter().map(|(_, text)| text.len()).sum(), found.len()),
             Knowledge::Parent(scaled) => (scaled.managed_fields.as_ref().map_or(0, String::len), 0),
             Knowledge::Leases(leases) => (leases.values().map(String::len).sum(), leases.len()),
             Knowledge::HelmReleases(Ok(drivers)) | Knowledge::HelmReleasesIn(drivers) => {

@@ -31,6 +31,7 @@ impl Query {
             }
             Self::Leases(_) => vec![record(Storage::ConfigMap)],
             Self::Object(Object(key)) => vec![(key.group.as_str(), key.kind.as_str())],
+            Self::AppliersIn(_) => owners::APPLYING.to_vec(),
             Self::Losses(_) => Vec::new(),
             Self::AnyAccount(_) => vec![("", "ServiceAccount")],
             Self::Bundles(_) => vec![owners::BUNDLES],

@@ -9,6 +9,7 @@ use super::answer::{
     StoredBody, Workload,
 };
 use super::question::*;
+use crate::object::ObjectKey;
 use crate::owners::Driver;
 use crate::policy::Freeze;
 use crate::release_override::Override;
@@ -106,6 +107,7 @@ questions! {
     Workloads => Vec<Option<Workload>>, "workloads";
     Leases => BTreeMap<String, String>, "leases";
     Object => String, "object";
+    AppliersIn => Vec<(ObjectKey, String)>, "appliers";
     Losses => KnownLosses, "losses";
     AnyAccount => bool, "accounts";
     Bundles => ReadBundles, "bundles";

@@ -126,6 +126,15 @@ pub struct Leases {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Object(pub ObjectKey);
 
+/// The objects that apply others without a release, and would lose some of these, or go with them, if a namespace were deleted. Read
+/// live.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AppliersIn {
+    pub namespace: String,
+    /// Whether those without the annotation that protects them are left out.
+    pub only_annotated: bool,
+}
+
 /// What the object has lost before that loses a child now. Each answered question is noted with its verdict, before the reply. A world
 /// without a place that all replicas share has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

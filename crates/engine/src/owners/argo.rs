@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use crate::json::null_is_default;
 use crate::managed::{MarkKey, Owner, OwnerKind};
 use crate::object::{Metadata, ObjectKey};
+use crate::owners::upstream::UpstreamKind;
 pub(super) use sync::CARRIER;
 
 /// Its own name.
@@ -24,6 +25,16 @@ pub const GROUP: &str = "argoproj.io";
 
 /// The kind of an Application.
 pub(super) const APPLICATION: &str = "Application";
+
+/// What Applications are made from.
+pub(super) static UPSTREAMS: [UpstreamKind; 2] = [
+    UpstreamKind {
+        group: GROUP,
+        kind: application_set::APPLICATION_SET,
+        loss: "its Applications would be deleted with their objects",
+    },
+    UpstreamKind { group: GROUP, kind: "AppProject", loss: "Argo CD would sync no Application of it any longer" },
+];
 
 /// The kinds of Argo CD that rules read.
 pub(super) const KINDS: [&str; 2] = [APPLICATION, application_set::APPLICATION_SET];
@@ -112,15 +123,54 @@ struct ApplicationSpec<'a> {
     destination: Destination<'a>,
     #[serde(borrow, deserialize_with = "null_is_default")]
     ignore_differences: Vec<IgnoredDifference<'a>>,
+    #[serde(borrow)]
+    source: Option<ApplicationSource<'a>>,
+    /// In place of the one.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    sources: Vec<ApplicationSource<'a>>,
+    #[serde(deserialize_with = "null_is_default")]
+    sync_policy: SyncPolicy,
+}
+
+/// Where the objects come from, apart from the revision.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct ApplicationSource<'a> {
+    #[serde(borrow, rename = "repoURL", deserialize_with = "null_is_default")]
+    repository: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    path: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    chart: Cow<'a, str>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SyncPolicy {
+    #[serde(deserialize_with = "null_is_default")]
+    automated: AutomatedSync,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AutomatedSync {
+    /// Whether a sync deletes objects that left the source.
+    #[serde(deserialize_with = "null_is_default")]
+    prune: bool,
 }
 
 /// Where the objects are applied.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Destination<'a> {
     /// Empty if every object names its own.
     #[serde(borrow, deserialize_with = "null_is_default")]
     namespace: Cow<'a, str>,
+    /// The address of the cluster, or its name.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    server: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    name: Cow<'a, str>,
 }
 
 /// Fields that Argo CD does not compare.
@@ -168,6 +218,13 @@ struct OperationState<'a> {
     operation: Option<&'a RawValue>,
 }
 
+/// Whether an Application would lose objects, or be deleted with them, together with a namespace.
+pub(super) fn loses_with_namespace(key: &ObjectKey, text: &str, namespace: &str) -> bool {
+    let Ok(read) = serde_json::from_str::<Application<'_>>(text) else { return false };
+    let goes_with_it = key.namespace == namespace && read.is_deleted_with_its_objects();
+    !read.status.resources.is_empty() && (goes_with_it || read.home(&key.namespace) == namespace)
+}
+
 /// An object in the status.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -196,6 +253,19 @@ impl<'a> Application<'a> {
     fn home<'n>(&'n self, own: &'n str) -> &'n str {
         let to = &*self.spec.destination.namespace;
         if to.is_empty() { own } else { to }
+    }
+
+    /// The field with which it deletes objects that it keeps as before.
+    fn leaves_objects_of(&self, before: &Self) -> Option<&'static str> {
+        let (now, then) = (&self.spec, &before.spec);
+        match () {
+            () if !now.sync_policy.automated.prune => None,
+            () if !then.sync_policy.automated.prune => Some("spec.syncPolicy"),
+            () if now.destination != then.destination => Some("spec.destination"),
+            () if now.source != then.source => Some("spec.source"),
+            () if now.sources != then.sources => Some("spec.sources"),
+            () => None,
+        }
     }
 
     /// Whether its deletion, which has not begun, deletes its objects too.

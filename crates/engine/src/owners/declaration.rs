@@ -9,6 +9,7 @@ use super::marks::may_be_marked;
 use super::olm::{self, ClusterExtension, ClusterObjectSet, OWNER_NAME_LABEL};
 use super::status::{StatusWrite, member};
 use super::sveltos::{self, Commit, ConfigurationGroup, Requestor};
+use super::upstream::{Upstream, UpstreamKind};
 use crate::json::{RawObject, first_at, redacted};
 use crate::object::{Metadata, ObjectKey};
 use crate::release::ReleaseRef;
@@ -35,6 +36,8 @@ pub enum Declaration<'r> {
     ConfigurationGroup(Box<DeclarationWrite<'r, ConfigurationGroup<'r>>>, Commit),
     /// A Namespace, but never its CREATE. Deleting it deletes the releases in it.
     Namespace(Box<DeclarationWrite<'r, Namespace<'r>>>),
+    /// An object that others are made from, but never its CREATE.
+    Upstream(Box<DeclarationWrite<'r, Upstream<'r>>>, &'static UpstreamKind),
     /// The status of an object, which proves what a controller did.
     Status(StatusWrite<'r>),
     /// The deletion of a CustomResourceDefinition without marks, as charts bring them in their directory `crds/`.
@@ -115,7 +118,10 @@ impl<'r> Declaration<'r> {
             ("", "Namespace") if request.operation != Operation::Create => {
                 written(request).map(Box::new).map(Self::Namespace)
             }
-            _ => return None,
+            (group, kind) => {
+                let known = upstream_kind(group, kind).filter(|_| request.operation != Operation::Create)?;
+                written(request).map(|written| Self::Upstream(Box::new(written), known))
+            }
         };
         let unread = |error: serde_json::Error| Self::Unparsed {
             kind: &request.kind.kind,
@@ -161,6 +167,7 @@ impl Declaration<'_> {
             Self::HelmRelease(written, _) => written.kind,
             Self::ConfigurationGroup(written, _) => written.kind,
             Self::Namespace(written) => written.kind,
+            Self::Upstream(written, _) => written.kind,
             Self::Status(written) => written.kind,
             Self::Definition(_) => "CustomResourceDefinition",
             Self::Unparsed { kind, .. } => kind,
@@ -178,6 +185,7 @@ impl Declaration<'_> {
             Self::HelmRelease(written, _) => written.namespace,
             Self::ConfigurationGroup(written, _) => written.namespace,
             Self::Namespace(written) => written.namespace,
+            Self::Upstream(written, _) => written.namespace,
             Self::Status(written) => written.namespace,
             Self::Definition(_) => "",
             Self::Unparsed { namespace, .. } => namespace,
@@ -195,6 +203,7 @@ impl Declaration<'_> {
             Self::HelmRelease(written, _) => &written.name,
             Self::ConfigurationGroup(written, _) => &written.name,
             Self::Namespace(written) => &written.name,
+            Self::Upstream(written, _) => &written.name,
             Self::Status(written) => written.name,
             Self::Definition(deleted) => deleted.name,
             Self::Unparsed { name, .. } => name,
@@ -213,6 +222,7 @@ impl Declaration<'_> {
             Self::Namespace(written) => loses(written, |side| side.metadata.is_protected()),
             Self::Application(written) => loses(written, |side| side.metadata.is_protected()),
             Self::Kustomization(written) => loses(written, |side| side.metadata.is_protected()),
+            Self::Upstream(written, _) => loses(written, Upstream::is_protected),
             Self::ClusterObjectSet(_)
             | Self::ConfigurationGroup(..)
             | Self::Status(_)
@@ -245,6 +255,7 @@ impl Declaration<'_> {
         match self {
             Self::Application(written) => Some(&written.name),
             Self::Kustomization(written) => Some(&written.name),
+            Self::Upstream(written, _) => Some(&written.name),
             Self::ClusterExtension(written) => Some(&written.name),
             Self::ClusterObjectSet(written) => written.latest()?.metadata.label(OWNER_NAME_LABEL),
             Self::HelmRelease(_, release) => Some(release),
@@ -282,6 +293,11 @@ impl Declaration<'_> {
             _ => None,
         }
     }
+}
+
+fn upstream_kind(group: &str, kind: &str) -> Option<&'static UpstreamKind> {
+    let kinds = argo::UPSTREAMS.iter().chain(&flux::SOURCES);
+    kinds.into_iter().find(|known| known.group == group && known.kind == kind)
 }
 
 fn written<'r, T: Deserialize<'r>>(request: &'r Request<'r>) -> Result<DeclarationWrite<'r, T>, serde_json::Error> {

@@ -27,9 +27,22 @@ pub use spec::{ChartSourceRef, FailureStrategy, HelmReleaseSpec, Remediation};
 
 use crate::json::null_is_default;
 use crate::object::{OwnedMetadata, service_account_user};
+use crate::owners::upstream::UpstreamKind;
 use crate::release::ReleaseRef;
 
 /// Flux's own name.
+/// What Kustomizations and HelmReleases are made from.
+pub(super) static SOURCES: [UpstreamKind; 5] = [
+    UpstreamKind { group: SOURCE_GROUP, kind: "GitRepository", loss: SOURCE_LOSS },
+    UpstreamKind { group: SOURCE_GROUP, kind: "OCIRepository", loss: SOURCE_LOSS },
+    UpstreamKind { group: SOURCE_GROUP, kind: "Bucket", loss: SOURCE_LOSS },
+    UpstreamKind { group: SOURCE_GROUP, kind: "HelmRepository", loss: SOURCE_LOSS },
+    UpstreamKind { group: SOURCE_GROUP, kind: "HelmChart", loss: SOURCE_LOSS },
+];
+
+const SOURCE_GROUP: &str = "source.toolkit.fluxcd.io";
+const SOURCE_LOSS: &str = "Flux would apply nothing from it any longer";
+
 pub(crate) const NAME: &str = "Flux";
 
 /// The HelmRelease that the labels of an object name.

@@ -80,9 +80,27 @@ struct KustomizationSpec<'a> {
     /// The namespace of all objects; empty if each names its own.
     #[serde(borrow, deserialize_with = "null_is_default")]
     target_namespace: Cow<'a, str>,
+    /// The directory in the source.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    path: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    source_ref: SourceRef<'a>,
     /// Fields that the controller leaves to others.
     #[serde(deserialize_with = "null_is_default")]
     ignore: Vec<DriftIgnore>,
+}
+
+/// The source of the objects.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct SourceRef<'a> {
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    kind: Cow<'a, str>,
+    /// Empty for the namespace of the Kustomization.
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    namespace: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "null_is_default")]
+    name: Cow<'a, str>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -118,6 +136,19 @@ impl Kustomization<'_> {
         if to.is_empty() { own } else { to }
     }
 
+    /// The field with which it deletes objects that it keeps as before.
+    fn leaves_objects_of(&self, before: &Self) -> Option<&'static str> {
+        let (now, then) = (&self.spec, &before.spec);
+        match () {
+            () if !now.prune => None,
+            () if !then.prune => Some("spec.prune"),
+            () if now.path != then.path => Some("spec.path"),
+            () if now.target_namespace != then.target_namespace => Some("spec.targetNamespace"),
+            () if now.source_ref != then.source_ref => Some("spec.sourceRef"),
+            () => None,
+        }
+    }
+
     /// Whether its deletion, which has not begun, deletes its objects too.
     fn is_deleted_with_its_objects(&self) -> bool {
         let deletes = match &*self.spec.deletion_policy {
@@ -132,6 +163,14 @@ impl Kustomization<'_> {
         let id = inventory_id(key);
         self.status.inventory.entries.iter().any(|entry| entry.id == id)
     }
+}
+
+/// Whether a Kustomization would lose objects, or be deleted with them, together with a namespace.
+pub(super) fn loses_with_namespace(key: &ObjectKey, text: &str, namespace: &str) -> bool {
+    let Ok(read) = serde_json::from_str::<Kustomization<'_>>(text) else { return false };
+    let goes_with_it = key.namespace == namespace && read.is_deleted_with_its_objects();
+    let is_here = !read.status.inventory.entries.is_empty() && read.spec.kube_config.is_none();
+    is_here && (goes_with_it || read.home(&key.namespace) == namespace)
 }
 
 /// How an inventory names an object.

@@ -7,7 +7,7 @@ use jsonptr::PointerBuf;
 use super::marks::Marks;
 use super::{argo, flux, kustomize, olm, sveltos};
 use crate::effort::Effort;
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, question};
 use crate::facts::{ActorKind, Declaration};
 use crate::json::FieldPath;
 use crate::managed::Owner;
@@ -17,9 +17,9 @@ use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::CheckedAll;
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::freeze::started::StartedOperation;
-use crate::rules::protected_release::protection::Protection;
+use crate::rules::protected_release::protection::{Protection, ReleaseAtHome};
 use crate::rules::proven_status::proves;
-use crate::rules::undecided::Undecided;
+use crate::rules::undecided::{Undecided, ask};
 
 /// The protected releases that a write of a declaration would remove.
 pub(crate) fn removals_of_protected(case: &DeclarationCase<'_>) -> CheckedAll {
@@ -31,6 +31,7 @@ pub(crate) fn removals_of_protected(case: &DeclarationCase<'_>) -> CheckedAll {
         Declaration::Application(written) => argo::rules::protected_release::check(case, written),
         Declaration::Kustomization(written) => kustomize::rules::protected_release::check(case, written),
         Declaration::Namespace(_)
+        | Declaration::Upstream(..)
         | Declaration::Status(_)
         | Declaration::Definition(_)
         | Declaration::Unparsed { .. } => Ok(Vec::new()),
@@ -51,6 +52,7 @@ pub(crate) fn may_start_operation(case: &DeclarationCase<'_>) -> bool {
         Declaration::ConfigurationGroup(..) => sveltos::rules::start::may_start(case),
         Declaration::Kustomization(_)
         | Declaration::Namespace(_)
+        | Declaration::Upstream(..)
         | Declaration::Status(_)
         | Declaration::Definition(_)
         | Declaration::Unparsed { .. } => false,
@@ -67,6 +69,7 @@ pub(crate) fn started_operation(case: &DeclarationCase<'_>) -> Result<Option<Sta
         Declaration::ConfigurationGroup(..) => sveltos::rules::start::started(case),
         Declaration::Kustomization(_)
         | Declaration::Namespace(_)
+        | Declaration::Upstream(..)
         | Declaration::Status(_)
         | Declaration::Definition(_)
         | Declaration::Unparsed { .. } => Ok(None),
@@ -189,5 +192,29 @@ pub(crate) fn protected_in(
     let mut protected: Vec<_> =
         annotated.map(|(release, declaration)| (release, Protection::Annotation(declaration))).collect();
     protected.extend(olm::rules::protected_release::protected_in(case, namespace)?);
+    protected.extend(protected_appliers_in(case, namespace)?);
+    Ok(protected)
+}
+
+/// The protected objects that apply others, if these or they themselves are in the namespace.
+fn protected_appliers_in(
+    case: &DeclarationCase<'_>,
+    namespace: &str,
+) -> Result<Vec<(ReleaseRef, Protection)>, Undecided> {
+    let only_annotated = case.policy.protected.names_nothing();
+    let found = ask(case.evidence, question::AppliersIn { namespace: namespace.to_owned(), only_annotated })?;
+    let mut protected = Vec::new();
+    for (key, text) in found.into_iter().flatten() {
+        let declared = match key.kind.as_str() {
+            kustomize::NAME => kustomize::rules::protected_release::declared(key, text),
+            _ => argo::rules::protected_release::declared(key, text),
+        };
+        let Some((home, is_annotated)) = declared else { continue };
+        let ObjectKey { kind, namespace, name, .. } = key;
+        let at_home = ReleaseAtHome::new(Storage::Index, ReleaseRef::new(namespace, name), Some(&home));
+        let declaration = (format!("{kind} {namespace}/{name}"), is_annotated);
+        let protection = at_home.protection_declared_by(declaration, case.policy, case.evidence)?;
+        protected.extend(protection.map(|protection| (at_home.release, protection)));
+    }
     Ok(protected)
 }

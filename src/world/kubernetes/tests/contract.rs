@@ -235,13 +235,15 @@ fn summary(name: &str) -> Query {
 }
 
 /// The questions about a namespace.
-fn of_namespace(namespace: &str) -> [Query; 7] {
+fn of_namespace(namespace: &str) -> [Query; 9] {
     let namespace = || namespace.to_owned();
     [
         question::Namespace { name: namespace() }.into(),
         question::ReleasesIn { namespace: namespace() }.into(),
         question::HelmReleasesIn { namespace: namespace() }.into(),
         question::ExtensionsIn { namespace: namespace() }.into(),
+        question::AppliersIn { namespace: namespace(), only_annotated: true }.into(),
+        question::AppliersIn { namespace: namespace(), only_annotated: false }.into(),
         question::HelmReleases::of(&namespace(), "web", &Stamps::default()).into(),
         question::FreezesIn { namespace: namespace() }.into(),
         question::Leases { namespace: namespace() }.into(),
@@ -327,5 +329,5 @@ async fn both_worlds_answer_alike() {
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     // Two pairs of questions have one name.
-    assert_eq!(known.len(), 17, "{known:?}");
+    assert_eq!(known.len(), 18, "{known:?}");
 }

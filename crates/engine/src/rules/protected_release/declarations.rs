@@ -5,7 +5,7 @@ use super::protection::{Protection, ReleaseAtHome, by_stamps, is_installed, may_
 use crate::evidence::{CandidateRecords, question};
 use crate::facts::{Declaration, DeclarationWrite, Namespace};
 use crate::object::{PROTECTED, annotation_pointer};
-use crate::owners;
+use crate::owners::{self, Upstream};
 use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::{CheckedAll, Refusal, WaysOut};
 use crate::rules::declarations::case::{DeclarationCase, unread};
@@ -18,6 +18,7 @@ pub(super) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     }
     match case.declaration {
         Declaration::Namespace(written) => namespace(case, written),
+        Declaration::Upstream(written, kind) => upstream(case, written, kind.loss),
         // An object that cannot be parsed may be annotated. Without protected releases in the policy it passes, because most
         // clusters protect nothing.
         Declaration::Unparsed { .. } if case.policy.protected.names_nothing() => Ok(Vec::new()),
@@ -151,26 +152,65 @@ pub(crate) struct Applying<'o> {
     pub(crate) takes_objects: bool,
     /// How it is deleted and leaves them.
     pub(crate) keep: WaysOut,
+    /// The field of the spec that the write changes so that objects are deleted.
+    pub(crate) leaves: Option<&'static str>,
 }
 
-/// The deletion of such an object together with those that it applies, and the removal of its annotation.
+/// The deletion of such an object together with those that it applies, an edit with which it deletes some of them, and the removal of its
+/// annotation. Managers edit it: they write what is in Git.
 pub(crate) fn of_applying<T>(
     case: &DeclarationCase<'_>,
     written: &DeclarationWrite<'_, T>,
     applying: Applying<'_>,
 ) -> CheckedAll {
-    let Applying { manager, home, is_annotated, takes_objects, keep } = applying;
+    let Applying { manager, home, is_annotated, takes_objects, keep, leaves } = applying;
+    let leaves = leaves.filter(|_| written.after.is_some() && !case.policy.managers.contains(case.facts.actor.name));
     let removal = removal(case, written).filter(|removal| takes_objects || *removal == Removal::OfAnnotation);
-    let Some(removal) = removal else { return Ok(Vec::new()) };
+    if removal.is_none() && leaves.is_none() {
+        return Ok(Vec::new());
+    }
     let release = ReleaseRef::new(written.namespace, &*written.name);
     let at_home = ReleaseAtHome::new(Storage::Index, release, Some(home));
     let Some(protection) = protection(case, &at_home, is_annotated)? else { return Ok(Vec::new()) };
+    if removal == Some(Removal::OfAnnotation) {
+        return Ok(vec![annotation_removed(case, at_home.release)]);
+    }
+    let (subject, by) = (case.subject(), protection.words());
+    let sentence = match leaves {
+        Some(field) => {
+            format!("{subject}: with this {field}, {manager} would delete objects of it, and {by} protects it.")
+        }
+        None => format!("{subject}: {manager} would delete its objects, and {by} protects it."),
+    };
+    let refusal = refusal(case.policy, at_home.release, &protection, sentence, keep);
+    Ok(vec![match leaves {
+        Some(field) => refusal.at(format!("/{}", field.replace('.', "/"))),
+        None => refusal,
+    }])
+}
+
+/// The deletion of an object that others are made from, and the removal of its annotation.
+fn upstream(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, Upstream<'_>>, loss: &str) -> CheckedAll {
+    let before = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none());
+    let (Some(before), Some(removal)) = (before, removal(case, written)) else {
+        return Ok(Vec::new());
+    };
+    if removal == Removal::OfObject && before.preserves() {
+        return Ok(Vec::new());
+    }
+    let release = ReleaseRef::new(written.namespace, &*written.name);
+    let at_home = ReleaseAtHome::new(Storage::Index, release, before.home());
+    let is_annotated = before.is_protected();
+    let protection = match before.home() {
+        Some(_) => protection(case, &at_home, is_annotated)?,
+        None => is_annotated.then(|| Protection::Annotation(case.subject())),
+    };
+    let Some(protection) = protection else { return Ok(Vec::new()) };
     Ok(vec![match removal {
         Removal::OfAnnotation => annotation_removed(case, at_home.release),
         Removal::OfObject => {
-            let (subject, by) = (case.subject(), protection.words());
-            let sentence = format!("{subject}: {manager} would delete its objects, and {by} protects it.");
-            refusal(case.policy, at_home.release, &protection, sentence, keep)
+            let sentence = format!("Without {}, {loss}, and {} protects it.", case.subject(), protection.words());
+            refusal(case.policy, at_home.release, &protection, sentence, WaysOut::default())
         }
     }])
 }

@@ -537,3 +537,39 @@ fn the_extension_of_a_protected_release_cannot_be_deleted() {
     assert_eq!(with("rules: {}", "deployed").update_objects("alice", marked.clone(), extension.clone()), refused());
     assert_eq!(with("rules: {}", "failed").update_objects("alice", marked, extension), Ok(()));
 }
+
+#[test]
+fn what_others_are_made_from_is_protected_by_its_annotation() {
+    let object = |group: &str, kind: &str, annotations: &Value, spec: &Value| {
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": kind, "spec": spec,
+            "metadata": {"name": "shops", "namespace": "shop", "annotations": annotations},
+        })
+    };
+    let (annotated, none) = (json!({crate::object::PROTECTED: "true"}), json!({}));
+    for (group, kind) in [
+        ("argoproj.io", "ApplicationSet"),
+        ("argoproj.io", "AppProject"),
+        ("source.toolkit.fluxcd.io", "GitRepository"),
+        ("source.toolkit.fluxcd.io", "OCIRepository"),
+    ] {
+        let stored = || object(group, kind, &annotated, &none);
+        assert_eq!(Cluster::new().delete_object("alice", stored()), Err(vec!["protected-release"]), "{kind}");
+        let bare = || object(group, kind, &none, &none);
+        assert_eq!(Cluster::new().delete_object("alice", bare()), Ok(()), "{kind}");
+        let unprotect = |user: &str| Cluster::new().update_objects(user, stored(), bare());
+        assert_eq!(unprotect("alice"), Err(vec!["protected-release"]), "{kind}");
+        assert_eq!(unprotect("system:serviceaccount:flux-system:kustomize-controller"), Ok(()), "{kind}");
+    }
+    // What an ApplicationSet generates is protected by its template, or by its destination.
+    let set = |spec: Value| object("argoproj.io", "ApplicationSet", &none, &spec);
+    let delete =
+        |spec: Value| Cluster::with_policy("protected: {namespaces: [prod]}").delete_object("alice", set(spec));
+    let template = json!({"metadata": {"annotations": annotated}});
+    let to = |namespace: &str| json!({"spec": {"destination": {"namespace": namespace}}});
+    assert_eq!(delete(json!({"template": template})), Err(vec!["protected-release"]));
+    assert_eq!(delete(json!({"template": to("prod")})), Err(vec!["protected-release"]));
+    assert_eq!(delete(json!({"template": to("{{.path.basename}}")})), Ok(()));
+    let preserving = json!({"preserveResourcesOnDeletion": true});
+    assert_eq!(delete(json!({"template": template, "syncPolicy": preserving})), Ok(()), "the objects stay");
+}

@@ -1,6 +1,8 @@
-//! The deletion of a protected Application together with its objects, and the removal of its annotation.
+//! The deletion of a protected Application together with its objects, edits that make it delete objects, and the removal of its
+//! annotation.
 
 use crate::facts::DeclarationWrite;
+use crate::object::ObjectKey;
 use crate::owners::argo::{Application, NAME};
 use crate::rules::check::{CheckedAll, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
@@ -19,6 +21,13 @@ pub(in crate::owners) fn check(
         is_annotated: before.metadata.is_protected(),
         takes_objects: before.is_deleted_with_its_objects(),
         keep: WaysOut::default(),
+        leaves: written.after.as_ref().and_then(|after| after.leaves_objects_of(before)),
     };
     of_applying(case, written, applying)
+}
+
+/// What is known of an object that the deletion of a namespace concerns: the namespace of its objects, and whether it is annotated.
+pub(in crate::owners) fn declared(key: &ObjectKey, text: &str) -> Option<(String, bool)> {
+    let read = serde_json::from_str::<Application<'_>>(text).ok()?;
+    Some((read.home(&key.namespace).to_owned(), read.metadata.is_protected()))
 }

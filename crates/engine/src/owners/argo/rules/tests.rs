@@ -325,3 +325,46 @@ fn people_do_not_write_what_an_application_lists() {
     renamed["spec"]["project"] = "shop".into();
     assert_eq!(written("bob", &listed, &renamed), (Ok(()), vec![]));
 }
+
+#[test]
+fn a_protected_application_is_not_edited_so_that_it_prunes() {
+    let annotated = |spec: Value| {
+        let mut object = application(spec, false);
+        object["metadata"]["annotations"] = json!({"interlock.dev/protected": "true"});
+        object
+    };
+    let source = |path: &str, revision: &str| json!({"repoURL": "git", "path": path, "targetRevision": revision});
+    let spec = |namespace: &str, source: Value, prune: bool| {
+        json!({
+            "destination": {"namespace": namespace}, "source": source, "syncPolicy": {"automated": {"prune": prune}},
+        })
+    };
+    let edit = |user: &str, before: Value, after: Value| {
+        Cluster::new().update_objects(user, annotated(before), annotated(after))
+    };
+    let before = || spec("shop", source("web", "v1"), true);
+    for (what, after) in [
+        ("destination", spec("shops", source("web", "v1"), true)),
+        ("source", spec("shop", source("webs", "v1"), true)),
+    ] {
+        assert_eq!(edit("bob", before(), after.clone()), refused("protected-release"), "{what}");
+        assert_eq!(edit(CONTROLLER, before(), after), Ok(()), "{what}");
+    }
+    assert_eq!(edit("bob", before(), spec("shop", source("web", "v2"), true)), Ok(()));
+    assert_eq!(edit("bob", before(), spec("shops", source("web", "v1"), false)), Ok(()));
+    assert_eq!(edit("bob", spec("shops", source("web", "v1"), false), before()), refused("protected-release"));
+}
+
+#[test]
+fn a_namespace_stays_for_a_protected_application() {
+    let delete = |namespace: &str, protected: &str| {
+        let mut object = application(json!({"destination": {"namespace": "shop"}}), false);
+        object["metadata"]["annotations"] = json!({"interlock.dev/protected": protected});
+        let mut cluster = cluster(object);
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        cluster.delete_cluster_scoped("alice", namespace)
+    };
+    assert_eq!(delete("shop", "true"), refused("protected-release"));
+    assert_eq!(delete("shop", "false"), Ok(()));
+    assert_eq!(delete("argocd", "true"), Ok(()), "without the finalizer, its objects stay");
+}

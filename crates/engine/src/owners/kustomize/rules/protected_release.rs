@@ -1,6 +1,8 @@
-//! The deletion of a protected Kustomization together with its objects, and the removal of its annotation.
+//! The deletion of a protected Kustomization together with its objects, edits that make it delete objects, and the removal of its
+//! annotation.
 
 use crate::facts::DeclarationWrite;
+use crate::object::ObjectKey;
 use crate::owners::flux;
 use crate::owners::kustomize::Kustomization;
 use crate::rules::check::{CheckedAll, Step, Way, WaysOut};
@@ -19,12 +21,21 @@ pub(in crate::owners) fn check(
     let suspend =
         command(&["kubectl", "patch", "kustomization", name, "-n", namespace, "--type", "merge", "-p", patch]);
     let keep = Way::from(Step::run("suspend it first ({})", suspend)).then(Step::retry("try again"));
+    let suspended = WaysOut::default().when("to delete the Kustomization and keep its objects", keep);
+    let leaves = written.after.as_ref().and_then(|after| after.leaves_objects_of(before));
     let applying = Applying {
         manager: flux::NAME,
         home: before.home(namespace),
         is_annotated: before.metadata.is_protected(),
         takes_objects: before.is_deleted_with_its_objects(),
-        keep: WaysOut::default().when("to delete the Kustomization and keep its objects", keep),
+        keep: if leaves.is_some() { WaysOut::default() } else { suspended },
+        leaves,
     };
     of_applying(case, written, applying)
+}
+
+/// What is known of an object that the deletion of a namespace concerns: the namespace of its objects, and whether it is annotated.
+pub(in crate::owners) fn declared(key: &ObjectKey, text: &str) -> Option<(String, bool)> {
+    let read = serde_json::from_str::<Kustomization<'_>>(text).ok()?;
+    Some((read.home(&key.namespace).to_owned(), read.metadata.is_protected()))
 }

@@ -248,3 +248,60 @@ fn a_protected_kustomization_is_not_deleted_with_its_objects() {
     let message = Cluster::new().findings("alice", Some(annotated(pruning(), true)), None).concat();
     assert!(message.contains("suspend it first (`kubectl patch kustomization shop -n team"), "{message}");
 }
+
+#[test]
+fn a_protected_kustomization_is_not_edited_so_that_it_prunes() {
+    let annotated = |spec: Value| {
+        let mut object = kustomization(spec);
+        object["metadata"]["annotations"] = json!({"interlock.dev/protected": "true"});
+        object
+    };
+    let source = |name: &str| json!({"kind": "GitRepository", "name": name});
+    let before = || json!({"prune": true, "path": "./shop", "targetNamespace": "shop", "sourceRef": source("shop")});
+    let edit = |user: &str, before: Value, after: Value| {
+        Cluster::new().update_objects(user, annotated(before), annotated(after))
+    };
+    let with = |field: &str, value: Value| {
+        let mut spec = before();
+        spec[field] = value;
+        spec
+    };
+    for (field, value) in
+        [("path", json!("./shops")), ("targetNamespace", json!("shops")), ("sourceRef", source("other"))]
+    {
+        assert_eq!(edit("alice", before(), with(field, value.clone())), refused("protected-release"), "{field}");
+        assert_eq!(edit(CONTROLLER, before(), with(field, value.clone())), Ok(()), "it writes what is in Git");
+        let without_prune = |mut spec: Value| {
+            spec["prune"] = false.into();
+            spec
+        };
+        let (old, new) = (without_prune(before()), without_prune(with(field, value)));
+        assert_eq!(edit("alice", old, new.clone()), Ok(()), "{field}: nothing is pruned");
+        assert_eq!(edit("alice", new, before()), refused("protected-release"), "and it stays so");
+    }
+    assert_eq!(edit("alice", before(), with("interval", json!("5m"))), Ok(()));
+    assert_eq!(edit("alice", before(), with("prune", json!(false))), Ok(()));
+    let (old, new) = (kustomization(before()), kustomization(with("path", json!("./shops"))));
+    assert_eq!(Cluster::new().update_objects("alice", old, new), Ok(()), "it is not protected");
+}
+
+#[test]
+fn a_namespace_stays_for_a_protected_kustomization() {
+    let delete = |policy: &str, namespace: &str, spec: Value, protected: &str| {
+        let mut object = kustomization(spec);
+        object["metadata"]["annotations"] = json!({"interlock.dev/protected": protected});
+        let mut cluster = Cluster::with_policy(policy);
+        cluster.given(object);
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        cluster.delete_cluster_scoped("alice", namespace)
+    };
+    let to_shop = |prune: bool| json!({"prune": prune, "targetNamespace": "shop"});
+    assert_eq!(delete("", "shop", to_shop(false), "true"), refused("protected-release"), "its objects are there");
+    assert_eq!(delete("", "team", to_shop(true), "true"), refused("protected-release"), "it is there, and prunes");
+    assert_eq!(delete("", "team", to_shop(false), "true"), Ok(()), "its objects stay");
+    assert_eq!(delete("", "shop", to_shop(true), "false"), Ok(()));
+    assert_eq!(delete("", "other", to_shop(true), "true"), Ok(()));
+    let policy = "protected: {namespaces: [shop]}";
+    assert_eq!(delete(policy, "shop", to_shop(true), "false"), refused("protected-release"));
+    assert_eq!(delete(policy, "team", to_shop(true), "false"), refused("protected-release"));
+}
