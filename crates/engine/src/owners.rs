@@ -34,8 +34,10 @@ pub use sveltos::{ConfigurationGroup, RECREATE_COMMIT};
 pub use upstream::Upstream;
 pub use vocabulary::OwnerWords;
 
+use crate::json::Patch;
 use crate::object::ObjectKey;
 use crate::release::{ProtectorRef, Storage};
+use declaration::Declaration;
 
 /// All owners whose releases or objects rules may judge, by their own names.
 pub(crate) const ALL: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME, kustomize::NAME, argo::NAME];
@@ -150,6 +152,19 @@ const GROUPS: [&str; 5] = [flux::GROUP, olm::GROUP, sveltos::LIB_GROUP, sveltos:
 #[must_use]
 pub fn managers_of_releases() -> &'static [&'static str] {
     helm::MARKS.managers
+}
+
+/// The holder that an operation in the object itself must name after a write by a user, and the one that it names; `None` if the object
+/// carries none.
+pub(crate) fn holders_of_operation(declaration: &Declaration<'_>, user: Option<&str>) -> Option<[Option<String>; 2]> {
+    let Declaration::Application(written) = declaration else { return None };
+    Some(written.after.as_ref()?.holders_after(written.before.as_ref(), user))
+}
+
+/// The patch with which the operation in an object names this holder; `None` if it does, or there is none.
+pub(crate) fn naming_holder(declaration: &Declaration<'_>, holder: Option<&str>) -> Option<Patch> {
+    let Declaration::Application(written) = declaration else { return None };
+    written.after.as_ref()?.naming(holder)
 }
 
 /// The kinds of objects that carry their operation themselves.

@@ -86,7 +86,7 @@ pub(crate) fn expected(facts: &Facts<'_>, write: &RecordWrite<'_>, now: Timestam
 }
 
 /// The stamp of a user name; `None` if the name is too long.
-fn stamped_user(user: &str) -> Option<&str> {
+pub(crate) fn stamped_user(user: &str) -> Option<&str> {
     (user.len() <= MAX_STAMPED_USER_BYTES).then_some(user)
 }
 
@@ -239,11 +239,12 @@ pub fn driver(
     owners::only_driver(&records, &drivers).map(|driver| driver.to_string())
 }
 
-/// The patch that gives a written record, override or Freeze its stamps; `None` if they are correct, and for other objects. `void`
+/// The patch that gives a written record, override, Freeze or operation its stamps; `None` if they are correct, and for other objects. `void`
 /// is the reason why an override opens nothing. A record that does not start an operation is created with stamps only by a tool that
 /// restores it.
 ///
-/// The patch changes only metadata: after a change of the data, Flux would reinstall at every reconcile.
+/// The patch changes only metadata: after a change of the data, Flux would reinstall at every reconcile. An object that carries its
+/// operation has a place in that for the holder.
 #[must_use]
 pub fn stamp(
     facts: &Facts<'_>,
@@ -254,6 +255,10 @@ pub fn stamp(
 ) -> Option<Patch> {
     if let Subject::Own(write) = &facts.subject {
         return creator::patch(write, facts.actor.name, void);
+    }
+    if let Subject::Declaration(declaration) = &facts.subject {
+        let [holder, _] = owners::holders_of_operation(declaration, stamped_user(facts.actor.name))?;
+        return owners::naming_holder(declaration, holder.as_deref());
     }
     let write = facts.record_write()?;
     let Expected { mut stamps, phase } = expected(facts, &write, now);

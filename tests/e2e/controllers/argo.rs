@@ -136,11 +136,11 @@ fn a_stuck_operation_ends_and_the_application_is_synced() {
     };
     let state = || {
         let object = bob.get(&["applications.argoproj.io/shop"]);
-        (object["operation"].clone(), object["status"]["operationState"]["phase"].clone())
+        (object["operation"]["sync"].clone(), object["status"]["operationState"]["phase"].clone())
     };
-    let sync = json!({"sync": {"revision": "main"}});
+    let sync = json!({"revision": "main"});
 
-    shop.patch(&bob, &json!({"operation": sync})).expect_success();
+    shop.patch(&bob, &json!({"operation": {"sync": sync}})).expect_success();
     assert!(unstick(&["--yes"]).1.contains("is argocd-application-controller running?"));
     shop.begins();
     shop.patch(&bob, &json!({"operation": null})).expect_failure(&["[concurrent-operation]"]);
@@ -163,7 +163,7 @@ fn a_stuck_operation_ends_and_the_application_is_synced() {
     let (code, done) = unstick(&["--yes"]);
     assert!(code == Some(0) && done.contains("Nothing to do"), "{done}");
 
-    shop.patch(&bob, &json!({"operation": sync, "status": {"operationState": null}})).expect_success();
+    shop.patch(&bob, &json!({"operation": {"sync": sync}, "status": {"operationState": null}})).expect_success();
     shop.begins();
     shop.orphan();
     let (code, dry) = unstick(&["--dry-run"]);
@@ -258,4 +258,28 @@ fn a_protected_application_keeps_its_objects() {
     bob.fails(&["delete", of_application], &["[protected-release]", "would delete its objects"]);
     bob.ok(&["patch", of_application, "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]);
     assert_eq!(set.applications(), ["a", "b", "shop"]);
+}
+
+#[test]
+fn a_fresh_sync_is_ended_by_its_holder() {
+    let namespace = Namespace::new(shared(), "synced-held");
+    let shop = Application::new(&namespace, json!({}), Sync::Client);
+    let (alice, bob) = (namespace.kubectl("alice"), namespace.kubectl("bob"));
+    let claimed = json!([{"name": "interlock.dev/holder", "value": "alice"}, {"name": "Reason", "value": "release"}]);
+    shop.patch(&bob, &json!({"operation": {"sync": {"revision": "main"}, "info": claimed}})).expect_success();
+    let info = bob.get(&["applications.argoproj.io/shop"])["operation"]["info"].clone();
+    assert_eq!(info, json!([{"name": "Reason", "value": "release"}, {"name": "interlock.dev/holder", "value": "bob"}]));
+    shop.begins();
+    let terminate = json!({"status": {"operationState": {"phase": "Terminating"}}});
+    let rule = "[concurrent-operation]";
+    shop.patch(&alice, &terminate).expect_failure(&[rule, "held by bob", "only its holder ends it before"]);
+    shop.patch(&bob, &terminate).expect_success();
+    shop.ends().expect_success();
+    // A click in the page of Argo CD may be anybody's.
+    shop.autosyncs().expect_success();
+    shop.begins();
+    shop.patch(&alice, &terminate)
+        .expect_failure(&[rule, "held by system:serviceaccount:argocd:argocd-application-controller"]);
+    let server = account(namespace.plane(), "argocd", "argocd-server");
+    shop.patch(&namespace.kubectl_as(&server), &terminate).expect_success();
 }

@@ -77,11 +77,12 @@ impl<'n> Application<'n> {
         who.run(&["patch", "applications.argoproj.io/shop", "--type=merge", "-p", &patch.to_string()])
     }
 
-    /// The controller has begun the operation that somebody has asked for.
+    /// The controller has begun the operation that somebody has asked for, and goes on with its copy.
     #[track_caller]
     pub(crate) fn begins(&self) {
         let started = jiff::Timestamp::now().round(jiff::Unit::Second).unwrap().to_string();
-        let state = json!({"phase": "Running", "startedAt": started, "operation": {"sync": {"revision": "main"}}});
+        let operation = self.controller.get(&["applications.argoproj.io/shop"])["operation"].clone();
+        let state = json!({"phase": "Running", "startedAt": started, "operation": operation});
         self.patch(&self.controller, &json!({"status": {"operationState": state}})).expect_success();
     }
 

@@ -14,7 +14,7 @@ pub enum PatchOperation {
     Remove { path: String },
 }
 
-/// A JSON patch of an object's metadata.
+/// A JSON patch of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Patch(pub Vec<PatchOperation>);

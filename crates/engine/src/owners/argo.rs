@@ -2,6 +2,7 @@
 //! annotation on each object names it.
 
 mod application_set;
+mod holder;
 pub(crate) mod rules;
 mod sync;
 
@@ -11,7 +12,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json::null_is_default;
+use crate::json::{Patch, null_is_default};
 use crate::managed::{MarkKey, Owner, OwnerKind};
 use crate::object::{Metadata, ObjectKey};
 use crate::owners::upstream::UpstreamKind;
@@ -243,6 +244,24 @@ struct ListedResource<'a> {
 }
 
 impl<'a> Application<'a> {
+    /// The holder of the operation that runs, or of the one that the controller has not begun.
+    fn holder(&self) -> Option<String> {
+        let running = self.running().and_then(|state| state.operation);
+        running.or(self.operation).and_then(holder::holder_of)
+    }
+
+    /// The holder that its operation must name after a write by a user, and the one that it names, as far as it has one.
+    pub(in crate::owners) fn holders_after(&self, before: Option<&Self>, user: Option<&str>) -> [Option<String>; 2] {
+        let before = before.and_then(|before| before.operation);
+        let expected = self.operation.and_then(|after| holder::expected_holder(before, after, user));
+        [expected, self.operation.and_then(holder::holder_of)]
+    }
+
+    /// The patch with which its operation names this holder; `None` if it does.
+    pub(in crate::owners) fn naming(&self, holder: Option<&str>) -> Option<Patch> {
+        holder::patch(self.operation?, holder)
+    }
+
     /// The operation that runs, by the status.
     fn running(&self) -> Option<&OperationState<'a>> {
         let state = self.status.operation_state.as_ref();

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::Case;
 use super::declarations::SPEC;
 use super::freezes::{await_open, frozen};
+use super::records::unstamped;
 use super::scene::{Scene, kept, place};
 use crate::harness::application_sets::ApplicationSet;
 use crate::harness::applications::{Application, Sync};
@@ -22,6 +23,7 @@ pub(super) const CASES: &[Case] = &[
     Case { rule: "concurrent-operation", owner: "Argo CD", arrange: removed_while_it_runs },
     Case { rule: "concurrent-operation", owner: "Argo CD", arrange: started_over_an_interrupted_one },
     Case { rule: "forged-status", owner: "Argo CD", arrange: status_of_an_application },
+    Case { rule: "forged-stamp", owner: "Argo CD", arrange: forged_holder },
     Case { rule: "dropped-applications", owner: "Argo CD", arrange: generated_no_longer },
     Case { rule: "dropped-inventory", owner: "Kustomization", arrange: rendered_to_nothing },
 ];
@@ -66,6 +68,26 @@ fn status_of_an_application() -> Scene {
     let patch = move |patch: Value| shop.patch(&namespace.kubectl("bob"), &patch);
     scene(shop, patch(json!({"status": {"resources": []}})))
         .act(SPEC, move |_| patch(json!({"spec": {"project": "shop"}})))
+}
+
+/// While the mutating half is out of service, the client's own holder would arrive.
+fn forged_holder() -> Scene {
+    let namespace = place("way-argo-stamp");
+    let shop = kept(Application::new(namespace, json!({}), Sync::Client));
+    unstamped(namespace);
+    let start = move |info: Value| {
+        let operation = json!({"operation": {"sync": {"revision": "main"}, "info": info}});
+        shop.patch(&namespace.kubectl("bob"), &operation)
+    };
+    let refused = eventually(WHILE, "the mutating half is not called for this namespace", || {
+        let refused = start(json!([{"name": "interlock.dev/holder", "value": "alice"}]));
+        if refused.success() {
+            shop.patch(&namespace.kubectl("bob"), &json!({"operation": null})).expect_success();
+            return Err(refused.to_string());
+        }
+        Ok(refused)
+    });
+    scene(shop, refused).act("do not set Interlock's stamps", move |_| start(json!([])))
 }
 
 /// An ApplicationSet generates nothing. Once it is repaired, it wants all of them again.

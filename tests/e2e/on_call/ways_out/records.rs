@@ -236,10 +236,12 @@ fn forged_holder() -> Scene {
 
 /// Takes a namespace out of the registration of the mutating half.
 pub(super) fn unstamped(namespace: &Namespace<'_>) {
-    let add = json!([{
-        "op": "add", "path": "/webhooks/0/namespaceSelector/matchExpressions/0/values/-", "value": namespace.name(),
-    }]);
-    let patch = add.to_string();
+    // The entries for records and for Applications.
+    let add = [0, 2].map(|entry| {
+        let path = format!("/webhooks/{entry}/namespaceSelector/matchExpressions/0/values/-");
+        json!({"op": "add", "path": path, "value": namespace.name()})
+    });
+    let patch = json!(add).to_string();
     let admin = plane().kubectl(&plane().admin());
     admin.ok(&["patch", "mutatingwebhookconfiguration/interlock", "--type=json", "-p", &patch]);
 }

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::Application;
 use crate::json::null_is_default;
 use crate::object::Metadata;
 
@@ -72,18 +71,16 @@ impl ApplicationSet<'_> {
     }
 }
 
-impl Application<'_> {
-    /// The name of the ApplicationSet that generates it.
-    pub(super) fn generated_by(&self) -> Option<String> {
-        #[derive(Deserialize)]
-        struct Reference<'a> {
-            #[serde(borrow)]
-            kind: Cow<'a, str>,
-            #[serde(borrow)]
-            name: Cow<'a, str>,
-        }
-        let references: Vec<Reference<'_>> = serde_json::from_str(self.metadata.owner_references?.get()).ok()?;
-        let set = references.into_iter().find(|reference| reference.kind == APPLICATION_SET)?;
-        Some(set.name.into_owned())
+/// The name of the ApplicationSet that generates an object.
+pub(super) fn generator_of(metadata: &Metadata<'_>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Reference<'a> {
+        #[serde(borrow)]
+        kind: Cow<'a, str>,
+        #[serde(borrow)]
+        name: Cow<'a, str>,
     }
+    let references: Vec<Reference<'_>> = serde_json::from_str(metadata.owner_references?.get()).ok()?;
+    let set = references.into_iter().find(|reference| reference.kind == APPLICATION_SET)?;
+    Some(set.name.into_owned())
 }

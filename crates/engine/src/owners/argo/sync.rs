@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::holder::unheld;
 use super::{APPLICATION, Application, CONTROLLER, GROUP, NAME, OperationState};
 use crate::owners::carried::{CarriedOperation, Carrier, Stage};
 use crate::text::command::command;
@@ -44,7 +45,7 @@ fn operation(application: &str) -> serde_json::Result<Option<CarriedOperation>> 
 /// does not start this one.
 fn again(state: &OperationState<'_>) -> serde_json::Result<Value> {
     let mut operation = match state.operation {
-        Some(operation) => serde_json::from_str(operation.get())?,
+        Some(operation) => unheld(operation)?,
         None => json!({"sync": {}}),
     };
     if let Value::Object(fields) = &mut operation {

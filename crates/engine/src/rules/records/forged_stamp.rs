@@ -7,11 +7,12 @@ use super::case::RecordCase;
 use crate::facts::RecordVersion;
 use crate::object::annotation_pointer;
 use crate::owners;
-use crate::release::stamps::{DRIVER, PIPELINE, PROTECTED_BY};
+use crate::release::stamps::{DRIVER, HOLDER, PIPELINE, PROTECTED_BY};
 use crate::release::{DriverRef, Stamps};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
-use crate::rules::check::{Check, Checked, Refusal, Rule, Step, WaysOut};
+use crate::rules::check::{Check, Checked, CheckedAll, Refusal, Rule, Step, WaysOut};
+use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::undecided::Undecided;
 use crate::stamp::{self, Phase};
 
@@ -19,12 +20,12 @@ use crate::stamp::{self, Phase};
 pub(crate) static RULE: Rule = Rule {
     specification: Specification {
         id: "forged-stamp",
-        owners: owners::OF_RECORDS,
+        owners: owners::OF_OPERATIONS,
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::OnRecordCreate,
         requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: &[] },
-        summary: "The holder stamps on a record are the ones that Interlock wrote.",
+        summary: "The holder stamps on a record or in an operation are the ones that Interlock wrote.",
         why: "The holder of an operation may end it and write the objects of its release. A stamp that the client chooses \
               would open both.",
         allowed: "A record without stamps, as helm writes it.",
@@ -32,7 +33,7 @@ pub(crate) static RULE: Rule = Rule {
         way_out: "Do not set Interlock's stamps: the webhook writes them.",
         settings: &[],
     },
-    checks: &[Check::Record(check)],
+    checks: &[Check::Record(check), Check::Declaration(in_operation)],
 };
 
 /// The way out of every other refusal.
@@ -66,6 +67,17 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
         _ => ONLY_THE_WEBHOOK.into(),
     };
     Ok(Some(Refusal::new(sentence, ways_out).at(annotation_pointer(key))))
+}
+
+/// The holder that an object names in the operation that it carries.
+fn in_operation(case: &DeclarationCase<'_>) -> CheckedAll {
+    let user = stamp::stamped_user(case.facts.actor.name);
+    let forged = owners::holders_of_operation(case.declaration, user)
+        .filter(|[expected, named]| named.is_some() && named != expected);
+    let Some([expected, _]) = forged else { return Ok(Vec::new()) };
+    let must = expected.map_or("be absent".to_owned(), |holder| format!("be {holder:?}"));
+    let sentence = format!("The value of {HOLDER} in the operation of {} must {must}.", case.subject());
+    Ok(vec![Refusal::new(sentence, ONLY_THE_WEBHOOK).at("/operation/info")])
 }
 
 /// Whether another record of the release has the stamp of what protects it, if a new record has one.

@@ -8,7 +8,7 @@ use crate::facts::{Declaration, DeclarationWrite};
 use crate::losses::Loss;
 use crate::managed::last_change_of_spec;
 use crate::object::{ALLOW_REMOVAL, ObjectKey};
-use crate::owners::argo::application_set::{APPLICATION_SET, ApplicationSet, GENERATOR};
+use crate::owners::argo::application_set::{APPLICATION_SET, ApplicationSet, GENERATOR, generator_of};
 use crate::owners::argo::{self, APPLICATION, Application, GROUP};
 use crate::release::ReleaseRef;
 use crate::review::Operation;
@@ -61,7 +61,7 @@ fn check(case: &DeclarationCase<'_>) -> CheckedAll {
 
 fn deletion(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, Application<'_>>) -> CheckedAll {
     let before = written.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none());
-    let Some(name) = before.and_then(Application::generated_by) else { return Ok(Vec::new()) };
+    let Some(name) = before.and_then(|before| generator_of(&before.metadata)) else { return Ok(Vec::new()) };
     let key = ObjectKey::new(GROUP, APPLICATION_SET, written.namespace, &name);
     let Some(set) = case.read::<ApplicationSet<'_>>(key.clone())? else { return Ok(Vec::new()) };
     if set.metadata.deletion_timestamp.is_some() {

@@ -13,7 +13,10 @@ use crate::release::ReleaseRef;
 use crate::rules::check::{CheckedAll, Refusal, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::freeze::started::StartedOperation;
-use crate::rules::wording::{command, span};
+use crate::rules::wording::{command, span, user};
+
+/// The end of the name of the service account of the server.
+const SERVER: &str = "-server";
 
 /// The refusals of writes to the operation of an Application by others than its controllers.
 pub(in crate::owners) fn check(
@@ -30,9 +33,11 @@ pub(in crate::owners) fn check(
     let running = before.running();
     let is_fresh = running.is_some_and(|state| !is_stale(case, state));
     let still_runs = after.running().is_some_and(|state| state.phase == "Running");
+    let ends = running.is_some_and(|state| state.phase == "Running") && !still_runs && is_fresh;
     let refusal = match (before.operation, after.operation) {
-        (Some(_), None) if is_fresh && still_runs => Some(orphaned(case)),
-        (Some(old), Some(new)) if is_fresh && still_runs && old.get() != new.get() => Some(replaced(case)),
+        (Some(_), _) if ends && is_held_by_another(case, before) => Some(ended(case, before)),
+        (Some(_), None) if is_fresh && still_runs => Some(orphaned(case, before)),
+        (Some(old), Some(new)) if is_fresh && still_runs && old.get() != new.get() => Some(replaced(case, before)),
         (None, Some(new)) if running.is_some() && after.status.operation_state.is_some() => {
             Some(resumed(case, new.get()))
         }
@@ -77,28 +82,49 @@ fn is_stale(case: &DeclarationCase<'_>, state: &OperationState<'_>) -> bool {
     case.policy.recovery.is_stale(state.started_at, case.now)
 }
 
-fn orphaned(case: &DeclarationCase<'_>) -> Refusal {
-    let sentence = format!(
-        "{}: its sync is running. Without `operation` nothing works on it any longer, and the next sync resumes this one.",
-        case.subject()
-    );
-    Refusal::new(sentence, wait_or_terminate(case)).at("/operation")
+/// Whether the operation is held by somebody else than the actor. Behind the server of Argo CD, the person is not known.
+fn is_held_by_another(case: &DeclarationCase<'_>, before: &Application<'_>) -> bool {
+    let actor = case.facts.actor;
+    let is_server = actor.service_account().is_some_and(|account| account.ends_with(SERVER));
+    !is_server && before.holder().is_some_and(|holder| holder != actor.name)
 }
 
-fn replaced(case: &DeclarationCase<'_>) -> Refusal {
+fn orphaned(case: &DeclarationCase<'_>, before: &Application<'_>) -> Refusal {
     let sentence = format!(
-        "{}: its sync is running, and {NAME} goes on with that one: the new operation would be lost.",
-        case.subject()
+        "{}. Without `operation` nothing works on it any longer, and the next sync resumes this one.",
+        is_running(case, before)
     );
-    Refusal::new(sentence, wait_or_terminate(case)).at("/operation")
+    Refusal::new(sentence, wait_or_terminate(case, before)).at("/operation")
+}
+
+fn replaced(case: &DeclarationCase<'_>, before: &Application<'_>) -> Refusal {
+    let sentence =
+        format!("{}, and {NAME} goes on with that one: the new operation would be lost.", is_running(case, before));
+    Refusal::new(sentence, wait_or_terminate(case, before)).at("/operation")
+}
+
+/// The end of a fresh sync that somebody else has started.
+fn ended(case: &DeclarationCase<'_>, before: &Application<'_>) -> Refusal {
+    let sentence = format!("{}: only its holder ends it before it counts as stuck.", is_running(case, before));
+    Refusal::new(sentence, wait_or_terminate(case, before)).at("/status/operationState/phase")
+}
+
+/// `Application argocd/web: its sync is running, held by alice`.
+fn is_running(case: &DeclarationCase<'_>, before: &Application<'_>) -> String {
+    let held = before.holder().map(|holder| format!(", held by {}", user(Some(&holder)))).unwrap_or_default();
+    format!("{}: its sync is running{held}", case.subject())
 }
 
 /// What ends the operation that runs.
-fn wait_or_terminate(case: &DeclarationCase<'_>) -> WaysOut {
+fn wait_or_terminate(case: &DeclarationCase<'_>, before: &Application<'_>) -> WaysOut {
     let stale = span(case.policy.recovery.stale_after);
-    WaysOut::from(Way::from(Step::wait("wait until the sync ends")).then(Step::retry("try again")))
-        .when("to end it now", Step::run("run {}", patch(case, TERMINATE)))
-        .note(format!("It counts as stuck {stale} after it started."))
+    let ways_out = WaysOut::from(Way::from(Step::wait("wait until the sync ends")).then(Step::retry("try again")));
+    let ways_out = if is_held_by_another(case, before) {
+        ways_out.or(Step::release_override())
+    } else {
+        ways_out.when("to end it now", Step::run("run {}", patch(case, TERMINATE)))
+    };
+    ways_out.note(format!("It counts as stuck {stale} after it started."))
 }
 
 /// Nothing works on the operation that the status shows as running.

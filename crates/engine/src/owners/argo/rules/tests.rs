@@ -368,3 +368,57 @@ fn a_namespace_stays_for_a_protected_application() {
     assert_eq!(delete("shop", "false"), Ok(()));
     assert_eq!(delete("argocd", "true"), Ok(()), "without the finalizer, its objects stay");
 }
+
+#[test]
+fn a_fresh_sync_is_ended_by_its_holder() {
+    let held = |at: &str| {
+        let mut running = operating(sync("a"), "Running", at);
+        running["status"]["operationState"]["operation"] =
+            json!({"info": [{"name": "interlock.dev/holder", "value": "bob"}]});
+        running
+    };
+    let end = |user: &str, at: &str| {
+        let mut after = held(at);
+        after["status"]["operationState"]["phase"] = "Terminating".into();
+        Cluster::new().update_objects(user, held(at), after)
+    };
+    assert_eq!(end("alice", FRESH), refused("concurrent-operation"));
+    for user in ["bob", SERVER, CONTROLLER] {
+        assert_eq!(end(user, FRESH), Ok(()), "{user}");
+    }
+    assert_eq!(end("alice", STALE), Ok(()));
+    // Without a holder, everybody ends it.
+    let unknown = |phase: &str| operating(sync("a"), phase, FRESH);
+    assert_eq!(Cluster::new().update_objects("alice", unknown("Running"), unknown("Terminating")), Ok(()));
+    let removed = {
+        let mut removed = held(FRESH);
+        removed["operation"] = Value::Null;
+        removed
+    };
+    let of_alice = Cluster::new().findings("alice", Some(held(FRESH)), Some(removed.clone())).concat();
+    assert!(of_alice.contains("its sync is running, held by bob") && !of_alice.contains("to end it now"), "{of_alice}");
+    let of_bob = Cluster::new().findings("bob", Some(held(FRESH)), Some(removed)).concat();
+    assert!(of_bob.contains("Terminating"), "{of_bob}");
+}
+
+#[test]
+fn the_holder_of_a_sync_is_stamped_and_cannot_be_forged() {
+    let with_info = |info: Value| {
+        let mut application = application(json!({}), false);
+        application["operation"] = json!({"sync": {}, "info": info});
+        application
+    };
+    let holder = |user: &str| json!([{"name": "interlock.dev/holder", "value": user}]);
+    let judged = |old: Value, new: Value| Cluster::new().judged("alice", Some(old), new);
+    let started = judged(application(json!({}), false), with_info(holder("bob")));
+    assert!(started.allowed, "the stamp is overwritten: {:?}", started.findings);
+    let patch = serde_json::to_value(started.patch.unwrap()).unwrap();
+    assert_eq!(patch, json!([{"op": "add", "path": "/operation/info", "value": holder("alice")}]));
+    let forged = |old: Value, new: Value| Cluster::new().update_unstamped("alice", old, new);
+    let start = || application(json!({}), false);
+    assert_eq!(forged(start(), with_info(holder("bob"))), refused("forged-stamp"));
+    assert_eq!(forged(start(), with_info(holder("alice"))), Ok(()));
+    assert_eq!(forged(start(), with_info(json!([]))), Ok(()), "a lost stamp is no reason to refuse");
+    assert_eq!(forged(with_info(holder("bob")), with_info(holder("alice"))), refused("forged-stamp"));
+    assert_eq!(forged(with_info(holder("bob")), with_info(holder("bob"))), Ok(()));
+}
