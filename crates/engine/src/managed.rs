@@ -15,7 +15,7 @@ mod touched;
 pub use declared::Declared;
 pub use delta::{ChangedValue, Delta, DifferingItem, Exceptions, delta, delta_except};
 pub use document::{declared_by, is_custom_resource};
-pub use fields::{ManagedFields, last_change_of_spec};
+pub use fields::{ManagedFields, last_change_of_spec, last_writes};
 pub use implied::implied_by;
 pub use item_key::ItemKey;
 pub use ownership::{MANAGED_BY_LABEL, Mark, Origin, Owner};

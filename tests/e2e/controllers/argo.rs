@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use crate::harness::application_sets::ApplicationSet;
 use crate::harness::applications::{Application, Sync, shared};
+use crate::harness::chart::Chart;
+use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::controllers::account;
 use crate::harness::eventually::eventually;
 use crate::harness::in_flight::policy;
@@ -282,4 +284,48 @@ fn a_fresh_sync_is_ended_by_its_holder() {
         .expect_failure(&[rule, "held by system:serviceaccount:argocd:argocd-application-controller"]);
     let server = account(namespace.plane(), "argocd", "argocd-server");
     shop.patch(&namespace.kubectl_as(&server), &terminate).expect_success();
+}
+
+/// Argo CD adopts the objects of a release. Helm's records and marks stay.
+#[test]
+fn helm_uninstall_takes_nothing_from_a_release_that_has_moved() {
+    for version in [HelmVersion::V3, HelmVersion::V4] {
+        let namespace = Namespace::new(shared(), &format!("moved-{version:?}").to_lowercase());
+        let chart = Chart::new("demo");
+        let helm = namespace.helm(version, Driver::Secret, "alice");
+        helm.ok(&["install", "demo", chart.path()]);
+        let shop = Application::new(&namespace, json!({}), Sync::Server);
+        let bob = namespace.kubectl("bob");
+        let installed = namespace.objects_of_demo();
+        shop.list(&[("apps", "Deployment", "demo"), ("", "ConfigMap", "demo"), ("", "Service", "demo")]);
+        // Whoever has written last is known by the second.
+        for object in &installed {
+            let kind = bob.get(&[object])["kind"].clone();
+            let mut syncs = 0;
+            eventually(DEADLINE, "Argo CD has written last", || {
+                syncs += 1;
+                let annotations = json!({"sync": syncs.to_string()});
+                let api_version = if kind == "Deployment" { "apps/v1" } else { "v1" };
+                let metadata = json!({"name": "demo", "annotations": annotations});
+                shop.apply(&json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})).expect_success();
+                let deletion = bob.run(&["delete", object, "--dry-run=server"]);
+                if deletion.stderr.contains("managed by Argo CD's Application") {
+                    Ok(())
+                } else {
+                    Err(deletion.to_string())
+                }
+            });
+        }
+        let records = ["delete", "secret", "-l", "owner=helm,name=demo"];
+        bob.ok(&[&records[..], &["--dry-run=server"]].concat());
+        helm.fails(&["uninstall", "demo"], &["failed to delete release"]);
+        assert_eq!(namespace.objects_of_demo(), installed);
+        shop.apply(&json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "demo", "annotations": {"sync": "next"}},
+        }))
+        .expect_success();
+        // Helm forgets the release: whoever began the uninstall deletes its records.
+        namespace.kubectl("alice").ok(&records);
+        assert_eq!(namespace.objects_of_demo(), installed);
+    }
 }

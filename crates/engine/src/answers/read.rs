@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::evidence::{Candidates, NamespaceState, ScaledObject};
-use crate::json::redacted;
+use crate::json::{RawObject, redacted};
 use crate::object::{ObjectKey, PROTECTED, protects};
 use crate::owners::{BUNDLES, Bundle, BundleRef, CandidateSearch, Driver, Marks};
 use crate::policy::{Creation, Freeze};
@@ -67,6 +67,7 @@ pub fn scaled(text: &str) -> Result<Option<ScaledObject>, String> {
         |key: &str| metadata.annotations.as_ref()?.get(key).map(String::as_str),
     );
     let managed_fields = metadata.managed_fields.map_or("[]", RawValue::get).to_owned();
+    let marks = marks.map(|marks| marks.newest_first(Some(RawObject::delimited(&managed_fields))));
     Ok(marks.map(|marks| ScaledObject { marks, managed_fields: Some(managed_fields) }))
 }
 

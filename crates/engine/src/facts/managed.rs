@@ -217,5 +217,6 @@ fn is_blank(fields: Option<RawObject<'_>>) -> bool {
 }
 
 fn marks(metadata: &Metadata<'_>) -> Option<Marks> {
-    Marks::of(|key| metadata.label(key), |key| metadata.annotation(key))
+    let marks = Marks::of(|key| metadata.label(key), |key| metadata.annotation(key))?;
+    Some(marks.newest_first(metadata.managed_fields))
 }

@@ -63,6 +63,23 @@ impl<'a> ManagedFields<'a> {
     }
 }
 
+/// When each of these managers last wrote an object, by the clock of the API server; `None` if they never did, or that is unknown.
+#[must_use]
+pub fn last_writes<const N: usize>(
+    managed_fields: Option<RawObject<'_>>,
+    managers: [&dyn Fn(&str) -> bool; N],
+) -> [Option<Timestamp>; N] {
+    #[derive(Deserialize)]
+    struct Entry<'a> {
+        #[serde(borrow, default)]
+        manager: Cow<'a, str>,
+        time: Option<Timestamp>,
+    }
+    let entries = managed_fields.and_then(|fields| serde_json::from_str::<Vec<Entry<'_>>>(fields.get()).ok());
+    let entries = entries.unwrap_or_default();
+    managers.map(|is_one| entries.iter().filter(|entry| is_one(&entry.manager)).filter_map(|entry| entry.time).max())
+}
+
 /// When somebody last changed the spec of an object, by the clock of the API server; `None` if that is unknown.
 #[must_use]
 pub fn last_change_of_spec(managed_fields: Option<RawObject<'_>>, effort: &Effort) -> Option<Timestamp> {

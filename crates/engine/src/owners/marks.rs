@@ -4,7 +4,8 @@ use memchr::memmem;
 use serde_json::Value;
 
 use super::{argo, helm, kustomize, sveltos};
-use crate::managed::{Declared, Mark, MarkKey, Owner, OwnerKind};
+use crate::json::RawObject;
+use crate::managed::{Declared, Mark, MarkKey, Owner, OwnerKind, last_writes};
 
 /// The marks of each kind of owner.
 const OWNER_KINDS: [&OwnerKind; 4] = [&helm::MARKS, &sveltos::MARKS, &kustomize::MARKS, &argo::MARKS];
@@ -19,6 +20,8 @@ pub struct Marks {
     pub switches: Vec<(&'static str, String)>,
     /// The JSON text of the document that the owner applied last, if the object has it.
     pub applied: Option<Box<str>>,
+    /// The complete marks of another owner on the same object.
+    pub other: Option<Box<Marks>>,
     /// The values of the marks with the owner's name and scope.
     values: Box<[String; 2]>,
     row: usize,
@@ -65,10 +68,28 @@ impl Marks {
             let switches = row.switches.iter().filter_map(|key| Some((*key, annotation(key)?.to_owned()))).collect();
             let applied = row.applied.and_then(&annotation).map(Into::into);
             let values = Box::new([name, scope].map(|value| value.unwrap_or_default().to_owned()));
-            Some(Self { owner, contradiction, switches, applied, values, row: index })
+            Some(Self { owner, contradiction, switches, applied, other: None, values, row: index })
         });
         // An object may have the marks of two owners. Complete marks take precedence.
-        all.min_by_key(|marks| marks.contradiction.is_some())
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|marks| marks.contradiction.is_some());
+        let mut all = all.into_iter();
+        let marks = all.next()?;
+        let other = all.next().filter(|other| other.contradiction.is_none()).map(Box::new);
+        Some(Self { other, ..marks })
+    }
+
+    /// The marks in the order in which their owners wrote the object: that of the last one first. If that is unknown, they stay as they
+    /// are.
+    #[must_use]
+    pub fn newest_first(self, managed_fields: Option<RawObject<'_>>) -> Self {
+        let Some(other) = &self.other else { return self };
+        let written = last_writes(managed_fields, [&|it| self.is_manager(it), &|it| other.is_manager(it)]);
+        if written[1] <= written[0] {
+            return self;
+        }
+        let other = Self::clone(other);
+        Self { other: Some(Box::new(Self { other: None, ..self })), ..other }
     }
 
     /// The managers in `managedFields` that write for this owner.

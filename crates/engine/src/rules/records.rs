@@ -7,6 +7,7 @@ pub(super) mod forged_stamp;
 pub(super) mod illegal_transition;
 mod installs_over;
 pub(super) mod lease;
+mod moved;
 pub(super) mod pending_recovery;
 pub(super) mod record_deletion;
 pub mod record_integrity;

@@ -140,6 +140,11 @@ impl<'a> ObjectCase<'a> {
         let Some(marks) = self.marks(freshness)? else {
             return Ok(None);
         };
+        let owner = |marks| self.is_owned_by(marks, freshness);
+        let marks = match marks.other.as_deref() {
+            Some(other) if !owner(marks)? && owner(other)? => other,
+            _ => marks,
+        };
         match &marks.owner {
             Owner::Release { name, target_namespace, .. } => {
                 self.conflict_with_release(marks, (name, target_namespace), freshness, purpose)
@@ -150,6 +155,15 @@ impl<'a> ObjectCase<'a> {
                 require_consistent(marks)?;
                 self.conflict_with_profile(marks, (&format!("the {program} {kind} {name}"), name), freshness)
             }
+        }
+    }
+
+    /// Whether the owner that the marks name knows of the object.
+    fn is_owned_by(&self, marks: &Marks, freshness: Freshness) -> Result<bool, Undecided> {
+        match &marks.owner {
+            Owner::Release { .. } => Ok(self.records_of(&marks.owner, freshness)?.is_some()),
+            Owner::Applied { .. } => Ok(self.applier(marks)?.is_some()),
+            Owner::Profile { .. } => Ok(true),
         }
     }
 

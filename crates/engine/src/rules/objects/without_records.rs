@@ -36,18 +36,7 @@ impl ObjectCase<'_> {
         let Some(fields) = self.changed_managed_fields(marks, freshness)? else {
             return Ok(None);
         };
-        let ManagedWrite { api_version, namespace, name: own, .. } = self.write;
-        let object = owners::rules::AppliedObject {
-            marks,
-            key: ObjectKey::new(self.write.group(), self.kind(), namespace, own),
-            version: api_version.rsplit('/').next().unwrap_or_default(),
-            wrote: &|field| self.wrote(marks, field),
-            policy: self.policy,
-            effort: self.facts.effort,
-        };
-        let Some(applier) = owners::rules::applier(self.evidence, &object)? else {
-            return Ok(None);
-        };
+        let Some(applier) = self.applier(marks)? else { return Ok(None) };
         let is_deletion = fields.is_empty();
         let fields: Vec<_> = fields.into_iter().filter(|field| !applier.ignores(field)).collect();
         if applier.user.as_deref() == Some(self.facts.actor.name) || (fields.is_empty() && !is_deletion) {
@@ -60,6 +49,20 @@ impl ObjectCase<'_> {
             is_suspended: applier.is_suspended && !lasts,
             ..self.without_records((owner, "its source"), &source, name, fields)
         }))
+    }
+
+    /// What applies the object, by these marks; `None` if it does not list the object.
+    pub(super) fn applier(&self, marks: &Marks) -> Result<Option<owners::rules::Applier>, Undecided> {
+        let ManagedWrite { api_version, namespace, name, .. } = self.write;
+        let object = owners::rules::AppliedObject {
+            marks,
+            key: ObjectKey::new(self.write.group(), self.kind(), namespace, name),
+            version: api_version.rsplit('/').next().unwrap_or_default(),
+            wrote: &|field| self.wrote(marks, field),
+            policy: self.policy,
+            effort: self.facts.effort,
+        };
+        owners::rules::applier(self.evidence, &object)
     }
 
     /// A conflict that no operation and no uninstall has a part in.

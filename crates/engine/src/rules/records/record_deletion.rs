@@ -32,7 +32,7 @@ pub(crate) static RULE: Rule = Rule {
         why: "Without it helm reports that there are no deployed releases, and the next upgrade is an install over live \
               objects.",
         allowed: "Pruning of superseded records; every deletion by whoever uninstalls the release, or once it is uninstalled; a \
-                  record that no client can read.",
+                  record that no client can read; the records of a release whose objects another owner has adopted.",
         refused: "`kubectl delete secret` of the newest deployed record, or of a part of a record in several Secrets; a person deleting several \
                   records at once.",
         way_out: "Use `helm uninstall` to remove the release, or delete the object that declares it. Or delete one superseded or \
@@ -96,6 +96,9 @@ pub(crate) fn check(case: &RecordCase<'_>) -> Checked {
     }
     if let Some(error) = case.why_unreadable(&case.id.object)? {
         return unreadable::deletion(case, side, history, &error);
+    }
+    if case.is_moved()? {
+        return Ok(None);
     }
     let (subject, words) = (case.subject(), case.words());
     let (sentence, ways_out) = match (operation_over(side, history), side.label_status()) {

@@ -1,6 +1,7 @@
 //! Objects of an Application: who may change what.
 
 mod dropped;
+mod moved;
 
 use serde_json::{Value, json};
 
