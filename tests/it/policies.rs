@@ -199,7 +199,9 @@ fn a_policy_of_before_is_rewritten_in_place_and_checked() {
         "{printed}"
     );
     assert!(
-        printed.contains("before: enforce\n    now:    audit when {serviceAccounts: ['*']}, otherwise audit"),
+        printed.contains(
+            "before: enforce\n    now:    warn when {serviceAccounts: ['*argocd-server']}, otherwise audit when"
+        ),
         "{printed}"
     );
     let written = interlock(&["policy", "migrate", path, "--write"]);

@@ -69,9 +69,11 @@ fn fields_of_an_application_change_only_in_its_source() {
         bob.ok(&merge("configmap/web", r#"{"data":{"free":"bob"}}"#));
         bob.ok(&["label", "configmap/web", "team=blue"]);
         bob.ok(&["rollout", "restart", "deployment/demo"]);
-        // A click in the page of Argo CD is recorded.
+        // A click in the page of Argo CD is warned about.
         let server = account(namespace.plane(), "argocd", "argocd-server");
-        namespace.kubectl_as(&server).ok(&merge("configmap/web", r#"{"data":{"mode":"clicked"}}"#));
+        let clicked = namespace.kubectl_as(&server).run(&merge("configmap/web", r#"{"data":{"mode":"clicked"}}"#));
+        let clicked = clicked.expect_success();
+        assert!(clicked.stderr.contains("[manual-edit]"), "{clicked}");
         for object in [config("next"), deployment("two", 3), secret("second", sync)] {
             shop.apply(&object).expect_success();
         }

@@ -369,7 +369,7 @@ fn lists_with_another_meaning_than_before_are_found() {
     let flux = "system:serviceaccount:flux-system";
     let managers = format!("managers: a -> a, {flux}:helm-controller, {flux}:kustomize-controller and 10 more");
     assert_eq!(change("managers"), Some(managers.as_str()));
-    let edit = "rules.manual-edit.cases: warn -> audit when {serviceAccounts: ['*']}, otherwise audit when {pipelines: ['*']}, otherwise warn";
+    let edit = "rules.manual-edit.cases: warn -> warn when {serviceAccounts: ['*argocd-server']}, otherwise audit when {serviceAccounts: ['*']}, otherwise audit when {pipelines: ['*']}, otherwise warn";
     assert_eq!(change("rules.manual-edit"), Some(edit));
     assert_eq!((change("rules.manual-scale"), change("rules.manual-delete"), change("freezes")), (None, None, None));
     assert!(

@@ -257,17 +257,20 @@ fn settings_in_force_have_a_file_and_a_line() {
     };
     let case = "case audit when {users: [bot]} p/cluster.yaml:9";
     let (edit, scale, overrides) = in_force_of("shop");
+    let clicks = "case warn when {serviceAccounts: ['*argocd-server']} shipped";
     let people = ["case audit when {serviceAccounts: ['*']} shipped", "case audit when {pipelines: ['*']} shipped"];
     let own = ["graceAfterFailure 60s shipped", "honourDriftIgnore true shipped", "whenSuspended enforce shipped"];
     assert_eq!(edit[..2], ["mode enforce p/namespaces/shop.yaml:4", case]);
-    assert_eq!(edit[2..4], people);
-    assert_eq!(edit[4..], own);
+    assert_eq!(edit[2], clicks);
+    assert_eq!(edit[3..5], people);
+    assert_eq!(edit[5..], own);
     assert_eq!(scale, ["mode 'off' p/namespaces/shop.yaml:5", "resources [] shipped"]);
     assert_eq!(overrides[1], "maxDuration 1h p/namespaces/shop.yaml:6");
     let (edit, scale, overrides) = in_force_of("bar");
     assert_eq!(edit[..2], ["mode warn p/cluster.yaml:6", case]);
-    assert_eq!(edit[2..4], people);
-    assert_eq!(edit[4..], own);
+    assert_eq!(edit[2], clicks);
+    assert_eq!(edit[3..5], people);
+    assert_eq!(edit[5..], own);
     assert_eq!(scale, ["mode audit p/cluster.yaml:10", people[0], people[1], "resources [] shipped"]);
     assert_eq!(overrides[1], "maxDuration 4h shipped");
 }
