@@ -1,10 +1,15 @@
 //! Objects that a Kustomization applies: what its source declares changes there, and everybody else goes on.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::harness::clients::Kubectl;
+use crate::harness::eventually::eventually;
 use crate::harness::kustomizations::{Kustomization, deployment, kustomize_controller, shared};
 use crate::harness::namespace::Namespace;
+
+const DEADLINE: Duration = Duration::from_secs(60);
 
 const LISTED: [(&str, &str, &str); 2] = [("apps", "Deployment", "demo"), ("", "ConfigMap", "web")];
 
@@ -45,7 +50,16 @@ fn fields_of_a_source_change_only_there() {
     bob.ok(&merge(r#"{"data":{"free":"bob"}}"#));
     bob.ok(&["label", "configmap/web", "team=blue"]);
     bob.ok(&["rollout", "restart", "deployment/demo"]);
-    namespace.kubectl_as(&namespace.service_account("operator")).ok(&merge(r#"{"data":{"mode":"audited"}}"#));
+    let operator = namespace.kubectl_as(&namespace.service_account("operator"));
+    // The field is then the operator's. Who has written later is known by the second.
+    let mut edits = 0;
+    eventually(DEADLINE, "a further edit is warned about", || {
+        edits += 1;
+        operator.ok(&merge(&json!({"data": {"mode": edits.to_string()}}).to_string()));
+        let edit =
+            bob.run(&[&merge(r#"{"data":{"mode":"bob"}}"#)[..], &["--dry-run=server"]].concat()).expect_success();
+        if edit.stderr.contains("[manual-edit]") { Ok(()) } else { Err(edit.to_string()) }
+    });
     shop.apply(&config("declared")).expect_success();
     shop.apply(&deployment("two", 3)).expect_success();
     let controller = namespace.kubectl_as(&kustomize_controller(namespace.plane()));

@@ -31,6 +31,9 @@ struct ManagedFieldsEntry<'a> {
     api_version: Cow<'a, str>,
     #[serde(borrow, default)]
     subresource: Option<Cow<'a, str>>,
+    /// The API server writes all times in one format, in which they sort as texts.
+    #[serde(borrow, default)]
+    time: Option<Cow<'a, str>>,
     #[serde(borrow, default, rename = "fieldsV1")]
     fields: Option<&'a RawValue>,
 }
@@ -54,13 +57,29 @@ impl<'a> ManagedFields<'a> {
     /// differ from those of the object.
     #[must_use]
     pub fn of(&self, api_version: &str, manager: impl Fn(&str) -> bool) -> Declared<'static> {
-        let theirs = self.0.iter().filter(|entry| {
-            let of_object = entry.subresource.as_deref().is_none_or(str::is_empty);
-            of_object && entry.api_version == api_version && manager(&entry.manager)
-        });
-        let sets = theirs.filter_map(|entry| serde_json::from_str::<FieldSet>(entry.fields?.get()).ok());
-        union(sets.map(|set| set.0).collect())
+        united(self.of_object(api_version).filter(|entry| manager(&entry.manager)))
     }
+
+    /// The fields that others have written since some managers last wrote any. None if these never wrote.
+    #[must_use]
+    pub fn since(&self, api_version: &str, manager: impl Fn(&str) -> bool) -> Declared<'static> {
+        let of_manager = self.of_object(api_version).filter(|entry| manager(&entry.manager));
+        let Some(last) = of_manager.filter_map(|entry| entry.time.as_deref()).max() else { return Declared::nothing() };
+        let is_later = |entry: &&ManagedFieldsEntry<'_>| entry.time.as_deref().is_some_and(|time| time > last);
+        united(self.of_object(api_version).filter(is_later).filter(|entry| !manager(&entry.manager)))
+    }
+
+    /// The entries of the object itself, in one API version.
+    fn of_object(&self, api_version: &str) -> impl Iterator<Item = &ManagedFieldsEntry<'a>> {
+        self.0.iter().filter(move |entry| {
+            entry.subresource.as_deref().is_none_or(str::is_empty) && entry.api_version == api_version
+        })
+    }
+}
+
+fn united<'f, 'a: 'f>(entries: impl Iterator<Item = &'f ManagedFieldsEntry<'a>>) -> Declared<'static> {
+    let sets = entries.filter_map(|entry| serde_json::from_str::<FieldSet>(entry.fields?.get()).ok());
+    union(sets.map(|set| set.0).collect())
 }
 
 /// When each of these managers last wrote an object, by the clock of the API server; `None` if they never did, or that is unknown.

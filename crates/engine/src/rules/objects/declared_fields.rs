@@ -217,6 +217,20 @@ impl ObjectCase<'_> {
         }
     }
 
+    /// The changed fields that somebody else has written since the owner last wrote the object. The owner may declare them all the same:
+    /// an edit takes a field out of its entry. Annotations are left out, because people add them all the time.
+    pub(super) fn suspect_fields(&self, marks: &Marks) -> Vec<FieldPath> {
+        let ObjectChange::Edited { sides, .. } = &self.write.change else { return Vec::new() };
+        let Some(delta) = &sides.delta else { return Vec::new() };
+        let ManagedWrite { api_version, kind, namespace, name, .. } = self.write;
+        let fields = sides.managed_fields(self.facts.effort);
+        let suspect = fields.since(api_version, |manager| marks.is_manager(manager));
+        let is_ignored = ignored_fields(&self.policy.ignore, kind, namespace, name);
+        let is_left_out =
+            |field: &FieldPath| is_ignored(&field.pointer()) || field.fields().any(|name| name == "annotations");
+        touched(&[suspect], delta, &is_left_out, self.facts.effort)
+    }
+
     /// The document that the owner applied last. One of another version may use other names of fields. What is too large to be read
     /// declares nothing: `managedFields` remain.
     fn read_applied(&self, text: &str) -> Option<Value> {

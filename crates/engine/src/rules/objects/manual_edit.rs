@@ -38,7 +38,22 @@ fn check(case: &ObjectCase<'_>) -> Checked {
     if !matches!(case.write.change, ObjectChange::Edited { .. }) {
         return Ok(None);
     }
-    refusal_outside_exceptions(case)
+    match refusal_outside_exceptions(case)? {
+        None if case.conflict()?.is_none() => Ok(case.suspicion()?.map(|suspicion| suspected(case, &suspicion))),
+        refusal => Ok(refusal),
+    }
+}
+
+/// The warning about fields that somebody else has written since the owner did.
+fn suspected(case: &ObjectCase<'_>, suspicion: &OwnershipConflict) -> Refusal {
+    let sentence = format!(
+        "{} is managed by {}, and somebody else has written {} since: if its source declares it, this edit is undone.",
+        case.subject(),
+        suspicion.owner,
+        fields(&suspicion.fields, MAX_ENUMERATED),
+    );
+    let refusal = Refusal::new(sentence, suspicion.through("change")).at_fields(&suspicion.fields);
+    refusal.about(suspicion.release.clone()).into_advice()
 }
 
 /// The refusal of a change of declared fields without an exception. Scaling is such a change too.

@@ -4,8 +4,9 @@ use super::case::ObjectCase;
 use super::conflict::{OwnershipConflict, declaration};
 use super::content::is_content;
 use crate::evidence::Freshness;
-use crate::facts::ManagedWrite;
+use crate::facts::{ActorKind, ManagedWrite, ObjectChange};
 use crate::json::FieldPath;
+use crate::managed::Owner;
 use crate::object::ObjectKey;
 use crate::owners::{self, Marks};
 use crate::release::ReleaseRef;
@@ -49,6 +50,22 @@ impl ObjectCase<'_> {
             is_suspended: applier.is_suspended && !lasts,
             ..self.without_records((owner, "its source"), &source, name, fields)
         }))
+    }
+
+    /// An edit by a person that may change what the source declares; `None` if nothing says so.
+    pub(super) fn suspicion(&self) -> Result<Option<OwnershipConflict>, Undecided> {
+        let ObjectChange::Edited { marks, .. } = &self.write.change else { return Ok(None) };
+        let Owner::Applied { program, name, .. } = &marks.owner else { return Ok(None) };
+        let is_by_people = matches!(self.facts.actor.kind, ActorKind::Person | ActorKind::Pipeline);
+        let fields = if is_by_people { self.suspect_fields(marks) } else { Vec::new() };
+        if fields.is_empty() || marks.contradiction.is_some() {
+            return Ok(None);
+        }
+        let Some(applier) = self.applier(marks)? else { return Ok(None) };
+        let fields: Vec<_> = fields.into_iter().filter(|field| !applier.ignores(field)).collect();
+        let (owner, source) = (format!("{program}'s {}", applier.title), format!("the source of {}", applier.title));
+        let suspicion = self.without_records((owner, "its source"), &source, name, fields);
+        Ok(Some(suspicion).filter(|suspicion| !suspicion.fields.is_empty()))
     }
 
     /// What applies the object, by these marks; `None` if it does not list the object.

@@ -305,3 +305,34 @@ fn a_namespace_stays_for_a_protected_kustomization() {
     assert_eq!(delete(policy, "shop", to_shop(true), "false"), refused("protected-release"));
     assert_eq!(delete(policy, "team", to_shop(true), "false"), refused("protected-release"));
 }
+
+/// An edit takes a field out of the controller's entry, until the controller writes again.
+#[test]
+fn a_field_that_somebody_else_has_written_since_is_warned_about() {
+    let taken = |time: &str, image: &str| {
+        let mut object = web();
+        let template = "/metadata/managedFields/0/fieldsV1/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"web\"}";
+        object.pointer_mut(template).unwrap().as_object_mut().unwrap().remove("f:image");
+        object["metadata"]["managedFields"][0]["time"] = "2026-11-20T10:00:00Z".into();
+        let theirs = json!({
+            "manager": "kubectl-set", "operation": "Update", "apiVersion": "apps/v1", "time": time,
+            "fieldsV1": {"f:spec": {"f:template": {"f:spec": {"f:containers": {
+                "k:{\"name\":\"web\"}": {"f:image": {}},
+            }}}}},
+        });
+        object["metadata"]["managedFields"].as_array_mut().unwrap().push(theirs);
+        object["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();
+        object
+    };
+    let (later, earlier) = ("2026-11-20T11:00:00Z", "2026-11-20T09:00:00Z");
+    let edit = |user: &str, time: &str| {
+        let judged = cluster(json!({})).judged(user, Some(taken(time, "nginx:audited")), taken(time, "nginx:evil"));
+        assert!(judged.allowed, "{:?}", judged.findings);
+        judged.warnings.concat()
+    };
+    assert!(edit("alice", later).contains("somebody else has written"), "{}", edit("alice", later));
+    assert_eq!((edit("alice", earlier), edit(CONTROLLER, later)), (String::new(), String::new()));
+    let mut unlisted = Cluster::new();
+    let judged = unlisted.judged("alice", Some(taken(later, "nginx:a")), taken(later, "nginx:b"));
+    assert!(judged.allowed && judged.warnings.is_empty());
+}
