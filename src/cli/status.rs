@@ -19,7 +19,8 @@ use super::table::printable;
 use crate::inspect::diagnosis::Stuck;
 use crate::inspect::scan::Gap;
 use crate::inspect::status::{
-    ReleaseDescription, ReleaseSummary, StatusError, StatusOptions, Survey, describe, follow, row, survey,
+    OperationSummary, ReleaseDescription, ReleaseSummary, StatusError, StatusOptions, Survey, describe, follow,
+    operations, row, survey,
 };
 use crate::inspect::view::{ReadError, View};
 use crate::world::kubernetes::clock::ServerClock;
@@ -27,7 +28,7 @@ use lines::ReleaseTable;
 
 /// Show the status of releases: who holds them, whether they are stuck, and the next step
 ///
-/// Prints one line per release with records or objects in the namespace. For one release, prints its history, the runbook's checks, overrides and HelmReleases.
+/// Prints one line per release with records or objects in the namespace, and one per sync of an Application of Argo CD that has not ended. For one release, prints its history, the runbook's checks, overrides and HelmReleases.
 /// Requires the rights to list Secrets and ConfigMaps in the namespace, and to get those whose chart is not stamped; to
 /// list HelmReleases; and for one release to read its workloads and the Jobs of its hooks. Missing rights are reported.
 /// Exits with 1 if a release is stuck, and with 2 if the status cannot be determined.
@@ -107,13 +108,20 @@ async fn report(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         }
         Some(release) => releases_named(&view, release, clock.now()).await?,
     };
-    let Survey { mut rows, gaps } = found;
+    let Survey { mut rows, mut gaps } = found;
+    let mut carried = Vec::new();
+    if only.is_none() && !arguments.watch {
+        let unread;
+        (carried, unread) = operations(&client, options.namespace.as_deref(), &policies, clock.now()).await;
+        carried.retain(|operation| !options.stuck || operation.stuck != Stuck::No);
+        gaps.extend(unread);
+    }
     let known = rows.clone();
     rows.retain(|row| !options.stuck || row.stuck != Stuck::No);
     gaps.iter().for_each(report_gap);
     let mut printer =
         Printer { format: arguments.output, clock: &clock, lines: ReleaseTable::new(arguments.output == Format::Wide) };
-    let stuck = printer.all(&rows, &gaps, arguments.watch)?;
+    let stuck = printer.all((&rows, &carried), &gaps, arguments.watch)?;
     if arguments.watch {
         follow(&mut view, &options, only.as_ref(), known, &clock, |row| printer.one(row)).await?;
     }
@@ -156,7 +164,7 @@ async fn describe_one(
             release.namespace
         );
     }
-    let document = StatusOutput { time: now, releases: &described, not_looked_at: &[] };
+    let document = StatusOutput { time: now, releases: &described, operations: &[], not_looked_at: &[] };
     match format {
         Format::Table | Format::Wide => {
             output::print(&described.iter().map(|it| lines::description(it, now)).collect::<Vec<_>>().join("\n"))?;
@@ -175,6 +183,9 @@ async fn describe_one(
 struct StatusOutput<'a, T> {
     time: Timestamp,
     releases: &'a [T],
+    /// Of objects that carry their operation themselves.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    operations: &'a [OperationSummary],
     not_looked_at: &'a [Gap],
 }
 
@@ -185,21 +196,33 @@ struct Printer<'c> {
 }
 
 impl Printer<'_> {
-    /// Prints all releases. Returns whether one is stuck.
-    fn all(&mut self, rows: &[ReleaseSummary], gaps: &[Gap], streams: bool) -> anyhow::Result<bool> {
+    /// Prints all releases, and the operations of other objects. Returns whether one is stuck.
+    fn all(
+        &mut self,
+        (rows, carried): (&[ReleaseSummary], &[OperationSummary]),
+        gaps: &[Gap],
+        streams: bool,
+    ) -> anyhow::Result<bool> {
         let now = self.clock.now();
-        let document = StatusOutput { time: now, releases: rows, not_looked_at: gaps };
+        let document = StatusOutput { time: now, releases: rows, operations: carried, not_looked_at: gaps };
         match self.format {
-            Format::Table | Format::Wide if rows.is_empty() && !streams => {
-                output::complain("interlock: no releases found")
+            Format::Table | Format::Wide => {
+                if rows.is_empty() && !streams {
+                    output::complain("interlock: no releases found");
+                } else {
+                    output::print(&self.lines.all(rows, now))?;
+                }
+                if !carried.is_empty() {
+                    output::print(&format!("\n{}", lines::operations(carried, now)))?;
+                }
             }
-            Format::Table | Format::Wide => output::print(&self.lines.all(rows, now))?,
             Format::Json | Format::Yaml if streams => rows.iter().try_for_each(|row| self.one(row))?,
             Format::Json => output::print_json(&document)?,
             Format::Yaml => output::print_yaml(&document)?,
             Format::Name => rows.iter().try_for_each(|row| self.one(row))?,
         }
-        Ok(rows.iter().any(|row| row.stuck == Stuck::Yes))
+        let mut stuck = rows.iter().map(|row| row.stuck).chain(carried.iter().map(|operation| operation.stuck));
+        Ok(stuck.any(|stuck| stuck == Stuck::Yes))
     }
 
     /// Prints a changed release.

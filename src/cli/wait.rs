@@ -1,5 +1,6 @@
 //! `interlock wait`: the step of a pipeline before or after a deployment.
 
+mod carried;
 mod report;
 
 use std::pin::pin;
@@ -20,7 +21,7 @@ use super::exit_status::ExitStatus;
 use super::output::Output;
 use super::policies_in_force::PoliciesInForce;
 use super::progress::WaitLine;
-use super::release_argument::ReleaseArgument;
+use super::release_argument::{Named, ReleaseArgument};
 use super::table::printable;
 use crate::inspect::status;
 use crate::inspect::view::View;
@@ -43,7 +44,8 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// Wait until a release is free, deployed, at a version, or open: a step for pipelines
 ///
-/// Watches the records of the release, and judges it like `interlock status`. If an operation is stuck, the command does not wait for
+/// Watches the records of the release, and judges it like `interlock status`. An Application of Argo CD, named as -n NAMESPACE app/NAME,
+/// is free once no sync runs. If an operation is stuck, the command does not wait for
 /// it, and prints the next step. A failed release of Helm does not become deployed by waiting; Flux, Sveltos and OLM try again.
 /// Requires the rights to list and watch Secrets and ConfigMaps in the namespace, to get those whose chart is not stamped, and to list
 /// HelmReleases if Flux is installed; for --until open also to get the ConfigMaps of the policy.
@@ -53,6 +55,7 @@ const RETRY: Duration = Duration::from_secs(2);
 #[command(after_help = examples(&[
     "interlock wait shop/web --until deployed",
     "interlock wait -n shop web --until 1.2.3 --timeout 10m",
+    "interlock wait -n argocd app/web",
 ]))]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -77,6 +80,13 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
+    let config = arguments.cluster.infer().await?;
+    if let Named::Object(carrier, place) = arguments.release.stuck(&config.default_namespace)? {
+        let client = cluster::client(config)?;
+        let clock = ServerClock::read(&client).await?;
+        let policies = arguments.policies.read(&client).await?.policies;
+        return carried::run(arguments, (carrier, &place), (&client, &clock, &policies)).await;
+    }
     let report = wait(arguments).await?;
     arguments.output.print(&report, || report.text())?;
     Ok(report.outcome.exit_status())

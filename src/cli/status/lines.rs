@@ -7,7 +7,7 @@ use crate::cli::runbook_checks::checks;
 use crate::cli::table::{RED, YELLOW, colours, painted, printable};
 use crate::inspect::diagnosis::Stuck;
 use crate::inspect::status::{
-    HelmReleaseOverview, OverrideInForce, ReleaseDescription, ReleaseSummary, RevisionSummary,
+    HelmReleaseOverview, OperationSummary, OverrideInForce, ReleaseDescription, ReleaseSummary, RevisionSummary,
 };
 
 /// The space between two columns.
@@ -41,7 +41,11 @@ impl ReleaseTable {
         heading.extend(self.wide.then_some(["STORAGE", "RECORD"]).into_iter().flatten());
         heading.push("NEXT");
         let heading = heading.into_iter().map(|text| Cell { text: text.to_owned(), colour: None }).collect();
-        let table: Vec<Vec<Cell>> = [heading].into_iter().chain(rows.iter().map(|row| self.cells(row, now))).collect();
+        self.table([heading].into_iter().chain(rows.iter().map(|row| self.cells(row, now))).collect())
+    }
+
+    /// The lines of a table, which starts with its heading.
+    fn table(&mut self, table: Vec<Vec<Cell>>) -> String {
         let widths = (0..table[0].len())
             .map(|column| table.iter().map(|cells| cells[column].text.chars().count()).max().unwrap_or(0));
         self.widths = widths.collect();
@@ -90,6 +94,24 @@ impl ReleaseTable {
         }
         line + "\n"
     }
+}
+
+/// The heading and the operations of objects that carry these themselves.
+pub(super) fn operations(carried: &[OperationSummary], now: Timestamp) -> String {
+    let heading = ["OBJECT", "OPERATION", "SINCE", "HOLDER", "STUCK", "NEXT"];
+    let heading = heading.map(|text| plain(text.to_owned())).to_vec();
+    let cells = |it: &OperationSummary| {
+        let (stuck, colour) = stuck(it.stuck);
+        vec![
+            plain(format!("{} {}/{}", it.kind, it.namespace, it.name)),
+            plain(it.stage.to_owned()),
+            plain(it.since.map_or("-".to_owned(), |since| span(now.duration_since(since)))),
+            shortened_or_dash(it.holder.clone()),
+            Cell { text: stuck.to_owned(), colour },
+            plain(it.next.clone().unwrap_or_else(|| "-".to_owned())),
+        ]
+    };
+    ReleaseTable::new(false).table([heading].into_iter().chain(carried.iter().map(cells)).collect())
 }
 
 fn plain(text: String) -> Cell {

@@ -77,7 +77,7 @@ pub(super) async fn run(
 fn remedy(
     carrier: &Carrier,
     place: &ReleaseRef,
-    CarriedOperation { started, stage }: &CarriedOperation,
+    CarriedOperation { started, stage, .. }: &CarriedOperation,
     policy: &Policy,
     now: Timestamp,
 ) -> Remedy {

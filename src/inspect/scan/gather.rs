@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use interlock_engine::answers::read::RECORD_SELECTOR;
-use interlock_engine::owners::{Driver, HELM_RELEASES};
+use interlock_engine::json::{RawObject, first_at};
+use interlock_engine::object::Metadata;
+use interlock_engine::owners::{CarriedOperation, Carrier, Driver, HELM_RELEASES};
+use interlock_engine::release::ReleaseRef;
 use interlock_engine::release::storage::{HELM_SECRET_TYPE, INDEX_TYPE};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::ObjectMeta;
@@ -96,6 +99,31 @@ pub(crate) async fn helm_releases<'p>(
         },
     );
     listed.await.map(Some)
+}
+
+/// The operations that objects of a kind carry and that have not ended, of one namespace or all. None if the kind is not installed.
+///
+/// # Errors
+/// When the API server does not answer, or its answer cannot be parsed.
+pub(crate) async fn operations(
+    client: &Client,
+    carrier: &Carrier,
+    place: Option<&str>,
+) -> Result<Vec<(ReleaseRef, CarriedOperation)>, Error> {
+    let Some(resource) = Kinds::default().resolve(client, carrier.group, carrier.kind).await? else {
+        return Ok(Vec::new());
+    };
+    let listing = Listing::of(&resource, [place]).complete();
+    let add = |found: &mut Vec<_>, item: &RawValue| found.extend(operation(carrier, item));
+    listing.fold(client, Vec::new, add).await
+}
+
+/// An object that cannot be parsed carries none, as for the webhook.
+fn operation(carrier: &Carrier, item: &RawValue) -> Option<(ReleaseRef, CarriedOperation)> {
+    let operation = carrier.operation(item.get()).ok()??;
+    let metadata = Metadata::of(RawObject::delimited(item.get())).ok()?;
+    let namespace = first_at::<String>(item.get(), &["metadata", "namespace"]).ok()??;
+    Some((ReleaseRef::new(namespace, metadata.name), operation))
 }
 
 fn driver(item: &RawValue) -> Result<Driver, String> {

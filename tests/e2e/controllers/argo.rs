@@ -180,6 +180,33 @@ fn a_stuck_operation_ends_and_the_application_is_synced() {
     shop.ends().expect_success();
 }
 
+#[test]
+fn status_lists_a_sync_and_wait_waits_for_it() {
+    let namespace = Namespace::new(shared(), "synced-status");
+    let shop = Application::new(&namespace, json!({}), Sync::Client);
+    let (plane, bob) = (namespace.plane(), namespace.kubectl("bob"));
+    let interlock = |args: &[&str]| {
+        let output = run(plane.interlock(&plane.person("bob"), &[args, &["-n", namespace.name()]].concat()), DEADLINE);
+        (output.status.code(), output.stdout)
+    };
+    let free = format!("Application {}/shop is free: no operation is running\n", namespace.name());
+    assert_eq!(interlock(&["wait", "app/shop"]), (Some(0), free));
+    shop.patch(&bob, &json!({"operation": {"sync": {"revision": "main"}}})).expect_success();
+    shop.begins();
+    let object = format!("Application {}/shop", namespace.name());
+    let (code, listed) = interlock(&["status"]);
+    let row = listed.lines().find(|line| line.contains(&object)).unwrap_or_default().to_owned();
+    assert!(code == Some(0) && row.contains("running") && row.contains(" bob "), "{listed}");
+    let (code, waited) = interlock(&["wait", "app/shop", "--timeout", "1s"]);
+    assert!(code == Some(3) && waited.contains("is not free: running, held by bob for"), "{waited}");
+    shop.orphan();
+    let next = format!("interlock unstick -n {} app/shop", namespace.name());
+    for command in [&["status"][..], &["wait", "app/shop"]] {
+        let (code, text) = interlock(command);
+        assert!(code == Some(1) && text.contains("interrupted") && text.contains(&next), "{text}");
+    }
+}
+
 /// Its glob matches nothing, without an error. The controller asks for every Application in each round.
 #[test]
 fn an_application_set_that_generates_nothing_loses_nothing() {

@@ -26,6 +26,8 @@ pub struct Carrier {
 pub struct CarriedOperation {
     /// When it began, by the clock of its controller; `None` if it has not, or if the controller does not say.
     pub started: Option<Timestamp>,
+    /// The user who started it, by the stamp.
+    pub holder: Option<String>,
     pub stage: Stage,
 }
 
@@ -40,6 +42,19 @@ pub enum Stage {
     Ending,
     /// Nothing works on it any longer. This merge patch starts it again.
     Interrupted { again: Value },
+}
+
+impl Stage {
+    /// The spelling for people and programs.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Requested => "requested",
+            Self::Running { .. } => "running",
+            Self::Ending => "ending",
+            Self::Interrupted { .. } => "interrupted",
+        }
+    }
 }
 
 impl Carrier {

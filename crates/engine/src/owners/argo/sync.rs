@@ -30,15 +30,16 @@ pub(super) fn start(namespace: &str, name: &str) -> String {
 fn operation(application: &str) -> serde_json::Result<Option<CarriedOperation>> {
     let application: Application<'_> = serde_json::from_str(application)?;
     let is_requested = application.operation.is_some();
+    let holder = application.holder();
     let Some(state) = application.running() else {
-        return Ok(is_requested.then_some(CarriedOperation { started: None, stage: Stage::Requested }));
+        return Ok(is_requested.then_some(CarriedOperation { started: None, holder, stage: Stage::Requested }));
     };
     let stage = match (is_requested, &*state.phase) {
         (false, _) => Stage::Interrupted { again: again(state)? },
         (true, "Terminating") => Stage::Ending,
         (true, _) => Stage::Running { end: serde_json::from_str(TERMINATE)? },
     };
-    Ok(Some(CarriedOperation { started: state.started_at, stage }))
+    Ok(Some(CarriedOperation { started: state.started_at, holder, stage }))
 }
 
 /// Starts the operation of an interrupted sync. Over the state of the old one, the controller would resume that. Who started the old one
