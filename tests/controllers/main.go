@@ -1,5 +1,5 @@
 // Command controllers stands in for the controllers that drive Helm releases in a cluster, for tests: each role does one
-// reconcile with the Helm SDK that its controller is built on, and writes what the controller writes, in its order and
+// reconcile with the Helm SDK, or the library for server-side apply, that its controller is built on, and writes what the controller writes, in its order and
 // under its names. What it did is one line of JSON on standard output.
 package main
 
@@ -17,6 +17,8 @@ import (
 const usage = `usage:
   controllers flux FLAGS...   one reconcile of a HelmRelease, as Flux's helm-controller does it
   controllers olm FLAGS...    one reconcile of a ClusterExtension, as OLM's operator-controller does it
+  controllers kustomize FLAGS...
+                              one reconcile of a Kustomization, as Flux's kustomize-controller does it
 A role prints its flags with --help.
 
 exit codes: 0 the release is as described, 1 an action failed, 2 it could not run
@@ -31,8 +33,9 @@ const (
 // Roles by name. Each takes the arguments after its name and says whether the release is as described; an error means
 // that it could not run at all.
 var roles = map[string]func(ctx context.Context, args []string, report *report) (bool, error){
-	"flux": runFlux,
-	"olm":  runOLM,
+	"flux":      runFlux,
+	"olm":       runOLM,
+	"kustomize": runKustomize,
 }
 
 func main() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::harness::clients::Kubectl;
+use crate::harness::controllers::{Kustomize, failed, reached};
 use crate::harness::eventually::eventually;
 use crate::harness::kustomizations::{Kustomization, deployment, kustomize_controller, shared};
 use crate::harness::namespace::Namespace;
@@ -105,29 +106,59 @@ fn only_flux_writes_the_inventory() {
     bob.ok(&["patch", "kustomization/shop", "--type=merge", "-p", r#"{"spec":{"interval":"7m"}}"#]);
 }
 
-/// A source that renders to nothing is no error for Flux.
+/// A source that renders to nothing is no error for Flux. Here with the library that kustomize-controller applies with.
 #[test]
 fn a_source_that_renders_to_nothing_prunes_half() {
     let namespace = Namespace::new(shared(), "kustomized-nothing");
     let shop = Kustomization::new(&namespace, json!({}));
-    let all = ["a", "b", "c", "d"];
-    let listed = all.map(|name| ("", "ConfigMap", name));
-    for name in all {
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
-        shop.apply(&object).expect_success();
-    }
-    shop.list(&listed);
+    let flux = Kustomize::new(&kustomize_controller(namespace.plane()), &namespace, "shop");
+    let named = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let all = ["a", "b", "c", "d"].map(named);
+    reached(flux.reconcile("v1", &all), "apply");
     shop.changed_long_ago();
-    shop.prune("configmap/a").expect_success();
-    shop.prune("configmap/b").expect_success();
+    let bob = namespace.kubectl("bob");
+    bob.fails(&["delete", "configmap/a"], &["[manual-delete]"]);
+    let left = || {
+        let listed = bob.get(&["configmaps", "-l", "kustomize.toolkit.fluxcd.io/name=shop"]);
+        let names = listed["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
     let place = namespace.name();
-    let sentence = format!("Kustomization {place}/shop would prune ConfigMap {place}/c, and have 1 of 4 objects left");
-    shop.prune("configmap/c").expect_failure(&["[dropped-inventory]", &sentence, "flux reconcile kustomization shop"]);
-    shop.prune("configmap/d").expect_failure(&["[dropped-inventory]"]);
-    let confirmed = format!("interlock.dev/allow-removal={place}_c__ConfigMap,{place}_d__ConfigMap");
-    namespace.kubectl("bob").ok(&["annotate", "kustomization/shop", &confirmed]);
-    shop.prune("configmap/c").expect_success();
-    shop.prune("configmap/d").expect_success();
+    let sentence = format!("Kustomization {place}/shop would prune ConfigMap {place}/");
+    let refused = ["[dropped-inventory]", &sentence, "have 1 of 4 objects left", "flux reconcile kustomization shop"];
+    // It goes on after a refusal, and tries again.
+    for _ in 0..2 {
+        failed(flux.reconcile("v2", &[]), "apply, prune", &refused);
+        assert_eq!(left().len(), 2);
+    }
+    // Once the source is repaired, everything is back.
+    reached(flux.reconcile("v3", &all), "apply");
+    assert_eq!(left(), ["a", "b", "c", "d"]);
+    let ids = ["a", "b", "c", "d"].map(|name| format!("{place}_{name}__ConfigMap")).join(",");
+    bob.ok(&["annotate", "kustomization/shop", &format!("interlock.dev/allow-removal={ids}")]);
+    reached(flux.reconcile("v4", &[]), "apply, prune");
+    assert_eq!(left(), [""; 0]);
+}
+
+/// A dry run of each object comes first, so a refusal applies nothing, and the next reconcile heals.
+#[test]
+fn kustomize_controller_applies_for_a_tenant_and_takes_edits_back() {
+    let namespace = Namespace::new(shared(), "kustomized-applier");
+    let tenant = namespace.service_account("deployer");
+    Kustomization::new(&namespace, json!({"serviceAccountName": "deployer"}));
+    let flux = Kustomize::new(&kustomize_controller(namespace.plane()), &namespace, "shop").impersonating(&tenant);
+    reached(flux.reconcile("v1", &[config("declared"), deployment("one", 2)]), "apply");
+    let bob = namespace.kubectl("bob");
+    bob.fails(&merge(r#"{"data":{"mode":"bob"}}"#), &["[manual-edit]"]);
+    bob.ok(&merge(r#"{"data":{"free":"bob"}}"#));
+    reached(flux.reconcile("v2", &[config("next"), deployment("two", 3)]), "apply");
+    let data = bob.get(&["configmap/web"])["data"].clone();
+    assert_eq!(data, json!({"mode": "next"}), "what kubectl added is taken back");
+    bob.fails(&["scale", "deployment/demo", "--replicas=5"], &["[manual-scale]"]);
 }
 
 #[test]

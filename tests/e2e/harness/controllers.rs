@@ -1,4 +1,4 @@
-//! Flux's helm-controller and OLM's operator-controller, one reconcile at a time.
+//! Flux's helm-controller and kustomize-controller, and OLM's operator-controller, one reconcile at a time.
 //!
 //! Each reconcile gets a chart's directory and values; the version is in its `Chart.yaml`.
 
@@ -221,6 +221,32 @@ impl Deref for Olm {
 
     fn deref(&self) -> &Controller {
         &self.0
+    }
+}
+
+/// kustomize-controller and one Kustomization.
+#[derive(Debug, Clone)]
+pub(crate) struct Kustomize(Controller);
+
+impl Kustomize {
+    /// Applies the objects of a Kustomization as the controller's account.
+    pub(crate) fn new(who: &Identity, namespace: &Namespace<'_>, name: &str) -> Self {
+        let controller = Controller::new("kustomize", who, namespace.plane());
+        Self(controller.flag("namespace", namespace.name()).flag("name", name))
+    }
+
+    /// Writes objects under another account, as with `spec.serviceAccountName`.
+    #[must_use]
+    pub(crate) fn impersonating(self, tenant: &Identity) -> Self {
+        Self(self.0.flag("as", tenant.user()))
+    }
+
+    /// Runs one reconcile of a revision that renders to these objects.
+    #[track_caller]
+    pub(crate) fn reconcile(&self, revision: &str, objects: &[Value]) -> Output {
+        let mut command = self.0.command();
+        command.arg(format!("--revision={revision}")).arg(format!("--objects={}", Value::from(objects)));
+        run(command, DEADLINE)
     }
 }
 
