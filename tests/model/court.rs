@@ -337,7 +337,7 @@ pub(crate) fn review(sent: &Sent, old: Option<&str>, user: User) -> Value {
 }
 
 /// An object with a JSON patch applied: `add` and `remove` of annotations, or of all of them.
-fn patched(object: &Value, patch: &Value) -> Box<RawValue> {
+pub(crate) fn patched(object: &Value, patch: &Value) -> Box<RawValue> {
     let mut object = object.clone();
     for operation in patch.as_array().unwrap() {
         let path = operation["path"].as_str().unwrap();

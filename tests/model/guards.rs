@@ -153,7 +153,7 @@ fn starts() -> Vec<Cluster> {
 }
 
 /// The shipped policy with one rule off.
-fn without_rule(rule: &str) -> Policies {
+pub(crate) fn without_rule(rule: &str) -> Policies {
     let shipped = include_str!("../../policies/cluster.yaml");
     let directory = tempfile::tempdir().unwrap();
     let text = format!("{shipped}rules:\n  {rule}: {{mode: off}}\n");

@@ -3,6 +3,7 @@
 //! `docs/proof.md` says what is proved, and within which bounds.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
+mod applications;
 mod client;
 mod clients;
 mod cluster;
