@@ -218,9 +218,12 @@ fn broken(who: Who, before: &Application, after: &Application) -> Option<&'stati
     }
 }
 
-/// All Applications that can be, what leads from each to others, and the first property that an admitted write breaks.
-fn explored(court: &Court) -> (HashMap<Application, Vec<(Who, Application)>>, BTreeSet<&'static str>) {
-    let (mut edges, mut found) = (HashMap::<Application, Vec<_>>::new(), BTreeSet::new());
+/// What admitted writes and time lead to, from each Application.
+type Edges = HashMap<Application, Vec<(Who, Application)>>;
+
+/// All Applications that can be, what leads from each to others, and what admitted writes break.
+fn explored(court: &Court) -> (Edges, BTreeSet<&'static str>) {
+    let (mut edges, mut found) = (Edges::new(), BTreeSet::new());
     let mut queue = VecDeque::from([Application::default()]);
     while let Some(application) = queue.pop_front() {
         if edges.contains_key(&application) {
@@ -243,7 +246,7 @@ fn explored(court: &Court) -> (HashMap<Application, Vec<(Who, Application)>>, BT
 }
 
 /// Whether the controller and one person lead from here to an Application at rest.
-fn has_a_way_out(edges: &HashMap<Application, Vec<(Who, Application)>>, from: &Application, person: Who) -> bool {
+fn has_a_way_out(edges: &Edges, from: &Application, person: Who) -> bool {
     let (mut seen, mut queue) = (BTreeSet::new(), VecDeque::from([*from]));
     while let Some(application) = queue.pop_front() {
         if application.is_free() {

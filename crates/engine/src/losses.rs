@@ -41,9 +41,9 @@ pub struct Losses {
 struct Deletion {
     first: Timestamp,
     last: Timestamp,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_not")]
     admitted: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_not")]
     is_meant: bool,
     /// The state of the object at the last request.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -95,6 +95,12 @@ impl Losses {
         };
         losses.deletions.insert(loss.child.clone(), deletion);
         losses
+    }
+
+    /// When it was last noted.
+    #[must_use]
+    pub fn last_note(&self) -> Option<Timestamp> {
+        self.deletions.values().map(|deletion| deletion.last).max()
     }
 
     /// Whether nothing is left that counts.
@@ -149,6 +155,11 @@ impl Deletion {
     fn is_same(&self, now: Timestamp) -> bool {
         now.duration_since(self.last) < LONGEST_PAUSE
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_not(value: &bool) -> bool {
+    !value
 }
 
 fn is_recent(at: Timestamp, now: Timestamp) -> bool {

@@ -4,7 +4,7 @@
 use interlock_engine::effort::Effort;
 use interlock_engine::json::{FieldPath, RawObject, redacted};
 use interlock_engine::managed::{
-    Declared, ManagedFields, declared_by, delta, drifted as differing_fields, is_custom_resource,
+    Declared, ManagedFields, Owner, declared_by, delta, drifted as differing_fields, is_custom_resource,
 };
 use interlock_engine::object::{Metadata, ObjectKey};
 use interlock_engine::owners::Driver;
@@ -12,7 +12,7 @@ use interlock_engine::owners::Marks;
 use interlock_engine::policy::{Policy, ignored_fields};
 use interlock_engine::release::{ReleaseRef, Revision};
 use interlock_engine::rules::objects::exceptions::ExceptedFields;
-use interlock_engine::rules::wording::{MAX_ENUMERATED, fields};
+use interlock_engine::rules::wording::{MAX_ENUMERATED, command, fields};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -100,6 +100,23 @@ pub(super) fn differing(declaring: &Declaring, object: ObjectKey, differing: &[F
     finding(FindingKind::Drift, declaring, object, message, way_out)
 }
 
+/// The finding for an object that also has the marks of another owner, which wrote it last: the release has moved, and its manifest says
+/// nothing of the object any longer.
+pub(super) fn adopted(declaring: &Declaring, object: &ObjectKey, live: &str) -> Option<Finding> {
+    let metadata = Metadata::of(RawObject::delimited(live)).ok()?;
+    let marks = Marks::of(|key| metadata.label(key), |key| metadata.annotation(key))?;
+    let marks = marks.newest_first(metadata.managed_fields);
+    let (Owner::Applied { program, kind, name, .. }, Some(_)) = (&marks.owner, &marks.other) else { return None };
+    let message = format!(
+        "{}: {program}'s {kind} {name} has adopted it, and the records of the release are still there.",
+        subject(object)
+    );
+    let ReleaseRef { namespace, name } = &declaring.release;
+    let delete = command(&["kubectl", "delete", "secret", "-n", namespace, "-l", &format!("owner=helm,name={name}")]);
+    let way_out = format!("If all of the release has moved, delete its records: {delete}. Its objects stay.");
+    Some(finding(FindingKind::AdoptedObject, declaring, object.clone(), message, &way_out))
+}
+
 /// The finding for an object that does not exist.
 pub(super) fn missing(declaring: &Declaring, object: ObjectKey) -> Finding {
     let message = format!("{} does not exist, but revision {} declares it.", subject(&object), declaring.revision);
@@ -132,6 +149,33 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_object_that_another_owner_wrote_last_is_adopted() {
+        let live = |helm: &str, argo: &str| {
+            let entry = |manager: &str, time: &str| json!({"manager": manager, "time": time});
+            json!({"metadata": {
+                "name": "web", "namespace": "shop", "labels": {"app.kubernetes.io/managed-by": "Helm"},
+                "annotations": {
+                    "meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop",
+                    "argocd.argoproj.io/tracking-id": "web:apps/Deployment:shop/web",
+                },
+                "managedFields": [entry("helm", helm), entry("argocd-controller", argo)],
+            }})
+            .to_string()
+        };
+        let (early, late) = ("2026-11-01T10:00:00Z", "2026-11-20T10:00:00Z");
+        let declaring = Declaring { release: ReleaseRef::new("shop", "web"), revision: Revision(2) };
+        let key = ObjectKey::new("apps", "Deployment", "shop", "web");
+        let finding = adopted(&declaring, &key, &live(early, late)).unwrap();
+        assert!(finding.message.contains("Argo CD's Application web has adopted it"), "{}", finding.message);
+        assert!(
+            finding.way_out.contains("kubectl delete secret -n shop -l 'owner=helm,name=web'"),
+            "{}",
+            finding.way_out
+        );
+        assert!(adopted(&declaring, &key, &live(late, early)).is_none());
+    }
 
     fn document() -> Value {
         json!({

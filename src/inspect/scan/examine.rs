@@ -208,6 +208,9 @@ async fn object(
     match run.client.request_text(request).await {
         Ok(live) => {
             run.objects.fetch_add(1, Ordering::Relaxed);
+            if let Some(adopted) = drift::adopted(declaring, &key, &live) {
+                return Ok(Some(adopted));
+            }
             let policy = run.policies.of(namespace);
             let fields = drift::drifted(document, &live, &key, &served.resource.plural, (policy, drivers));
             let fields = fields.map_err(|why| (OBJECTS, why))?;

@@ -33,6 +33,8 @@ pub enum FindingKind {
     DanglingBundle,
     /// An object of a release does not exist.
     MissingObject,
+    /// Another owner has adopted an object of a release.
+    AdoptedObject,
     /// Declared fields of an object differ from the manifest of its release.
     Drift,
     /// An older record is still pending.
@@ -43,7 +45,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them, the worst first.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::SeveralDeployed,
         Self::StuckOperation,
         Self::BrokenRecord,
@@ -56,6 +58,7 @@ impl FindingKind {
         Self::NotDeployed,
         Self::DanglingBundle,
         Self::MissingObject,
+        Self::AdoptedObject,
         Self::Drift,
         Self::BuriedOperation,
         Self::UnmarkedDefinition,
@@ -77,6 +80,7 @@ impl FindingKind {
             Self::NotDeployed => "not-deployed",
             Self::DanglingBundle => "dangling-bundle",
             Self::MissingObject => "missing-object",
+            Self::AdoptedObject => "adopted-object",
             Self::Drift => "drift",
             Self::BuriedOperation => "buried-operation",
             Self::UnmarkedDefinition => "unmarked-definition",
@@ -99,7 +103,7 @@ impl FindingKind {
             | Self::NotDeployed
             | Self::DanglingBundle
             | Self::MissingObject => Severity::Medium,
-            Self::Drift => Severity::Low,
+            Self::AdoptedObject | Self::Drift => Severity::Low,
             Self::BuriedOperation | Self::UnmarkedDefinition => Severity::Info,
         }
     }
@@ -120,6 +124,7 @@ impl FindingKind {
             Self::NotDeployed => "The newest record is superseded, and no operation is in flight.",
             Self::DanglingBundle => "A ConfigurationGroup names bundles that do not exist.",
             Self::MissingObject => "An object of a release does not exist.",
+            Self::AdoptedObject => "Another owner has adopted an object of a release, whose records are still there.",
             Self::Drift => "Declared fields of an object differ from the manifest of its release.",
             Self::BuriedOperation => "An older record is still pending.",
             Self::UnmarkedDefinition => {

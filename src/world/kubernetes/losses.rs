@@ -19,6 +19,9 @@ use crate::world::LossVerdict;
 /// The name of the ConfigMap, in Interlock's own namespace.
 const LOSSES: &str = "interlock-losses";
 
+/// The longest texts of all objects together, in bytes. An object at the API server has at most 1 MiB of data.
+const MOST_BYTES: usize = 900 << 10;
+
 /// The longest key of a ConfigMap, in bytes.
 const LONGEST_KEY: usize = 253;
 
@@ -46,7 +49,7 @@ impl SharedLosses {
         let written = match stored {
             None => self.0.create(&PostParams::default(), &first(key(&loss.of), losses)).await.map(drop),
             Some(stored) => {
-                let mut data = outdated(&stored, now);
+                let mut data = removed(&stored, losses.len(), now);
                 data.insert(key(&loss.of), losses.into());
                 let patch = json!({"metadata": {"resourceVersion": known.version}, "data": data});
                 let patched = self.0.patch_metadata(LOSSES, &PatchParams::default(), &Patch::Merge(&patch)).await;
@@ -75,11 +78,21 @@ fn known(stored: &ConfigMap, object: &ObjectKey) -> KnownLosses {
     KnownLosses { losses, version: stored.metadata.resource_version.clone().unwrap_or_default() }
 }
 
-/// Removes what counts no longer.
-fn outdated(stored: &ConfigMap, now: Timestamp) -> BTreeMap<String, Value> {
-    let all = stored.data.iter().flatten();
-    let is_outdated = |text: &str| serde_json::from_str::<Losses>(text).is_ok_and(|losses| losses.is_outdated(now));
-    all.filter(|(_, text)| is_outdated(text)).map(|(key, _)| (key.clone(), Value::Null)).collect()
+/// Removes what counts no longer, and to make room for a text, what was noted longest ago: nobody fills the ConfigMap so that nothing
+/// can be noted any longer.
+fn removed(stored: &ConfigMap, wanted: usize, now: Timestamp) -> BTreeMap<String, Value> {
+    let read = |text: &String| serde_json::from_str::<Losses>(text).unwrap_or_default();
+    let mut all: Vec<_> = stored.data.iter().flatten().map(|(key, text)| (read(text), key, text.len())).collect();
+    all.sort_by_key(|(losses, ..)| losses.last_note());
+    let mut bytes = wanted + all.iter().map(|(.., bytes)| bytes).sum::<usize>();
+    let mut removed = BTreeMap::new();
+    for (losses, key, size) in all {
+        if losses.is_outdated(now) || bytes > MOST_BYTES {
+            bytes -= size;
+            removed.insert(key.clone(), Value::Null);
+        }
+    }
+    removed
 }
 
 /// The key of an object. A namespace has no dot.
@@ -187,6 +200,23 @@ mod tests {
         }
         let data = stored.lock().unwrap().clone().unwrap().data.unwrap();
         assert_eq!(data.keys().collect::<Vec<_>>(), ["ApplicationSet.argocd.next"]);
+    }
+
+    #[test]
+    fn a_full_map_makes_room_for_the_newest() {
+        let text = |hour: i64| {
+            let many = (0..1_000).fold(Losses::default(), |losses, number| {
+                losses.with(&loss("web", &format!("{number}-{}", "n".repeat(150))), true, at(hour))
+            });
+            json!(many).to_string()
+        };
+        let data: BTreeMap<_, _> = (1..=4).map(|hour| (hour.to_string(), text(hour))).collect();
+        let bytes = data["1"].len();
+        assert!(4 * bytes > MOST_BYTES && 3 * bytes + 100 < MOST_BYTES, "{bytes}");
+        let stored = ConfigMap { data: Some(data), ..ConfigMap::default() };
+        assert_eq!(removed(&stored, 100, at(5)).into_keys().collect::<Vec<_>>(), ["1"]);
+        assert_eq!(removed(&stored, 2 * bytes, at(5)).into_keys().collect::<Vec<_>>(), ["1", "2", "3"]);
+        assert_eq!(removed(&stored, 100, at(26)).into_keys().collect::<Vec<_>>(), ["1", "2"]);
     }
 
     #[tokio::test]

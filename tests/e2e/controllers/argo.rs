@@ -345,6 +345,10 @@ fn helm_uninstall_takes_nothing_from_a_release_that_has_moved() {
                 }
             });
         }
+        let plane = namespace.plane();
+        let scan = ["scan", "--drift", "-n", namespace.name()];
+        let scanned = run(plane.interlock(&plane.person("bob"), &scan), DEADLINE);
+        assert!(scanned.stdout.contains("adopted-object"), "{scanned}");
         let records = ["delete", "secret", "-l", "owner=helm,name=demo"];
         bob.ok(&[&records[..], &["--dry-run=server"]].concat());
         helm.fails(&["uninstall", "demo"], &["failed to delete release"]);

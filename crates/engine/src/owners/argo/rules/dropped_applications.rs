@@ -64,7 +64,8 @@ fn deletion(case: &DeclarationCase<'_>, written: &DeclarationWrite<'_, Applicati
     let Some(name) = before.and_then(|before| generator_of(&before.metadata)) else { return Ok(Vec::new()) };
     let key = ObjectKey::new(GROUP, APPLICATION_SET, written.namespace, &name);
     let Some(set) = case.read::<ApplicationSet<'_>>(key.clone())? else { return Ok(Vec::new()) };
-    if set.metadata.deletion_timestamp.is_some() {
+    // Older versions of Argo CD list nothing.
+    if set.metadata.deletion_timestamp.is_some() || set.applications_with(&[]) == 0 {
         return Ok(Vec::new());
     }
     let child = &*written.name;

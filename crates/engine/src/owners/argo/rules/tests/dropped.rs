@@ -169,6 +169,7 @@ fn others_delete_what_they_want() {
     going["metadata"]["deletionTimestamp"] = "2026-11-20T10:00:00Z".into();
     assert_eq!(generator.cluster.delete_object(GENERATOR, going), Ok(()));
     assert_eq!(Cluster::new().delete_object(GENERATOR, generated("a")), Ok(()), "the ApplicationSet is gone");
+    assert_eq!(Generator::of(&[]).delete("a"), Ok(()), "an earlier version lists nothing");
 }
 
 #[test]
