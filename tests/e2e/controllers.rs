@@ -1,6 +1,7 @@
 //! Flux, OLM and Sveltos in front of the webhook.
 
 mod argo;
+mod argo_settings;
 mod departures;
 mod drivers;
 mod flux;

@@ -6,6 +6,7 @@ mod change;
 mod managed;
 mod objects;
 mod own_write;
+mod peer_mark;
 mod record_chunk;
 mod record_id;
 mod storing_kind;
@@ -37,6 +38,8 @@ pub struct Facts<'r> {
     pub subject: Subject<'r>,
     /// The owner that the object names, and the change to the object.
     pub managed: Option<&'r ManagedWrite<'r>>,
+    /// The mark of another guard that protects the deleted object.
+    pub peer_mark: Option<&'static str>,
     /// The remaining budget of the review.
     pub effort: &'r Effort,
 }
@@ -78,6 +81,7 @@ impl<'r> Facts<'r> {
             collection: request.operation == Operation::Delete && request.name().is_none(),
             subject: record.or(chunk).or(declaration).or(own).unwrap_or(Subject::Other),
             managed: objects.managed.as_ref(),
+            peer_mark: peer_mark::peer_mark(request),
             effort,
         }
     }

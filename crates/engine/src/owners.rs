@@ -124,8 +124,20 @@ pub fn loses_with_namespace(key: &ObjectKey, text: &str, namespace: &str) -> boo
     }
 }
 
+/// The objects of this cluster that an object of one of these kinds applies, by its status. One that cannot be parsed applies none.
+#[must_use]
+pub fn applied_objects(kind: &str, text: &str) -> Vec<ObjectKey> {
+    match kind {
+        kustomize::NAME => kustomize::applied_objects(text),
+        _ => argo::applied_objects(text),
+    }
+}
+
 /// The annotation of an object without a label, which names what applies it.
 pub const TRACKING: &str = argo::TRACKING;
+
+/// The label in its place, if what applies the object tracks objects by labels.
+pub const TRACKING_LABEL: &str = argo::MARKS_BY_LABEL.name.key;
 
 /// The labels of an object that is applied without a release: the name and the namespace of what applies it.
 pub const APPLIED_LABELS: [&str; 2] = [kustomize::MARKS.name.key, kustomize::MARKS.scope.key];

@@ -33,7 +33,8 @@ const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name:
 /// The shipped policy with protected namespaces, behind the registration of the overlay.
 fn plane() -> Plane {
     let shipped = include_str!("../../../policies/cluster.yaml");
-    let plane = Plane::start(&format!("{shipped}\nprotected: {{namespaces: [protected-*]}}\n"));
+    let stated = "rules: {protected-release: {honourPeerMarks: true}}\nprotected: {namespaces: [protected-*]}";
+    let plane = Plane::start(&format!("{shipped}\n{stated}\n"));
     plane.define("manifests/base/releaseoverrides.yaml");
     define(&plane);
     let admin = plane.kubectl(&plane.admin());
@@ -236,6 +237,7 @@ fn only_managers_remove_the_annotation() {
     it.expect_gone();
     revisions_hold_their_namespace(&plane, &it.namespace);
     applied_objects_hold_their_namespace(&plane);
+    expect_marked_object_kept(&plane);
 }
 
 /// An annotated extension with the name of its namespace.
@@ -289,6 +291,31 @@ fn applied_objects_hold_their_namespace(plane: &Plane) {
     annotate("applications.argoproj.io/shop", "=true");
     delete(&objects).expect_failure(&[RULE, "of Application"]);
     delete(&team).expect_success();
+}
+
+/// The neighbouring release is protected by nothing but the mark.
+#[track_caller]
+fn expect_marked_object_kept(plane: &Plane) {
+    let namespace = Namespace::new(plane, "marked");
+    let helm = namespace.helm(HelmVersion::V4, DRIVER, "alice");
+    helm.ok(&["install", "demo", Chart::new("demo").path()]);
+    let alice = namespace.kubectl("alice");
+    let mark =
+        |suffix: &str| alice.ok(&["label", "deployment/demo", &format!("policy.kruise.io/delete-protection{suffix}")]);
+    mark("=Always");
+    let words = [
+        "has the mark policy.kruise.io/delete-protection",
+        "take policy.kruise.io/delete-protection off it first",
+        RULE,
+    ];
+    // A person is told first that the object belongs to a release.
+    alice.fails(&["delete", "deployment/demo"], &["[manual-delete]"]);
+    let robot = namespace.kubectl_as(&account(plane, "default", "robot"));
+    robot.fails(&["delete", "deployment/demo"], &words);
+    helm.fails(&["uninstall", "demo"], &["failed to delete release"]);
+    alice.get(&["deployment/demo"]);
+    mark("-");
+    helm.ok(&["uninstall", "demo"]);
 }
 
 /// Without the entries of the overlay, the annotation comes off no more than with them.

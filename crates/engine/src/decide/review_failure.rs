@@ -117,6 +117,7 @@ fn of_declaration(declaration: &Declaration<'_>, facts: &Facts<'_>, policy: &Pol
         collection: facts.collection,
         subject: Subject::Declaration(&unparsed),
         managed: None,
+        peer_mark: None,
         effort: facts.effort,
     };
     match rules::check(&facts, policy, scope, &Evidence::default(), Timestamp::UNIX_EPOCH) {

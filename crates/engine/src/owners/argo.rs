@@ -3,6 +3,7 @@
 
 mod application_set;
 mod holder;
+mod ignored;
 pub(crate) mod rules;
 mod sync;
 
@@ -16,6 +17,7 @@ use crate::json::{Patch, null_is_default};
 use crate::managed::{MarkKey, Owner, OwnerKind};
 use crate::object::{Metadata, ObjectKey};
 use crate::owners::upstream::UpstreamKind;
+use ignored::IgnoredDifference;
 pub(super) use sync::CARRIER;
 
 /// Its own name.
@@ -46,6 +48,13 @@ const CONTROLLER: &str = "argocd-application-controller";
 /// The annotation that names the Application, and the object that carries it.
 pub(super) const TRACKING: &str = "argocd.argoproj.io/tracking-id";
 
+/// The label that names the Application in place of the annotation, if Argo CD tracks objects by labels. Its own default,
+/// `app.kubernetes.io/instance`, is a label of most charts, so it says nothing.
+const INSTANCE: &str = "argocd.argoproj.io/instance";
+
+/// The annotation on an object with the options of its sync and of its deletion.
+const SYNC_OPTIONS: &str = "argocd.argoproj.io/sync-options";
+
 /// The marks of the controller. Everybody who may write an object can copy them.
 pub(super) const MARKS: OwnerKind = OwnerKind {
     label: None,
@@ -53,18 +62,40 @@ pub(super) const MARKS: OwnerKind = OwnerKind {
     scope: MarkKey::annotation(TRACKING),
     // Without a field manager of its own, the name of the program counts.
     managers: &["argocd-controller", CONTROLLER],
-    switches: &["argocd.argoproj.io/sync-options", "argocd.argoproj.io/compare-options"],
+    switches: &[SYNC_OPTIONS, "argocd.argoproj.io/compare-options"],
+    keeps: |key, options| key == SYNC_OPTIONS && options.split(',').any(keeps_objects),
     applied: Some("kubectl.kubernetes.io/last-applied-configuration"),
     owner: |tracking, _, _| {
         let Tracking { namespace, application, .. } = Tracking::parse(tracking).unwrap_or_default();
-        Owner::Applied {
-            program: NAME,
-            kind: APPLICATION,
-            namespace: namespace.to_owned(),
-            name: application.to_owned(),
-        }
+        applied_by(namespace, application)
     },
 };
+
+/// The mark of the controller if it tracks objects by labels.
+pub(super) const MARKS_BY_LABEL: OwnerKind = OwnerKind {
+    label: Some((INSTANCE, None)),
+    name: MarkKey::label(INSTANCE),
+    scope: MarkKey::label(INSTANCE),
+    owner: |instance, _, _| {
+        let (namespace, application) = split_instance(instance);
+        applied_by(namespace, application)
+    },
+    ..MARKS
+};
+
+/// Whether an option of a sync keeps an object from being deleted, until somebody confirms it or at all.
+fn keeps_objects(option: &str) -> bool {
+    ["Prune=confirm", "Prune=false", "Delete=confirm", "Delete=false"].contains(&option.trim())
+}
+
+fn applied_by(namespace: &str, application: &str) -> Owner {
+    Owner::Applied { program: NAME, kind: APPLICATION, namespace: namespace.to_owned(), name: application.to_owned() }
+}
+
+/// The namespace and the name of an Application from a mark, with `NAMESPACE_` before one in another namespace than Argo CD's own.
+fn split_instance(instance: &str) -> (&str, &str) {
+    instance.split_once('_').unwrap_or(("", instance))
+}
 
 /// The value of the annotation: `APPLICATION:GROUP/KIND:NAMESPACE/NAME`, with `NAMESPACE_` before an Application in another namespace
 /// than Argo CD's own.
@@ -86,7 +117,7 @@ impl<'t> Tracking<'t> {
         let (kind, object) = rest.split_once(':')?;
         let (group, kind) = kind.split_once('/')?;
         let object = object.split_once('/')?;
-        let (namespace, application) = application.split_once('_').unwrap_or(("", application));
+        let (namespace, application) = split_instance(application);
         let is_complete = !application.is_empty() && !kind.is_empty() && !object.1.is_empty();
         is_complete.then_some(Self { namespace, application, group, kind, object })
     }
@@ -150,6 +181,15 @@ struct ApplicationSource<'a> {
 struct SyncPolicy {
     #[serde(deserialize_with = "null_is_default")]
     automated: AutomatedSync,
+    #[serde(rename = "syncOptions", deserialize_with = "null_is_default")]
+    options: Vec<String>,
+}
+
+impl SyncPolicy {
+    /// Whether an option that keeps objects is missing from another version.
+    fn loses_in(&self, after: &Self) -> bool {
+        self.options.iter().any(|option| keeps_objects(option) && !after.options.contains(option))
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -174,26 +214,12 @@ struct Destination<'a> {
     name: Cow<'a, str>,
 }
 
-/// Fields that Argo CD does not compare.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct IgnoredDifference<'a> {
-    /// A glob.
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    group: Cow<'a, str>,
-    /// A glob.
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    kind: Cow<'a, str>,
-    /// Empty for every name.
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    name: Cow<'a, str>,
-    /// Empty for every namespace.
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    namespace: Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    json_pointers: Vec<Cow<'a, str>>,
-    #[serde(borrow, deserialize_with = "null_is_default", rename = "jqPathExpressions")]
-    jq_path_expressions: Vec<Cow<'a, str>>,
+impl Destination<'_> {
+    /// Whether this is the cluster of the Application itself.
+    fn is_here(&self) -> bool {
+        let (server, name) = (&*self.server, &*self.name);
+        (server.is_empty() || server == "https://kubernetes.default.svc") && (name.is_empty() || name == "in-cluster")
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -224,6 +250,13 @@ pub(super) fn loses_with_namespace(key: &ObjectKey, text: &str, namespace: &str)
     let Ok(read) = serde_json::from_str::<Application<'_>>(text) else { return false };
     let goes_with_it = key.namespace == namespace && read.is_deleted_with_its_objects();
     !read.status.resources.is_empty() && (goes_with_it || read.home(&key.namespace) == namespace)
+}
+
+/// The objects that the status of an Application lists and a source declares, if they are in this cluster.
+pub(super) fn applied_objects(text: &str) -> Vec<ObjectKey> {
+    let read = serde_json::from_str::<Application<'_>>(text).unwrap_or_default();
+    let listed = read.status.resources.iter().filter(|it| read.spec.destination.is_here() && !it.requires_pruning);
+    listed.map(|it| ObjectKey::new(&it.group, &it.kind, &it.namespace, &it.name)).collect()
 }
 
 /// An object in the status.
@@ -278,6 +311,7 @@ impl<'a> Application<'a> {
     fn leaves_objects_of(&self, before: &Self) -> Option<&'static str> {
         let (now, then) = (&self.spec, &before.spec);
         match () {
+            () if then.sync_policy.loses_in(&now.sync_policy) => Some("spec.syncPolicy"),
             () if !now.sync_policy.automated.prune => None,
             () if !then.sync_policy.automated.prune => Some("spec.syncPolicy"),
             () if now.destination != then.destination => Some("spec.destination"),

@@ -16,6 +16,7 @@ pub(super) const MARKS: OwnerKind = OwnerKind {
     scope: MarkKey::annotation("meta.helm.sh/release-namespace"),
     managers: &["helm", "Helm", "helm-controller", "operator-controller", "fleetagent"],
     switches: &[],
+    keeps: |_, _| false,
     applied: None,
     owner: |name, scope, label| Owner::Release {
         name: name.to_owned(),

@@ -27,6 +27,9 @@ const RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
 /// The annotation with the way in which the controller applies an object.
 const SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
 
+/// The annotation that keeps an object that left the source.
+const PRUNE: &str = "kustomize.toolkit.fluxcd.io/prune";
+
 /// The annotation on an object that the controller deletes and creates anew where a field cannot be changed.
 const FORCE: &str = "kustomize.toolkit.fluxcd.io/force";
 
@@ -36,7 +39,8 @@ pub(super) const MARKS: OwnerKind = OwnerKind {
     name: MarkKey::label("kustomize.toolkit.fluxcd.io/name"),
     scope: MarkKey::label("kustomize.toolkit.fluxcd.io/namespace"),
     managers: &[CONTROLLER],
-    switches: &[RECONCILE, SSA, "kustomize.toolkit.fluxcd.io/prune", FORCE],
+    switches: &[RECONCILE, SSA, PRUNE, FORCE],
+    keeps: |key, value| key == PRUNE && value.eq_ignore_ascii_case("disabled"),
     applied: None,
     owner: |name, scope, _| Owner::Applied {
         program: flux::NAME,
@@ -171,6 +175,22 @@ pub(super) fn loses_with_namespace(key: &ObjectKey, text: &str, namespace: &str)
     let goes_with_it = key.namespace == namespace && read.is_deleted_with_its_objects();
     let is_here = !read.status.inventory.entries.is_empty() && read.spec.kube_config.is_none();
     is_here && (goes_with_it || read.home(&key.namespace) == namespace)
+}
+
+/// The objects in the inventory of a Kustomization, if they are in this cluster.
+pub(super) fn applied_objects(text: &str) -> Vec<ObjectKey> {
+    let read = serde_json::from_str::<Kustomization<'_>>(text).unwrap_or_default();
+    let entries = read.status.inventory.entries.iter().filter(|_| read.spec.kube_config.is_none());
+    entries.filter_map(|entry| object_of(&entry.id)).collect()
+}
+
+/// The object that an entry of an inventory names. Neither its namespace, its group nor its kind has an underscore.
+fn object_of(id: &str) -> Option<ObjectKey> {
+    let (namespace, rest) = id.split_once('_')?;
+    let (rest, kind) = rest.rsplit_once('_')?;
+    let (name, group) = rest.rsplit_once('_')?;
+    let is_complete = !name.is_empty() && !kind.is_empty();
+    is_complete.then(|| ObjectKey::new(group, kind, namespace, &name.replace("__", ":")))
 }
 
 /// How an inventory names an object.

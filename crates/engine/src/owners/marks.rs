@@ -8,7 +8,8 @@ use crate::json::RawObject;
 use crate::managed::{Declared, Mark, MarkKey, Owner, OwnerKind, last_writes};
 
 /// The marks of each kind of owner.
-const OWNER_KINDS: [&OwnerKind; 4] = [&helm::MARKS, &sveltos::MARKS, &kustomize::MARKS, &argo::MARKS];
+const OWNER_KINDS: [&OwnerKind; 5] =
+    [&helm::MARKS, &sveltos::MARKS, &kustomize::MARKS, &argo::MARKS, &argo::MARKS_BY_LABEL];
 
 /// The owner named by the labels and annotations of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +32,9 @@ pub struct Marks {
 /// escapes these characters.
 #[must_use]
 pub fn may_be_marked(object: &str) -> bool {
-    let mut marks = OWNER_KINDS.iter().flat_map(|row| [row.name.key, row.scope.key]);
+    let scopes = OWNER_KINDS.iter().map(|row| row.scope.key);
+    let names = OWNER_KINDS.iter().filter(|row| row.name.key != row.scope.key).map(|row| row.name.key);
+    let mut marks = scopes.chain(names);
     marks.any(|mark| memmem::find(object.as_bytes(), mark.as_bytes()).is_some())
 }
 
@@ -102,6 +105,12 @@ impl Marks {
     #[must_use]
     pub fn is_manager(&self, manager: &str) -> bool {
         self.managers().contains(&manager)
+    }
+
+    /// Whether an annotation keeps the object from being deleted once its source no longer declares it.
+    #[must_use]
+    pub fn keeps(&self) -> bool {
+        self.switches.iter().any(|(key, value)| (OWNER_KINDS[self.row].keeps)(key, value))
     }
 
     /// The marks as declared fields, with the document that the owner applied last. Without them, the object loses its owner, or what

@@ -2,15 +2,13 @@
 
 pub(crate) use super::flux::rules::release::helm_releases;
 pub(crate) use super::olm::rules::record_part;
-use jsonptr::PointerBuf;
 
 use super::marks::Marks;
 use super::{argo, flux, kustomize, olm, sveltos};
 use crate::effort::Effort;
 use crate::evidence::{Evidence, question};
 use crate::facts::{ActorKind, Declaration};
-use crate::json::FieldPath;
-use crate::managed::Owner;
+use crate::managed::{LeftToOthers, Owner};
 use crate::object::ObjectKey;
 use crate::policy::Policy;
 use crate::release::{ReleaseRef, Storage};
@@ -100,16 +98,11 @@ pub(crate) struct Applier {
     /// The account that works for it, in place of the owner's own.
     pub(crate) user: Option<String>,
     pub(crate) is_suspended: bool,
-    /// The fields that it leaves to others. Fields below a pointer count too.
-    pub(crate) ignored: Vec<PointerBuf>,
-}
-
-impl Applier {
-    /// Whether it leaves a field to others.
-    pub(crate) fn ignores(&self, field: &FieldPath) -> bool {
-        let field = field.pointer();
-        self.ignored.iter().any(|pointer| field.starts_with(pointer))
-    }
+    /// The namespace of its objects.
+    pub(crate) home: String,
+    /// Whether it is annotated as protected.
+    pub(crate) is_protected: bool,
+    pub(crate) left: LeftToOthers,
 }
 
 /// An object of a request, for the question what applies it.

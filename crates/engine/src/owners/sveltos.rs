@@ -76,6 +76,7 @@ pub(super) const MARKS: OwnerKind = OwnerKind {
     scope: MarkKey::annotation("projectsveltos.io/owner-kind"),
     managers: &["application/apply-patch"],
     switches: &[],
+    keeps: |_, _| false,
     applied: None,
     owner: |name, scope, _| Owner::Profile { program: NAME, kind: scope.to_owned(), name: name.to_owned() },
 };

@@ -16,6 +16,8 @@ pub struct Protected {
     pub(crate) here: Option<Globs>,
     /// The names that the policies of all namespaces protect.
     pub(crate) by_namespace: Arc<ByNamespace<Globs>>,
+    /// Whether the marks of other guards against deletion count.
+    pub(crate) honour_peer_marks: bool,
 }
 
 /// Releases by name and namespace. A missing condition matches everything.

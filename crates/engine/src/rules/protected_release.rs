@@ -7,6 +7,7 @@
 
 pub(crate) mod declarations;
 mod objects;
+mod peers;
 pub(crate) mod protection;
 mod records;
 
@@ -33,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
                   HelmRelease, its ClusterExtension or its namespace; a commit of bundles without it; removing the annotation \
                   interlock.dev/protected from these, except by managers and controllers of the policy.",
         way_out: "Ask for a ReleaseOverride of protected-release, or take the release out of `protected` in the policy.",
-        settings: &[],
+        settings: &["honourPeerMarks"],
     },
     checks: &[Check::Record(records::check), Check::Object(objects::check), Check::Declaration(declarations::check)],
 };

@@ -36,6 +36,7 @@ const LABELS: Keep = Keep::Members(&[
     (owners::PROFILE_LABEL, Keep::Short),
     (owners::APPLIED_LABELS[0], Keep::Short),
     (owners::APPLIED_LABELS[1], Keep::Short),
+    (owners::TRACKING_LABEL, Keep::Short),
 ]);
 
 const ANNOTATIONS: Keep = Keep::Members(&[

@@ -6,6 +6,7 @@ pub(in crate::owners) mod protected_release;
 mod tests;
 
 use crate::evidence::{Evidence, question};
+use crate::managed::LeftToOthers;
 use crate::object::{ObjectKey, service_account_user};
 use crate::owners::flux::{DeclaredObject, DriftDetection};
 use crate::owners::kustomize::{CONTROLLER, GROUP, Kustomization, NAME, RECONCILE, SSA};
@@ -26,10 +27,12 @@ pub(in crate::owners) fn applier(
     let account = &*read.spec.service_account_name;
     let user = (!account.is_empty()).then(|| service_account_user(namespace, account));
     let is_suspended = read.spec.suspend;
+    let (home, is_protected) = (read.home(namespace).to_owned(), read.metadata.is_protected());
     // Rules that take too much work ignore nothing.
     let ignore = DriftDetection { ignore: read.spec.ignore };
-    let ignored = ignore.ignored(&declared(object), object.effort).unwrap_or_default().pointers;
-    Ok(Some(Applier { title: format!("{NAME} {namespace}/{name}"), user, is_suspended, ignored }))
+    let pointers = ignore.ignored(&declared(object), object.effort).unwrap_or_default().pointers;
+    let left = LeftToOthers { pointers, ..LeftToOthers::default() };
+    Ok(Some(Applier { title: format!("{NAME} {namespace}/{name}"), user, is_suspended, home, is_protected, left }))
 }
 
 /// The Kustomization with this name if it applies the object, and is not being deleted.

@@ -99,6 +99,9 @@ keys! {
         /// What happens to edits, deletions and scaling by hand while the HelmRelease that has installed the release is suspended:
         /// the rules apply as always (enforce), or admit them with a warning (warn). Also for `manual-delete` and `manual-scale`.
         when_suspended "whenSuspended": WhenSuspended => AtLeast(drift_exceptions.when_suspended);
+        /// Whether an object stays that another guard's mark protects: the label `policy.kruise.io/delete-protection`, the annotation
+        /// `confirmation.gardener.cloud/deletion` with another value than `true`, `helm.sh/resource-policy: keep`.
+        honour_peer_marks "honourPeerMarks": bool => AtLeast(protected.honour_peer_marks);
         /// Custom resources with a scale subresource. Deployments, ReplicaSets, StatefulSets and ReplicationControllers are
         /// built in.
         resources "resources": Vec<ScalableResourceFile> = "[]".to_owned(), layered;

@@ -246,6 +246,14 @@ impl ObjectCase<'_> {
         Some(self.owned_fields(marks, sides).has(field))
     }
 
+    /// Whether one of these managers wrote a field of the edited object.
+    pub(super) fn is_held(&self, field: &FieldPath, managers: &[String]) -> bool {
+        let ObjectChange::Edited { sides, .. } = &self.write.change else { return false };
+        let is_one = |manager: &str| managers.iter().any(|it| it == manager);
+        let names: Vec<_> = field.fields().collect();
+        sides.managed_fields(self.facts.effort).of(&self.write.api_version, is_one).has(&names)
+    }
+
     /// Whether the owner of a scaled object wrote a field of it. A cache has no managedFields, so the answer is then yes.
     fn has_written(&self, scaled: &ScaledObject, field: &FieldPath) -> bool {
         let Some(managed_fields) = &scaled.managed_fields else { return true };

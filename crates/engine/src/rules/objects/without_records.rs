@@ -39,7 +39,7 @@ impl ObjectCase<'_> {
         };
         let Some(applier) = self.applier(marks)? else { return Ok(None) };
         let is_deletion = fields.is_empty();
-        let fields: Vec<_> = fields.into_iter().filter(|field| !applier.ignores(field)).collect();
+        let fields = self.without_left(fields, &applier);
         if applier.user.as_deref() == Some(self.facts.actor.name) || (fields.is_empty() && !is_deletion) {
             return Ok(None);
         }
@@ -62,14 +62,20 @@ impl ObjectCase<'_> {
             return Ok(None);
         }
         let Some(applier) = self.applier(marks)? else { return Ok(None) };
-        let fields: Vec<_> = fields.into_iter().filter(|field| !applier.ignores(field)).collect();
+        let fields = self.without_left(fields, &applier);
         let (owner, source) = (format!("{program}'s {}", applier.title), format!("the source of {}", applier.title));
         let suspicion = self.without_records((owner, "its source"), &source, name, fields);
         Ok(Some(suspicion).filter(|suspicion| !suspicion.fields.is_empty()))
     }
 
+    /// Fields without those that what applies the object leaves to others.
+    fn without_left(&self, fields: Vec<FieldPath>, applier: &owners::rules::Applier) -> Vec<FieldPath> {
+        let is_held = |field: &FieldPath, managers: &[String]| self.is_held(field, managers);
+        fields.into_iter().filter(|field| !applier.left.contains(field, is_held)).collect()
+    }
+
     /// What applies the object, by these marks; `None` if it does not list the object.
-    pub(super) fn applier(&self, marks: &Marks) -> Result<Option<owners::rules::Applier>, Undecided> {
+    pub(crate) fn applier(&self, marks: &Marks) -> Result<Option<owners::rules::Applier>, Undecided> {
         let ManagedWrite { api_version, namespace, name, .. } = self.write;
         let object = owners::rules::AppliedObject {
             marks,

@@ -1,6 +1,7 @@
 //! Requests to managers, and requests about the namespace: deletions and edits that lead to an uninstall of the release, and
 //! edits that remove the protection.
 
+use super::peers;
 use super::protection::{Protection, ReleaseAtHome, by_stamps, is_installed, may_be_installed, refusal};
 use crate::evidence::{CandidateRecords, question};
 use crate::facts::{Declaration, DeclarationWrite, Namespace};
@@ -15,6 +16,9 @@ use crate::rules::undecided::{Undecided, ask};
 pub(super) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     if case.policy.controllers.contains(case.facts.actor.name) {
         return Ok(Vec::new());
+    }
+    if let Some(refusal) = peers::refusal(case.facts, case.policy, case.subject(), case.declaration.release_ref()) {
+        return Ok(vec![refusal]);
     }
     match case.declaration {
         Declaration::Namespace(written) => namespace(case, written),

@@ -1,12 +1,13 @@
 //! Deletions of objects during an uninstall, by any account, and edits that lead to the deletion of an object or hide its owner.
 
+use super::peers;
 use super::protection::{Protection, ReleaseAtHome, is_installed, may_be_installed, refusal};
 use crate::evidence::{CandidateRecords, Freshness};
 use crate::facts::{ActorKind, ObjectChange};
 use crate::managed::Owner;
 use crate::owners;
 use crate::owners::Marks;
-use crate::release::ReleaseRef;
+use crate::release::{ReleaseRef, Storage};
 use crate::rules::check::{Checked, WaysOut};
 use crate::rules::objects::case::ObjectCase;
 use crate::rules::objects::declared_fields::Declaration;
@@ -21,9 +22,14 @@ enum Departure {
     LostMarks,
     /// A person adds an owner reference. The garbage collector deletes objects whose owners do not exist.
     AddedOwner,
+    /// The annotation that keeps it from being deleted is removed.
+    LostKeep,
 }
 
 pub(super) fn check(case: &ObjectCase<'_>) -> Checked {
+    if let Some(refusal) = peers::refusal(case.facts, case.policy, case.subject(), case.write.release()) {
+        return Ok(Some(refusal));
+    }
     let actor = case.facts.actor;
     let is_exempt =
         matches!(actor.kind, ActorKind::Platform | ActorKind::Node) || case.policy.controllers.contains(actor.name);
@@ -40,6 +46,10 @@ pub(super) fn check(case: &ObjectCase<'_>) -> Checked {
             }
             Departure::LostMarks => {
                 let sentence = format!("{belongs}: its ownership marks must stay.");
+                refusal(case.policy, release, &protection, sentence, WaysOut::default())
+            }
+            Departure::LostKeep => {
+                let sentence = format!("{belongs}: the annotation that keeps it from being deleted must stay.");
                 refusal(case.policy, release, &protection, sentence, WaysOut::default())
             }
             Departure::AddedOwner => {
@@ -59,6 +69,9 @@ fn departure<'c>(case: &'c ObjectCase<'_>) -> Option<(Departure, &'c Marks)> {
         {
             Some((Departure::LostMarks, marks))
         }
+        ObjectChange::Edited { marks, marks_after, .. } if loses_keep(marks, marks_after.as_deref()) => {
+            Some((Departure::LostKeep, marks))
+        }
         // Only persons are checked, because operators adopt objects of releases.
         ObjectChange::Edited { marks, sides, .. } if sides.adds_owner && case.facts.actor.kind == ActorKind::Person => {
             Some((Departure::AddedOwner, marks))
@@ -77,6 +90,11 @@ fn loses_marks(before: &Marks, after: Option<&Marks>) -> bool {
         Owner::Profile { .. } | Owner::Applied { .. } => false,
     };
     !after.is_some_and(|after| stays(after) && (after.contradiction.is_none() || before.contradiction.is_some()))
+}
+
+/// Whether an edit removes what keeps the object from being deleted once its source no longer declares it.
+fn loses_keep(before: &Marks, after: Option<&Marks>) -> bool {
+    before.keeps() && after.is_some_and(|after| !after.keeps())
 }
 
 fn is_manager(case: &ObjectCase<'_>) -> bool {
@@ -103,8 +121,10 @@ fn protected(
     departure: Departure,
     freshness: Freshness,
 ) -> Result<Option<(ReleaseRef, Protection)>, Undecided> {
-    let Owner::Release { name, target_namespace, .. } = &marks.owner else {
-        return Ok(None);
+    let (name, target_namespace) = match &marks.owner {
+        Owner::Release { name, target_namespace, .. } => (name, target_namespace),
+        Owner::Applied { namespace, name, .. } => return protected_by_applier(case, marks, (namespace, name)),
+        Owner::Profile { .. } => return Ok(None),
     };
     let Some(candidate) = case.records_of(&marks.owner, freshness)? else {
         return Ok(None);
@@ -135,4 +155,23 @@ fn protected(
         return Ok(None);
     }
     Ok(Some((at_home.release, protection)))
+}
+
+/// The protected object that applies this one, and its protection. What works for it deletes what left its source.
+fn protected_by_applier(
+    case: &ObjectCase<'_>,
+    marks: &Marks,
+    (namespace, name): (&str, &str),
+) -> Result<Option<(ReleaseRef, Protection)>, Undecided> {
+    let actor = case.facts.actor;
+    if is_manager(case) || actor.kind == ActorKind::ControlPlane || marks.contradiction.is_some() {
+        return Ok(None);
+    }
+    let Some(applier) = case.applier(marks)?.filter(|applier| applier.user.as_deref() != Some(actor.name)) else {
+        return Ok(None);
+    };
+    let at_home = ReleaseAtHome::new(Storage::Index, ReleaseRef::new(namespace, name), Some(&applier.home));
+    let declaration = (applier.title, applier.is_protected);
+    let protection = at_home.protection_declared_by(declaration, case.policy, case.evidence)?;
+    Ok(protection.map(|protection| (at_home.release, protection)))
 }

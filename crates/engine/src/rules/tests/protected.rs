@@ -573,3 +573,35 @@ fn what_others_are_made_from_is_protected_by_its_annotation() {
     let preserving = json!({"preserveResourcesOnDeletion": true});
     assert_eq!(delete(json!({"template": template, "syncPolicy": preserving})), Ok(()), "the objects stay");
 }
+
+#[test]
+fn the_marks_of_other_guards_count_if_the_policy_honours_them() {
+    const HONOURED: &str = "rules:\n  manual-delete: {mode: 'off'}\n  protected-release: {honourPeerMarks: true}\n";
+    let marked = |mut object: Value, map: &str, key: &str, value: &str| {
+        object["metadata"][map][key] = value.into();
+        object
+    };
+    let delete = |policy: &str, user: &str, mark: (&str, &str, &str)| {
+        deployed(policy).delete_object(user, marked(web(), mark.0, mark.1, mark.2))
+    };
+    let kruise = ("labels", "policy.kruise.io/delete-protection", "Always");
+    let gardener = |value| ("annotations", "confirmation.gardener.cloud/deletion", value);
+    let helm = |value| ("annotations", "helm.sh/resource-policy", value);
+    for mark in [kruise, gardener("false"), helm("keep")] {
+        assert_eq!(delete(HONOURED, "alice", mark), refused(), "{mark:?}");
+        assert_eq!(delete(HONOURED, CI, mark), refused(), "{mark:?}");
+        assert_eq!(delete(HONOURED, COLLECTOR, mark), Ok(()), "{mark:?}");
+        let unheeded = delete("rules:\n  manual-delete: {mode: 'off'}\n", "alice", mark);
+        assert_eq!(unheeded, Ok(()), "{mark:?}");
+    }
+    for mark in [gardener("true"), helm("delete"), ("annotations", kruise.1, kruise.2)] {
+        assert_eq!(delete(HONOURED, "alice", mark), Ok(()), "{mark:?}");
+    }
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "empty", "labels": {}}});
+    let of_namespace = |value| {
+        let object = marked(namespace.clone(), kruise.0, kruise.1, value);
+        Cluster::with_policy(HONOURED).delete_cluster_scoped("alice", object)
+    };
+    assert_eq!(of_namespace("Always"), refused());
+    assert_eq!(of_namespace("Never"), Ok(()));
+}

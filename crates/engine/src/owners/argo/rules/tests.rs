@@ -5,7 +5,6 @@ mod moved;
 
 use serde_json::{Value, json};
 
-use super::start_of;
 use crate::rules::tests::scenario::{Cluster, Verdict};
 
 const CONTROLLER: &str = "system:serviceaccount:argocd:argocd-application-controller";
@@ -171,16 +170,53 @@ fn what_an_application_does_not_compare_is_left_to_people() {
 }
 
 #[test]
-fn an_expression_starts_from_a_field() {
-    for (expression, start) in [
-        (".spec.replicas", "/spec/replicas"),
-        (".spec.template.spec.containers[] | select(.name == \"a\")", "/spec/template/spec/containers"),
-        (".webhooks[]?.clientConfig.caBundle", "/webhooks"),
-        ("..", ""),
-        ("del(.spec)", ""),
-    ] {
-        assert_eq!(start_of(expression).to_string(), start, "{expression}");
-    }
+fn a_field_of_a_manager_that_is_left_alone_is_no_loss() {
+    let of_manager = |manager: &str, replicas: u64| {
+        let mut object = web(replicas);
+        let mut entry = object["metadata"]["managedFields"][0].clone();
+        entry["manager"] = manager.into();
+        object["metadata"]["managedFields"].as_array_mut().unwrap().push(entry);
+        object
+    };
+    let rule = json!({"group": "apps", "kind": "Deployment", "managedFieldsManagers": ["autoscaler"]});
+    let edit = |manager: &str| {
+        let mut cluster = cluster(application(json!({"ignoreDifferences": [rule]}), false));
+        cluster.update_objects("alice", of_manager(manager, 2), of_manager(manager, 5))
+    };
+    assert_eq!(edit("autoscaler"), Ok(()));
+    assert_eq!(edit("other"), refused("manual-edit"));
+}
+
+#[test]
+fn what_argo_cd_compares_nowhere_is_left_to_people() {
+    let edit = |key: &str| {
+        let mut cluster = synced();
+        cluster.given(json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "argocd"},
+            "data": {format!("resource.customizations.ignoreDifferences.{key}"): "jsonPointers: [/spec/replicas]"},
+        }));
+        cluster.update_objects("alice", web(2), web(5))
+    };
+    assert_eq!(edit("apps_Deployment"), Ok(()));
+    assert_eq!(edit("all"), Ok(()));
+    assert_eq!(edit("apps_StatefulSet"), refused("manual-edit"));
+}
+
+#[test]
+fn a_label_names_an_application_that_lists_the_object() {
+    let labelled = |application: &str, mode: &str| {
+        let mut object = with(&["data", "mode"], mode.into());
+        object["metadata"]["annotations"].as_object_mut().unwrap().remove(TRACKING);
+        object["metadata"]["labels"] = json!({"argocd.argoproj.io/instance": application});
+        object
+    };
+    let edit =
+        |application: &str, after: Value| synced().update_objects("alice", labelled(application, "declared"), after);
+    assert_eq!(edit("web", labelled("web", "evil")), refused("manual-edit"));
+    assert_eq!(edit("web", labelled("ghost", "declared")), refused("manual-edit"));
+    assert_eq!(synced().delete_object("alice", labelled("web", "declared")), refused("manual-delete"));
+    assert_eq!(edit("ghost", labelled("ghost", "evil")), Ok(()), "nothing proves it");
+    assert_eq!(edit("team_web", labelled("team_web", "evil")), Ok(()), "there is none in that namespace");
 }
 
 const SERVER: &str = "system:serviceaccount:argocd:argocd-server";
@@ -422,4 +458,34 @@ fn the_holder_of_a_sync_is_stamped_and_cannot_be_forged() {
     assert_eq!(forged(start(), with_info(json!([]))), Ok(()), "a lost stamp is no reason to refuse");
     assert_eq!(forged(with_info(holder("bob")), with_info(holder("alice"))), refused("forged-stamp"));
     assert_eq!(forged(with_info(holder("bob")), with_info(holder("bob"))), Ok(()));
+}
+
+#[test]
+fn the_options_that_keep_objects_stay_on_a_protected_application() {
+    let annotated = |options: &[&str]| {
+        let mut object = application(json!({"syncPolicy": {"syncOptions": options}}), false);
+        object["metadata"]["annotations"] = json!({"interlock.dev/protected": "true"});
+        object
+    };
+    let edit = |user: &str, before: &[&str], after: &[&str]| {
+        Cluster::new().update_objects(user, annotated(before), annotated(after))
+    };
+    for kept in ["Prune=confirm", "Delete=confirm", "Prune=false"] {
+        assert_eq!(edit("bob", &["CreateNamespace=true", kept], &[]), refused("protected-release"), "{kept}");
+        assert_eq!(edit("bob", &[kept], &[kept, "CreateNamespace=true"]), Ok(()), "{kept}");
+    }
+    assert_eq!(edit(CONTROLLER, &["Prune=confirm"], &[]), Ok(()));
+
+    let optional = |options: &str| with(&["metadata", "annotations", OPTIONS], options.into());
+    let edit = |user: &str, before: &str, after: &str| {
+        cluster(annotated(&[])).update_objects(user, optional(before), optional(after))
+    };
+    let robot = "system:serviceaccount:ci:robot";
+    let holds = |verdict: Verdict| verdict.is_err_and(|rules| rules.contains(&"protected-release"));
+    assert!(holds(edit(robot, "Replace=true,Prune=confirm", "Replace=true")));
+    assert!(!holds(edit(robot, "Replace=true", "Replace=false")));
+    assert_eq!(edit(CONTROLLER, "Prune=confirm", ""), Ok(()));
+    assert!(holds(cluster(annotated(&[])).delete_object(robot, config())));
+    assert_eq!(cluster(annotated(&[])).delete_object(CONTROLLER, config()), Ok(()));
+    assert!(!holds(synced().delete_object(robot, config())), "it is not protected");
 }
