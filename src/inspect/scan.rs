@@ -29,6 +29,7 @@ mod releases;
 mod report;
 mod run;
 mod served;
+mod shared_objects;
 
 pub use background::{SCAN_INTERVAL, ScanSource, background};
 pub(crate) use context::DECODE_BYTES;

@@ -33,6 +33,8 @@ pub enum FindingKind {
     DanglingBundle,
     /// An object of a release does not exist.
     MissingObject,
+    /// Two others apply one object.
+    SharedObject,
     /// Another owner has adopted an object of a release.
     AdoptedObject,
     /// Declared fields of an object differ from the manifest of its release.
@@ -45,7 +47,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them, the worst first.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::SeveralDeployed,
         Self::StuckOperation,
         Self::BrokenRecord,
@@ -58,6 +60,7 @@ impl FindingKind {
         Self::NotDeployed,
         Self::DanglingBundle,
         Self::MissingObject,
+        Self::SharedObject,
         Self::AdoptedObject,
         Self::Drift,
         Self::BuriedOperation,
@@ -80,6 +83,7 @@ impl FindingKind {
             Self::NotDeployed => "not-deployed",
             Self::DanglingBundle => "dangling-bundle",
             Self::MissingObject => "missing-object",
+            Self::SharedObject => "shared-object",
             Self::AdoptedObject => "adopted-object",
             Self::Drift => "drift",
             Self::BuriedOperation => "buried-operation",
@@ -102,7 +106,8 @@ impl FindingKind {
             | Self::FailedRelease
             | Self::NotDeployed
             | Self::DanglingBundle
-            | Self::MissingObject => Severity::Medium,
+            | Self::MissingObject
+            | Self::SharedObject => Severity::Medium,
             Self::AdoptedObject | Self::Drift => Severity::Low,
             Self::BuriedOperation | Self::UnmarkedDefinition => Severity::Info,
         }
@@ -124,6 +129,7 @@ impl FindingKind {
             Self::NotDeployed => "The newest record is superseded, and no operation is in flight.",
             Self::DanglingBundle => "A ConfigurationGroup names bundles that do not exist.",
             Self::MissingObject => "An object of a release does not exist.",
+            Self::SharedObject => "Two others apply one object, which changes back and forth.",
             Self::AdoptedObject => "Another owner has adopted an object of a release, whose records are still there.",
             Self::Drift => "Declared fields of an object differ from the manifest of its release.",
             Self::BuriedOperation => "An older record is still pending.",

@@ -57,6 +57,9 @@ pub async fn scan(
         looked_at.push(CONFIGURATION_GROUPS.to_owned());
         findings.extend(found);
     }
+    let (shared, appliers) = run.shared_objects().await;
+    looked_at.extend(appliers.iter().map(|kind| format!("objects of {kind}s")));
+    findings.extend(shared);
     let mut report = ScanReport {
         cluster: options.cluster.clone(),
         policy: options.policy.clone(),

@@ -194,6 +194,31 @@ fn declarations_that_collide_or_dangle_are_found_where_their_kinds_are_installed
 }
 
 #[test]
+fn an_object_of_two_kustomizations_is_found() {
+    let plane = Plane::without_webhook();
+    plane.define("tests/e2e/harness/crds/kustomizations.yaml");
+    let namespace = Namespace::new(plane, "scan-shared");
+    let kubectl = namespace.kubectl("admin");
+    let source = |name: &str, entries: &[&str]| {
+        let object = json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {"name": name},
+            "spec": {"interval": "10m", "prune": true, "sourceRef": {"kind": "GitRepository", "name": "shop"}},
+        });
+        let created = || kubectl.with_file("apply", &object, &[]).into_result();
+        eventually(DEADLINE, "a Kustomization is served", created);
+        let id = |name: &&str| json!({"id": format!("{}_{name}__ConfigMap", namespace.name()), "v": "v1"});
+        let status =
+            json!({"status": {"inventory": {"entries": entries.iter().map(id).collect::<Vec<_>>()}}}).to_string();
+        kubectl.ok(&["patch", "kustomization", name, "--subresource=status", "--type=merge", "-p", &status]);
+    };
+    source("one", &["web", "free"]);
+    source("two", &["own"]);
+    assert_eq!(found(&namespace, &[]), wanted(&[]));
+    source("two", &["own", "web"]);
+    assert_eq!(found(&namespace, &[]), wanted(&[("shared-object", "one", "web")]));
+}
+
+#[test]
 fn unreadable_resources_are_named_and_nothing_is_written() {
     let plane = Plane::without_webhook();
     let namespace = Namespace::new(plane, "scan-rights");
