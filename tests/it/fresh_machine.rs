@@ -98,7 +98,7 @@ fn the_documents_name_the_versions_that_the_sources_ask_for() {
     let (rust, go) = (env!("CARGO_PKG_RUST_VERSION"), "1.26");
     let install = format!("Install Rust {rust}, Go {go} and a C compiler.");
     assert!(README.contains(&install) && CONTRIBUTING.contains(&install), "{install}");
-    for module in ["alerts", "controllers", "controlplane", "images"] {
+    for module in ["alerts", "argo", "controllers", "controlplane", "images"] {
         let file = fs::read_to_string(repository(&format!("tests/{module}/go.mod"))).unwrap();
         let version = file.lines().find_map(|line| line.strip_prefix("go ")).unwrap();
         assert!(version == go || version.starts_with(&format!("{go}.")), "tests/{module} asks for Go {version}");

@@ -80,6 +80,52 @@ fn fields_of_an_application_change_only_in_its_source() {
     }
 }
 
+/// Writes of the library are those of the recording: what Interlock takes for declared, and how objects are deleted.
+#[test]
+fn a_sync_writes_as_argo_cd_does() {
+    let namespace = Namespace::new(shared(), "synced-writes");
+    let shop = Application::new(&namespace, json!({}), Sync::Client);
+    let bob = namespace.kubectl("bob");
+    let written = |object: &str| {
+        let metadata = bob.get(&[object, "--show-managed-fields"])["metadata"].clone();
+        let fields = metadata["managedFields"].as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let writers: Vec<_> = fields.map(|entry| text(&entry["manager"]) + "/" + &text(&entry["operation"])).collect();
+        let last_applied = metadata["annotations"]["kubectl.kubernetes.io/last-applied-configuration"].clone();
+        (writers.join(", "), last_applied.is_string())
+    };
+    for mode in ["one", "two"] {
+        shop.apply(&config(mode)).expect_success();
+        assert_eq!(written("configmap/web"), ("argocd-controller/Update".to_owned(), true));
+    }
+    let shop = shop.server_side();
+    shop.apply(&config("three")).expect_success();
+    shop.apply(&secret("first", Sync::Server)).expect_success();
+    for object in ["configmap/web", "secret/key"] {
+        assert_eq!(written(object), ("argocd-controller/Apply".to_owned(), false), "{object}");
+    }
+
+    // A deletion in the foreground waits for what belongs to the object.
+    let uid = bob.get(&["configmap/web"])["metadata"]["uid"].clone();
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "web", "uid": uid, "blockOwnerDeletion": true});
+    let metadata = json!({"name": "part", "finalizers": ["interlock.dev/test"], "ownerReferences": [owner]});
+    let part = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+    let mut copy = shop.tracked(config("copy"));
+    copy["metadata"]["name"] = "copy".into();
+    for object in [part, copy] {
+        bob.with_file("create", &object, &[]).expect_success();
+    }
+    shop.prune(&[secret("second", Sync::Server)]).expect_success();
+    let pruned = bob.get(&["configmap/web"])["metadata"].clone();
+    assert_eq!(pruned["finalizers"], json!(["foregroundDeletion"]), "{pruned}");
+    bob.ok(&merge("configmap/part", r#"{"metadata":{"finalizers":null}}"#));
+    eventually(DEADLINE, "the pruned object is gone", || match bob.find(&["configmap/web"]) {
+        None => Ok(()),
+        Some(object) => Err(object.to_string()),
+    });
+    bob.ok(&["get", "configmap/copy", "secret/key"]);
+}
+
 #[test]
 fn differences_that_an_application_ignores_are_left_to_people() {
     let namespace = Namespace::new(shared(), "synced-ignoring");

@@ -78,16 +78,13 @@ fn what_waits_for_a_confirmation_goes_on_waiting_for_it() {
     let bob = namespace.kubectl("bob");
     let robot = namespace.kubectl_as(&account(plane, "default", "robot"));
     let shop = Application::new(&namespace, json!({"syncPolicy": {"syncOptions": ["Prune=confirm"]}}), Sync::Client);
-    let waiting = |name: &str| {
-        let mut object = config("declared");
-        object["metadata"] =
-            json!({"name": name, "annotations": {"argocd.argoproj.io/sync-options": "Delete=confirm,Prune=confirm"}});
-        shop.apply(&object).expect_success();
-    };
-    waiting("web");
-    waiting("old");
-    shop.list(&[("", "ConfigMap", "web"), ("", "ConfigMap", "old")]);
-    robot.ok(&["delete", "configmap/old"]);
+    let mut object = config("declared");
+    object["metadata"]["annotations"] = json!({"argocd.argoproj.io/sync-options": "Delete=confirm,Prune=confirm"});
+    let sync = || shop.apply(&object).expect_success();
+    sync();
+    shop.list(&[("", "ConfigMap", "web")]);
+    robot.ok(&["delete", "configmap/web"]);
+    sync();
 
     bob.ok(&["annotate", "applications.argoproj.io/shop", "interlock.dev/protected=true"]);
     let without = ["patch", "applications.argoproj.io/shop", "--type=merge", "-p", r#"{"spec":{"syncPolicy":null}}"#];

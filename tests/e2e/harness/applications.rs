@@ -1,14 +1,21 @@
-//! The writes of Argo CD's application-controller, as recorded: objects with a tracking-id, and the status of the Application.
+//! The writes of Argo CD's application-controller: objects with a tracking-id, by the library that it syncs with (`tests/argo`),
+//! and the status of the Application, by kubectl as recorded.
 
+use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::clients::Kubectl;
+use crate::harness::assets::assets;
+use crate::harness::clients::{Identity, Kubectl, client_environment};
 use crate::harness::controllers::account;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
-use crate::harness::process::Output;
+use crate::harness::process::{Output, run};
+
+/// A sync that takes longer hangs.
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// How a sync applies objects: on the side of the client, which leaves the annotation of kubectl, or on the side of the server.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +41,7 @@ pub(crate) fn shared() -> &'static Plane {
 /// An Application of a namespace of its own, which the marks on its objects name.
 pub(crate) struct Application<'n> {
     namespace: &'n Namespace<'n>,
+    account: Identity,
     controller: Kubectl,
     sync: Sync,
 }
@@ -48,8 +56,13 @@ impl<'n> Application<'n> {
         });
         object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         namespace.kubectl("bob").with_file("create", &object, &[]).expect_success();
-        let controller = account(namespace.plane(), "argocd", "argocd-application-controller");
-        Self { namespace, controller: namespace.kubectl_as(&controller), sync }
+        let account = account(namespace.plane(), "argocd", "argocd-application-controller");
+        Self { namespace, controller: namespace.kubectl_as(&account), account, sync }
+    }
+
+    /// The same with the sync option `ServerSideApply=true`.
+    pub(crate) fn server_side(self) -> Self {
+        Self { sync: Sync::Server, ..self }
     }
 
     /// An object with the mark of this Application.
@@ -64,12 +77,27 @@ impl<'n> Application<'n> {
     }
 
     /// Applies an object of the source.
+    #[track_caller]
     pub(crate) fn apply(&self, object: &Value) -> Output {
-        let way: &[&str] = match self.sync {
-            Sync::Client => &["--field-manager=argocd-controller"],
-            Sync::Server => &["--server-side", "--force-conflicts", "--field-manager=argocd-controller"],
-        };
-        self.controller.apply(&self.tracked(object.clone()), way)
+        self.synced(std::slice::from_ref(object), false)
+    }
+
+    /// Applies a source that has only these objects, and deletes the others.
+    #[track_caller]
+    pub(crate) fn prune(&self, left: &[Value]) -> Output {
+        self.synced(left, true)
+    }
+
+    #[track_caller]
+    fn synced(&self, objects: &[Value], prune: bool) -> Output {
+        let objects: Vec<_> = objects.iter().map(|object| self.tracked(object.clone())).collect();
+        let place = self.namespace.name();
+        let mut command = Command::new(&assets().argo);
+        command.arg(format!("--application={place}_shop")).arg(format!("--namespace={place}"));
+        command.arg(format!("--objects={}", Value::from(objects))).arg(format!("--prune={prune}"));
+        command.arg(format!("--server-side={}", matches!(self.sync, Sync::Server)));
+        client_environment(&mut command, &self.account, &self.namespace.plane().dir().join("argo"));
+        run(command, DEADLINE)
     }
 
     /// A merge patch of the Application, by somebody.

@@ -24,6 +24,8 @@ pub(crate) struct Assets {
     pub(crate) helm4: PathBuf,
     /// Stands in for Flux's and OLM's controllers, see `tests/controllers`.
     pub(crate) controllers: PathBuf,
+    /// Stands in for Argo CD's application-controller, see `tests/argo`.
+    pub(crate) argo: PathBuf,
     /// An API server from `KUBEBUILDER_ASSETS`, in place of the built one.
     pub(crate) kube_apiserver: Option<PathBuf>,
 }
@@ -127,6 +129,7 @@ fn prepare() -> Result<Assets, String> {
     let controlplane = build_controlplane(&dir, kubernetes)?;
     let controllers =
         build_module(&dir, "controllers", "the controllers of Flux and OLM", "4 minutes on two cores the first time")?;
+    let argo = build_module(&dir, "argo", "the syncs of Argo CD", "1 minute on two cores the first time")?;
     let [helm3, helm4] = [(3, helm3), (4, helm4)].map(|(major, version)| helm(&dir, major, version));
     let kubectl = controlplane.with_file_name("kubectl");
     if fs::symlink_metadata(&kubectl).is_err() {
@@ -139,6 +142,7 @@ fn prepare() -> Result<Assets, String> {
         helm3: helm3?,
         helm4: helm4?,
         controllers,
+        argo,
         kube_apiserver: kubebuilder("kube-apiserver", &["--version"], kubernetes),
     })
 }
