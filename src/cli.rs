@@ -8,6 +8,7 @@ mod certs;
 mod changes;
 mod cluster;
 mod completions;
+mod demo;
 mod doctor;
 mod duration;
 mod examples;
@@ -67,6 +68,7 @@ struct Cli {
 enum Command {
     // Boxed, because it is by far the largest.
     Serve(Box<serve::Arguments>),
+    Demo(demo::Arguments),
     Review(review::Arguments),
     Replay(replay::Arguments),
     Explain(explain::Arguments),
@@ -104,6 +106,7 @@ pub fn main() -> ExitCode {
     };
     let result = match command {
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Demo(arguments) => block_on_all_cores(demo::run(&arguments)),
         Command::Review(arguments) => block_on(review::run(&arguments)),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Explain(arguments) => block_on(explain::run(&arguments)),

@@ -1,6 +1,7 @@
 //! Commands without a server: replay of recordings, test suites of policies, and the changes in logs.
 
 pub(crate) mod changes;
+pub(crate) mod demo;
 mod log;
 pub(crate) mod registration;
 pub mod replay;

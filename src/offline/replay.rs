@@ -29,6 +29,8 @@ use crate::budget::Budget;
 use crate::judge::Judge;
 use crate::offline::log::AuditEvent;
 use crate::offline::registration::Registration;
+use crate::serve::page::OverviewPage;
+use crate::serve::report::refusals::LastRefusals;
 use crate::world::memory::Memory;
 use audit::AuditedChange;
 use line::RecordingLine;
@@ -54,6 +56,7 @@ pub struct Replay {
     registration: Option<Arc<Registration>>,
     now: Timestamp,
     gaps: ReplayGaps,
+    refusals: Option<Arc<LastRefusals>>,
 }
 
 /// The result of one recorded review; one line of `replay -o json`.
@@ -129,7 +132,21 @@ impl Replay {
         let witness = Arc::new(Witness::of(memory.clone()));
         let judge = Judge::new(policies, witness.clone(), decodes);
         let (now, gaps) = (Timestamp::UNIX_EPOCH, ReplayGaps::default());
-        Self { judge, memory, witness, as_recorded, registration: None, now, gaps }
+        Self { judge, memory, witness, as_recorded, registration: None, now, gaps, refusals: None }
+    }
+
+    /// Notes the refusals from now on.
+    #[must_use]
+    pub(crate) fn noting(self, refusals: Arc<LastRefusals>) -> Self {
+        Self { refusals: Some(refusals), ..self }
+    }
+
+    /// The page of a server that has this world and these refusals.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub(crate) fn page(&self, refusals: Arc<LastRefusals>) -> OverviewPage {
+        OverviewPage::new(self.memory.clone(), self.judge.policies(), Arc::default(), refusals)
     }
 
     /// A copy that continues from here with the same policies. It does not apply refused writes.
@@ -257,6 +274,9 @@ impl Replay {
             self.memory.apply(&request);
         }
         let decision = verdict.decision;
+        if let Some(refusals) = &self.refusals {
+            refusals.note(&decision, self.now);
+        }
         let violations = decision.findings.into_iter().map(|finding| ReplayedViolation {
             rule: finding.rule.as_str(),
             mode: finding.mode.as_str(),

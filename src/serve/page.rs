@@ -8,6 +8,7 @@ mod html;
 mod snapshot;
 
 use std::fmt;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use http::header::{
 };
 use http::{HeaderMap, StatusCode};
 use interlock_engine::policy::Policies;
+use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::task::JoinError;
@@ -73,6 +75,14 @@ impl OverviewPage {
     /// Routes `/`. Other methods than GET and HEAD are refused.
     pub(crate) fn router(self) -> Router {
         Router::new().route("/", get(answer).with_state(self))
+    }
+
+    /// Serves only the page, until the process ends.
+    ///
+    /// # Errors
+    /// Not while the socket lives.
+    pub(crate) async fn serve(self, socket: TcpListener) -> io::Result<()> {
+        axum::serve(socket, self.router().into_make_service_with_connect_info::<SocketAddr>()).await
     }
 
     /// The page, at most [`FRESH`] old.

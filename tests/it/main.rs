@@ -9,6 +9,7 @@ mod chart;
 mod claims;
 mod command_line;
 mod crd;
+mod demo;
 mod documentation;
 mod effort;
 mod failure;
