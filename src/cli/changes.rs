@@ -25,15 +25,16 @@ use crate::offline::changes::{ReadChanges, STANDARD_INPUT, read_logs};
 ///
 /// Reads the release records of the cluster, audit logs of the API server, and Interlock's own log, and merges them: a
 /// change that several sources know is one line, of the surest of them (log, then audit, then record). Without files,
-/// reads the cluster, which keeps the last revisions of each release and nothing of uninstalled ones. Lines that cannot
-/// be parsed are reported and skipped. Exits with 2 if nothing could be read.
+/// reads the cluster, which keeps the last revisions of each release and nothing of uninstalled ones, and the last sync of
+/// each Application of Argo CD. Lines that cannot be parsed are reported and skipped. Exits with 2 if nothing could be read.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(&[
     "interlock changes -n shop --since 24h",
+    "interlock changes -n argocd app/web --log interlock.log --records",
     "interlock changes --audit-log audit.log --refused -o csv",
 ]))]
 pub(super) struct Arguments {
-    /// Show only this release, as RELEASE or NAMESPACE/RELEASE. Before the files
+    /// Show only this release, as RELEASE or NAMESPACE/RELEASE, or one object, as -n NAMESPACE app/NAME. Before the files
     #[arg(value_name = "RELEASE")]
     release: Option<String>,
     /// Show only this namespace [default: all namespaces]
@@ -127,6 +128,9 @@ impl Arguments {
         let wanted = Wanted { since: self.since, refused: self.refused, ..Wanted::default() };
         let namespace = self.namespace.clone().filter(|_| !self.all_namespaces);
         let Some(named) = self.release.as_deref() else { return Ok(Wanted { namespace, ..wanted }) };
+        if let Some((carrier, object)) = release_argument::carrier(named, namespace.as_deref(), "default")? {
+            return Ok(Wanted { namespace, release: Some(object.name), carrier: Some(carrier), ..wanted });
+        }
         // Without a namespace, releases of this name in any namespace are wanted.
         let release = release_argument::named(named, namespace.as_deref(), "default")?;
         let namespace = namespace.or_else(|| named.contains('/').then_some(release.namespace));
@@ -149,8 +153,7 @@ impl Arguments {
 
     async fn of_cluster(&self, wanted: &Wanted) -> anyhow::Result<(Vec<Change>, Vec<String>)> {
         let client = self.cluster.client().await.context("the records cannot be read")?;
-        let listed = of_cluster(&client, wanted.namespace.as_deref(), wanted.release.as_deref()).await;
-        let (changes, gaps) = listed.map_err(anyhow::Error::msg)?;
+        let (changes, gaps) = of_cluster(&client, wanted).await.map_err(anyhow::Error::msg)?;
         Ok((changes, gaps.into_iter().map(|gap| format!("not read: {}: {}", gap.what, gap.why)).collect()))
     }
 }
@@ -183,8 +186,19 @@ mod tests {
             (&["shop/web", "-n", "shop"], (shop, web)),
         ] {
             let found = parsed(line).wanted().unwrap();
-            assert_eq!((found.namespace, found.release), wanted, "{line:?}");
+            assert_eq!(
+                (found.namespace, found.release, found.carrier.is_some()),
+                (wanted.0, wanted.1, false),
+                "{line:?}"
+            );
         }
+        let found = parsed(&["app/web", "-n", "argocd"]).wanted().unwrap();
+        let kind = found.carrier.map(|carrier| carrier.kind);
+        assert_eq!(
+            (found.namespace.as_deref(), found.release.as_deref(), kind),
+            (Some("argocd"), Some("web"), Some("Application"))
+        );
+        assert!(parsed(&["app/web"]).wanted().unwrap().carrier.is_none(), "release web of namespace app");
         for (line, wanted) in
             [(&["shop/web", "-n", "other"][..], "name the namespace once"), (&["Web"], "is not a name")]
         {

@@ -40,7 +40,11 @@ impl ReleaseArgument {
 
 /// Parses an object that carries its own operation; `None` if a release is named. A kind without a dot may also be a namespace, so it
 /// counts only beside the option `namespace`.
-fn carrier(object: &str, namespace: Option<&str>, own: &str) -> Result<Option<(&'static Carrier, ReleaseRef)>, String> {
+pub(super) fn carrier(
+    object: &str,
+    namespace: Option<&str>,
+    own: &str,
+) -> Result<Option<(&'static Carrier, ReleaseRef)>, String> {
     let Some((kind, name)) = object.split_once('/') else { return Ok(None) };
     let is_a_namespace = namespace == Some(kind) || namespace.is_none() && !kind.contains('.');
     let carrier = CARRIERS.iter().find(|carrier| carrier.is_named(kind) && !is_a_namespace);

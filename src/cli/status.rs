@@ -112,7 +112,7 @@ async fn report(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut carried = Vec::new();
     if only.is_none() && !arguments.watch {
         let unread;
-        (carried, unread) = operations(&client, options.namespace.as_deref(), &policies, clock.now()).await;
+        (carried, unread) = operations(&client, [options.namespace.as_deref()], &policies, clock.now()).await;
         carried.retain(|operation| !options.stuck || operation.stuck != Stuck::No);
         gaps.extend(unread);
     }

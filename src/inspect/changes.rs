@@ -1,13 +1,15 @@
-//! The history of releases from several sources: who changed a release, when, from which status to which, and with which override.
+//! The history of releases from several sources: who changed a release, when, from which status to which, and with which override. And
+//! of the operations that other objects carry.
 //!
-//! The most reliable source is Interlock's log, then the audit log of the API server, then the records, which keep the last
-//! revisions of a release with their stamps. A transition that several sources report is one change.
+//! The most reliable source is Interlock's log, then the audit log of the API server, then the cluster: records keep the last
+//! revisions of a release with their stamps, and other objects their last operation. A transition that several sources report is one change.
 
 mod change;
 mod covered;
 mod merge;
 mod newest;
 mod of_cluster;
+mod of_objects;
 mod of_records;
 mod shared_groups;
 mod wanted;

@@ -146,7 +146,7 @@ impl Replay {
     /// # Panics
     /// Outside a tokio runtime.
     pub(crate) fn page(&self, refusals: Arc<LastRefusals>) -> OverviewPage {
-        OverviewPage::new(self.memory.clone(), self.judge.policies(), Arc::default(), refusals)
+        OverviewPage::new(self.memory.clone(), self.judge.policies(), Arc::default(), refusals, None)
     }
 
     /// A copy that continues from here with the same policies. It does not apply refused writes.

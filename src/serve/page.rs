@@ -1,9 +1,10 @@
 //! The page of `serve --page` on the admin port: operations in flight, freezes, overrides in force, and the last refusals.
 //!
-//! The replica computes the page from its copies, at most once in [`FRESH`] for all clients. It reads the API server only for the metadata
-//! of superseded records, if the next step of a stuck release depends on them: there are no copies of these. The work runs on the runtime
-//! of the reviews, outside the network threads. The admin thread only waits.
+//! The replica computes the page from its copies, at most once in [`FRESH`] for all clients. It reads the API server only for what has no
+//! copies: the metadata of superseded records, if the next step of a stuck release depends on them, and the objects that carry their
+//! operation themselves. The work runs on the runtime of the reviews, outside the network threads. The admin thread only waits.
 
+mod carried;
 mod html;
 mod snapshot;
 
@@ -31,6 +32,10 @@ use tokio::task::JoinError;
 use tokio::time::{Instant, timeout};
 
 use super::report::refusals::LastRefusals;
+use carried::CarriedOperations;
+pub(crate) use carried::CarriedOperationsList;
+use snapshot::Snapshot;
+
 use crate::budget::block_in_place_if_possible;
 use crate::world::Known;
 use crate::world::kubernetes::clock::ServerClock;
@@ -50,6 +55,8 @@ struct Source {
     policies: Arc<ArcSwap<Policies>>,
     clock: Arc<ServerClock>,
     refusals: Arc<LastRefusals>,
+    /// `None` without a cluster.
+    carried: Option<CarriedOperationsList>,
     /// The runtime of the reviews, not of the admin port.
     runtime: Handle,
     /// The last page. Locked while a page is computed.
@@ -67,9 +74,10 @@ impl OverviewPage {
         policies: Arc<ArcSwap<Policies>>,
         clock: Arc<ServerClock>,
         refusals: Arc<LastRefusals>,
+        carried: Option<CarriedOperationsList>,
     ) -> Self {
         let (runtime, last) = (Handle::current(), Arc::default());
-        Self(Arc::new(Source { world, policies, clock, refusals, runtime, last }))
+        Self(Arc::new(Source { world, policies, clock, refusals, carried, runtime, last }))
     }
 
     /// Routes `/`. Other methods than GET and HEAD are refused.
@@ -104,9 +112,17 @@ impl OverviewPage {
 
 impl Source {
     async fn compute(&self) -> Bytes {
-        let Self { world, policies, clock, refusals, .. } = self;
-        let policies = policies.load_full();
-        let shown = snapshot::take(world.as_ref(), &policies, refusals.newest(), clock.now()).await;
+        let Self { world, policies, clock, refusals, carried, .. } = self;
+        let (policies, now) = (policies.load_full(), clock.now());
+        let listed = async {
+            match carried {
+                Some(list) => list.current(&policies, now).await,
+                None => CarriedOperations::default(),
+            }
+        };
+        let taken = snapshot::take(world.as_ref(), &policies, refusals.newest(), now);
+        let (taken, carried) = tokio::join!(taken, listed);
+        let shown = Snapshot { carried, ..taken };
         Bytes::from(block_in_place_if_possible(|| html::page(&shown)))
     }
 }

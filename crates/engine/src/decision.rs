@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use groups::{BadGroups, Groups};
-pub use transition::{BadTransition, Transition, TransitionKind, TransitionOutcome};
+pub use transition::{BadTransition, OperationChange, Transition, TransitionKind, TransitionOutcome};
 
 use super::facts::{Declaration, Facts, Subject};
 use super::json::first_at;
@@ -80,7 +80,7 @@ pub struct Decision {
     /// Distinguishes changes of objects if something was found: a hash of the values of the fields concerned, and of
     /// the full names, which the other fields may cut. It never leaves the process.
     pub change: u64,
-    /// What happens to the status of a record; `None` for a dry run.
+    /// What happens to the status of a record, or to the operation in another object; `None` for a dry run.
     pub transition: Option<Box<Transition>>,
     /// From the arrival of the body to the verdict.
     pub took: Duration,
@@ -158,7 +158,7 @@ pub struct ReviewRun {
     pub took: Duration,
     /// The time to inflate and parse the bodies of the records in the request, if it has any.
     pub decoded: Option<Duration>,
-    /// What happens to the status of a record.
+    /// What happens to the status of a record, or to the operation in another object.
     pub transition: Option<Transition>,
 }
 
@@ -191,6 +191,8 @@ impl Decision {
         // The release in a finding takes precedence over the marks of an object.
         let of_itself = match &facts.subject {
             Subject::Record(..) | Subject::RecordChunk(_) | Subject::Own(_) => facts.release(),
+            // Its operation starts or ends.
+            Subject::Declaration(it) if run.transition.is_some() => Some(ReleaseRef::new(it.namespace(), it.name())),
             Subject::Declaration(_) | Subject::Other => None,
         };
         let disturbed = outcome.violations.iter().find_map(|judged| judged.violation.release.clone());

@@ -16,7 +16,7 @@ mod upstream;
 mod vocabulary;
 mod words;
 
-pub use carried::{CarriedOperation, Carrier, Stage};
+pub use carried::{CarriedOperation, Carrier, OperationEnd, OperationRun, OperationTrace, Stage};
 pub use flux::rules::release::{DrivenRelease, only_driver, works_for};
 pub use flux::words::UNLOCKS;
 pub(crate) use flux::words::goes_on_at_once;
@@ -36,7 +36,7 @@ pub use vocabulary::OwnerWords;
 
 use crate::json::Patch;
 use crate::object::ObjectKey;
-use crate::release::{ProtectorRef, Storage};
+use crate::release::{ProtectorRef, ReleaseRef, Storage};
 use declaration::Declaration;
 
 /// All owners whose releases or objects rules may judge, by their own names.
@@ -46,8 +46,7 @@ pub(crate) const ALL: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NA
 pub(crate) const OF_OPERATIONS: &[&str] = &[helm::NAME, olm::NAME, argo::NAME];
 
 /// The kinds of these objects: where records are stored, and what carries its operation itself.
-pub(crate) const KINDS_OF_OPERATIONS: &[&str] =
-    &[Storage::Secret.kind(), Storage::ConfigMap.kind(), argo::CARRIER.kind];
+pub const KINDS_OF_OPERATIONS: &[&str] = &[Storage::Secret.kind(), Storage::ConfigMap.kind(), argo::CARRIER.kind];
 
 /// The owners whose operations freezes stop.
 pub(crate) const OF_FREEZES: &[&str] = &[helm::NAME, flux::NAME, olm::NAME, sveltos::NAME, argo::NAME];
@@ -177,6 +176,15 @@ pub(crate) fn holders_of_operation(declaration: &Declaration<'_>, user: Option<&
 pub(crate) fn naming_holder(declaration: &Declaration<'_>, holder: Option<&str>) -> Option<Patch> {
     let Declaration::Application(written) = declaration else { return None };
     written.after.as_ref()?.naming(holder)
+}
+
+/// The operations in an object before and after a write, its kind, and its release as freezes name it; `None` if its kind carries none.
+pub(crate) fn traces(declaration: &Declaration<'_>) -> Option<([OperationTrace; 2], &'static str, ReleaseRef)> {
+    let Declaration::Application(written) = declaration else { return None };
+    let traces =
+        [&written.before, &written.after].map(|side| side.as_ref().map(argo::Application::trace).unwrap_or_default());
+    let frozen_as = ReleaseRef::new(written.latest()?.home(written.namespace), &*written.name);
+    Some((traces, argo::CARRIER.kind, frozen_as))
 }
 
 /// The kinds of objects that carry their operation themselves.

@@ -47,7 +47,7 @@ fn cells(change: &Change) -> [String; COLUMNS.len()] {
         change.time.to_string(),
         change.release.namespace.clone(),
         change.release.release.clone(),
-        change.release.revision.to_string(),
+        change.release.revision.map(|revision| revision.to_string()).unwrap_or_default(),
         change.release.storage.to_owned(),
         change.transition.to_string(),
         status(change.from),

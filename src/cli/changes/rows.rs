@@ -10,8 +10,9 @@ use crate::inspect::changes::{Certainty, Change};
 pub(super) fn table(changes: &[Change]) -> String {
     let mut table = table::table(&["time (UTC)", "release", "rev", "change", "who", "chart", "by", "source"]);
     for change in changes {
-        let release = format!("{}/{}", change.release.namespace, change.release.release);
-        let revision = change.release.revision.to_string();
+        let kind = change.release.carrier().map(|carrier| format!("{} ", carrier.kind)).unwrap_or_default();
+        let release = format!("{kind}{}/{}", change.release.namespace, change.release.release);
+        let revision = change.release.revision.map_or("-".to_owned(), |revision| revision.to_string());
         let who = change.user.as_deref().or(change.holder.as_deref()).unwrap_or("-");
         let cells = [
             change.time.strftime("%Y-%m-%d %H:%M:%S").to_string(),
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn an_override_is_shown_with_its_ticket_and_the_freeze() {
         let release =
-            ChangedRelease { namespace: "shop".into(), release: "web".into(), revision: 7, storage: "Secret" };
+            ChangedRelease { namespace: "shop".into(), release: "web".into(), revision: Some(7), storage: "Secret" };
         let change = Change::new(Timestamp::UNIX_EPOCH, release, TransitionKind::Upgrade, ChangeSource::Log);
         assert_eq!(override_and_freeze(&change), "");
         let opened = Change { overridden: Some("shop/fix".into()), freeze: Some("sale".into()), ..change };

@@ -20,7 +20,7 @@ use crate::readiness::{Gate, Readiness};
 use crate::serve::callers;
 use crate::serve::https::KnownPeers;
 use crate::serve::leader::Candidate;
-use crate::serve::page::OverviewPage;
+use crate::serve::page::{CarriedOperationsList, OverviewPage};
 use crate::serve::report::metrics::ReportMetrics;
 use crate::serve::report::namespace_labels::NamespaceLabels;
 use crate::serve::report::openreports::Reports;
@@ -56,8 +56,7 @@ pub(super) fn in_cluster(
     tokio::spawn(identity::fetch_username(clients.reviews.clone(), own_user.clone(), known));
     tokio::spawn(server_version::warn_if_too_old(clients.reviews.clone()));
     let clock = Arc::<ServerClock>::default();
-    let compared = readiness.gate("the API server's clock");
-    tokio::spawn(clock::follow(clients.reviews.clone(), clock.clone(), compared));
+    tokio::spawn(clock::follow(clients.reviews.clone(), clock.clone(), readiness.gate("the API server's clock")));
     let judge = Judge::new(policies, traced(world.clone()), decodes.clone()).with_own_user(own_user);
     directory.follow(&judge, shared);
     let labels = Arc::new(NamespaceLabels::new(clients.reports.clone(), judge.policies()));
@@ -74,8 +73,10 @@ pub(super) fn in_cluster(
     });
     tokio::spawn(count_overrides(world.clone(), judge.policies(), clock.clone(), metrics.reports.clone()));
     let refusals = arguments.page.then(Arc::default);
-    let page =
-        refusals.clone().map(|refusals| OverviewPage::new(world.clone(), judge.policies(), clock.clone(), refusals));
+    let page = refusals.clone().map(|refusals| {
+        let carried = CarriedOperationsList::new(clients.reports.clone(), reach.clone());
+        OverviewPage::new(world.clone(), judge.policies(), clock.clone(), refusals, Some(carried))
+    });
     let peers = known_peers(clients.reviews.clone(), arguments.namespace.clone());
     let candidate = Candidate {
         client: clients.reviews,

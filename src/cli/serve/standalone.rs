@@ -29,8 +29,9 @@ pub(super) fn standalone(
     }
     let certificates = arguments.certificates.load(None, &shared.metrics.certificates, &shared.readiness)?;
     let refusals = arguments.page.then(Arc::default);
-    let page =
-        refusals.clone().map(|refusals| OverviewPage::new(memory.clone(), judge.policies(), Arc::default(), refusals));
+    let page = refusals
+        .clone()
+        .map(|refusals| OverviewPage::new(memory.clone(), judge.policies(), Arc::default(), refusals, None));
     let reporter = Reporter::new(shared.metrics.reports.clone()).with_refusals(refusals);
     Ok(Running {
         webhook: Webhook::standalone(judge, reporter, memory),

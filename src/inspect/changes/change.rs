@@ -3,11 +3,13 @@
 use std::fmt::Display;
 
 use interlock_engine::decision::{Groups, TransitionKind, TransitionOutcome};
-use interlock_engine::release::Status;
+use interlock_engine::owners::{CARRIERS, Carrier};
+use interlock_engine::release::{ReleaseRef, Status};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-/// A transition of a release. The names of the fields are public: `interlock changes -o json` and the columns of its CSV.
+/// A transition of a release, or of an object that carries its operation itself. The names of the fields are public: `interlock changes
+/// -o json` and the columns of its CSV.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Change {
     /// By the clock of the API server.
@@ -16,10 +18,10 @@ pub(crate) struct Change {
     pub(crate) release: ChangedRelease,
     #[serde(serialize_with = "text")]
     pub(crate) transition: TransitionKind,
-    /// The status before; `None` if the record is created, or if the status is unknown.
+    /// The status before; `None` if the record is created, if the status is unknown, or if there is no record.
     #[serde(serialize_with = "optional_text")]
     pub(crate) from: Option<Status>,
-    /// The status after; `None` if the record is deleted, or if the status is unknown.
+    /// The status after; `None` if the record is deleted, if the status is unknown, or if there is no record.
     #[serde(serialize_with = "optional_text")]
     pub(crate) to: Option<Status>,
     #[serde(serialize_with = "outcome")]
@@ -48,15 +50,29 @@ pub(crate) struct Change {
     pub(crate) range: Option<(Timestamp, Timestamp)>,
 }
 
-/// A revision of a release.
+/// A revision of a release, or an object that carries its operation itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub(crate) struct ChangedRelease {
     /// The namespace of the records.
     pub(crate) namespace: String,
     pub(crate) release: String,
-    pub(crate) revision: u64,
-    /// The kind of its record, `Secret` or `ConfigMap`: a release of one name can have records in both.
+    /// Of a record.
+    pub(crate) revision: Option<u64>,
+    /// The kind of its record, `Secret` or `ConfigMap`: a release of one name can have records in both. Or the kind of the object.
     pub(crate) storage: &'static str,
+}
+
+impl ChangedRelease {
+    /// The object that carries its operation itself.
+    pub(crate) fn of_object(carrier: &Carrier, place: ReleaseRef) -> Self {
+        let ReleaseRef { namespace, name } = place;
+        Self { namespace, release: name, revision: None, storage: carrier.kind }
+    }
+
+    /// The kind of the object, if it carries its operation itself.
+    pub(crate) fn carrier(&self) -> Option<&'static Carrier> {
+        CARRIERS.iter().find(|carrier| carrier.kind == self.storage)
+    }
 }
 
 /// The source of a change, the most reliable first.
@@ -67,7 +83,7 @@ pub(crate) enum ChangeSource {
     Log,
     /// The audit log of the API server.
     Audit,
-    /// A record in the cluster.
+    /// A record in the cluster, or an object that carries its operation itself.
     Record,
 }
 

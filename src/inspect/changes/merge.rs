@@ -81,7 +81,9 @@ impl Alike {
 
     fn into_changes(self, covered: &Covered) -> impl Iterator<Item = Change> {
         self.known.into_iter().map(|Known { mut change, is_confirmed }| {
-            let is_admission = change.source == ChangeSource::Log && !change.is_refused();
+            // Nothing shows whether an audit log has every write of objects without records.
+            let is_admission =
+                change.source == ChangeSource::Log && !change.is_refused() && change.release.carrier().is_none();
             if is_admission && !is_confirmed && covered.contains(change.time, TOLERANCE) {
                 change.certainty = Certainty::Inferred;
             }
@@ -165,7 +167,12 @@ mod tests {
     use TransitionKind::{Deployed, Install, Rollback, Superseded, Uninstall, Uninstalled, Upgrade};
 
     fn change(second: i64, revision: u64, transition: TransitionKind, source: ChangeSource) -> Change {
-        let release = ChangedRelease { namespace: "shop".into(), release: "web".into(), revision, storage: "Secret" };
+        let release = ChangedRelease {
+            namespace: "shop".into(),
+            release: "web".into(),
+            revision: Some(revision),
+            storage: "Secret",
+        };
         let certainty = if source == ChangeSource::Record { Certainty::Inferred } else { Certainty::Sure };
         Change { certainty, ..Change::new(at(second), release, transition, source) }
     }
@@ -181,7 +188,7 @@ mod tests {
     fn lines(changes: Vec<Change>) -> Vec<String> {
         let second = |time: Timestamp| time.as_second() - 1_795_000_000;
         let line = |it: &Change| {
-            format!("{} v{} {} {}", second(it.time), it.release.revision, it.transition, it.source.as_str())
+            format!("{} v{} {} {}", second(it.time), it.release.revision.unwrap(), it.transition, it.source.as_str())
         };
         merged(changes).iter().map(line).collect()
     }

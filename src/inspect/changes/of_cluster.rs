@@ -1,8 +1,9 @@
-//! The changes that the records of a cluster show.
+//! The changes that the records of a cluster show, and the objects that carry their operations themselves.
 
 use std::collections::BTreeMap;
 
 use interlock_engine::effort::Effort;
+use interlock_engine::owners::CARRIERS;
 use interlock_engine::release::record::{Payload, chart_at_start};
 use interlock_engine::release::{Record, ReleaseRef, Stamps, Storage, Stored};
 use jiff::Timestamp;
@@ -11,16 +12,37 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::change::Change;
+use super::of_objects;
 use super::of_records::{RecordTrace, changes};
+use super::wanted::Wanted;
 use crate::inspect::scan::{Gap, gather};
 use crate::world::kubernetes::api_error::reason;
 
-/// The changes of the releases of a cluster, of one namespace, or with one name. The second value lists the parts that could not be
-/// read.
+/// The wanted changes that a cluster shows. The second value lists the parts that could not be read.
 ///
 /// # Errors
-/// Why the records in Secrets cannot be listed.
-pub(crate) async fn of_cluster(
+/// Why the records in Secrets, or the one wanted object, cannot be listed.
+pub(crate) async fn of_cluster(client: &Client, wanted: &Wanted) -> Result<(Vec<Change>, Vec<Gap>), String> {
+    let (mut found, mut gaps) = match wanted.includes(None) {
+        true => of_releases(client, wanted.namespace.as_deref(), wanted.release.as_deref()).await?,
+        false => (Vec::new(), Vec::new()),
+    };
+    for carrier in CARRIERS.iter().filter(|carrier| wanted.includes(Some(carrier))) {
+        let listed = gather::carriers(client, carrier, [wanted.namespace.as_deref()], |place, text| {
+            of_objects::changes(carrier, place, carrier.trace(text).unwrap_or_default())
+        });
+        match listed.await {
+            Ok(listed) => found.extend(listed),
+            Err(error) if wanted.carrier.is_some() => {
+                return Err(format!("failed to list the {}: {}", carrier.plural, reason(&error)));
+            }
+            Err(error) => gaps.push(Gap::new(carrier.plural, reason(&error))),
+        }
+    }
+    Ok((found, gaps))
+}
+
+async fn of_releases(
     client: &Client,
     namespace: Option<&str>,
     release: Option<&str>,

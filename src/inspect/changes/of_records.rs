@@ -145,7 +145,7 @@ impl Trace<'_> {
     /// A change to a status, with the details that the status alone shows.
     fn to(&self, time: Timestamp, from: Option<Status>, to: Status) -> Change {
         let ReleaseRef { namespace, name } = self.release.clone();
-        let revision = self.record.revision.0;
+        let revision = Some(self.record.revision.0);
         let release = ChangedRelease { namespace, release: name, revision, storage: self.storage };
         let kind = TransitionKind::of(from, Some(to)).unwrap_or(TransitionKind::Deployed);
         Change {
@@ -201,7 +201,7 @@ mod tests {
             let second = it.time.as_second() - 1_795_000_000;
             let (user, certainty) = (it.user.as_deref().unwrap_or("-"), it.certainty.as_str());
             let seconds = it.seconds.map(|seconds| format!(" {seconds}s")).unwrap_or_default();
-            format!("{second} v{} {} {user} {certainty}{seconds}", it.release.revision, it.transition)
+            format!("{second} v{} {} {user} {certainty}{seconds}", it.release.revision.unwrap(), it.transition)
         };
         changes(&ReleaseRef::new("shop", "web"), "Secret", records).iter().map(line).collect()
     }

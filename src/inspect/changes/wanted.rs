@@ -1,5 +1,6 @@
 //! The filter for changes.
 
+use interlock_engine::owners::Carrier;
 use jiff::Timestamp;
 
 use super::change::{Change, ChangedRelease};
@@ -8,7 +9,10 @@ use super::change::{Change, ChangedRelease};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     pub(crate) namespace: Option<String>,
+    /// A release, or an object of the kind `carrier`.
     pub(crate) release: Option<String>,
+    /// The kind of the wanted object that carries its operation itself.
+    pub(crate) carrier: Option<&'static Carrier>,
     pub(crate) since: Option<Timestamp>,
     /// Includes changes that Interlock refused.
     pub(crate) refused: bool,
@@ -17,9 +21,20 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// Whether the filter can accept a change of this release, whatever its time.
     pub(crate) fn concerns(&self, release: &ChangedRelease, is_refused: bool) -> bool {
-        accepts(&self.namespace, &release.namespace)
+        self.includes(release.carrier())
+            && accepts(&self.namespace, &release.namespace)
             && accepts(&self.release, &release.release)
             && (self.refused || !is_refused)
+    }
+
+    /// Whether the filter can accept objects of a kind, or releases. A name without a kind is that of a release.
+    pub(crate) fn includes(&self, carrier: Option<&Carrier>) -> bool {
+        match (self.carrier, carrier) {
+            (Some(wanted), Some(carrier)) => wanted.kind == carrier.kind,
+            (Some(_), None) => false,
+            (None, Some(_)) => self.release.is_none(),
+            (None, None) => true,
+        }
     }
 
     /// Whether the filter accepts this change.

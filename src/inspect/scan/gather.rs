@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use interlock_engine::answers::read::RECORD_SELECTOR;
-use interlock_engine::json::{RawObject, first_at};
-use interlock_engine::object::Metadata;
-use interlock_engine::owners::{CarriedOperation, Carrier, Driver, HELM_RELEASES};
+use interlock_engine::owners::{Carrier, Driver, HELM_RELEASES};
 use interlock_engine::release::ReleaseRef;
 use interlock_engine::release::storage::{HELM_SECRET_TYPE, INDEX_TYPE};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -101,29 +99,24 @@ pub(crate) async fn helm_releases<'p>(
     listed.await.map(Some)
 }
 
-/// The operations that objects of a kind carry and that have not ended, of one namespace or all. None if the kind is not installed.
+/// What `read` finds in the text of each object of a kind that carries its operation itself. Nothing if the kind is not installed.
 ///
 /// # Errors
 /// When the API server does not answer, or its answer cannot be parsed.
-pub(crate) async fn operations(
+pub(crate) async fn carriers<'p, T, I: IntoIterator<Item = T>>(
     client: &Client,
     carrier: &Carrier,
-    place: Option<&str>,
-) -> Result<Vec<(ReleaseRef, CarriedOperation)>, Error> {
+    places: impl IntoIterator<Item = Option<&'p str>>,
+    read: impl Fn(&ReleaseRef, &str) -> I,
+) -> Result<Vec<T>, Error> {
     let Some(resource) = Kinds::default().resolve(client, carrier.group, carrier.kind).await? else {
         return Ok(Vec::new());
     };
-    let listing = Listing::of(&resource, [place]).complete();
-    let add = |found: &mut Vec<_>, item: &RawValue| found.extend(operation(carrier, item));
-    listing.fold(client, Vec::new, add).await
-}
-
-/// An object that cannot be parsed carries none, as for the webhook.
-fn operation(carrier: &Carrier, item: &RawValue) -> Option<(ReleaseRef, CarriedOperation)> {
-    let operation = carrier.operation(item.get()).ok()??;
-    let metadata = Metadata::of(RawObject::delimited(item.get())).ok()?;
-    let namespace = first_at::<String>(item.get(), &["metadata", "namespace"]).ok()??;
-    Some((ReleaseRef::new(namespace, metadata.name), operation))
+    let add = |found: &mut Vec<T>, item: &RawValue| {
+        let place = named(item).map(|(namespace, name)| ReleaseRef::new(namespace, name));
+        found.extend(place.into_iter().flat_map(|place| read(&place, item.get())));
+    };
+    Listing::of(&resource, places).complete().fold(client, Vec::new, add).await
 }
 
 fn driver(item: &RawValue) -> Result<Driver, String> {

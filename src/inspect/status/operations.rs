@@ -4,6 +4,7 @@ use interlock_engine::owners::{CARRIERS, CarriedOperation, Carrier, Stage};
 use interlock_engine::policy::Policies;
 use interlock_engine::release::ReleaseRef;
 use interlock_engine::rules::wording::command;
+use interlock_engine::text::printable_name;
 use jiff::Timestamp;
 use kube::Client;
 use serde::Serialize;
@@ -59,7 +60,7 @@ impl OperationSummary {
             name: place.name.clone(),
             stage: stage.as_str(),
             since: started,
-            holder,
+            holder: holder.as_deref().map(printable_name),
             stuck: if is_stuck { Stuck::Yes } else { Stuck::No },
             stuck_from: started.and_then(|it| it.checked_add(recovery.stale_after).ok()).filter(|_| is_running),
             next: is_stuck.then(unstick),
@@ -67,21 +68,22 @@ impl OperationSummary {
     }
 }
 
-/// All of them in a namespace or the cluster, and what could not be read.
-pub(crate) async fn operations(
+/// All of them in some namespaces or the cluster, and what could not be read.
+pub(crate) async fn operations<'p>(
     client: &Client,
-    namespace: Option<&str>,
+    places: impl IntoIterator<Item = Option<&'p str>> + Clone,
     policies: &Policies,
     now: Timestamp,
 ) -> (Vec<OperationSummary>, Vec<Gap>) {
     let (mut found, mut gaps) = (Vec::new(), Vec::new());
     for carrier in CARRIERS {
-        match gather::operations(client, carrier, namespace).await {
-            Ok(listed) => found.extend(
-                listed
-                    .into_iter()
-                    .map(|(place, operation)| OperationSummary::of(carrier, &place, operation, policies, now)),
-            ),
+        let listed = gather::carriers(client, carrier, places.clone(), |place, text| {
+            // An object that cannot be parsed carries none, as for the webhook.
+            let operation = carrier.operation(text).ok().flatten()?;
+            Some(OperationSummary::of(carrier, place, operation, policies, now))
+        });
+        match listed.await {
+            Ok(listed) => found.extend(listed),
             Err(error) => gaps.push(Gap::new(carrier.plural, reason(&error))),
         }
     }

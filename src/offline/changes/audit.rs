@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use interlock_engine::decision::TransitionKind;
+use interlock_engine::decision::{OperationChange, TransitionKind};
 use interlock_engine::json::redacted;
+use interlock_engine::owners::{CARRIERS, OperationTrace};
 use interlock_engine::release::Status;
 use interlock_engine::review::Operation;
 use jiff::Timestamp;
@@ -19,8 +20,13 @@ use crate::inspect::changes::{
 };
 use crate::offline::log::AuditEvent;
 
-/// The prefix of every record's name. Nearly all lines of a log concern other objects, and are not parsed.
-static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("sh.helm.release.v1."));
+/// The prefix of every record's name, and the resources of the objects that carry their operation themselves. Nearly all lines of a log
+/// concern other objects, and are not parsed.
+static MARKS: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
+    let carriers = CARRIERS.iter().map(|carrier| format!("\"{}\"", carrier.plural));
+    let marks = ["sh.helm.release.v1.".to_owned()].into_iter().chain(carriers);
+    marks.map(|mark| Finder::new(&mark).into_owned()).collect()
+});
 
 /// The text before the time of an event. The API server writes the time near the end of the line.
 static TIME: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(r#""requestReceivedTimestamp":""#));
@@ -32,12 +38,15 @@ pub(super) struct AuditReader<'w> {
     groups: SharedGroups,
 }
 
-/// The last known state of a record.
+/// The last known state of a record, or of another object.
+#[derive(Default)]
 struct Known {
     status: Option<Status>,
     /// When the record reached this status, if a write showed it.
     since: Option<Timestamp>,
     chart: Option<String>,
+    /// Of an object that carries its operation itself.
+    trace: Option<Box<OperationTrace>>,
 }
 
 impl<'w> AuditReader<'w> {
@@ -49,9 +58,14 @@ impl<'w> AuditReader<'w> {
     fn event(&mut self, event: &AuditEvent<'_>, tally: &mut FileTally) -> Result<(), String> {
         event.request_received_timestamp.into_iter().for_each(|time| tally.saw(time));
         for mut write in event.record_writes()? {
-            tally.without_objects += usize::from(write.operation != Operation::Delete && write.status.is_none());
+            let is_wanted = self.wanted.concerns(&write.release, write.is_refused());
+            let lacks_object = write.operation != Operation::Delete && write.status.is_none() && write.trace.is_none();
+            match write.release.carrier() {
+                None => tally.without_objects += usize::from(lacks_object),
+                Some(_) => tally.carriers_without_objects += usize::from(lacks_object && is_wanted),
+            }
             // An earlier write shows the state before, so the wanted time does not matter here.
-            if self.wanted.concerns(&write.release, write.is_refused()) {
+            if is_wanted {
                 write.groups = self.groups.shared(write.groups);
                 self.writes.push(write);
             }
@@ -65,7 +79,7 @@ impl LogReader for AuditReader<'_> {
 
     /// Reads a line: an event, or a list of events.
     fn line(&mut self, line: &[u8], tally: &mut FileTally) -> Result<(), String> {
-        let is_marked = MARK.find(line).is_some();
+        let is_marked = MARKS.iter().any(|mark| mark.find(line).is_some());
         let may_be_json = line.starts_with(b"{") && line.ends_with(b"}");
         if !is_marked && !may_be_json {
             return Err("the line is not a JSON object".to_owned());
@@ -102,17 +116,18 @@ impl LogReader for AuditReader<'_> {
             if write.is_refused() {
                 return change;
             }
-            let RecordWrite { release, operation, status, time, chart, .. } = write;
+            let RecordWrite { release, operation, status, time, chart, trace, .. } = write;
             if operation == Operation::Delete {
                 records.remove(&release);
                 return change;
             }
-            let known = records.entry(release).or_insert(Known { status: None, since: None, chart: None });
+            let known = records.entry(release).or_default();
             if known.status != status || operation == Operation::Create {
                 known.since = (operation == Operation::Create || known.status.is_some()).then_some(time);
             }
             known.status = status.or(known.status.filter(|_| operation == Operation::Update));
             known.chart = chart.or(known.chart.take());
+            known.trace = trace.or(known.trace.take());
             change
         });
         (changes.collect(), forgotten)
@@ -128,6 +143,9 @@ fn time(line: &[u8]) -> Option<Timestamp> {
 
 /// The transition that a write makes from the known state of its record.
 fn change(seen: &RecordWrite, known: Option<&Known>) -> Option<Change> {
+    if seen.release.carrier().is_some() {
+        return change_of_object(seen, known.and_then(|known| known.trace.as_deref()));
+    }
     let before = known.and_then(|known| known.status);
     let (from, to) = match seen.operation {
         // Two logs may have the same event.
@@ -137,7 +155,7 @@ fn change(seen: &RecordWrite, known: Option<&Known>) -> Option<Change> {
         Operation::Delete => (Some(before?), None),
     };
     // Without objects, a creation starts an unknown operation.
-    let start = if seen.release.revision == 1 { TransitionKind::Install } else { TransitionKind::Upgrade };
+    let start = if seen.release.revision == Some(1) { TransitionKind::Install } else { TransitionKind::Upgrade };
     let kind = match (seen.operation, to) {
         (Operation::Create, None) => start,
         _ => TransitionKind::of(from, to)?,
@@ -153,17 +171,43 @@ fn change(seen: &RecordWrite, known: Option<&Known>) -> Option<Change> {
     Some(Change {
         from,
         to,
-        outcome: seen.outcome,
-        user: Some(seen.user.clone()).filter(|user| !user.is_empty()),
-        groups: seen.groups.clone(),
         holder: seen.holder.clone(),
         chart: seen.chart.clone().or_else(|| known.and_then(|known| known.chart.clone())),
         seconds,
+        ..of_kind(seen, kind, is_sure)
+    })
+}
+
+/// The transition that a write makes from the known operations of its object.
+fn change_of_object(seen: &RecordWrite, known: Option<&OperationTrace>) -> Option<Change> {
+    let nothing = OperationTrace::default();
+    let after = match seen.operation {
+        Operation::Delete => &nothing,
+        _ => seen.trace.as_deref()?,
+    };
+    let found = OperationChange::between(known.unwrap_or(&nothing), after)?;
+    let is_sure = known.is_some() || seen.operation == Operation::Create;
+    // The log may start in the middle of an operation.
+    let may_be_older = !is_sure && after.run.as_ref().is_some_and(|run| run.end.is_none());
+    // The body of a refused patch shows a start only.
+    if may_be_older || (seen.is_refused() && !found.kind.is_start()) {
+        return None;
+    }
+    let holder = found.holder.map(str::to_owned);
+    Some(Change { holder, seconds: found.seconds(seen.time), ..of_kind(seen, found.kind, is_sure) })
+}
+
+/// The transition of a write, without what its object says.
+fn of_kind(seen: &RecordWrite, kind: TransitionKind, is_sure: bool) -> Change {
+    Change {
+        outcome: seen.outcome,
+        user: Some(seen.user.clone()).filter(|user| !user.is_empty()),
+        groups: seen.groups.clone(),
         overridden: seen.overridden.clone(),
         ticket: seen.ticket.clone(),
         certainty: if is_sure { Certainty::Sure } else { Certainty::Inferred },
         ..Change::new(seen.time, seen.release.clone(), kind, ChangeSource::Audit)
-    })
+    }
 }
 
 #[cfg(test)]
@@ -209,7 +253,7 @@ mod tests {
             let seconds = it.seconds.map(|seconds| format!(" {seconds}s")).unwrap_or_default();
             format!(
                 "{second} v{} {} {}>{} {} {} {}{seconds}",
-                it.release.revision,
+                it.release.revision.unwrap(),
                 it.transition,
                 status(it.from),
                 status(it.to),
@@ -250,6 +294,89 @@ mod tests {
         assert_eq!(read(&events).0, wanted);
         let twice: Vec<_> = events.iter().chain(&events).cloned().collect();
         assert_eq!(read(&twice).0, wanted);
+    }
+
+    /// An event of a user at a second, whose object is an Application with the sync of bob in a phase.
+    fn application(second: i64, user: &str, operation: Value, phase: &str) -> Value {
+        let mut event = event(second, "patch", 1, "");
+        let state = json!({"phase": phase, "startedAt": "2026-11-18T10:00:02Z", "operation": held()});
+        let status = if phase.is_empty() { json!({}) } else { json!({"operationState": state}) };
+        event["objectRef"] = json!({"resource": "applications", "namespace": "argocd", "name": "web",
+            "apiGroup": "argoproj.io", "apiVersion": "v1alpha1"});
+        event["user"] = json!({"username": user});
+        event["responseObject"] =
+            json!({"metadata": {"name": "web", "namespace": "argocd"}, "operation": operation, "status": status});
+        event["requestObject"] = json!({"operation": operation});
+        event
+    }
+
+    fn held() -> Value {
+        json!({"sync": {}, "info": [{"name": "interlock.dev/holder", "value": "bob"}]})
+    }
+
+    fn of_applications(events: &[Value]) -> (Vec<String>, FileTally) {
+        let wanted = Wanted { refused: true, carrier: CARRIERS.first(), ..Wanted::default() };
+        let (mut reader, mut tally) = (AuditReader::new(&wanted), FileTally::default());
+        for event in events {
+            reader.line(event.to_string().as_bytes(), &mut tally).unwrap();
+        }
+        let line = |it: &Change| {
+            let second = it.time.as_second() - 1_795_000_000;
+            let [user, holder] = [&it.user, &it.holder].map(|name| name.as_deref().unwrap_or("-"));
+            let (outcome, certainty) = (it.outcome.as_str(), it.certainty.as_str());
+            format!(
+                "{second} {}/{} {} {user} {holder} {outcome} {certainty}",
+                it.release.namespace, it.release.release, it.transition
+            )
+        };
+        (reader.into_changes().0.iter().map(line).collect(), tally)
+    }
+
+    #[test]
+    fn syncs_start_and_end_in_the_writes_of_their_application() {
+        let idle = application(0, "controller", Value::Null, "");
+        let mut refused = application(9, "alice", json!({"sync": {}}), "");
+        (refused["responseStatus"], refused["responseObject"]) = (json!({"code": 403}), json!({"kind": "Status"}));
+        refused["annotations"] = json!({"applications.argo.interlock.dev/verdict": "denied"});
+        let mut events = [
+            idle.clone(),
+            application(1, "bob", held(), ""),
+            application(2, "controller", held(), "Running"),
+            application(3, "controller", held(), "Running"),
+            application(5, "controller", Value::Null, "Succeeded"),
+            refused,
+            application(20, "bob", held(), "Succeeded"),
+            application(21, "bob", Value::Null, "Succeeded"),
+        ];
+        let wanted = [
+            "1 argocd/web sync bob bob allowed sure",
+            "5 argocd/web succeeded controller bob allowed sure",
+            "9 argocd/web sync alice - refused sure",
+            "20 argocd/web sync bob bob allowed sure",
+            "21 argocd/web deleted bob bob allowed sure",
+        ];
+        let (found, tally) = of_applications(&events);
+        assert_eq!((found, tally.carriers_without_objects), (wanted.map(str::to_owned).to_vec(), 0));
+        events.reverse();
+        assert_eq!(of_applications(&events).0, wanted);
+        // A log that starts in the middle of a sync has its end, but not its start.
+        events.reverse();
+        assert_eq!(of_applications(&events[2..5]).0, wanted[1..2]);
+        assert_eq!(of_applications(&events[1..2]).0, ["1 argocd/web sync bob bob allowed inferred"]);
+        // Without objects, nothing is known, and the records in the log are covered nevertheless.
+        let mut bare = idle;
+        bare.as_object_mut().unwrap().retain(|key, _| !key.ends_with("Object"));
+        let (found, tally) = of_applications(&[bare]);
+        assert_eq!((found.len(), tally.without_objects, tally.carriers_without_objects), (0, 0, 1));
+        // The controller patches the rest of the status again and again, which is no write of an operation.
+        let mut refreshed = application(4, "controller", Value::Null, "Succeeded");
+        refreshed["requestObject"] = json!({"status": {"reconciledAt": "2026-11-18T10:00:04Z"}});
+        assert!(AuditEvent::record_writes(&serde_json::from_str(&refreshed.to_string()).unwrap()).unwrap().is_empty());
+        // A release is wanted.
+        let wanted = Wanted { release: Some("web".to_owned()), ..Wanted::default() };
+        let mut reader = AuditReader::new(&wanted);
+        reader.line(events[1].to_string().as_bytes(), &mut FileTally::default()).unwrap();
+        assert_eq!(reader.into_changes().0, []);
     }
 
     #[test]

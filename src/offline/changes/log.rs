@@ -2,6 +2,7 @@
 
 use interlock_engine::decision::{Groups, TransitionKind, TransitionOutcome};
 use interlock_engine::json::redacted;
+use interlock_engine::owners::KINDS_OF_OPERATIONS;
 use interlock_engine::release::Status;
 use interlock_engine::text::{MAX_NAME_BYTES, into_printable};
 use jiff::Timestamp;
@@ -49,8 +50,7 @@ struct TransitionLine {
     time: Option<Timestamp>,
     #[serde(default)]
     release: String,
-    #[serde(default)]
-    revision: u64,
+    revision: Option<u64>,
     storage: Option<String>,
     user: Option<String>,
     groups: Option<String>,
@@ -111,11 +111,7 @@ impl TransitionLine {
             namespace: namespace.to_owned(),
             release: release.to_owned(),
             revision: self.revision,
-            storage: match self.storage.as_deref() {
-                Some("ConfigMap") => "ConfigMap",
-                Some("Secret") => "Secret",
-                _ => return Err("storage: expected Secret or ConfigMap".to_owned()),
-            },
+            storage: storage(self.storage.as_deref())?,
         };
         let kind: TransitionKind = self.transition.parse().map_err(|error| format!("transition: {error}"))?;
         let outcome = TransitionOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == self.outcome);
@@ -137,6 +133,11 @@ impl TransitionLine {
             ..Change::new(time, release, kind, ChangeSource::Log)
         })
     }
+}
+
+fn storage(text: Option<&str>) -> Result<&'static str, String> {
+    let known = KINDS_OF_OPERATIONS.iter().find(|kind| Some(**kind) == text);
+    known.copied().ok_or_else(|| format!("storage: expected one of {}", KINDS_OF_OPERATIONS.join(", ")))
 }
 
 fn status(text: Option<String>) -> Result<Option<Status>, String> {
@@ -177,6 +178,21 @@ mod tests {
             let (changes, tally, bad) = read(&["thread 'main' panicked", line, "{"]);
             assert_eq!((changes.len(), tally.is_known, bad), (0, wanted, Vec::new()), "{line}");
         }
+    }
+
+    #[test]
+    fn the_operation_of_an_object_has_no_revision() {
+        let line = |kind: &str| {
+            format!(
+                r#"{{"level":"INFO","message":"transition","transition":"sync","outcome":"allowed","time":"2026-11-24T10:00:07.598Z",
+                "user":"alice","release":"argocd/web","storage":"{kind}","freeze":"sale"}}"#
+            )
+        };
+        let (changes, _, bad) = read(&[&line("Application"), &line("Pod")]);
+        let ChangedRelease { release, revision, storage, .. } = &changes[0].release;
+        assert_eq!((release.as_str(), *revision, *storage, changes.len()), ("web", None, "Application", 1));
+        assert_eq!((changes[0].transition, changes[0].freeze.as_deref()), (TransitionKind::Sync, Some("sale")));
+        assert_eq!(bad, ["storage: expected one of Secret, ConfigMap, Application"]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
-//! The writes of records in audit events.
+//! The writes of records in audit events, and of objects that carry their operation themselves.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use interlock_engine::decision::{Groups, TransitionOutcome};
 use interlock_engine::json::redacted;
+use interlock_engine::owners::{CARRIERS, OperationTrace};
 use interlock_engine::release::record::chart_at_start;
-use interlock_engine::release::{RecordName, Stamps, Status, Storage, Stored};
+use interlock_engine::release::{RecordName, ReleaseRef, Stamps, Status, Storage, Stored};
 use interlock_engine::review::Operation;
 use interlock_engine::text::{into_printable, printable_name};
 use jiff::Timestamp;
@@ -25,7 +26,7 @@ const MAX_GROUPS_BYTES: usize = 8 * 1024;
 /// The longest other text, in bytes. Interlock's annotations have at most 1 KiB.
 const MAX_VALUE_BYTES: usize = 1024;
 
-/// A write of a record. Every text is bounded.
+/// A write of a record, or of an object that carries its operation itself. Every text is bounded.
 #[derive(Debug, Clone)]
 pub(super) struct RecordWrite {
     pub(super) time: Timestamp,
@@ -33,6 +34,8 @@ pub(super) struct RecordWrite {
     pub(super) operation: Operation,
     /// The stored status. `None` for a deletion, and if the event has no objects.
     pub(super) status: Option<Status>,
+    /// What an object without records says of its operations. `None` for a deletion, and if the event has no objects.
+    pub(super) trace: Option<Box<OperationTrace>>,
     pub(super) user: String,
     pub(super) groups: Groups,
     pub(super) holder: Option<String>,
@@ -65,33 +68,49 @@ impl AuditEvent<'_> {
         if self.is_of_collection() {
             let deleted = self.deleted_objects()?.and_then(|list| list.items).unwrap_or_default();
             let stored = deleted.into_iter().filter_map(|item| Stored::read(item.into()).ok());
-            let releases = stored.filter_map(|stored| revision(&reference.namespace, &stored.metadata.name, kind));
+            let releases = stored.filter_map(|stored| changed(&reference.namespace, &stored.metadata.name, kind));
             return Ok(releases.map(write).collect());
         }
         let answered = self.response_object.filter(|_| !self.is_refused());
-        let object = answered.or(self.sent_object()).and_then(|raw| Stored::read(raw.into()).ok());
+        let text = answered.or(self.sent_object());
+        let object = text.and_then(|raw| Stored::read(raw.into()).ok());
         let name = object.as_ref().map_or("", |object| object.metadata.name.as_ref());
         let name = if reference.name.is_empty() { name } else { reference.name.as_ref() };
-        let Some(release) = revision(&reference.namespace, name, kind) else { return Ok(Vec::new()) };
+        let Some(release) = changed(&reference.namespace, name, kind) else { return Ok(Vec::new()) };
+        let carrier = release.carrier();
+        if carrier.is_some() && !self.may_change_operation() {
+            return Ok(Vec::new());
+        }
         let mut write = write(release);
-        if let Some(object) = object.filter(|_| operation != Operation::Delete)
-            && let Some(storage) = object.storage(kind)
-        {
-            write.add(storage, &object);
+        match (carrier, object) {
+            _ if operation == Operation::Delete => {}
+            (None, Some(object)) => object.storage(kind).into_iter().for_each(|storage| write.add(storage, &object)),
+            (None, None) => {}
+            // A refused patch shows what it would have started.
+            (Some(carrier), _) => {
+                let text = text.or(self.request_object.filter(|_| self.is_refused()));
+                write.trace = text.and_then(|text| carrier.trace(text.get()).ok()).map(Box::new);
+            }
         }
         Ok(vec![write])
     }
 
-    /// The object and its kind, if the event is the end of a write of a possible record.
+    /// Whether the write of an object that carries its operation may start or end one. Its controller patches other parts of the status
+    /// again and again.
+    fn may_change_operation(&self) -> bool {
+        let patch = self.request_object.filter(|_| self.sent_object().is_none());
+        patch.is_none_or(|patch| patch.get().contains("operation\""))
+    }
+
+    /// The object and its kind, if the event is the end of a write of a possible record, or of an object that carries its operation.
     fn subject(&self) -> Option<(&ObjectReference<'_>, &'static str)> {
         let reference = self.object_ref.as_ref()?;
-        let kind = match reference.resource.as_ref() {
-            "secrets" => "Secret",
-            "configmaps" => "ConfigMap",
-            _ => return None,
+        let kind = match (reference.api_group.as_ref(), reference.resource.as_ref()) {
+            ("", "secrets") => "Secret",
+            ("", "configmaps") => "ConfigMap",
+            (group, plural) => CARRIERS.iter().find(|it| it.group == group && it.plural == plural)?.kind,
         };
-        let is_plain = reference.api_group.is_empty() && reference.subresource.is_empty();
-        (is_plain && self.has_ended() && !self.is_dry_run()).then_some((reference, kind))
+        (reference.subresource.is_empty() && self.has_ended() && !self.is_dry_run()).then_some((reference, kind))
     }
 
     fn record_write(
@@ -110,6 +129,7 @@ impl AuditEvent<'_> {
             release,
             operation,
             status: None,
+            trace: None,
             user: user.map(|user| printable_name(&user.username)).unwrap_or_default(),
             groups: groups.unwrap_or_default(),
             holder: None,
@@ -146,9 +166,12 @@ impl RecordWrite {
     }
 }
 
-/// The revision of a release, from the name and the kind of its record.
-fn revision(namespace: &str, name: &str, storage: &'static str) -> Option<ChangedRelease> {
+/// What is changed, from the name and the kind of an object. A record names the revision of a release.
+fn changed(namespace: &str, name: &str, kind: &'static str) -> Option<ChangedRelease> {
+    if let Some(carrier) = CARRIERS.iter().find(|carrier| carrier.kind == kind) {
+        return (!name.is_empty()).then(|| ChangedRelease::of_object(carrier, ReleaseRef::new(namespace, name)));
+    }
     let RecordName { release, revision } = name.parse().ok()?;
     let (namespace, release) = (namespace.to_owned(), release.as_str().to_owned());
-    Some(ChangedRelease { namespace, release, revision: revision.0, storage })
+    Some(ChangedRelease { namespace, release, revision: Some(revision.0), storage: kind })
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use interlock_engine::owners::CARRIERS;
 use jiff::Timestamp;
 
 /// The maximum number of bad lines that are named per file.
@@ -17,6 +18,8 @@ pub(super) struct FileTally {
     pub(super) named: Vec<String>,
     /// Writes of records whose objects the log does not contain.
     pub(super) without_objects: usize,
+    /// Writes of objects that carry their operation themselves, without the object.
+    pub(super) carriers_without_objects: usize,
     /// The times of the first event and of the last one.
     pub(super) range: Option<(Timestamp, Timestamp)>,
     /// Why the rest of the file could not be read.
@@ -49,6 +52,14 @@ impl FileTally {
                 "{path}: {} writes of records say nothing of the record, and only the starts among them are listed: the audit \
                  policy logs Secrets below the level RequestResponse",
                 self.without_objects
+            ));
+        }
+        if self.carriers_without_objects > 0 {
+            notes.push(format!(
+                "{path}: {} writes of {} do not show their operations: the audit policy logs them below the level \
+                 RequestResponse",
+                self.carriers_without_objects,
+                CARRIERS.iter().map(|carrier| carrier.plural).collect::<Vec<_>>().join(", ")
             ));
         }
         if !self.is_known && self.lines > self.bad {

@@ -40,7 +40,7 @@ pub(in crate::offline) struct AuditEvent<'a> {
     pub(in crate::offline) object_ref: Option<ObjectReference<'a>>,
     response_status: Option<ResponseStatus>,
     #[serde(borrow)]
-    request_object: Option<&'a RawValue>,
+    pub(in crate::offline) request_object: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(in crate::offline) response_object: Option<&'a RawValue>,
     pub(in crate::offline) request_received_timestamp: Option<Timestamp>,

@@ -3,14 +3,17 @@
 use std::fmt::{self, Write};
 use std::sync::LazyLock;
 
+use interlock_engine::owners::CARRIERS;
 use interlock_engine::release_override::Override;
 use interlock_engine::rule::RuleId;
 use interlock_engine::rules::wording::span;
 use jiff::Timestamp;
 
+use super::carried::CarriedOperations;
 use super::snapshot::{ShownFreeze, Snapshot};
 use crate::inspect::diagnosis::Stuck;
 use crate::inspect::html::{Escaped, digest, grouped};
+use crate::inspect::scan::Gap;
 use crate::inspect::status::ReleaseSummary;
 use crate::serve::report::refusals::Refusal;
 
@@ -54,6 +57,7 @@ fn write(out: &mut String, shown: &Snapshot) -> fmt::Result {
         shown.time.strftime("%Y-%m-%d %H:%M:%S UTC")
     )?;
     operations(out, shown)?;
+    carried(out, shown)?;
     freezes(out, shown)?;
     overrides(out, shown)?;
     refusals(out, &shown.refusals)?;
@@ -106,24 +110,10 @@ fn operations(out: &mut String, shown: &Snapshot) -> fmt::Result {
 }
 
 fn operation(out: &mut String, row: &ReleaseSummary, now: Timestamp) -> fmt::Result {
-    let (tone, stuck) = match row.stuck {
-        Stuck::Yes => ("high", "stuck"),
-        Stuck::Unknown => ("medium", "may be stuck"),
-        Stuck::No => ("low", "running"),
-    };
-    let age = row.since.map_or("an unknown time".to_owned(), |since| span(now.duration_since(since)));
     let chart = row.chart.as_deref().map_or(String::new(), |chart| format!(" · {chart}"));
-    write!(
-        out,
-        "<li class=\"{tone}\"><p class=\"what\"><b>{}</b> <span class=\"severity\">{stuck}</span></p>\
-         <p>{}, revision {}, held by <b>{}</b> for {age}</p><p class=\"way-out\">{}{}</p>",
-        Escaped(&row.release_ref().to_string()),
-        row.status,
-        row.revision,
-        Escaped(row.holder.as_deref().unwrap_or("an unknown user")),
-        Escaped(&row.owner.display()),
-        Escaped(&chart),
-    )?;
+    let state = format!("{}, revision {}", row.status, row.revision);
+    held(out, row.stuck, &row.release_ref().to_string(), &state, (row.holder.as_deref(), row.since, now))?;
+    write!(out, "<p class=\"way-out\">{}{}</p>", Escaped(&row.owner.display()), Escaped(&chart))?;
     match (&row.next, row.wait_until) {
         (Some(next), None) if row.stuck == Stuck::Yes => {
             let why = row.why.as_deref().map_or(String::new(), |why| format!(" ({why})"));
@@ -134,6 +124,51 @@ fn operation(out: &mut String, row: &ReleaseSummary, now: Timestamp) -> fmt::Res
     }
     out.push_str("</li>\n");
     Ok(())
+}
+
+/// Begins the entry of an operation: what it belongs to, its state, and who has held it since when.
+fn held(
+    out: &mut String,
+    stuck: Stuck,
+    what: &str,
+    state: &str,
+    (holder, since, now): (Option<&str>, Option<Timestamp>, Timestamp),
+) -> fmt::Result {
+    let (tone, stuck) = match stuck {
+        Stuck::Yes => ("high", "stuck"),
+        Stuck::Unknown => ("medium", "may be stuck"),
+        Stuck::No => ("low", "running"),
+    };
+    let age = since.map_or("an unknown time".to_owned(), |since| span(now.duration_since(since)));
+    write!(
+        out,
+        "<li class=\"{tone}\"><p class=\"what\"><b>{}</b> <span class=\"severity\">{stuck}</span></p>\
+         <p>{state}, held by <b>{}</b> for {age}</p>",
+        Escaped(what),
+        Escaped(holder.unwrap_or("an unknown user")),
+    )
+}
+
+/// The operations that objects carry themselves, if there are any.
+fn carried(out: &mut String, shown: &Snapshot) -> fmt::Result {
+    let CarriedOperations { rows, total, gaps } = &shown.carried;
+    if rows.is_empty() && gaps.is_empty() {
+        return Ok(());
+    }
+    let kinds: Vec<_> = CARRIERS.iter().map(|carrier| format!("{}s", carrier.kind)).collect();
+    heading(out, "carried", &format!("Operations of {}", kinds.join(", ")), &grouped(*total))?;
+    for Gap { what, why, .. } in gaps {
+        writeln!(out, "<p class=\"gap\">Not read: {}: {}</p>", Escaped(what), Escaped(why))?;
+    }
+    cards(out, (rows, *total), "No operation is known.", |out, row| {
+        let what = format!("{} {}/{}", row.kind, row.namespace, row.name);
+        held(out, row.stuck, &what, row.stage, (row.holder.as_deref(), row.since, shown.time))?;
+        if let Some(next) = &row.next {
+            write!(out, "<p>Next: <code>{}</code></p>", Escaped(next))?;
+        }
+        out.push_str("</li>\n");
+        Ok(())
+    })
 }
 
 fn freezes(out: &mut String, shown: &Snapshot) -> fmt::Result {

@@ -10,6 +10,7 @@ use interlock_engine::release_override::Override;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
+use super::carried::CarriedOperations;
 use crate::budget::block_in_place_if_possible;
 use crate::inspect::diagnosis::{BrokenRecords, Checks, Examiner, ReleaseRecords, ReleaseState, Stuck, diagnose};
 use crate::inspect::status::{ReleaseSummary, assess};
@@ -17,7 +18,7 @@ use crate::serve::report::refusals::Refusal;
 use crate::world::{InFlight, Known, ask};
 
 /// How many operations, freezes and overrides are shown. Further ones are only counted.
-const SHOWN: usize = 200;
+pub(super) const SHOWN: usize = 200;
 
 /// How many stuck releases one page may examine.
 const EXAMINED: usize = 10;
@@ -35,6 +36,8 @@ pub(super) struct Snapshot {
     pub(super) in_flight: usize,
     /// Whether the copies of records are in sync.
     pub(super) in_sync: bool,
+    /// Of objects that carry their operation themselves.
+    pub(super) carried: CarriedOperations,
     /// Freezes in force first, then freezes to come. Within each group, the next one to change first.
     pub(super) freezes: Vec<ShownFreeze>,
     pub(super) freezes_in_force: usize,

@@ -45,7 +45,7 @@ impl Known for Counted {
 
 fn page_of(world: Arc<Counted>) -> OverviewPage {
     let policies = Arc::new(ArcSwap::from_pointee(Policies::from(Policy::shipped().unwrap())));
-    OverviewPage::new(world, policies, Arc::default(), Arc::default())
+    OverviewPage::new(world, policies, Arc::default(), Arc::default(), None)
 }
 
 /// The status and the text for a client at this address, and how often the page was computed.

@@ -2,7 +2,7 @@
 //!
 //! The API server sends a review again with a new copy of the object if the first copy was stale, and again if another write came in between.
 //! One `kubectl label` causes four reviews, each with its own uid and without a reference to the others. So equal findings within a short
-//! time count once: same user, object, rules and changed values.
+//! time count once: same user, object, rules, overrides and changed values.
 //!
 //! Each replica recognizes only repeats of its own reviews. The API server uses one connection while it is open, so repeats reach the same
 //! replica. If the API server changes the connection in between, each of the two replicas counts the finding once.
@@ -44,7 +44,10 @@ impl RepeatFilter {
         if decision.findings.is_empty() || decision.dry_run || decision.operation == Operation::Create {
             return false;
         }
-        let findings: Vec<_> = decision.findings.iter().map(|it| (it.rule, it.mode.as_str(), it.kind)).collect();
+        let findings = decision.findings.iter();
+        // A write that an override admits is no repeat of the refused one before it.
+        let findings: Vec<_> =
+            findings.map(|it| (it.rule, it.mode.as_str(), it.kind, it.overridden.as_deref())).collect();
         let Decision { operation, resource, namespace, name, user, change, .. } = decision;
         let key = self.hashes.hash_one((operation.as_str(), resource, namespace, name, user, findings, change));
         // No code panics while the lock is held.
@@ -79,6 +82,7 @@ impl RecentFindings {
 
 #[cfg(test)]
 mod tests {
+    use interlock_engine::decision::DecisionFinding;
     use interlock_engine::decision::fixtures::{decision, finding};
     use interlock_engine::rule::{Mode, RuleId};
 
@@ -102,6 +106,8 @@ mod tests {
         let (repeats, now) = (RepeatFilter::default(), Instant::now());
         let first = decision(vec![finding(RuleId::known("manual-edit"), Mode::Enforce)]);
         assert!(!repeats.is_repeat(&first, now));
+        let opened = finding(RuleId::known("manual-edit"), Mode::Enforce);
+        let opened = DecisionFinding { overridden: Some("shop/fix".into()), ..opened };
         let others = [
             Decision { user: "bob".into(), ..first.clone() },
             Decision { operation: Operation::Delete, ..first.clone() },
@@ -111,6 +117,7 @@ mod tests {
             Decision { change: 2, ..first.clone() },
             decision(vec![finding(RuleId::known("manual-edit"), Mode::Audit)]),
             decision(vec![finding(RuleId::known("manual-delete"), Mode::Enforce)]),
+            decision(vec![opened]),
             decision(vec![
                 finding(RuleId::known("manual-edit"), Mode::Enforce),
                 finding(RuleId::known("manual-delete"), Mode::Warn),

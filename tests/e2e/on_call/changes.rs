@@ -4,10 +4,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::harness::applications::{Application, Sync, define};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
+use crate::harness::controllers::account;
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
@@ -15,10 +17,10 @@ use crate::harness::process::{Output, run};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The shipped policy, in which releases of one name are frozen for everybody but bob.
+/// The shipped policy, in which releases of one name, and what one Application deploys, are frozen for everybody but bob.
 fn policy() -> String {
     let freeze = "freezes: [{name: sale, reason: the sale, timeZone: UTC, from: 2026-01-01T00:00, to: 2099-01-01T00:00, \
-                  releases: [frozen], exempt: {users: [bob]}}]";
+                  releases: [frozen, shop], exempt: {users: [bob]}}]";
     format!("{}{freeze}\n", include_str!("../../../policies/cluster.yaml"))
 }
 
@@ -159,4 +161,91 @@ fn the_freeze_is_told(namespace: &Namespace<'_>, of_log: &[Value], [log, audit]:
         let acts: BTreeSet<_> = message(&refused, &["release", "revision", "transition", "user"]).into_iter().collect();
         assert_eq!(acts.into_iter().collect::<Vec<_>>(), ["frozen 2 upgrade alice"], "{source:?}");
     }
+}
+
+const CONTROLLER: &str = "argocd-application-controller";
+
+/// Bob is exempt from the freeze, and alice has an override.
+#[test]
+fn every_source_tells_who_has_synced_an_application_and_how_that_ended() {
+    let plane = Plane::audited(&policy());
+    plane.define("manifests/base/releaseoverrides.yaml");
+    define(&plane);
+    let namespace = Namespace::new(&plane, "changes-syncs");
+    let shop = Application::new(&namespace, json!({}), Sync::Client);
+    syncs(&shop);
+    let (log, audit) = (plane.webhook().log_file().to_str().unwrap(), plane.audit_log().to_str().unwrap());
+    let told = ["storage", "release", "revision", "transition", "user", "holder", "certainty"];
+    let controller = format!("system:serviceaccount:argocd:{CONTROLLER}");
+    let wanted = [
+        "sync bob bob",
+        &format!("succeeded {controller} bob"),
+        "sync alice alice",
+        &format!("failed {controller} alice"),
+        "sync bob bob",
+        "deleted bob bob",
+        "sync bob bob",
+    ];
+    let wanted = wanted.map(|act| format!("Application shop null {act} sure"));
+    let of_log = changes(&namespace, &["app/shop", "--log", log]);
+    // The webhook does not see what the controller writes at the end.
+    let seen: Vec<_> = wanted.iter().filter(|act| !act.contains(CONTROLLER)).collect();
+    assert_eq!(message(&of_log, &told).iter().collect::<Vec<_>>(), seen);
+    let is_frozen = |change: &Value| change["freeze"] == "sale";
+    assert!(of_log.iter().all(|change| is_frozen(change) == (change["transition"] == "sync")), "{of_log:#?}");
+    let of_audit = eventually(DEADLINE, "the audit log is written", || {
+        let found = changes(&namespace, &["app/shop", "--audit-log", audit]);
+        if found.len() == wanted.len() { Ok(found) } else { Err(message(&found, &told).join("\n")) }
+    });
+    assert_eq!(message(&of_audit, &told), wanted);
+    for (found, source) in [(of_log, ["--log", log]), (of_audit, ["--audit-log", audit])] {
+        let opened: Vec<_> = found.iter().filter(|change| change["override"].is_string()).collect();
+        assert!(matches!(opened[..], [change] if change["user"] == "alice"), "{source:?}: {opened:?}");
+        let mut refused = changes(&namespace, &[&["app/shop", "--refused"], &source[..]].concat());
+        refused.retain(|change| change["outcome"] == "refused");
+        assert_eq!(refused[0]["user"], "alice", "{refused:#?}");
+        assert!(refused.iter().all(|change| change["transition"] == "sync"), "{refused:#?}");
+    }
+    // The cluster has the sync that runs, and the other sources know more about it.
+    let of_cluster = changes(&namespace, &["app/shop"]);
+    assert_eq!(message(&of_cluster, &told), ["Application shop null sync bob bob stamped"]);
+    let merged = changes(&namespace, &["--audit-log", audit, "--log", log, "--records"]);
+    assert_eq!(message(&merged, &told), wanted);
+    ends(&shop, "Succeeded");
+    let ended = ["Application shop null sync bob bob stamped", "Application shop null succeeded null bob inferred"];
+    assert_eq!(message(&changes(&namespace, &[]), &told), ended);
+    assert_eq!(changes(&namespace, &["shop"]), Vec::<Value>::new(), "no release has this name");
+    let table = interlock(&namespace, &["changes", "app/shop", "-n", namespace.name(), "--log", log]).expect_success();
+    assert!(["Application", "deleted", "alice"].iter().all(|cell| table.stdout.contains(cell)), "{table}");
+}
+
+/// A sync that succeeds, one that is refused and then fails, one that is taken back, and one that runs.
+#[track_caller]
+fn syncs(shop: &Application<'_>) {
+    let namespace = shop.namespace();
+    let (alice, bob) = (namespace.kubectl("alice"), namespace.kubectl("bob"));
+    let sync = json!({"operation": {"sync": {"revision": "main"}}, "status": {"operationState": null}});
+    shop.patch(&bob, &sync).expect_success();
+    shop.begins();
+    ends(shop, "Succeeded");
+    shop.patch(&alice, &sync).expect_failure(&["[freeze]"]);
+    let release = format!("{}/shop", namespace.name());
+    let open = ["override", &release, "--rule", "freeze", "--for", "30m", "--reason", "incident 7"];
+    eventually(DEADLINE, "the definition is served", || interlock(namespace, &open).into_result());
+    eventually(DEADLINE, "the override is known", || shop.patch(&alice, &sync).into_result());
+    shop.begins();
+    ends(shop, "Failed");
+    shop.patch(&bob, &sync).expect_success();
+    shop.patch(&bob, &json!({"operation": null})).expect_success();
+    shop.patch(&bob, &sync).expect_success();
+    shop.begins();
+}
+
+/// The controller ends the operation.
+#[track_caller]
+fn ends(shop: &Application<'_>, phase: &str) {
+    let namespace = shop.namespace();
+    let controller = namespace.kubectl_as(&account(namespace.plane(), "argocd", CONTROLLER));
+    let state = json!({"phase": phase, "finishedAt": jiff::Timestamp::now().to_string()});
+    shop.patch(&controller, &json!({"operation": null, "status": {"operationState": state}})).expect_success();
 }

@@ -4,13 +4,24 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::harness::applications::{Application, Sync, define};
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::eventually::eventually;
 use crate::harness::in_flight::{impatient, killed};
+use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
 use crate::harness::process::run;
 
 const SOON: Duration = Duration::from_secs(60);
+
+#[track_caller]
+fn shows(plane: &Plane, what: &str, wanted: &[&str]) {
+    eventually(SOON, what, || match plane.webhook().admin("/") {
+        (200, html) if wanted.iter().all(|text| html.contains(text)) => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+}
 
 #[test]
 fn the_page_shows_a_killed_upgrade_with_its_next_step_a_freeze_an_override_and_refusals() {
@@ -18,12 +29,7 @@ fn the_page_shows_a_killed_upgrade_with_its_next_step_a_freeze_an_override_and_r
     plane.define("manifests/base/releaseoverrides.yaml");
     let namespace = killed(plane, "page", HelmVersion::V3, Driver::Secret, false);
     let release = format!("{}/demo", namespace.name());
-    let shows = |what: &str, wanted: &[&str]| {
-        eventually(SOON, what, || match plane.webhook().admin("/") {
-            (200, html) if wanted.iter().all(|text| html.contains(text)) => Ok(()),
-            other => Err(format!("{other:?}")),
-        });
-    };
+    let shows = |what: &str, wanted: &[&str]| shows(plane, what, wanted);
     // Its pods hang.
     let way = format!("helm rollback demo 1 -n {}", namespace.name());
     let next = format!("Next: <code>{way}</code>");
@@ -57,4 +63,45 @@ fn the_page_shows_a_killed_upgrade_with_its_next_step_a_freeze_an_override_and_r
     );
     // The neighbouring act passes, and is not shown as a refusal.
     edit("allowed").expect_success();
+}
+
+#[test]
+fn the_page_shows_a_sync_with_its_next_step_and_what_was_refused_around_it() {
+    let plane = impatient();
+    define(plane);
+    let namespace = Namespace::new(plane, "page-sync");
+    let shop = Application::new(&namespace, json!({}), Sync::Client);
+    let (alice, bob) = (namespace.kubectl("alice"), namespace.kubectl("bob"));
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"mode": "one"}});
+    shop.apply(&config).expect_success();
+    shop.list(&[("", "ConfigMap", "web")]);
+    let sync = json!({"operation": {"sync": {"revision": "main"}}});
+    shop.patch(&bob, &sync).expect_success();
+    shop.begins();
+    let place = namespace.name();
+    let title = format!("<b>Application {place}/shop</b> <span class=\"severity\">stuck</span>");
+    let next = format!("interlock unstick -n {place} app/shop");
+    shows(
+        plane,
+        "the sync is stuck",
+        &["Operations of Applications", &title, "held by <b>bob</b> for ", &format!("Next: <code>{next}</code>")],
+    );
+    let policies = format!("--policies={}", plane.dir().join("policies").display());
+    let status = run(plane.interlock(&plane.person("alice"), &["status", "-n", place, &policies]), SOON);
+    assert!(status.stdout.contains(&next), "{status}");
+
+    shop.orphan();
+    shows(plane, "it is interrupted", &[&title, "<p>interrupted, held by <b>bob</b>"]);
+    shop.patch(&bob, &sync).expect_failure(&["its last sync was interrupted"]);
+    alice
+        .run(&["patch", "configmap/web", "--type=merge", "-p", r#"{"data":{"mode":"two"}}"#])
+        .expect_failure(&["[manual-edit]"]);
+    let refused = [
+        format!(
+            "UPDATE argoproj.io/v1alpha1 Application {place}/shop</b> <span class=\"severity\">concurrent-operation"
+        ),
+        format!("UPDATE v1 ConfigMap {place}/web</b> <span class=\"severity\">manual-edit"),
+        format!("Argo CD&#39;s Application {place}/shop"),
+    ];
+    shows(plane, "the refusals", &refused.each_ref().map(String::as_str));
 }

@@ -1,5 +1,5 @@
 //! The transition that a write of a record makes, or would make if it were allowed: who moves which release from which
-//! status to which, and when.
+//! status to which, and when. An object that carries its operation itself makes one where the operation starts and ends.
 //!
 //! Everything in it is known at the time of the decision. It needs no decoding and no query.
 
@@ -10,8 +10,9 @@ use jiff::Timestamp;
 
 use super::{Decision, Groups};
 use crate::evidence::Evidence;
-use crate::facts::{Facts, RecordChange, RecordVersion, RecordWrite};
+use crate::facts::{Declaration, Facts, RecordChange, RecordVersion, RecordWrite, Subject};
 use crate::outcome::Verdict;
+use crate::owners::{OperationEnd, OperationTrace, traces};
 use crate::policy::{Policy, frozen_by};
 use crate::release::{ReleaseRef, Revision, Status};
 use crate::rule::Mode;
@@ -23,7 +24,7 @@ const MAX_GROUPS_BYTES: usize = 1024;
 /// The longest name of a chart with its version, in bytes. Those of stamps have at most 120 characters.
 const MAX_CHART_BYTES: usize = 512;
 
-/// The transition of a record. Every text is printable and bounded.
+/// The transition of a record, or of the operation in another object. Every text is printable and bounded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {
     pub kind: TransitionKind,
@@ -31,12 +32,12 @@ pub struct Transition {
     pub time: Timestamp,
     /// The groups of the user, as far as they fit into 1 KiB.
     pub groups: Groups,
-    /// `Secret` or `ConfigMap`: a release of one name can have records in both.
+    /// `Secret` or `ConfigMap`: a release of one name can have records in both. Or the kind of the object that carries the operation.
     pub storage: &'static str,
     pub revision: Option<Revision>,
-    /// `None` if the record is created.
+    /// `None` if the record is created, or if there is none.
     pub from: Option<Status>,
-    /// `None` if the record is deleted.
+    /// `None` if the record is deleted, or if there is none.
     pub to: Option<Status>,
     /// `name-version` of the chart, if a rule read the body or the record is stamped with it.
     pub chart: Option<String>,
@@ -60,32 +61,40 @@ pub enum TransitionKind {
     Rollback,
     /// An operation starts.
     Uninstall,
+    /// An operation of an object without records starts.
+    Sync,
     /// A later revision has replaced this one.
     Superseded,
     /// The revision is live.
     Deployed,
+    /// The operation of an object without records is done.
+    Succeeded,
     /// The operation failed, or somebody unlocked its record.
     Failed,
     /// The release is gone.
     Uninstalled,
-    /// The record of a live revision, or of a pending operation, was deleted.
+    /// The record of a live revision, or of a pending operation, was deleted. Or somebody removed an operation that had not ended.
     Deleted,
 }
 
 /// A text that does not name a transition.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected install, upgrade, rollback, uninstall, superseded, deployed, failed, uninstalled or deleted")]
+#[error(
+    "expected install, upgrade, rollback, uninstall, sync, superseded, deployed, succeeded, failed, uninstalled or deleted"
+)]
 pub struct BadTransition;
 
 impl TransitionKind {
     /// Every kind, in the order in which an operation goes through them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Install,
         Self::Upgrade,
         Self::Rollback,
         Self::Uninstall,
+        Self::Sync,
         Self::Superseded,
         Self::Deployed,
+        Self::Succeeded,
         Self::Failed,
         Self::Uninstalled,
         Self::Deleted,
@@ -101,6 +110,12 @@ impl TransitionKind {
             (Some(from), None) => (from.is_pending() || from == Status::Deployed).then_some(Self::Deleted),
             (None, None) => None,
         }
+    }
+
+    /// The kind of the end of an operation that an object carries.
+    #[must_use]
+    pub fn of_end(end: OperationEnd) -> Self {
+        if end.has_succeeded { Self::Succeeded } else { Self::Failed }
     }
 
     /// The kind of a change to a status; `None` for the status that no client stores.
@@ -121,7 +136,7 @@ impl TransitionKind {
     /// Whether an operation starts.
     #[must_use]
     pub fn is_start(self) -> bool {
-        matches!(self, Self::Install | Self::Upgrade | Self::Rollback | Self::Uninstall)
+        matches!(self, Self::Install | Self::Upgrade | Self::Rollback | Self::Uninstall | Self::Sync)
     }
 
     /// The name in the log, in metrics and in `interlock changes`.
@@ -132,8 +147,10 @@ impl TransitionKind {
             Self::Upgrade => "upgrade",
             Self::Rollback => "rollback",
             Self::Uninstall => "uninstall",
+            Self::Sync => "sync",
             Self::Superseded => "superseded",
             Self::Deployed => "deployed",
+            Self::Succeeded => "succeeded",
             Self::Failed => "failed",
             Self::Uninstalled => "uninstalled",
             Self::Deleted => "deleted",
@@ -156,9 +173,13 @@ impl FromStr for TransitionKind {
 }
 
 impl Transition {
-    /// The transition of a request that is not a dry run; `None` if it writes no record or does not change its status.
+    /// The transition of a request that is not a dry run; `None` if it writes no record or does not change its status, and no
+    /// operation of another object starts or ends.
     #[must_use]
     pub fn of(facts: &Facts<'_>, policy: &Policy, evidence: &Evidence, now: Timestamp) -> Option<Self> {
+        if let Subject::Declaration(declaration) = facts.subject {
+            return Self::of_carried(declaration, facts, policy, evidence, now);
+        }
         let (id, change) = facts.record()?;
         let (before, after) = match change {
             RecordChange::Created(after) => (None, Some(after)),
@@ -178,11 +199,10 @@ impl Transition {
         let of_objects = side.target_namespace();
         let release = ReleaseRef::new(id.storage.home(&id.namespace, of_objects.as_deref()), &id.release);
         let ends = !starts && from.is_some_and(Status::is_in_flight);
-        let groups = facts.actor.groups.iter().map(AsRef::as_ref);
         Some(Self {
             kind,
             time: now,
-            groups: Groups::of(groups, MAX_GROUPS_BYTES),
+            groups: groups(facts),
             storage: id.storage.kind(),
             revision: id.revision,
             from,
@@ -193,14 +213,80 @@ impl Transition {
             freeze: starts.then(|| frozen_by(policy.all_freezes(evidence.freezes()), &release, now)).flatten(),
         })
     }
+
+    fn of_carried(
+        declaration: &Declaration<'_>,
+        facts: &Facts<'_>,
+        policy: &Policy,
+        evidence: &Evidence,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let ([before, after], storage, frozen_as) = traces(declaration)?;
+        let change = OperationChange::between(&before, &after)?;
+        let starts = change.kind.is_start();
+        Some(Self {
+            kind: change.kind,
+            time: now,
+            groups: groups(facts),
+            storage,
+            revision: None,
+            from: None,
+            to: None,
+            chart: None,
+            seconds: change.seconds(now),
+            holder: change.holder.map(str::to_owned),
+            freeze: starts.then(|| frozen_by(policy.all_freezes(evidence.freezes()), &frozen_as, now)).flatten(),
+        })
+    }
+}
+
+/// The start or the end of an operation that an object carries.
+#[derive(Debug)]
+pub struct OperationChange<'t> {
+    pub kind: TransitionKind,
+    /// The user who requested it, by the stamp.
+    pub holder: Option<&'t str>,
+    /// When its controller began it, if it has ended.
+    started: Option<Timestamp>,
+}
+
+impl<'t> OperationChange<'t> {
+    /// The change between two versions of an object; `None` if no operation starts or ends.
+    #[must_use]
+    pub fn between(before: &'t OperationTrace, after: &'t OperationTrace) -> Option<Self> {
+        match (before.is_requested, after.is_requested) {
+            (false, true) => Some(Self { kind: TransitionKind::Sync, holder: after.holder.as_deref(), started: None }),
+            (true, false) => {
+                // The end that was there before is that of an earlier operation.
+                let run = after.run.as_ref().filter(|_| before.run != after.run);
+                let end = run.and_then(|run| Some((run.started, run.end?)));
+                let kind = end.map_or(TransitionKind::Deleted, |(_, end)| TransitionKind::of_end(end));
+                Some(Self { kind, holder: before.holder.as_deref(), started: end.and_then(|(started, _)| started) })
+            }
+            (false, false) | (true, true) => None,
+        }
+    }
+
+    /// How long an operation took that ends now.
+    #[must_use]
+    pub fn seconds(&self, now: Timestamp) -> Option<u64> {
+        seconds_between(self.started?, now)
+    }
+}
+
+fn groups(facts: &Facts<'_>) -> Groups {
+    Groups::of(facts.actor.groups.iter().map(AsRef::as_ref), MAX_GROUPS_BYTES)
+}
+
+fn seconds_between(started: Timestamp, ended: Timestamp) -> Option<u64> {
+    u64::try_from(ended.duration_since(started).as_secs()).ok()
 }
 
 /// The seconds since the operation of a record started.
 fn seconds_since_start(side: &RecordVersion<'_>, status: Option<Status>, now: Timestamp) -> Option<u64> {
     let stamps = side.stamps();
     let created = side.stored.metadata.creation_timestamp;
-    let started = stamps.operation_started(status, created).or(stamps.started())?;
-    u64::try_from(now.duration_since(started).as_secs()).ok()
+    seconds_between(stamps.operation_started(status, created).or(stamps.started())?, now)
 }
 
 /// The chart, if it is known without decoding a body.
@@ -283,17 +369,28 @@ mod tests {
         })
     }
 
-    /// The transition at 10:30 on that day.
+    /// The transition at 10:30 on that day, if a record is written.
     fn transition(user: &str, old: Option<Value>, new: Option<Value>) -> Option<Transition> {
+        transition_of(("", "Secret", "secrets"), ("shop", "sh.helm.release.v1.web.v4"), user, old, new)
+    }
+
+    /// The transition at 10:30 on that day, if an object of this kind is written.
+    fn transition_of(
+        (group, kind, resource): (&str, &str, &str),
+        (namespace, name): (&str, &str),
+        user: &str,
+        old: Option<Value>,
+        new: Option<Value>,
+    ) -> Option<Transition> {
         let operation = match (&old, &new) {
             (None, _) => "CREATE",
             (_, None) => "DELETE",
             _ => "UPDATE",
         };
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-            "uid": "u", "operation": operation, "object": new, "oldObject": old, "name": "sh.helm.release.v1.web.v4",
-            "namespace": "shop", "kind": {"group": "", "version": "v1", "kind": "Secret"},
-            "resource": {"group": "", "version": "v1", "resource": "secrets"},
+            "uid": "u", "operation": operation, "object": new, "oldObject": old, "name": name, "namespace": namespace,
+            "kind": {"group": group, "version": "v1", "kind": kind},
+            "resource": {"group": group, "version": "v1", "resource": resource},
             "userInfo": {"username": user, "groups": ["devs", "a\u{1b}b"]},
         }});
         let body = review.to_string();
@@ -330,6 +427,57 @@ mod tests {
         assert_eq!(transition("bob", Some(deployed.clone()), Some(deployed)), None, "a hook writes it again");
         let deleted = transition("bob", Some(pending), None).unwrap();
         assert_eq!((deleted.kind, deleted.to), (TransitionKind::Deleted, None));
+    }
+
+    #[test]
+    fn a_sync_starts_and_ends_with_its_operation() {
+        use TransitionKind::{Deleted, Failed, Succeeded, Sync};
+        let transition = |user: &str, old: Option<&Value>, new: Option<&Value>| {
+            let kind = ("argoproj.io", "Application", "applications");
+            transition_of(kind, ("argocd", "web"), user, old.cloned(), new.cloned())
+        };
+        let operation = json!({"sync": {}, "info": [{"name": HOLDER, "value": "bob"}]});
+        let application = |operation: &Value, phase: &str, started: &str| {
+            let state = json!({"phase": phase, "startedAt": format!("2026-11-21T{started}Z"), "operation": {}});
+            let status = if phase.is_empty() { json!({}) } else { json!({"operationState": state}) };
+            json!({"metadata": {"name": "web", "namespace": "argocd"}, "operation": operation,
+                "spec": {"destination": {"namespace": "shop"}}, "status": status})
+        };
+        let none = Value::Null;
+        let idle = application(&none, "", "");
+        let requested = application(&operation, "", "");
+        let mut running = application(&operation, "Running", "10:29:00");
+        running["status"]["operationState"]["operation"] = operation.clone();
+        let ended = |phase: &str| application(&none, phase, "10:29:00");
+        for (before, after, wanted) in [
+            (Some(&idle), Some(&requested), Some(Sync)),
+            (None, Some(&requested), Some(Sync)),
+            (Some(&ended("Failed")), Some(&application(&operation, "Failed", "10:29:00")), Some(Sync)),
+            (Some(&requested), Some(&running), None),
+            (Some(&running), Some(&application(&operation, "Terminating", "10:29:00")), None),
+            (Some(&running), Some(&ended("Succeeded")), Some(Succeeded)),
+            (Some(&running), Some(&ended("Error")), Some(Failed)),
+            (Some(&requested), Some(&ended("Failed")), Some(Failed)),
+            (Some(&requested), Some(&idle), Some(Deleted)),
+            // The end of the sync before it is not its own.
+            (
+                Some(&application(&operation, "Succeeded", "09:00:00")),
+                Some(&application(&none, "Succeeded", "09:00:00")),
+                Some(Deleted),
+            ),
+            (Some(&running), Some(&ended("Running")), Some(Deleted)),
+            (Some(&running), None, Some(Deleted)),
+            (Some(&ended("Running")), Some(&ended("Failed")), None),
+            (Some(&ended("Running")), Some(&requested), Some(Sync)),
+        ] {
+            let found = transition("alice", before, after);
+            assert_eq!(found.map(|it| it.kind), wanted, "{before:?} {after:?}");
+        }
+        let start = transition("bob", Some(&idle), Some(&requested)).unwrap();
+        assert_eq!((start.storage, start.revision, start.from, start.to), ("Application", None, None, None));
+        assert_eq!((start.holder.as_deref(), start.freeze.as_deref()), (Some("bob"), Some("sale")));
+        let end = transition("alice", Some(&running), Some(&ended("Succeeded"))).unwrap();
+        assert_eq!((end.holder.as_deref(), end.seconds, end.freeze), (Some("bob"), Some(60), None));
     }
 
     #[test]

@@ -240,6 +240,8 @@ struct OperationState<'a> {
     phase: Cow<'a, str>,
     /// When it started, by the controller's clock.
     started_at: Option<Timestamp>,
+    /// When it ended. While it waits for another attempt, when the last one ended.
+    finished_at: Option<Timestamp>,
     /// The controller's copy of the operation.
     #[serde(borrow)]
     operation: Option<&'a RawValue>,
@@ -302,7 +304,7 @@ impl<'a> Application<'a> {
     }
 
     /// The namespace of its objects, or its own if every object names one.
-    fn home<'n>(&'n self, own: &'n str) -> &'n str {
+    pub(in crate::owners) fn home<'n>(&'n self, own: &'n str) -> &'n str {
         let to = &*self.spec.destination.namespace;
         if to.is_empty() { own } else { to }
     }

@@ -17,8 +17,38 @@ pub struct Carrier {
     pub controller: &'static str,
     /// Reads the operation of an object, which has not ended.
     pub(super) operation: fn(&str) -> serde_json::Result<Option<CarriedOperation>>,
+    /// Reads what an object says of its last operations.
+    pub(super) trace: fn(&str) -> serde_json::Result<OperationTrace>,
     /// The command that starts an operation of an object, by namespace and name.
     pub(super) start: fn(&str, &str) -> String,
+}
+
+/// What an object says of its last operations.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperationTrace {
+    /// Whether one is requested. Its controller removes the request at its end.
+    pub is_requested: bool,
+    /// The user who requested it, by the stamp.
+    pub holder: Option<String>,
+    /// The last one that the controller began: the requested one, or the one before it.
+    pub run: Option<OperationRun>,
+}
+
+/// An operation that its controller began. The times are by the controller's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationRun {
+    pub started: Option<Timestamp>,
+    /// The user who requested it, by the stamp.
+    pub holder: Option<String>,
+    /// `None` if it has not ended.
+    pub end: Option<OperationEnd>,
+}
+
+/// How an operation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperationEnd {
+    pub time: Option<Timestamp>,
+    pub has_succeeded: bool,
 }
 
 /// An operation that has not ended.
@@ -71,6 +101,14 @@ impl Carrier {
     /// When the text is not of this kind.
     pub fn operation(&self, object: &str) -> serde_json::Result<Option<CarriedOperation>> {
         (self.operation)(object)
+    }
+
+    /// What an object says of its last operations, from its text.
+    ///
+    /// # Errors
+    /// When the text is not of this kind.
+    pub fn trace(&self, object: &str) -> serde_json::Result<OperationTrace> {
+        (self.trace)(object)
     }
 
     /// The command that starts an operation.

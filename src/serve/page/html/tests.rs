@@ -2,6 +2,7 @@ use interlock_engine::owners::ReleaseOwner;
 use interlock_engine::release_override::OverrideSpec;
 
 use super::*;
+use crate::inspect::status::OperationSummary;
 
 const NOW: &str = "2026-11-21T10:00:00Z";
 
@@ -18,6 +19,21 @@ fn operation_of(text: &str) -> ReleaseSummary {
         why: Some(text.to_owned()),
         ..ReleaseSummary::of_web("pending-upgrade")
     }
+}
+
+fn carried_by(text: &str) -> CarriedOperations {
+    let row = OperationSummary {
+        kind: "Application",
+        namespace: "argocd".to_owned(),
+        name: text.to_owned(),
+        stage: "interrupted",
+        since: Some("2026-11-21T09:20:00Z".parse().unwrap()),
+        holder: Some(text.to_owned()),
+        stuck: Stuck::Yes,
+        stuck_from: None,
+        next: Some(text.to_owned()),
+    };
+    CarriedOperations { rows: vec![row], total: 301, gaps: vec![] }
 }
 
 fn snapshot(text: &str) -> Snapshot {
@@ -49,6 +65,7 @@ fn snapshot(text: &str) -> Snapshot {
         operations: vec![operation_of(text)],
         in_flight: 1_201,
         in_sync: true,
+        carried: carried_by(text),
         freezes: vec![freeze(true, "until 2027-01-02 06:00 Europe/Berlin"), freeze(false, "from 2027-04-01 00:00 UTC")],
         freezes_in_force: 1,
         freezes_to_come: 1,
@@ -63,8 +80,9 @@ fn nothing_that_users_choose_becomes_markup() {
     let html = page(&snapshot("<img src=x onerror=alert(1)>\"'&</p><script>alert(2)</script>\u{202e}\u{0}"));
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (1, 1));
     assert!(!html.contains("<img") && !html.contains('\u{202e}') && !html.contains('\u{0}'));
-    // Six texts of the operation, three of each freeze, one of its creator, seven of the override, four of the refusal.
-    assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 24);
+    // Six texts of the operation, three of that of an Application, three of each freeze, one of its creator, seven of the override, four
+    // of the refusal.
+    assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 27);
 }
 
 #[test]
@@ -74,6 +92,25 @@ fn operations_show_holder_age_and_next_step_with_a_limit() {
     assert!(html.contains("pending-upgrade, revision 2, held by <b>web</b> for 60 min"), "{html}");
     assert!(html.contains("Next: <code>web</code> (web)") && html.contains("1,200 more are not shown."), "{html}");
     assert!(!html.contains("may be missing"));
+}
+
+#[test]
+fn operations_of_other_objects_are_shown_if_there_are_any() {
+    let html = page(&snapshot("web"));
+    for text in [
+        "Operations of Applications <span class=\"count\">301</span>",
+        "<b>Application argocd/web</b> <span class=\"severity\">stuck</span>",
+        "<p>interrupted, held by <b>web</b> for 40 min</p><p>Next: <code>web</code></p>",
+        "300 more are not shown.",
+    ] {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+    let html = page(&Snapshot { carried: CarriedOperations::default(), ..snapshot("web") });
+    assert!(!html.contains("Application"), "{html}");
+    let gaps = vec![Gap::new("applications", "<forbidden>".to_owned())];
+    let html =
+        page(&Snapshot { carried: CarriedOperations { gaps, ..CarriedOperations::default() }, ..snapshot("web") });
+    assert!(html.contains("Not read: applications: &lt;forbidden&gt;"), "{html}");
 }
 
 #[test]

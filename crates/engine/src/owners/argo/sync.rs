@@ -1,11 +1,13 @@
 //! The sync that an Application carries, and how it ends cleanly.
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::holder::unheld;
+use super::holder::{holder_of, unheld};
 use super::{APPLICATION, Application, CONTROLLER, GROUP, NAME, OperationState};
-use crate::owners::carried::{CarriedOperation, Carrier, Stage};
+use crate::owners::carried::{CarriedOperation, Carrier, OperationEnd, OperationRun, OperationTrace, Stage};
 use crate::text::command::command;
+use crate::text::printable_name;
 
 /// The end of an operation that Argo CD cleans up after, as a merge patch.
 pub(super) const TERMINATE: &str = r#"{"status":{"operationState":{"phase":"Terminating"}}}"#;
@@ -19,6 +21,7 @@ pub(in crate::owners) const CARRIER: Carrier = Carrier {
     program: NAME,
     controller: CONTROLLER,
     operation,
+    trace,
     start,
 };
 
@@ -40,6 +43,28 @@ fn operation(application: &str) -> serde_json::Result<Option<CarriedOperation>> 
         (true, _) => Stage::Running { end: serde_json::from_str(TERMINATE)? },
     };
     Ok(Some(CarriedOperation { started: state.started_at, holder, stage }))
+}
+
+fn trace(application: &str) -> serde_json::Result<OperationTrace> {
+    serde_json::from_str::<Application<'_>>(application).map(|application| application.trace())
+}
+
+impl Application<'_> {
+    /// Its last syncs.
+    pub(in crate::owners) fn trace(&self) -> OperationTrace {
+        let is_running = self.running().is_some();
+        let run = self.status.operation_state.as_ref().map(|state| OperationRun {
+            started: state.started_at,
+            holder: state.operation.and_then(shown_holder),
+            end: (!is_running)
+                .then(|| OperationEnd { time: state.finished_at, has_succeeded: state.phase == "Succeeded" }),
+        });
+        OperationTrace { is_requested: self.operation.is_some(), holder: self.operation.and_then(shown_holder), run }
+    }
+}
+
+fn shown_holder(operation: &RawValue) -> Option<String> {
+    holder_of(operation).as_deref().map(printable_name)
 }
 
 /// Starts the operation of an interrupted sync. Over the state of the old one, the controller would resume that. Who started the old one
@@ -94,6 +119,33 @@ mod tests {
         for status in [json!({}), json!({"operationState": null}), json!({"operationState": {"phase": "Failed"}})] {
             assert_eq!(read(&json!({"status": status})), None, "{status}");
         }
+    }
+
+    #[test]
+    fn the_state_keeps_how_the_last_sync_ended_and_who_started_it() {
+        let held = json!({"sync": {}, "info": [{"name": "interlock.dev/holder", "value": "bob"}]});
+        let trace = |phase: &str| {
+            let state = json!({"phase": phase, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:07Z",
+                "operation": held});
+            // The next one has not begun.
+            let application = json!({"operation": {"sync": {}}, "status": {"operationState": state}});
+            CARRIER.trace(&application.to_string()).unwrap()
+        };
+        let run = |has_succeeded: Option<bool>| OperationRun {
+            started: Some("2026-01-01T00:00:00Z".parse().unwrap()),
+            holder: Some("bob".to_owned()),
+            end: has_succeeded.map(|has_succeeded| OperationEnd {
+                time: Some("2026-01-01T00:00:07Z".parse().unwrap()),
+                has_succeeded,
+            }),
+        };
+        for (phase, has_succeeded) in
+            [("Succeeded", Some(true)), ("Failed", Some(false)), ("Error", Some(false)), ("Running", None)]
+        {
+            let wanted = OperationTrace { is_requested: true, holder: None, run: Some(run(has_succeeded)) };
+            assert_eq!(trace(phase), wanted, "{phase}");
+        }
+        assert_eq!(CARRIER.trace("{}").unwrap(), OperationTrace::default());
     }
 
     #[test]
