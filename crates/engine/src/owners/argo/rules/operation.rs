@@ -36,7 +36,7 @@ pub(in crate::owners) fn check(
     let ends = running.is_some_and(|state| state.phase == "Running") && !still_runs && is_fresh;
     let refusal = match (before.operation, after.operation) {
         (Some(_), _) if ends && is_held_by_another(case, before) => Some(ended(case, before)),
-        (Some(_), None) if is_fresh && still_runs => Some(orphaned(case, before)),
+        (Some(_), None) if is_fresh => Some(orphaned(case, before)),
         (Some(old), Some(new)) if is_fresh && still_runs && old.get() != new.get() => Some(replaced(case, before)),
         (None, Some(new)) if running.is_some() && after.status.operation_state.is_some() => {
             Some(resumed(case, new.get()))
@@ -56,9 +56,7 @@ pub(in crate::owners) fn started(
 ) -> Option<StartedOperation> {
     let (subject, before, after) = (case.subject(), written.before.as_ref(), written.after.as_ref());
     let sentence = match (before, after) {
-        (before, Some(after)) if after.operation.is_some() && before.is_none_or(|it| it.operation.is_none()) => {
-            format!("{subject} starts a sync")
-        }
+        (before, Some(after)) if starts_sync(before, after) => format!("{subject} starts a sync"),
         (Some(before), None) if is_by_people(case) && before.is_deleted_with_its_objects() => {
             format!("{subject}: {NAME} would delete its objects")
         }
@@ -66,6 +64,13 @@ pub(in crate::owners) fn started(
     };
     let home = after.or(before)?.home(written.namespace);
     Some(StartedOperation { frozen_as: ReleaseRef::new(home, &*written.name), release: release(case), sentence })
+}
+
+/// Whether a new operation appears, or takes the place of another one that nothing works on after the write.
+fn starts_sync(before: Option<&Application<'_>>, after: &Application<'_>) -> bool {
+    let Some(new) = after.operation else { return false };
+    let old = before.and_then(|before| before.operation);
+    old.is_none_or(|old| old.get() != new.get() && after.running().is_none())
 }
 
 fn is_by_people(case: &DeclarationCase<'_>) -> bool {
