@@ -239,6 +239,7 @@ struct OperationState<'a> {
     #[serde(borrow, deserialize_with = "null_is_default")]
     phase: Cow<'a, str>,
     /// When it started, by the controller's clock.
+    #[serde(deserialize_with = "time_or_none")]
     started_at: Option<Timestamp>,
     /// When it ended. While it waits for another attempt, when the last one ended.
     finished_at: Option<Timestamp>,
@@ -247,11 +248,18 @@ struct OperationState<'a> {
     operation: Option<&'a RawValue>,
 }
 
+/// The API server admits times in more forms than one. A time in another form is unknown, and says nothing about the rest.
+fn time_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    let text = Option::<Cow<'_, str>>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| text.parse().ok()))
+}
+
 /// Whether an Application would lose objects, or be deleted with them, together with a namespace.
 pub(super) fn loses_with_namespace(key: &ObjectKey, text: &str, namespace: &str) -> bool {
     let Ok(read) = serde_json::from_str::<Application<'_>>(text) else { return false };
     let goes_with_it = key.namespace == namespace && read.is_deleted_with_its_objects();
-    !read.status.resources.is_empty() && (goes_with_it || read.home(&key.namespace) == namespace)
+    let is_here = |object: &ObjectKey| object.namespace == namespace;
+    !read.status.resources.is_empty() && (goes_with_it || applied_objects(text).iter().any(is_here))
 }
 
 /// The objects that the status of an Application lists and a source declares, if they are in this cluster.
@@ -281,8 +289,9 @@ struct ListedResource<'a> {
 impl<'a> Application<'a> {
     /// The holder of the operation that runs, or of the one that the controller has not begun.
     fn holder(&self) -> Option<String> {
-        let running = self.running().and_then(|state| state.operation);
-        running.or(self.operation).and_then(holder::holder_of)
+        // The webhook stamps the operation. Whoever may write the object may write the copy in its state.
+        let copy = || self.running().and_then(|state| state.operation).and_then(holder::holder_of);
+        self.operation.and_then(holder::holder_of).or_else(copy)
     }
 
     /// The holder that its operation must name after a write by a user, and the one that it names, as far as it has one.

@@ -173,8 +173,8 @@ impl Kustomization<'_> {
 pub(super) fn loses_with_namespace(key: &ObjectKey, text: &str, namespace: &str) -> bool {
     let Ok(read) = serde_json::from_str::<Kustomization<'_>>(text) else { return false };
     let goes_with_it = key.namespace == namespace && read.is_deleted_with_its_objects();
-    let is_here = !read.status.inventory.entries.is_empty() && read.spec.kube_config.is_none();
-    is_here && (goes_with_it || read.home(&key.namespace) == namespace)
+    let objects = applied_objects(text);
+    !objects.is_empty() && (goes_with_it || objects.iter().any(|object| object.namespace == namespace))
 }
 
 /// The objects in the inventory of a Kustomization, if they are in this cluster.

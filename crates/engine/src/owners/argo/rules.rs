@@ -37,7 +37,8 @@ pub(in crate::owners) fn applier(
         let read = serde_json::from_str::<Application<'_>>(text);
         let read = read
             .map_err(|why| Undecided::Unavailable(format!("{APPLICATION} {namespace}/{name} cannot be read: {why}")))?;
-        if read.lists(&object.key) {
+        // It may list objects of the same names in another cluster.
+        if read.spec.destination.is_here() && read.lists(&object.key) {
             let mut left = ignored::in_application(&read.spec.ignore_differences, &object.key);
             if let Some(settings) = settings(evidence, object.policy)? {
                 left.extend(ignored::everywhere(settings, &object.key, object.effort));
