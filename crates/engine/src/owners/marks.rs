@@ -1,5 +1,8 @@
 //! The owner of an object, from the marks of every owner. A new kind of owner is a new row, not a branch.
 
+use std::cmp::Reverse;
+use std::iter::successors;
+
 use memchr::memmem;
 use serde_json::Value;
 
@@ -21,7 +24,7 @@ pub struct Marks {
     pub switches: Vec<(&'static str, String)>,
     /// The JSON text of the document that the owner applied last, if the object has it.
     pub applied: Option<Box<str>>,
-    /// The complete marks of another owner on the same object.
+    /// The complete marks of another owner on the same object, with those of a third.
     pub other: Option<Box<Marks>>,
     /// The values of the marks with the owner's name and scope.
     values: Box<[String; 2]>,
@@ -76,23 +79,32 @@ impl Marks {
         // An object may have the marks of two owners. Complete marks take precedence.
         let mut all: Vec<_> = all.collect();
         all.sort_by_key(|marks| marks.contradiction.is_some());
-        let mut all = all.into_iter();
-        let marks = all.next()?;
-        let other = all.next().filter(|other| other.contradiction.is_none()).map(Box::new);
-        Some(Self { other, ..marks })
+        Self::chained(all.into_iter())
+    }
+
+    /// The first of some marks, with all complete ones among the others.
+    fn chained(mut all: impl DoubleEndedIterator<Item = Self>) -> Option<Self> {
+        let first = all.next()?;
+        let complete = all.filter(|marks| marks.contradiction.is_none());
+        let other = complete.rfold(None, |other, marks| Some(Box::new(Self { other, ..marks })));
+        Some(Self { other, ..first })
+    }
+
+    /// These marks, and those of the other owners.
+    pub fn all(&self) -> impl Iterator<Item = &Self> {
+        successors(Some(self), |marks| marks.other.as_deref())
     }
 
     /// The marks in the order in which their owners wrote the object: that of the last one first. If that is unknown, they stay as they
     /// are.
     #[must_use]
     pub fn newest_first(self, managed_fields: Option<RawObject<'_>>) -> Self {
-        let Some(other) = &self.other else { return self };
-        let written = last_writes(managed_fields, [&|it| self.is_manager(it), &|it| other.is_manager(it)]);
-        if written[1] <= written[0] {
+        if self.other.is_none() {
             return self;
         }
-        let other = Self::clone(other);
-        Self { other: Some(Box::new(Self { other: None, ..self })), ..other }
+        let mut all: Vec<_> = self.all().cloned().collect();
+        all.sort_by_cached_key(|marks| Reverse(last_writes(managed_fields, [&|it| marks.is_manager(it)])));
+        Self::chained(all.into_iter()).unwrap_or(self)
     }
 
     /// The managers in `managedFields` that write for this owner.
@@ -121,6 +133,18 @@ impl Marks {
         let applied = OWNER_KINDS[self.row].applied.map(|key| ("annotations", key, None));
         let declared = marks.chain(applied);
         declared.map(|(map, key, value)| Declared::only(["metadata", map, key].into_iter(), value)).collect()
+    }
+
+    /// The annotation with the document that the owner applied last, as a mark.
+    pub fn applied_mark(&self) -> Option<Mark<'static>> {
+        OWNER_KINDS[self.row].applied.map(|key| Mark { map: "annotations", key, value: None })
+    }
+
+    /// Whether an object with other marks still names this owner, and itself, in the same way.
+    #[must_use]
+    pub fn stay_in(&self, after: Option<&Self>) -> bool {
+        let mut all = after.into_iter().flat_map(Self::all);
+        all.any(|it| it.row == self.row && it.values == self.values && it.contradiction.is_none())
     }
 
     /// The individual marks.

@@ -140,11 +140,7 @@ impl<'a> ObjectCase<'a> {
         let Some(marks) = self.marks(freshness)? else {
             return Ok(None);
         };
-        let owner = |marks| self.is_owned_by(marks, freshness);
-        let marks = match marks.other.as_deref() {
-            Some(other) if !owner(marks)? && owner(other)? => other,
-            _ => marks,
-        };
+        let marks = self.owning(marks, freshness)?;
         match &marks.owner {
             Owner::Release { name, target_namespace, .. } => {
                 self.conflict_with_release(marks, (name, target_namespace), freshness, purpose)
@@ -158,12 +154,30 @@ impl<'a> ObjectCase<'a> {
         }
     }
 
-    /// Whether the owner that the marks name knows of the object.
+    /// The marks whose owner counts: the first one that is proven, else a profile, which nothing in this cluster proves.
+    pub(crate) fn owning<'m>(&self, first: &'m Marks, freshness: Freshness) -> Result<&'m Marks, Undecided> {
+        for marks in first.all().filter(|_| first.other.is_some()) {
+            if self.is_owned_by(marks, freshness)? {
+                return Ok(marks);
+            }
+        }
+        Ok(first.all().find(|marks| matches!(marks.owner, Owner::Profile { .. })).unwrap_or(first))
+    }
+
+    /// Whether the owner that the marks name knows of the object. Everybody who may write it can add the marks of another one.
     fn is_owned_by(&self, marks: &Marks, freshness: Freshness) -> Result<bool, Undecided> {
         match &marks.owner {
-            Owner::Release { .. } => Ok(self.records_of(&marks.owner, freshness)?.is_some()),
+            Owner::Release { target_namespace, .. } => {
+                let Some(record) = self.records_of(&marks.owner, freshness)?.and_then(declaring) else {
+                    return Ok(false);
+                };
+                match self.declaration(record, target_namespace.clone()) {
+                    Err(need @ Undecided::Ask(_)) => Err(need),
+                    declared => Ok(!matches!(declared, Ok(Declaration::Nothing))),
+                }
+            }
             Owner::Applied { .. } => Ok(self.applier(marks)?.is_some()),
-            Owner::Profile { .. } => Ok(true),
+            Owner::Profile { .. } => Ok(false),
         }
     }
 

@@ -3,10 +3,12 @@
 use crate::json::FieldPath;
 use crate::owners::Marks;
 
-/// Whether a field is content that owners compare: labels, annotations, and everything outside of the metadata. Marks and
-/// `immutable` are not content.
+/// Whether a field is content that owners compare: labels, annotations, and everything outside of the metadata. Marks, what the owner
+/// applied last and `immutable` are not content.
 pub(super) fn is_content(field: &FieldPath, marks: &Marks) -> bool {
-    let is_mark = || marks.each().any(|mark| *field == FieldPath::of(["metadata", mark.map, mark.key]));
+    let is_mark = || {
+        marks.each().chain(marks.applied_mark()).any(|mark| *field == FieldPath::of(["metadata", mark.map, mark.key]))
+    };
     match field.fields().collect::<Vec<_>>()[..] {
         [] | ["immutable"] => false,
         ["metadata", "labels" | "annotations", _, ..] => !is_mark(),

@@ -39,7 +39,7 @@ impl ObjectCase<'_> {
         };
         let Some(applier) = self.applier(marks)? else { return Ok(None) };
         let is_deletion = fields.is_empty();
-        let fields = self.without_left(fields, &applier);
+        let fields = self.without_left(fields, marks, &applier);
         if applier.user.as_deref() == Some(self.facts.actor.name) || (fields.is_empty() && !is_deletion) {
             return Ok(None);
         }
@@ -62,16 +62,17 @@ impl ObjectCase<'_> {
             return Ok(None);
         }
         let Some(applier) = self.applier(marks)? else { return Ok(None) };
-        let fields = self.without_left(fields, &applier);
+        let fields = self.without_left(fields, marks, &applier);
         let (owner, source) = (format!("{program}'s {}", applier.title), format!("the source of {}", applier.title));
         let suspicion = self.without_records((owner, "its source"), &source, name, fields);
         Ok(Some(suspicion).filter(|suspicion| !suspicion.fields.is_empty()))
     }
 
-    /// Fields without those that what applies the object leaves to others.
-    fn without_left(&self, fields: Vec<FieldPath>, applier: &owners::rules::Applier) -> Vec<FieldPath> {
+    /// Fields without the content that what applies the object leaves to others.
+    fn without_left(&self, fields: Vec<FieldPath>, marks: &Marks, applier: &owners::rules::Applier) -> Vec<FieldPath> {
         let is_held = |field: &FieldPath, managers: &[String]| self.is_held(field, managers);
-        fields.into_iter().filter(|field| !applier.left.contains(field, is_held)).collect()
+        let is_left = |field: &FieldPath| is_content(field, marks) && applier.left.contains(field, is_held);
+        fields.into_iter().filter(|field| !is_left(field)).collect()
     }
 
     /// What applies the object, by these marks; `None` if it does not list the object.

@@ -82,6 +82,12 @@ fn departure<'c>(case: &'c ObjectCase<'_>) -> Option<(Departure, &'c Marks)> {
 
 /// Whether the marks after an edit name another release, or none, or are incomplete.
 fn loses_marks(before: &Marks, after: Option<&Marks>) -> bool {
+    let is_lost = |marks: &Marks| {
+        matches!(marks.owner, Owner::Applied { .. }) && marks.contradiction.is_none() && !marks.stay_in(after)
+    };
+    if before.all().any(is_lost) {
+        return true;
+    }
     let Owner::Release { name, target_namespace, .. } = &before.owner else {
         return false;
     };
@@ -121,6 +127,7 @@ fn protected(
     departure: Departure,
     freshness: Freshness,
 ) -> Result<Option<(ReleaseRef, Protection)>, Undecided> {
+    let marks = case.owning(marks, freshness)?;
     let (name, target_namespace) = match &marks.owner {
         Owner::Release { name, target_namespace, .. } => (name, target_namespace),
         Owner::Applied { namespace, name, .. } => return protected_by_applier(case, marks, (namespace, name)),
