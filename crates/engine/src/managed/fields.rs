@@ -60,6 +60,16 @@ impl<'a> ManagedFields<'a> {
         united(self.of_object(api_version).filter(|entry| manager(&entry.manager)))
     }
 
+    /// Like [`Self::of`]. If these managers have written in other API versions alone, their fields there count.
+    #[must_use]
+    pub fn of_any_version(&self, api_version: &str, manager: impl Fn(&str) -> bool) -> Declared<'static> {
+        let of_manager = || self.0.iter().filter(|entry| manager(&entry.manager));
+        if of_manager().any(|entry| entry.api_version == api_version) {
+            return self.of(api_version, &manager);
+        }
+        united(of_manager().filter(|entry| entry.subresource.as_deref().is_none_or(str::is_empty)))
+    }
+
     /// The fields that others have written since some managers last wrote any. None if these never wrote.
     #[must_use]
     pub fn since(&self, api_version: &str, manager: impl Fn(&str) -> bool) -> Declared<'static> {

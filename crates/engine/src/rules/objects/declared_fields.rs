@@ -1,6 +1,6 @@
 //! The declared fields of an object that a request changes.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::case::ObjectCase;
 use crate::evidence::{Freshness, RecordRef, ScaledObject, question};
@@ -155,7 +155,8 @@ impl ObjectCase<'_> {
 
     /// The fields that the owner wrote last, by managedFields.
     fn owned_fields(&self, marks: &Marks, sides: &EditedObject<'_>) -> Declared<'static> {
-        sides.managed_fields(self.facts.effort).of(&self.write.api_version, |manager| marks.is_manager(manager))
+        let fields = sides.managed_fields(self.facts.effort);
+        fields.of_any_version(&self.write.api_version, |manager| marks.is_manager(manager))
     }
 
     /// The fields that are declared, changed and not ignored. The marks count as declared. So do managedFields if the
@@ -192,27 +193,31 @@ impl ObjectCase<'_> {
             ObjectChange::Edited { sides, marks_after, .. } => {
                 let applied = marks.applied.as_deref().filter(|_| sides.delta.is_some());
                 let applied = applied.and_then(|text| self.read_applied(text));
-                let mut fields = match &applied {
-                    None => self.changed_among(marks, sides, [self.owned_fields(marks, sides)], &|_| false),
-                    Some(document) => {
-                        let implied = implied_by(document, &self.write.api_version);
-                        let written = Declared::nothing();
-                        let declared = [declared_by(document, &written)].into_iter().chain(implied);
-                        self.changed_among(marks, sides, declared.chain([self.owned_fields(marks, sides)]), &|_| false)
-                    }
-                };
+                let implied = applied.as_ref().and_then(|document| implied_by(document, &self.write.api_version));
+                // Without a document, what binds the object is guarded all the same: finalizers, owner references, `immutable`.
+                let document = applied.unwrap_or_else(
+                    || json!({"apiVersion": self.write.api_version, "kind": self.write.kind, "metadata": {}}),
+                );
+                let written = Declared::nothing();
+                let declared = [declared_by(&document, &written), self.owned_fields(marks, sides)];
+                let mut fields = self.changed_among(marks, sides, declared.into_iter().chain(implied), &|_| false);
                 fields.extend(set_switches(marks, marks_after.as_deref()));
                 fields.sort_unstable();
                 fields.dedup();
                 Ok(lost(fields))
             }
             ObjectChange::Deleted { .. } => Ok(Some(Vec::new())),
-            ObjectChange::Scaled { .. } => {
+            ObjectChange::Scaled { new, .. } => {
                 let (Some(scaled), Some(scalable)) = (self.scaled(freshness)?, self.scalable_resource()) else {
                     return Ok(None);
                 };
+                // A scaling takes the field out of the owner's entry, but not out of the document.
+                let applied = marks.applied.as_deref().and_then(|text| self.read_applied(text));
+                if let Some(field) = applied.and_then(|document| scaled_field(scalable, &document, *new)) {
+                    return Ok(Some(vec![field]));
+                }
                 let field = replicas_field(scalable);
-                Ok(self.has_written(scaled, &field).then(|| vec![field]))
+                Ok(self.has_written(marks, scaled, &field).then(|| vec![field]))
             }
         }
     }
@@ -255,10 +260,10 @@ impl ObjectCase<'_> {
     }
 
     /// Whether the owner of a scaled object wrote a field of it. A cache has no managedFields, so the answer is then yes.
-    fn has_written(&self, scaled: &ScaledObject, field: &FieldPath) -> bool {
+    fn has_written(&self, marks: &Marks, scaled: &ScaledObject, field: &FieldPath) -> bool {
         let Some(managed_fields) = &scaled.managed_fields else { return true };
         let written = ManagedFields::read(Some(RawObject::delimited(managed_fields)), self.facts.effort);
-        let owned = written.of(&self.write.api_version, |manager| scaled.marks.is_manager(manager));
+        let owned = written.of(&self.write.api_version, |manager| marks.is_manager(manager));
         let names: Vec<_> = field.fields().collect();
         owned.has(&names)
     }
