@@ -70,7 +70,7 @@ impl Losses {
     pub fn with(&self, loss: &Loss, admitted: bool, now: Timestamp) -> Self {
         let mut losses = self.clone();
         losses.numbers.retain(|(at, _)| is_recent(*at, now));
-        losses.deletions.retain(|_, deletion| is_recent(deletion.last, now));
+        losses.deletions.retain(|_, deletion| is_recent(deletion.last, now) || deletion.is_in(&loss.state));
         let known = losses.deletions.remove(&loss.child).filter(|known| known.is_same(now));
         let was_admitted = known.as_ref().is_some_and(|known| known.admitted);
         if !loss.is_meant {
@@ -141,7 +141,8 @@ impl Losses {
 
     fn in_state<'l>(&'l self, loss: &'l Loss, now: Timestamp) -> impl Iterator<Item = (&'l str, &'l Deletion)> {
         let others = self.deletions.iter().filter(|(child, _)| **child != loss.child);
-        let same = others.filter(move |(_, it)| it.state == loss.state && is_recent(it.last, now));
+        let same =
+            others.filter(move |(_, it)| it.is_in(&loss.state) || (it.state == loss.state && is_recent(it.last, now)));
         same.map(|(child, deletion)| (child.as_str(), deletion))
     }
 
@@ -151,6 +152,11 @@ impl Losses {
 }
 
 impl Deletion {
+    /// Whether the object has not listed its children anew since, however long that is. A state without a name may be any.
+    fn is_in(&self, state: &str) -> bool {
+        !state.is_empty() && self.state == state
+    }
+
     /// Whether a request now is one more for the same deletion.
     fn is_same(&self, now: Timestamp) -> bool {
         now.duration_since(self.last) < LONGEST_PAUSE
