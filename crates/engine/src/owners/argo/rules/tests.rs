@@ -1,5 +1,6 @@
 //! Objects of an Application: who may change what.
 
+mod acts;
 mod dropped;
 mod moved;
 

@@ -1,5 +1,6 @@
 //! Objects of a Kustomization: who may change what.
 
+mod acts;
 mod dropped;
 
 use serde_json::{Value, json};

@@ -185,3 +185,34 @@ fn the_share_and_the_mode_are_settings() {
     assert_eq!(audited.message("a"), "", "one of four is nothing to tell");
     assert_eq!(audited.round(&all), [Ok(()), Ok(()), Ok(()), Ok(())]);
 }
+
+#[test]
+fn neither_slow_rounds_nor_a_clock_nor_days_open_the_share() {
+    let all = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let mut generator = Generator::of(&all);
+    for _ in 0..5 * 96 {
+        generator.change(&json!({}));
+        generator.round(&all);
+        generator.cluster.later(900);
+    }
+    assert_eq!(generator.applications, all, "all of them are wanted, for days");
+
+    let mut generator = Generator::of(&all);
+    generator.round(&all);
+    generator.cluster.later(-7_200);
+    assert_eq!(generator.settled(&all), all, "the clock went back");
+
+    let mut generator = Generator::of(&all);
+    for name in all {
+        for _ in 0..2 {
+            generator.change(&json!({}));
+            generator.round(&[name]);
+            generator.cluster.later(6);
+        }
+        generator.cluster.later(3_600);
+    }
+    assert_eq!(generator.applications.len(), 4, "one by one");
+
+    let of_an_operator = "system:serviceaccount:openshift-gitops:openshift-gitops-applicationset-controller";
+    assert!(Generator::of(&all).cluster.delete_object(of_an_operator, generated("a")).is_err());
+}

@@ -160,3 +160,34 @@ fn the_account_of_a_tenant_prunes_for_the_kustomization() {
     let verdicts = all.map(|name| source.cluster.delete_object(TENANT, config(name)));
     assert_eq!(verdicts, [Ok(()), refused("dropped-inventory"), refused("dropped-inventory")]);
 }
+
+/// A pruned object stays in the inventory until everything is pruned.
+#[test]
+fn an_accident_that_nobody_repairs_takes_no_more_the_next_day() {
+    let mut left = vec!["a", "b", "c", "d", "e"];
+    let mut source = Source::of(&left);
+    for _ in 0..24 * 5 {
+        let gone = source.pruned(&left.clone());
+        left.retain(|name| !gone.contains(name));
+        source.cluster.later(3_600);
+    }
+    assert_eq!(left, ["c", "d", "e"]);
+}
+
+#[test]
+fn other_spellings_confirm_nothing() {
+    let all = ["a", "b", "c", "d", "e"];
+    let huge = "x".repeat(200_000);
+    for allowance in ["*", "shop_a__ConfigMap;shop_b__ConfigMap shop_c__ConfigMap", huge.as_str()] {
+        let mut source = Source::of(&all);
+        source.change("/metadata/annotations", json!({ALLOW_REMOVAL: allowance}));
+        assert_eq!(source.pruned(&all), ["a", "b"]);
+    }
+    let mut source = Source::of(&all);
+    let mut twin = source.kustomization.clone();
+    twin["metadata"]["namespace"] = "other".into();
+    source.cluster.given(twin);
+    assert_eq!(source.pruned(&all), ["a", "b"], "another one has the same name");
+    source.cluster.later(-3_600);
+    assert_eq!(source.pruned(&all[2..]), [""; 0], "the clock went back");
+}

@@ -1,0 +1,360 @@
+//! Acts of those who want past the guards, and of those who must not be stopped.
+
+use serde_json::{Value, json};
+
+use super::{CONTROLLER, HPA, SWITCH, TENANT, cluster, image, kustomization, refused, web, with, without};
+use crate::rules::tests::scenario::{Cluster, Verdict};
+
+const EDIT: &str = "manual-edit";
+const ROBOT: &str = "system:serviceaccount:ci:robot";
+
+/// Acts whose verdict is not yet the one that the documents promise. Whoever corrects one takes it off this list.
+const OPEN: &[&str] = &[
+    "managedFields shrunk",
+    "managedFields of another version",
+    "managedFields of a subresource",
+    "shrunk, then edited",
+    "reconcile by hand: delete",
+    "reconcile by hand: scale",
+    "ssa by hand: delete",
+    "ssa by hand: scale",
+    "protected: patches [{\"patch\":\"$patch: delete\",\"target\":{\"name\":\".*\"}}]",
+    "protected: components [\"../x\"]",
+    "protected: namePrefix \"x-\"",
+    "protected: nameSuffix \"-x\"",
+    "protected: postBuild {\"substitute\":{\"name\":\"x\"}}",
+    "protected: kubeConfig {\"secretRef\":{\"name\":\"x\"}}",
+    "protected: serviceAccountName \"x\"",
+    "alice: delete after kubeConfig",
+    "alice: delete, reconcile disabled by hand",
+    "system:serviceaccount:ci:robot: delete after kubeConfig",
+    "system:serviceaccount:ci:robot: delete, reconcile disabled by hand",
+    "policy protects shop: namespace",
+    "unsuspend while dying",
+];
+
+#[track_caller]
+fn act(what: &str, verdict: Verdict, expected: Verdict) {
+    assert_eq!(verdict == expected, !OPEN.contains(&what), "{what}: {verdict:?}, the documents say {expected:?}");
+}
+
+/// The verdict of the rule `protected-release`.
+fn protecting(verdict: Verdict) -> Verdict {
+    let named =
+        verdict.err().unwrap_or_default().into_iter().filter(|it| *it == "protected-release").collect::<Vec<_>>();
+    if named.is_empty() { Ok(()) } else { Err(named) }
+}
+
+fn set(mut object: Value, pointer: &str, value: Value) -> Value {
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    let key = key.replace("~1", "/");
+    let mut part = &mut object;
+    for name in parent.split('/').skip(1) {
+        let name = name.replace("~1", "/");
+        part = match part {
+            Value::Array(items) => &mut items[name.parse::<usize>().unwrap()],
+            other => &mut other[name.as_str()],
+        };
+    }
+    match part {
+        Value::Array(items) => items[key.parse::<usize>().unwrap()] = value,
+        other => other[key.as_str()] = value,
+    }
+    object
+}
+
+#[test]
+fn objects() {
+    let edit = |old: Value, new: Value| cluster(json!({})).update_objects("alice", old, new);
+    let one = |pointer: &str, value: Value| edit(web(), set(web(), pointer, value));
+    act("finalizer", one("/metadata/finalizers", json!(["a/b"])), refused(EDIT));
+    act(
+        "ownerReference",
+        one(
+            "/metadata/ownerReferences",
+            json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": "1"}]),
+        ),
+        refused(EDIT),
+    );
+    act("labels null", one("/metadata/labels", Value::Null), refused(EDIT));
+    act("label name empty", one("/metadata/labels/kustomize.toolkit.fluxcd.io~1name", "".into()), refused(EDIT));
+    act(
+        "label name to another",
+        one("/metadata/labels/kustomize.toolkit.fluxcd.io~1name", "ghost".into()),
+        refused(EDIT),
+    );
+    act("managedFields null", one("/metadata/managedFields", Value::Null), refused(EDIT));
+    act(
+        "managedFields shrunk",
+        one("/metadata/managedFields/0/fieldsV1", json!({"f:spec": {"f:replicas": {}}})),
+        refused(EDIT),
+    );
+    act(
+        "managedFields of another version",
+        one("/metadata/managedFields/0/apiVersion", "apps/v1beta2".into()),
+        refused(EDIT),
+    );
+    act("managedFields of a subresource", one("/metadata/managedFields/0/subresource", "status".into()), refused(EDIT));
+    let shrunk = set(web(), "/metadata/managedFields/0/fieldsV1", json!({"f:spec": {"f:replicas": {}}}));
+    act(
+        "shrunk, then edited",
+        edit(shrunk.clone(), set(shrunk, "/spec/template/spec/containers/0/image", "evil".into())),
+        refused(EDIT),
+    );
+    act("container removed", one("/spec/template/spec/containers", json!([])), refused(EDIT));
+    act("containers null", one("/spec/template/spec/containers", Value::Null), refused(EDIT));
+    act("spec null", one("/spec", Value::Null), refused(EDIT));
+    act(
+        "another container",
+        one(
+            "/spec/template/spec/containers",
+            json!([{"name": "side", "image": "s"}, {"name": "web", "image": "nginx:1"}]),
+        ),
+        Ok(()),
+    );
+    act("container renamed", one("/spec/template/spec/containers/0/name", "x".into()), refused(EDIT));
+    for (what, annotations) in [
+        ("reconcile", json!({SWITCH: "Disabled"})),
+        ("ssa", json!({"kustomize.toolkit.fluxcd.io/ssa": "Ignore"})),
+        ("prune", json!({"kustomize.toolkit.fluxcd.io/prune": "disabled"})),
+        ("force", json!({"kustomize.toolkit.fluxcd.io/force": "enabled"})),
+    ] {
+        act(&format!("{what} by hand"), one("/metadata/annotations", annotations.clone()), refused(EDIT));
+        let switched = set(web(), "/metadata/annotations", annotations);
+        // in place already, not of the source
+        act(
+            &format!("{what} by hand: delete"),
+            cluster(json!({})).delete_object("alice", switched.clone()),
+            refused("manual-delete"),
+        );
+        let mut c = cluster(json!({}));
+        c.given(switched.clone());
+        act(&format!("{what} by hand: scale"), c.scale("alice", &switched, 2, 5), refused("manual-scale"));
+    }
+    act(
+        "status drops the labels",
+        cluster(json!({})).update_through("status", "alice", web(), set(web(), "/metadata/labels", json!({}))),
+        refused(EDIT),
+    );
+    // spec.ignore that covers the marks
+    let ignoring = |path: &str| cluster(json!({"ignore": [{"paths": [path]}]}));
+    for path in ["/metadata/labels", "/metadata", ""] {
+        act(
+            &format!("ignore {path:?}: label off"),
+            ignoring(path).update_objects("alice", web(), without("name")),
+            refused(EDIT),
+        );
+    }
+    act(
+        "ignore of metadata: managedFields",
+        ignoring("/metadata").update_objects("alice", web(), set(web(), "/metadata/managedFields", json!([]))),
+        refused(EDIT),
+    );
+    // another version
+    let hpa = |version: &str, min: u64| {
+        json!({"apiVersion": version, "kind": "HorizontalPodAutoscaler", "spec": {"minReplicas": min},
+        "metadata": {"name": "web", "namespace": "shop", "labels": web()["metadata"]["labels"], "managedFields": [{"manager": "kustomize-controller", "operation": "Apply", "apiVersion": "autoscaling/v2", "fieldsV1": {"f:spec": {"f:minReplicas": {}}}}]}})
+    };
+    let mut k = kustomization(json!({}));
+    k["status"]["inventory"]["entries"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"id": "shop_web_autoscaling_HorizontalPodAutoscaler", "v": "v2"}));
+    for version in ["autoscaling/v2", "autoscaling/v1"] {
+        let mut c = Cluster::new();
+        c.given(k.clone());
+        act(&format!("HPA by {version}"), c.update_objects("alice", hpa(version, 2), hpa(version, 0)), refused(EDIT));
+    }
+    // an admitted scale by HPA does not open anything
+    act("HPA", cluster(json!({})).scale(HPA, &web(), 2, 9), Ok(()));
+    for user in ["alice", ROBOT] {
+        act(
+            &format!("{user}: restart"),
+            cluster(json!({})).update_objects(
+                user,
+                web(),
+                with("/spec/template/metadata", json!({"annotations": {"kubectl.kubernetes.io/restartedAt": "x"}})),
+            ),
+            Ok(()),
+        );
+    }
+    act("robot edit", cluster(json!({})).update_objects(ROBOT, web(), image("x")), Ok(()));
+    act("robot delete", cluster(json!({})).delete_object(ROBOT, web()), Ok(()));
+    let mut dying = web();
+    dying["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z".into();
+    dying["metadata"]["finalizers"] = json!(["x"]);
+    act(
+        "finalizer off while dying",
+        cluster(json!({})).update_objects("alice", dying.clone(), set(dying, "/metadata/finalizers", json!([]))),
+        Ok(()),
+    );
+    // terminating namespace
+    let mut c = cluster(json!({}));
+    c.given(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "deletionTimestamp": "2026-11-21T10:00:00Z"}, "status": {"phase": "Terminating"}}));
+    act("terminating namespace", c.delete_object("alice", web()), Ok(()));
+    act(
+        "namespace controller",
+        cluster(json!({})).delete_object("system:serviceaccount:kube-system:namespace-controller", web()),
+        Ok(()),
+    );
+    // takeover by another Kustomization's account
+    let other = with("/metadata/labels/kustomize.toolkit.fluxcd.io~1name", "other".into());
+    act("controller moves it to another", cluster(json!({})).update_objects(CONTROLLER, web(), other), Ok(()));
+    // ghost marks on it
+    for (what, labels, annotations) in [
+        (
+            "helm+sveltos",
+            json!({"app.kubernetes.io/managed-by": "Helm", "projectsveltos.io/reason": "x"}),
+            json!({"meta.helm.sh/release-name": "ghost", "meta.helm.sh/release-namespace": "shop", "projectsveltos.io/owner-kind": "Profile", "projectsveltos.io/owner-name": "p"}),
+        ),
+        (
+            "sveltos",
+            json!({"projectsveltos.io/reason": "x"}),
+            json!({"projectsveltos.io/owner-kind": "Profile", "projectsveltos.io/owner-name": "p"}),
+        ),
+        (
+            "helm",
+            json!({"app.kubernetes.io/managed-by": "Helm"}),
+            json!({"meta.helm.sh/release-name": "ghost", "meta.helm.sh/release-namespace": "shop"}),
+        ),
+        ("argo", json!({}), json!({"argocd.argoproj.io/tracking-id": "ghost:apps/Deployment:shop/web"})),
+    ] {
+        let mut before = web();
+        before["metadata"]["managedFields"][0]["time"] = "2026-11-20T10:00:00Z".into();
+        let mut object = before.clone();
+        object["metadata"]["labels"].as_object_mut().unwrap().extend(labels.as_object().unwrap().clone());
+        object["metadata"]["annotations"] = annotations;
+        let first = edit(before, object.clone());
+        act(
+            &format!("{what} marks ({first:?}), then edit"),
+            edit(object.clone(), set(object.clone(), "/spec/template/spec/containers/0/image", "evil".into())),
+            refused(EDIT),
+        );
+        act(
+            &format!("{what} marks, then mark off"),
+            edit(
+                object.clone(),
+                set(object.clone(), "/metadata/labels/kustomize.toolkit.fluxcd.io~1name", "ghost".into()),
+            ),
+            refused(EDIT),
+        );
+        act(
+            &format!("{what} marks, then delete"),
+            cluster(json!({})).delete_object("alice", object),
+            refused("manual-delete"),
+        );
+    }
+}
+
+#[test]
+fn protected_kustomizations() {
+    let prot = || refused("protected-release");
+    let annotated =
+        |spec: Value| set(kustomization(spec), "/metadata/annotations", json!({"interlock.dev/protected": "true"}));
+    let base = || json!({"prune": true, "path": "./shop", "sourceRef": {"kind": "GitRepository", "name": "shop"}});
+    let edit = |after: Value| Cluster::new().update_objects("alice", annotated(base()), annotated(after));
+    for (field, value) in [
+        ("path", json!("./x")),
+        ("targetNamespace", json!("x")),
+        ("sourceRef", json!({"kind": "Bucket", "name": "shop"})),
+        ("patches", json!([{"patch": "$patch: delete", "target": {"name": ".*"}}])),
+        ("components", json!(["../x"])),
+        ("namePrefix", json!("x-")),
+        ("nameSuffix", json!("-x")),
+        ("postBuild", json!({"substitute": {"name": "x"}})),
+        ("kubeConfig", json!({"secretRef": {"name": "x"}})),
+        ("serviceAccountName", json!("x")),
+    ] {
+        act(&format!("protected: {field} {value}"), edit(set(base(), &format!("/{field}"), value)), prot());
+    }
+    for (field, value) in
+        [("interval", json!("1m")), ("suspend", json!(true)), ("wait", json!(true)), ("dependsOn", json!([]))]
+    {
+        act(&format!("protected: {field}"), edit(set(base(), &format!("/{field}"), value)), Ok(()));
+    }
+    let under = |spec: Value| {
+        let mut c = Cluster::new();
+        c.given(annotated(spec));
+        c
+    };
+    for user in ["alice", ROBOT] {
+        act(&format!("{user}: delete"), protecting(under(base()).delete_object(user, web())), prot());
+        act(
+            &format!("{user}: delete after kubeConfig"),
+            protecting(
+                under(set(base(), "/kubeConfig", json!({"secretRef": {"name": "x"}}))).delete_object(user, web()),
+            ),
+            prot(),
+        );
+        for mark in ["name", "namespace"] {
+            act(
+                &format!("{user}: label {mark} off"),
+                protecting(under(base()).update_objects(user, web(), without(mark))),
+                prot(),
+            );
+        }
+        let kept = set(web(), "/metadata/annotations", json!({"kustomize.toolkit.fluxcd.io/prune": "Disabled"}));
+        act(
+            &format!("{user}: prune disabled off"),
+            protecting(under(base()).update_objects(user, kept.clone(), web())),
+            prot(),
+        );
+        act(
+            &format!("{user}: prune disabled off with labels"),
+            protecting(under(base()).update_objects(user, kept, without("name"))),
+            prot(),
+        );
+        act(
+            &format!("{user}: delete, reconcile disabled by hand"),
+            protecting(
+                under(base()).delete_object(user, set(web(), "/metadata/annotations", json!({SWITCH: "disabled"}))),
+            ),
+            prot(),
+        );
+    }
+    act(
+        "tenant of it: delete",
+        under(set(base(), "/serviceAccountName", "deployer".into())).delete_object(TENANT, web()),
+        Ok(()),
+    );
+    act("controller: delete", under(base()).delete_object(CONTROLLER, web()), Ok(()));
+    let ns = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    act(
+        "namespace of the objects, without targetNamespace",
+        under(base()).delete_cluster_scoped("alice", ns("shop")),
+        prot(),
+    );
+    act("namespace of nothing", under(base()).delete_cluster_scoped("alice", ns("other")), Ok(()));
+    let mut p = Cluster::with_policy("protected: {namespaces: [shop]}");
+    p.given(kustomization(base()));
+    act("policy protects shop: namespace", p.delete_cluster_scoped("alice", ns("shop")), prot());
+    act(
+        "suspend then delete",
+        Cluster::new().delete_object("alice", annotated(set(base(), "/suspend", true.into()))),
+        Ok(()),
+    );
+    act(
+        "unsuspend while dying",
+        Cluster::new().update_objects(
+            "alice",
+            set(
+                annotated(set(base(), "/suspend", true.into())),
+                "/metadata/deletionTimestamp",
+                "2026-11-21T10:00:00Z".into(),
+            ),
+            set(annotated(base()), "/metadata/deletionTimestamp", "2026-11-21T10:00:00Z".into()),
+        ),
+        prot(),
+    );
+    for value in ["True", "", "false", "true "] {
+        act(
+            &format!("annotation {value:?}"),
+            Cluster::new().update_objects(
+                "alice",
+                annotated(base()),
+                set(annotated(base()), "/metadata/annotations", json!({"interlock.dev/protected": value})),
+            ),
+            prot(),
+        );
+    }
+}
