@@ -1,5 +1,7 @@
 //! Acts of those who want past the guards, and of those who must not be stopped.
 
+#![expect(clippy::too_many_lines, reason = "lists of acts")]
+
 use serde_json::{Value, json};
 
 use super::{CONTROLLER, HPA, SWITCH, TENANT, cluster, image, kustomization, refused, web, with, without};
