@@ -3,6 +3,7 @@
 //! Exit codes: 0 success, 1 a finding (a refused review, an invalid policy file), 2 the command could not run. Only for `wait`: 3 timeout,
 //! 4 a freeze is in force.
 
+mod adopt;
 mod break_glass;
 mod certs;
 mod changes;
@@ -71,6 +72,7 @@ enum Command {
     Demo(demo::Arguments),
     Review(review::Arguments),
     Replay(replay::Arguments),
+    Adopt(adopt::Arguments),
     Explain(explain::Arguments),
     Policy(policy::Arguments),
     Scan(scan::Arguments),
@@ -109,6 +111,7 @@ pub fn main() -> ExitCode {
         Command::Demo(arguments) => block_on_all_cores(demo::run(&arguments)),
         Command::Review(arguments) => block_on(review::run(&arguments)),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Adopt(arguments) => adopt::run(&arguments),
         Command::Explain(arguments) => block_on(explain::run(&arguments)),
         Command::Policy(arguments) => policy::run(&arguments),
         Command::Scan(arguments) => block_on_all_cores(scan::run(&arguments)),

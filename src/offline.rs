@@ -1,5 +1,7 @@
-//! Commands without a server: replay of recordings, test suites of policies, and the changes in logs.
+//! Commands without a server: replay of recordings, what a policy would refuse in a log, test suites of policies, and the changes in
+//! logs.
 
+pub(crate) mod adopt;
 pub(crate) mod changes;
 pub(crate) mod demo;
 mod log;

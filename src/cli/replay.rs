@@ -9,7 +9,7 @@ mod tally;
 
 use std::fs;
 use std::io::{BufWriter, Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -91,7 +91,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         arguments.compare.is_none() || arguments.output != Format::Html,
         "--compare has no page: use the output table, json or yaml"
     );
-    let registration = Arc::new(registration(arguments)?);
+    let registration = Arc::new(registration(arguments.registration.as_deref())?);
     let source = Source::new(arguments.files.clone())?;
     let replay = |policies| Replay::new(policies, arguments.as_recorded).registered(Arc::clone(&registration));
     let here = replay(arguments.policies.load()?);
@@ -102,8 +102,9 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     Ok(found)
 }
 
-fn registration(arguments: &Arguments) -> anyhow::Result<Registration> {
-    let Some(file) = &arguments.registration else {
+/// The registration in a file, or the shipped one.
+pub(super) fn registration(file: Option<&Path>) -> anyhow::Result<Registration> {
+    let Some(file) = file else {
         return Registration::shipped().context("the registration in this binary");
     };
     let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
@@ -156,7 +157,7 @@ async fn judge(
 }
 
 /// The gaps of the input, one per line. `none_since` is set if no review is since then.
-fn notes(gaps: &ReplayGaps, notes: &SourceNotes, none_since: Option<Timestamp>) -> String {
+pub(super) fn notes(gaps: &ReplayGaps, notes: &SourceNotes, none_since: Option<Timestamp>) -> String {
     let mut notes = format!("{notes}{gaps}");
     if let Some(since) = none_since.filter(|_| gaps.reviews > 0) {
         notes += &format!("All {} reviews are before {since:.0}, so that none is reported.\n", gaps.reviews);
@@ -171,7 +172,7 @@ fn notes(gaps: &ReplayGaps, notes: &SourceNotes, none_since: Option<Timestamp>) 
 ///
 /// # Errors
 /// If nothing was judged although the input may contain reviews.
-fn report(gaps: &ReplayGaps, notes: &str) -> anyhow::Result<()> {
+pub(super) fn report(gaps: &ReplayGaps, notes: &str) -> anyhow::Result<()> {
     if !notes.is_empty() {
         output::complain(notes.trim_end());
     }

@@ -34,6 +34,7 @@ use serde_json::Value;
 use crate::inspect::arrival::{Half, Passage, probe as send_probe};
 use arrival::Arrival;
 pub(crate) use diagnosis::{Diagnosis, DiagnosisState, DoctorReport};
+pub(crate) use platform::platform;
 use probe::DryRuns;
 use snapshot::Snapshot;
 use way::Ways;

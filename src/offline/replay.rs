@@ -1,6 +1,8 @@
 //! Judges recorded reviews one by one, as in a cluster.
 
+mod appliers;
 mod audit;
+mod context;
 mod gaps;
 mod line;
 mod registered;
@@ -11,6 +13,7 @@ mod witness;
 use std::sync::Arc;
 use std::time::Duration;
 
+use interlock_engine::decision::DecisionFinding;
 use interlock_engine::facts::storing_kind;
 use interlock_engine::json::{Patch, RawObject};
 use interlock_engine::object::ObjectKey;
@@ -26,15 +29,18 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::budget::Budget;
-use crate::judge::Judge;
+use crate::judge::{Judge, Judgement};
 use crate::offline::log::AuditEvent;
 use crate::offline::registration::Registration;
 use crate::serve::page::OverviewPage;
 use crate::serve::report::refusals::LastRefusals;
 use crate::world::memory::Memory;
+use appliers::Appliers;
 use audit::AuditedChange;
 use line::RecordingLine;
 
+pub(crate) use appliers::Applier;
+pub use context::ReplayedContext;
 pub use gaps::{NothingJudged, ReplayGaps, UnknownKind};
 pub(crate) use review_result::ReviewResult;
 pub use source::{Source, SourceError, SourceLine, SourceNotes};
@@ -57,6 +63,7 @@ pub struct Replay {
     now: Timestamp,
     gaps: ReplayGaps,
     refusals: Option<Arc<LastRefusals>>,
+    appliers: Appliers,
 }
 
 /// The result of one recorded review; one line of `replay -o json`.
@@ -88,6 +95,8 @@ pub struct Replayed {
     /// The time of the request.
     #[serde(skip)]
     pub at: Timestamp,
+    #[serde(skip)]
+    pub context: ReplayedContext,
 }
 
 /// One broken or undecided rule.
@@ -106,6 +115,23 @@ pub struct ReplayedViolation {
     /// Whether this violation refuses the request.
     #[serde(skip)]
     pub refuses: bool,
+    /// JSON pointers to the fields concerned, at most 20.
+    #[serde(skip)]
+    pub pointers: Vec<String>,
+}
+
+impl From<DecisionFinding> for ReplayedViolation {
+    fn from(finding: DecisionFinding) -> Self {
+        Self {
+            rule: finding.rule.as_str(),
+            mode: finding.mode.as_str(),
+            undecided: finding.is_undecided(),
+            message: finding.message,
+            ways_out: finding.ways_out,
+            refuses: finding.refuses,
+            pointers: finding.pointers,
+        }
+    }
 }
 
 /// A line of a recording cannot be replayed.
@@ -132,7 +158,8 @@ impl Replay {
         let witness = Arc::new(Witness::of(memory.clone()));
         let judge = Judge::new(policies, witness.clone(), decodes);
         let (now, gaps) = (Timestamp::UNIX_EPOCH, ReplayGaps::default());
-        Self { judge, memory, witness, as_recorded, registration: None, now, gaps, refusals: None }
+        let appliers = Appliers::default();
+        Self { judge, memory, witness, as_recorded, registration: None, now, gaps, refusals: None, appliers }
     }
 
     /// Notes the refusals from now on.
@@ -166,6 +193,11 @@ impl Replay {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.now
+    }
+
+    /// The objects of the input that apply others, with what they were seen to do.
+    pub(crate) fn appliers(&self) -> impl Iterator<Item = (&ObjectKey, Applier)> {
+        self.appliers.all()
     }
 
     /// The gaps so far.
@@ -245,6 +277,7 @@ impl Replay {
     /// Stores an object, with the stamps of the remembered object, which the source of the recording lacks.
     fn put(&mut self, object: &RawValue) -> Result<(), serde_json::Error> {
         let key = ObjectKey::of_object(object.into())?;
+        self.appliers.note_object(&key, object.get());
         let known = self.memory.get(&key);
         let stamped = known.and_then(|known| recording::restored(object.into(), &known));
         self.memory.put(key, stamped.as_deref().unwrap_or(object).get().to_owned());
@@ -267,24 +300,17 @@ impl Replay {
         let patch = self.judge.mutate(&recorded, self.now, deadline).await?;
         let stamped = patch.as_ref().and_then(|patch| recording::patched(recorded.object?, patch));
         let request = Request { object: stamped.as_deref().map(RawObject::from).or(recorded.object), ..recorded };
-        let verdict = self.judge.validate(&request, self.now, deadline).await?;
+        let mut verdict = self.judge.validate(&request, self.now, deadline).await?;
         self.gaps.reviews += 1;
         // With `as_recorded`, refused writes took place.
         if verdict.outcome.allowed || self.as_recorded {
             self.memory.apply(&request);
         }
-        let decision = verdict.decision;
+        let context = ReplayedContext::of(&request, &mut verdict.decision, patch.as_ref());
+        let Judgement { outcome, decision } = verdict;
         if let Some(refusals) = &self.refusals {
             refusals.note(&decision, self.now);
         }
-        let violations = decision.findings.into_iter().map(|finding| ReplayedViolation {
-            rule: finding.rule.as_str(),
-            mode: finding.mode.as_str(),
-            undecided: finding.is_undecided(),
-            message: finding.message,
-            ways_out: finding.ways_out,
-            refuses: finding.refuses,
-        });
         Ok(Replayed {
             line,
             uid: decision.uid,
@@ -293,13 +319,14 @@ impl Replay {
             namespace: decision.namespace,
             name: decision.name,
             user: decision.user,
-            allowed: verdict.outcome.allowed,
-            code: verdict.outcome.code,
-            violations: violations.collect(),
-            warnings: verdict.outcome.warnings,
+            allowed: outcome.allowed,
+            code: outcome.code,
+            violations: decision.findings.into_iter().map(ReplayedViolation::from).collect(),
+            warnings: outcome.warnings,
             patch,
             release: decision.release,
             at: self.now,
+            context,
         })
     }
 

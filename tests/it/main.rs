@@ -1,6 +1,7 @@
 //! Tests that need more than one module but no cluster.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
+mod adopt;
 mod alerts;
 mod at_any_step;
 mod certificates;

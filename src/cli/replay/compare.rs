@@ -124,6 +124,7 @@ mod tests {
 
     use super::*;
     use crate::cli::replay::tally::MAX_ROWS;
+    use crate::offline::replay::ReplayedContext;
 
     fn judged(user: usize, allowed: bool) -> Replayed {
         Replayed {
@@ -141,6 +142,7 @@ mod tests {
             patch: None,
             release: None,
             at: Timestamp::UNIX_EPOCH,
+            context: ReplayedContext::default(),
         }
     }
 

@@ -147,7 +147,7 @@ mod tests {
     use interlock_engine::ways_out::WaysOut;
 
     use super::*;
-    use crate::offline::replay::ReplayedViolation;
+    use crate::offline::replay::{ReplayedContext, ReplayedViolation};
 
     #[test]
     fn rule_names_are_not_broken_in_80_columns() {
@@ -160,6 +160,7 @@ mod tests {
                 ways_out: WaysOut::default(),
                 undecided: false,
                 refuses: true,
+                pointers: Vec::new(),
             };
             tally.add(&Replayed {
                 line: 1,
@@ -176,6 +177,7 @@ mod tests {
                 patch: None,
                 release: None,
                 at: Timestamp::UNIX_EPOCH,
+                context: ReplayedContext::default(),
             });
         }
         let table = tally.table(Some(80)).to_string();

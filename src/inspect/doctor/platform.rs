@@ -1,8 +1,10 @@
 //! Detects the platform of a cluster from its version and its nodes.
 
+use kube::Client;
 use serde_json::Value;
 
 use super::diagnosis::{Checked, Diagnosis};
+use super::fetch::{self, Fetched};
 use super::snapshot::Snapshot;
 
 /// A platform with a preset of the chart.
@@ -57,14 +59,25 @@ const PLATFORMS: [Platform; 4] = [OPENSHIFT, GKE, EKS, AKS];
 
 impl Platform {
     pub(super) fn of(snapshot: &Snapshot) -> Option<Self> {
-        let nodes = snapshot.nodes.items().unwrap_or_default();
+        Self::shown_by(&snapshot.nodes, &snapshot.version)
+    }
+
+    fn shown_by(nodes: &Fetched, version: &Fetched) -> Option<Self> {
+        let nodes = nodes.items().unwrap_or_default();
         let labels = nodes.iter().filter_map(|node| node["metadata"]["labels"].as_object()).flat_map(|it| it.keys());
         let labels: Vec<_> = labels.collect();
-        let version = snapshot.version.object().ok().flatten();
+        let version = version.object().ok().flatten();
         let version = version.and_then(|it| it["gitVersion"].as_str()).unwrap_or_default();
         let by_label = PLATFORMS.into_iter().find(|it| labels.iter().any(|label| label.starts_with(it.node_label)));
         by_label.or_else(|| PLATFORMS.into_iter().find(|it| it.version.is_some_and(|part| version.contains(part))))
     }
+}
+
+/// The name of the platform of a cluster, and its values file; `None` if there is none, or if the cluster does not say.
+pub(crate) async fn platform(client: &Client) -> Option<(&'static str, &'static str)> {
+    let (nodes, version) =
+        tokio::join!(fetch::metadata(client, "/api/v1/nodes?limit=2"), fetch::get(client, "/version".to_owned()));
+    Platform::shown_by(&nodes, &version).map(|it| (it.name, it.preset))
 }
 
 /// Suggests the preset of the platform, and names what usually blocks the path from the API server.
@@ -92,7 +105,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inspect::doctor::fetch::Fetched;
 
     #[test]
     fn node_labels_or_the_version_show_the_platform() {

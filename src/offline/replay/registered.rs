@@ -26,6 +26,7 @@ impl Replay {
         at: Option<Timestamp>,
         unseen: bool,
     ) -> Result<Option<Replayed>, BadReview> {
+        self.appliers.note_write(&recorded);
         let sending = self.registration.as_ref().map(|it| it.sending(&recorded, &|name| self.namespace_labels(name)));
         let not_sent = match sending {
             None | Some(Sending::Sent) => None,

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use interlock_engine::evidence::Query;
+use interlock_engine::owners::Driver;
 use interlock_engine::policy::NamespaceLabels;
+use interlock_engine::release::{ReleaseRef, Storage};
 
 use super::gaps::UnknownKind;
 use crate::world::memory::Memory;
-use crate::world::{AnswerFuture, QueryBudget, World};
+use crate::world::{AnswerFuture, LossVerdict, NoteFuture, QueryBudget, World};
 
 /// A world in memory that notes the kinds that rules query.
 #[derive(Debug)]
@@ -65,6 +67,18 @@ impl Witness {
 impl World for Witness {
     fn namespace_labels(&self) -> Option<Arc<NamespaceLabels>> {
         self.memory.namespace_labels()
+    }
+
+    fn drivers_naming(&self, records: &ReleaseRef, matches: &dyn Fn(&Driver) -> bool) -> Vec<Driver> {
+        self.memory.drivers_naming(records, matches)
+    }
+
+    fn protector_of(&self, storage: Storage, records: &ReleaseRef) -> Option<String> {
+        self.memory.protector_of(storage, records)
+    }
+
+    fn note_loss<'w>(&'w self, verdict: LossVerdict<'w>) -> NoteFuture<'w> {
+        self.memory.note_loss(verdict)
     }
 
     fn answer_for<'w>(&'w self, query: &'w Query, budget: QueryBudget<'w>) -> AnswerFuture<'w> {

@@ -38,6 +38,7 @@ use crate::world::ask;
 use crate::world::kubernetes::Cluster;
 use crate::world::kubernetes::api_error::{is_missing_object, is_not_found, reason, watch_reason};
 use crate::world::kubernetes::reach::{Reach, merge_watches};
+use body::FoundBy;
 use entry::ObservedEvent;
 use store::{DueReport, ReportStore};
 use writer::ReportWriter;
@@ -56,6 +57,22 @@ const ROUNDS_UNTIL_RECHECK: u32 = 12;
 
 /// The pause between two attempts to read the reports back.
 const READ_RETRY: Duration = Duration::from_secs(5);
+
+/// The findings of reviews in the reports of a cluster, of both APIs; empty if there are no reports.
+///
+/// # Errors
+/// When the API server does not answer, or its answer cannot be parsed.
+pub(crate) async fn reported(client: &Client, own_namespace: &str) -> Result<Vec<ReportEntry>, Error> {
+    let mut found = Vec::new();
+    for flavour in [Flavour::OpenReports, Flavour::WgPolicy] {
+        let listed = ReportWriter::new(client.clone(), flavour, Reach::default()).list(own_namespace).await?;
+        for report in listed.unwrap_or_default() {
+            let entries = report.body.results.into_iter().filter_map(|result| result.entry(&report.release));
+            found.extend(entries.filter(|(_, by)| *by == FoundBy::Admission).map(|(entry, _)| entry));
+        }
+    }
+    Ok(found)
+}
 
 /// Settings of reports.
 #[derive(Debug, Clone)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
 use crate::harness::eventually::eventually;
+use crate::harness::in_flight::killed;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::run;
@@ -58,4 +59,25 @@ fn the_log_of_a_cluster_without_the_webhook_names_the_forbidden_acts_and_no_othe
     for wanted in ["manual-edit", "record-deletion", "bob", "2 denied"] {
         assert!(table.contains(wanted), "expected {wanted} in\n{table}");
     }
+    adopted(plane, copy.path().to_str().unwrap());
+}
+
+/// `interlock adopt` finds the same acts in the log, and in the cluster an operation that was killed since.
+fn adopted(plane: &'static Plane, log: &str) {
+    let pending = killed(plane, "adopting", HelmVersion::V4, Driver::Secret, false);
+    let admin = plane.admin();
+    let kubeconfig = admin.kubeconfig().to_str().unwrap();
+    let report =
+        run(plane.interlock(&admin, &["adopt", log, "--kubeconfig", kubeconfig, "-o", "json"]), DEADLINE).json();
+    let incidents = report["incidents"].as_array().unwrap().iter();
+    let incidents: Vec<_> = incidents.map(|it| format!("{} {}", it["account"], it["rules"]).replace('"', "")).collect();
+    assert_eq!(incidents, ["bob [manual-edit]", "bob [record-deletion]"], "{report}");
+    let cluster = &report["cluster"];
+    let rows = cluster["pending"].as_array().unwrap().iter();
+    let found: Vec<_> =
+        rows.filter(|row| row["namespace"] == pending.name()).map(|row| row["status"].clone()).collect();
+    assert_eq!(found, ["pending-upgrade"], "{cluster}");
+    assert!(cluster["gaps"].as_array().unwrap().is_empty() && cluster["platform"].is_null(), "{cluster}");
+    let text = run(plane.interlock(&admin, &["adopt", log, "--kubeconfig", kubeconfig]), DEADLINE).stdout;
+    assert!(text.contains(&format!("{}/demo is pending-upgrade, revision 2", pending.name())), "{text}");
 }

@@ -1,6 +1,7 @@
 //! The traces of a finding in the cluster: counted once, shown in an Event, reported by the leader for its release, and
 //! removed after its retention.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -11,7 +12,7 @@ use crate::harness::decisions::decisions;
 use crate::harness::eventually::eventually;
 use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
-use crate::harness::process::Output;
+use crate::harness::process::{Output, run};
 use crate::harness::records::V1;
 use crate::harness::webhook::Webhook;
 
@@ -176,6 +177,21 @@ impl<'p> Releases<'p> {
         assert_eq!((findings(webhook, "warn", "warned"), findings(webhook, "audit", "would-deny")), (1, 1));
     }
 
+    /// The log of `interlock adopt` is another one. It also reads the reports.
+    fn adopt_says_what_was_reported(&self) {
+        let (admin, log) = (self.plane.admin(), "tests/recordings/mapkubeapis.jsonl.gz");
+        let log = Path::new(env!("CARGO_MANIFEST_DIR")).join(log);
+        let [log, kubeconfig] = [log.as_path(), admin.kubeconfig()].map(|path| path.to_str().unwrap());
+        let arguments = ["adopt", log, "--kubeconfig", kubeconfig, "-o", "json"];
+        let report = run(self.plane.interlock(&admin, &arguments), PATIENCE).json();
+        let reported = report["cluster"]["reported"].as_array().unwrap().iter();
+        let mut reported: Vec<_> =
+            reported.map(|it| format!("{} {} {}", it["verdict"], it["count"], it["accounts"])).collect();
+        reported.sort();
+        let wanted = [r#""denied" 2 ["bob"]"#, r#""warned" 1 ["bob"]"#, r#""would-deny" 1 ["bob"]"#];
+        assert_eq!(reported, wanted, "{report}");
+    }
+
     /// The leader has had several rounds since.
     fn a_report_that_has_not_changed_is_not_written_again(&self, folded: &Value) {
         let still = report(&self.enforced).expect("the report is still there");
@@ -220,6 +236,7 @@ fn a_finding_is_counted_once_reported_kept_when_the_leader_dies_and_forgotten_in
     let written = releases.one_act_is_one_finding_in_every_sink();
     let folded = releases.another_change_is_folded_into_it(&written);
     releases.warnings_and_audits_are_admitted_and_reported_apart();
+    releases.adopt_says_what_was_reported();
     releases.a_report_that_has_not_changed_is_not_written_again(&folded);
     let second = releases.the_report_goes_on_when_the_leader_is_killed(&written);
     releases.reports_go_with_their_release_and_with_time();

@@ -10,6 +10,7 @@ use super::freeze::{Freeze, LimitedFreeze};
 use super::globs::Globs;
 use super::namespaces::{ByNamespace, NamespaceLabels, know_all};
 use super::settings::OverrideSettings;
+use crate::rule::Mode;
 
 /// The policies in force: of the cluster, and of namespaces.
 #[derive(Debug, Clone)]
@@ -110,6 +111,13 @@ impl Policies {
             Arc::make_mut(policy).accounts = Arc::clone(&accounts);
         }
         self.knowing(Arc::clone(&replaced.labels))
+    }
+
+    /// The same policies without their cap: what they would refuse.
+    #[must_use]
+    pub fn uncapped(mut self) -> Self {
+        self.all_mut().for_each(|policy| Arc::make_mut(policy).cap = Mode::Enforce);
+        self
     }
 
     /// The users that are platforms and pipelines.

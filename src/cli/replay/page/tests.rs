@@ -1,7 +1,7 @@
 use interlock_engine::ways_out::WaysOut;
 
 use super::*;
-use crate::offline::replay::{Replayed, ReplayedViolation};
+use crate::offline::replay::{Replayed, ReplayedContext, ReplayedViolation};
 
 fn replayed(user: &str, namespace: &str, rule: &'static str, message: &str) -> Replayed {
     let violation = ReplayedViolation {
@@ -11,6 +11,7 @@ fn replayed(user: &str, namespace: &str, rule: &'static str, message: &str) -> R
         ways_out: WaysOut::default(),
         undecided: false,
         refuses: true,
+        pointers: Vec::new(),
     };
     Replayed {
         line: 7,
@@ -27,6 +28,7 @@ fn replayed(user: &str, namespace: &str, rule: &'static str, message: &str) -> R
         patch: None,
         release: None,
         at: "2026-11-21T10:00:00Z".parse().unwrap(),
+        context: ReplayedContext::default(),
     }
 }
 
