@@ -1,5 +1,6 @@
 //! JSON as text: values in a document, paths of fields, patches, and errors without the values.
 
+mod changed;
 mod container;
 pub(crate) mod cursor;
 mod go_struct;
@@ -10,7 +11,9 @@ mod raw;
 mod redacted;
 mod seek;
 mod text;
+mod with_text;
 
+pub(crate) use changed::changed_field;
 pub(crate) use go_struct::GoStruct;
 pub use null::null_is_default;
 pub use patch::{Patch, PatchOperation};
@@ -19,3 +22,4 @@ pub use raw::RawObject;
 pub use redacted::redacted;
 pub use seek::{cursor_at, first_at, unreadable};
 pub(crate) use text::Text;
+pub(crate) use with_text::WithText;

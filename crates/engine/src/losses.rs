@@ -21,8 +21,8 @@ const SETTLES_AFTER: SignedDuration = SignedDuration::from_secs(5);
 /// How far apart the requests of one round may be.
 const ROUND: SignedDuration = SignedDuration::from_secs(10);
 
-/// The most children of one object whose deletions are kept. Beyond that, the oldest are dropped.
-const MOST_CHILDREN: usize = 5_000;
+/// The most bytes for the deletions of one object, about 2,500 of them. Beyond that, the oldest are dropped. All objects share the ConfigMap.
+const MOST_BYTES: usize = 400 << 10;
 
 /// The children that one object loses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct Losses {
     /// The deletions that a controller has asked for.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     deletions: BTreeMap<String, Deletion>,
+    /// By state, how many admitted deletions were too many to keep.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    forgotten: BTreeMap<String, usize>,
 }
 
 /// The deletion of a child.
@@ -71,6 +74,7 @@ impl Losses {
         let mut losses = self.clone();
         losses.numbers.retain(|(at, _)| is_recent(*at, now));
         losses.deletions.retain(|_, deletion| is_recent(deletion.last, now) || deletion.is_in(&loss.state));
+        losses.forgotten.retain(|state, _| *state == loss.state);
         let known = losses.deletions.remove(&loss.child).filter(|known| known.is_same(now));
         let was_admitted = known.as_ref().is_some_and(|known| known.admitted);
         if !loss.is_meant {
@@ -81,11 +85,7 @@ impl Losses {
         } else if admitted && !was_admitted {
             losses.numbers.iter_mut().for_each(|(_, number)| *number = number.saturating_sub(1));
         }
-        while losses.deletions.len() >= MOST_CHILDREN {
-            let oldest = losses.deletions.iter().min_by_key(|(_, deletion)| deletion.last);
-            let Some(oldest) = oldest.map(|(child, _)| child.clone()) else { break };
-            losses.deletions.remove(&oldest);
-        }
+        losses.drop_oldest(MOST_BYTES.saturating_sub(bytes_of(&loss.child, &loss.state)));
         let deletion = Deletion {
             first: known.map_or(now, |known| known.first),
             last: now,
@@ -95,6 +95,23 @@ impl Losses {
         };
         losses.deletions.insert(loss.child.clone(), deletion);
         losses
+    }
+
+    /// Leaves this many bytes of deletions.
+    fn drop_oldest(&mut self, most: usize) {
+        let mut bytes: usize = self.deletions.iter().map(|(child, it)| bytes_of(child, &it.state)).sum();
+        while bytes > most {
+            let oldest = self.deletions.iter().min_by_key(|(_, deletion)| deletion.last);
+            let Some((child, deletion)) =
+                oldest.map(|(child, _)| child.clone()).and_then(|it| self.deletions.remove_entry(&it))
+            else {
+                break;
+            };
+            bytes -= bytes_of(&child, &deletion.state);
+            if deletion.admitted && !deletion.is_meant {
+                *self.forgotten.entry(deletion.state).or_default() += 1;
+            }
+        }
     }
 
     /// When it was last noted.
@@ -134,6 +151,11 @@ impl Losses {
         self.in_state(loss, now).filter(|(_, it)| it.admitted && !it.is_meant).map(|(child, _)| child)
     }
 
+    /// How many more there are, whose names are not known any longer.
+    pub(crate) fn forgotten_beside(&self, loss: &Loss) -> usize {
+        self.forgotten.get(&loss.state).copied().unwrap_or_default()
+    }
+
     /// The other children whose deletion was refused in the same state of the object.
     pub(crate) fn refused_beside<'l>(&'l self, loss: &'l Loss, now: Timestamp) -> impl Iterator<Item = &'l str> {
         self.in_state(loss, now).filter(|(_, deletion)| !deletion.admitted).map(|(child, _)| child)
@@ -149,6 +171,11 @@ impl Losses {
     fn known(&self, child: &str, now: Timestamp) -> Option<&Deletion> {
         self.deletions.get(child).filter(|known| known.is_same(now))
     }
+}
+
+/// About how many bytes a deletion takes as JSON.
+fn bytes_of(child: &str, state: &str) -> usize {
+    child.len() + state.len() + 130
 }
 
 impl Deletion {
@@ -235,11 +262,13 @@ mod tests {
 
     #[test]
     fn the_number_of_deletions_is_limited() {
-        let many = 0..MOST_CHILDREN as i64 + 10;
-        let losses = many.fold(Losses::default(), |losses, number| {
-            losses.with(&loss(&number.to_string(), 1), false, at(number / 100))
+        let name = |number: i64| format!("{number}{}", "n".repeat(10_000));
+        let losses = (0..60).fold(Losses::default(), |losses, number| {
+            losses.with(&loss(&name(number), 100), number % 2 == 0, at(number))
         });
-        assert_eq!(losses.deletions.len(), MOST_CHILDREN);
-        assert!(!losses.deletions.contains_key("0"));
+        assert!(serde_json::to_string(&losses).unwrap().len() < MOST_BYTES + 1_000);
+        let kept = losses.deletions.len();
+        assert!(kept > 30 && losses.deletions.contains_key(&name(59)) && !losses.deletions.contains_key(&name(0)));
+        assert_eq!(losses.forgotten_beside(&loss("next", 40)), (61 - kept) / 2);
     }
 }

@@ -69,8 +69,8 @@ pub(crate) struct OwnerKind {
     pub(crate) managers: &'static [&'static str],
     /// The annotations that make the owner leave an object alone, or treat it in another way. They count only as the owner wrote them.
     pub(crate) switches: &'static [&'static str],
-    /// Whether one of them keeps the object from being deleted once its source no longer declares it.
-    pub(crate) keeps: fn(key: &str, value: &str) -> bool,
+    /// Whether an option in one of them, between commas, keeps the object from being deleted once its source no longer declares it.
+    pub(crate) keeps: fn(key: &str, option: &str) -> bool,
     /// The annotation with the document that the owner applied last; `None` if it leaves none.
     pub(crate) applied: Option<&'static str>,
     pub(crate) owner: OwnerFn,

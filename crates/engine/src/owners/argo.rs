@@ -11,9 +11,10 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::json::{Patch, null_is_default};
+use crate::json::{Patch, WithText, changed_field, null_is_default};
 use crate::managed::{MarkKey, Owner, OwnerKind};
 use crate::object::{Metadata, ObjectKey};
 use crate::owners::upstream::UpstreamKind;
@@ -63,7 +64,7 @@ pub(super) const MARKS: OwnerKind = OwnerKind {
     // Without a field manager of its own, the name of the program counts.
     managers: &["argocd-controller", CONTROLLER],
     switches: &[SYNC_OPTIONS, "argocd.argoproj.io/compare-options"],
-    keeps: |key, options| key == SYNC_OPTIONS && options.split(',').any(keeps_objects),
+    keeps: |key, option| key == SYNC_OPTIONS && keeps_objects(option),
     applied: Some("kubectl.kubernetes.io/last-applied-configuration"),
     owner: |tracking, _, _| {
         let Tracking { namespace, application, .. } = Tracking::parse(tracking).unwrap_or_default();
@@ -143,7 +144,7 @@ pub struct Application<'a> {
     #[serde(borrow)]
     operation: Option<&'a RawValue>,
     #[serde(borrow, deserialize_with = "null_is_default")]
-    spec: ApplicationSpec<'a>,
+    spec: WithText<'a, ApplicationSpec<'a>>,
     #[serde(borrow, deserialize_with = "null_is_default")]
     status: ApplicationStatus<'a>,
 }
@@ -155,25 +156,8 @@ struct ApplicationSpec<'a> {
     destination: Destination<'a>,
     #[serde(borrow, deserialize_with = "null_is_default")]
     ignore_differences: Vec<IgnoredDifference<'a>>,
-    #[serde(borrow)]
-    source: Option<ApplicationSource<'a>>,
-    /// In place of the one.
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    sources: Vec<ApplicationSource<'a>>,
     #[serde(deserialize_with = "null_is_default")]
     sync_policy: SyncPolicy,
-}
-
-/// Where the objects come from, apart from the revision.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-struct ApplicationSource<'a> {
-    #[serde(borrow, rename = "repoURL", deserialize_with = "null_is_default")]
-    repository: Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    path: Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    chart: Cow<'a, str>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -186,18 +170,78 @@ struct SyncPolicy {
 }
 
 impl SyncPolicy {
-    /// Whether an option that keeps objects is missing from another version.
+    /// Whether another version loses an option that keeps objects, or lets syncs delete what this one keeps.
     fn loses_in(&self, after: &Self) -> bool {
-        self.options.iter().any(|option| keeps_objects(option) && !after.options.contains(option))
+        let (then, now) = (&self.automated, &after.automated);
+        let stays = |option: &String| after.options.iter().any(|it| it.trim() == option.trim());
+        let is_lost = |option: &String| keeps_objects(option) && !stays(option);
+        let begins = |then: bool, now: bool| now && !then;
+        self.options.iter().any(is_lost)
+            || begins(then.prune && then.enabled != Some(false), now.prune && now.enabled != Some(false))
+            || begins(then.allow_empty, now.allow_empty)
     }
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct AutomatedSync {
+    /// It is enabled without this too.
+    enabled: Option<bool>,
     /// Whether a sync deletes objects that left the source.
     #[serde(deserialize_with = "null_is_default")]
     prune: bool,
+    /// Whether it deletes all of them.
+    #[serde(deserialize_with = "null_is_default")]
+    allow_empty: bool,
+}
+
+/// A sync, with the fields that say what it deletes.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Operation {
+    #[serde(deserialize_with = "null_is_default")]
+    sync: SyncOperation,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SyncOperation {
+    #[serde(deserialize_with = "null_is_default")]
+    prune: bool,
+    /// In place of what the spec names.
+    source: Option<IgnoredAny>,
+    sources: Option<IgnoredAny>,
+    manifests: Option<IgnoredAny>,
+}
+
+/// The fields of the spec that leave all objects where they are, or change them as the source can. `syncPolicy` is asked for by itself.
+const HARMLESS: [&str; 20] = [
+    "ignoreDifferences",
+    "info",
+    "project",
+    "revisionHistoryLimit",
+    "source.helm.apiVersions",
+    "source.helm.fileParameters",
+    "source.helm.ignoreMissingValueFiles",
+    "source.helm.kubeVersion",
+    "source.helm.parameters",
+    "source.helm.passCredentials",
+    "source.helm.skipSchemaValidation",
+    "source.helm.valueFiles",
+    "source.helm.values",
+    "source.helm.valuesObject",
+    "source.helm.version",
+    "source.kustomize.images",
+    "source.kustomize.replicas",
+    "source.kustomize.version",
+    "source.targetRevision",
+    "syncPolicy",
+];
+
+fn is_harmless(field: &str) -> bool {
+    // The sources are a list.
+    let field = field.strip_prefix("sources.").map_or(Cow::from(field), |rest| format!("source.{rest}").into());
+    HARMLESS.contains(&&*field)
 }
 
 /// Where the objects are applied.
@@ -318,18 +362,22 @@ impl<'a> Application<'a> {
         if to.is_empty() { own } else { to }
     }
 
-    /// The field with which it deletes objects that it keeps as before.
-    fn leaves_objects_of(&self, before: &Self) -> Option<&'static str> {
+    /// The field with which a sync may delete objects that it keeps as before, or give them up. A sync by hand may prune too.
+    fn leaves_objects_of(&self, before: &Self) -> Option<String> {
         let (now, then) = (&self.spec, &before.spec);
-        match () {
-            () if then.sync_policy.loses_in(&now.sync_policy) => Some("spec.syncPolicy"),
-            () if !now.sync_policy.automated.prune => None,
-            () if !then.sync_policy.automated.prune => Some("spec.syncPolicy"),
-            () if now.destination != then.destination => Some("spec.destination"),
-            () if now.source != then.source => Some("spec.source"),
-            () if now.sources != then.sources => Some("spec.sources"),
-            () => None,
+        if then.sync_policy.loses_in(&now.sync_policy) {
+            return Some("spec.syncPolicy".to_owned());
         }
+        let field = changed_field(&then.value(), &now.value(), is_harmless);
+        field.map(|field| format!("spec.{field}")).or_else(|| self.prunes_otherwise(before))
+    }
+
+    /// `operation.sync`, if it appears, prunes, and brings its own objects.
+    fn prunes_otherwise(&self, before: &Self) -> Option<String> {
+        let operation = self.operation.filter(|now| before.operation.is_none_or(|then| then.get() != now.get()))?;
+        let Operation { sync } = serde_json::from_str(operation.get()).ok()?;
+        let brings = sync.source.is_some() || sync.sources.is_some() || sync.manifests.is_some();
+        (sync.prune && brings).then(|| "operation.sync".to_owned())
     }
 
     /// Whether its deletion, which has not begun, deletes its objects too.

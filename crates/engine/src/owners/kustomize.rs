@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::flux::{self, DriftIgnore};
-use crate::json::null_is_default;
+use crate::json::{WithText, changed_field, null_is_default};
 use crate::managed::{MarkKey, Owner, OwnerKind};
 use crate::object::{Metadata, ObjectKey};
 
@@ -40,7 +40,7 @@ pub(super) const MARKS: OwnerKind = OwnerKind {
     scope: MarkKey::label("kustomize.toolkit.fluxcd.io/namespace"),
     managers: &[CONTROLLER],
     switches: &[RECONCILE, SSA, PRUNE, FORCE],
-    keeps: |key, value| key == PRUNE && value.eq_ignore_ascii_case("disabled"),
+    keeps: |key, option| key == PRUNE && option.eq_ignore_ascii_case("disabled"),
     applied: None,
     owner: |name, scope, _| Owner::Applied {
         program: flux::NAME,
@@ -57,7 +57,7 @@ pub struct Kustomization<'a> {
     #[serde(borrow)]
     pub metadata: Metadata<'a>,
     #[serde(borrow, deserialize_with = "null_is_default")]
-    spec: KustomizationSpec<'a>,
+    spec: WithText<'a, KustomizationSpec<'a>>,
     #[serde(borrow, deserialize_with = "null_is_default")]
     status: KustomizationStatus<'a>,
 }
@@ -84,27 +84,9 @@ struct KustomizationSpec<'a> {
     /// The namespace of all objects; empty if each names its own.
     #[serde(borrow, deserialize_with = "null_is_default")]
     target_namespace: Cow<'a, str>,
-    /// The directory in the source.
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    path: Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    source_ref: SourceRef<'a>,
     /// Fields that the controller leaves to others.
     #[serde(deserialize_with = "null_is_default")]
     ignore: Vec<DriftIgnore>,
-}
-
-/// The source of the objects.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-struct SourceRef<'a> {
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    kind: Cow<'a, str>,
-    /// Empty for the namespace of the Kustomization.
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    namespace: Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "null_is_default")]
-    name: Cow<'a, str>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -133,6 +115,26 @@ struct InventoryEntry<'a> {
     id: Cow<'a, str>,
 }
 
+/// The fields of the spec that leave all objects where they are. `prune` is asked for by itself.
+const HARMLESS: [&str; 13] = [
+    "decryption",
+    "deletionPolicy",
+    "dependsOn",
+    "healthCheckExprs",
+    "healthChecks",
+    "ignore",
+    "images",
+    "interval",
+    "prune",
+    "retryInterval",
+    "suspend",
+    "timeout",
+    "wait",
+];
+
+/// The fields that let another cluster or another account have the objects, also without pruning.
+const GIVES_UP: [&str; 2] = ["kubeConfig", "serviceAccountName"];
+
 impl Kustomization<'_> {
     /// The namespace of its objects, or its own if every object names one.
     fn home<'n>(&'n self, own: &'n str) -> &'n str {
@@ -140,17 +142,17 @@ impl Kustomization<'_> {
         if to.is_empty() { own } else { to }
     }
 
-    /// The field with which it deletes objects that it keeps as before.
-    fn leaves_objects_of(&self, before: &Self) -> Option<&'static str> {
+    /// The field with which it may delete objects that it keeps as before, or give them up.
+    fn leaves_objects_of(&self, before: &Self) -> Option<String> {
         let (now, then) = (&self.spec, &before.spec);
-        match () {
-            () if !now.prune => None,
-            () if !then.prune => Some("spec.prune"),
-            () if now.path != then.path => Some("spec.path"),
-            () if now.target_namespace != then.target_namespace => Some("spec.targetNamespace"),
-            () if now.source_ref != then.source_ref => Some("spec.sourceRef"),
-            () => None,
-        }
+        let field = match () {
+            () if now.prune && !then.prune => Some("prune".to_owned()),
+            () if now.prune => changed_field(&then.value(), &now.value(), |field| HARMLESS.contains(&field)),
+            () => changed_field(&then.value(), &now.value(), |field| {
+                !field.is_empty() && !GIVES_UP.iter().any(|part| field.starts_with(part))
+            }),
+        };
+        field.map(|field| format!("spec.{field}"))
     }
 
     /// Whether its deletion, which has not begun, deletes its objects too.

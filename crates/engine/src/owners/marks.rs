@@ -119,10 +119,11 @@ impl Marks {
         self.managers().contains(&manager)
     }
 
-    /// Whether an annotation keeps the object from being deleted once its source no longer declares it.
-    #[must_use]
-    pub fn keeps(&self) -> bool {
-        self.switches.iter().any(|(key, value)| (OWNER_KINDS[self.row].keeps)(key, value))
+    /// The options that keep the object from being deleted once its source no longer declares it, with their annotations.
+    pub fn keeping(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let options =
+            self.switches.iter().flat_map(|(key, value)| value.split(',').map(|option| (*key, option.trim())));
+        options.filter(|(key, option)| (OWNER_KINDS[self.row].keeps)(key, option))
     }
 
     /// The marks as declared fields, with the document that the owner applied last. Without them, the object loses its owner, or what

@@ -13,6 +13,9 @@ use crate::release::ReleaseRef;
 /// How long after a change of its spec an object deletes what the change leaves out.
 const EXPLAINED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
+/// How far the clock of the API server that noted the change may be ahead.
+const AHEAD: SignedDuration = SignedDuration::from_secs(90);
+
 /// The longest list of names in a command, in bytes.
 const MOST_NAMES: usize = 600;
 
@@ -23,7 +26,7 @@ pub(crate) fn known(evidence: &Evidence, loss: Loss) -> Result<Option<&Losses>, 
 
 /// Whether a change of the spec at this time explains a deletion now.
 pub(crate) fn explains(changed: Option<Timestamp>, now: Timestamp) -> bool {
-    changed.is_some_and(|changed| now.duration_since(changed) < EXPLAINED_FOR)
+    changed.is_some_and(|changed| (-AHEAD..EXPLAINED_FOR).contains(&now.duration_since(changed)))
 }
 
 /// Whether the value of [`ALLOW_REMOVAL`] names a child.
@@ -60,6 +63,7 @@ mod tests {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         let ago = |minutes| Some(now - SignedDuration::from_mins(minutes));
         assert!(explains(ago(9), now) && !explains(ago(10), now) && !explains(None, now));
+        assert!(explains(ago(-1), now) && !explains(ago(-2), now), "people write managedFields too");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(in crate::owners) fn applier(
     let is_suspended = read.spec.suspend;
     let (home, is_protected) = (read.home(namespace).to_owned(), read.metadata.is_protected());
     // Rules that take too much work ignore nothing.
-    let ignore = DriftDetection { ignore: read.spec.ignore };
+    let ignore = DriftDetection { ignore: read.spec.into_read().ignore };
     let pointers = ignore.ignored(&declared(object), object.effort).unwrap_or_default().pointers;
     let left = LeftToOthers { pointers, ..LeftToOthers::default() };
     Ok(Some(Applier { title: format!("{NAME} {namespace}/{name}"), user, is_suspended, home, is_protected, left }))

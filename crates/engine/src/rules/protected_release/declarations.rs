@@ -156,8 +156,8 @@ pub(crate) struct Applying<'o> {
     pub(crate) takes_objects: bool,
     /// How it is deleted and leaves them.
     pub(crate) keep: WaysOut,
-    /// The field of the spec that the write changes so that objects are deleted.
-    pub(crate) leaves: Option<&'static str>,
+    /// The field that the write changes so that objects may be deleted, or are no longer those of this object.
+    pub(crate) leaves: Option<String>,
 }
 
 /// The deletion of such an object together with those that it applies, an edit with which it deletes some of them, and the removal of its
@@ -180,9 +180,9 @@ pub(crate) fn of_applying<T>(
         return Ok(vec![annotation_removed(case, at_home.release)]);
     }
     let (subject, by) = (case.subject(), protection.words());
-    let sentence = match leaves {
+    let sentence = match &leaves {
         Some(field) => {
-            format!("{subject}: with this {field}, {manager} would delete objects of it, and {by} protects it.")
+            format!("{subject}: with this {field}, {manager} may delete objects of it, and {by} protects it.")
         }
         None => format!("{subject}: {manager} would delete its objects, and {by} protects it."),
     };

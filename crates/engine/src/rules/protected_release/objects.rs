@@ -100,7 +100,7 @@ fn loses_marks(before: &Marks, after: Option<&Marks>) -> bool {
 
 /// Whether an edit removes what keeps the object from being deleted once its source no longer declares it.
 fn loses_keep(before: &Marks, after: Option<&Marks>) -> bool {
-    before.keeps() && after.is_some_and(|after| !after.keeps())
+    after.is_some_and(|after| before.keeping().any(|kept| !after.keeping().any(|still| still == kept)))
 }
 
 fn is_manager(case: &ObjectCase<'_>) -> bool {

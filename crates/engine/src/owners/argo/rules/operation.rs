@@ -7,6 +7,8 @@
 //! Writes of statuses race with each other, so only the old and the new object of one request are compared.
 
 use crate::facts::{ActorKind, DeclarationWrite};
+use crate::object::account_namespace;
+use crate::owners::argo::rules::namespaces;
 use crate::owners::argo::sync::{TERMINATE, start};
 use crate::owners::argo::{APPLICATION, Application, NAME, OperationState};
 use crate::release::ReleaseRef;
@@ -37,6 +39,7 @@ pub(in crate::owners) fn check(
     let refusal = match (before.operation, after.operation) {
         (Some(_), _) if ends && is_held_by_another(case, before) => Some(ended(case, before)),
         (Some(_), None) if is_fresh => Some(orphaned(case, before)),
+        _ if is_fresh && still_runs && started_otherwise(running, after.running()) => Some(aged(case, before)),
         (Some(old), Some(new)) if is_fresh && still_runs && old.get() != new.get() => Some(replaced(case, before)),
         (None, Some(new)) if running.is_some() && after.status.operation_state.is_some() => {
             Some(resumed(case, new.get()))
@@ -90,8 +93,19 @@ fn is_stale(case: &DeclarationCase<'_>, state: &OperationState<'_>) -> bool {
 /// Whether the operation is held by somebody else than the actor. Behind the server of Argo CD, the person is not known.
 fn is_held_by_another(case: &DeclarationCase<'_>, before: &Application<'_>) -> bool {
     let actor = case.facts.actor;
-    let is_server = actor.service_account().is_some_and(|account| account.ends_with(SERVER));
+    let is_at_home = || account_namespace(actor.name).is_some_and(|home| namespaces(case.policy, "").contains(&home));
+    let is_server = actor.service_account().is_some_and(|account| account.ends_with(SERVER)) && is_at_home();
     !is_server && before.holder().is_some_and(|holder| holder != actor.name)
+}
+
+/// Whether a sync that goes on has another start.
+fn started_otherwise(before: Option<&OperationState<'_>>, after: Option<&OperationState<'_>>) -> bool {
+    before.zip(after).is_some_and(|(before, after)| before.started_at != after.started_at)
+}
+
+fn aged(case: &DeclarationCase<'_>, before: &Application<'_>) -> Refusal {
+    let sentence = format!("{}, and its start says when it counts as stuck.", is_running(case, before));
+    Refusal::new(sentence, wait_or_terminate(case, before)).at("/status/operationState/startedAt")
 }
 
 fn orphaned(case: &DeclarationCase<'_>, before: &Application<'_>) -> Refusal {

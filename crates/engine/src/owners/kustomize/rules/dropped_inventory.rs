@@ -4,6 +4,8 @@
 //! after a refusal. It may try again only after its whole interval, so nothing waits: what is at most the share goes, and the rest
 //! stays until somebody confirms it.
 
+use std::collections::BTreeSet;
+
 use crate::facts::ObjectChange;
 use crate::losses::{Loss, Losses};
 use crate::managed::{Owner, last_change_of_spec};
@@ -93,8 +95,8 @@ impl Pruned<'_> {
     /// How many objects there were, and how many would be left.
     fn numbers(&self, kustomization: &Kustomization<'_>) -> (usize, usize) {
         let Self { case, loss, losses, .. } = self;
-        let gone: Vec<_> = losses.gone_beside(loss, case.now).collect();
-        let gone = kustomization.lasting().filter(|id| gone.contains(id)).count();
+        let gone: BTreeSet<_> = losses.gone_beside(loss, case.now).collect();
+        let gone = kustomization.lasting().filter(|id| gone.contains(id)).count() + losses.forgotten_beside(loss);
         let left = loss.children.saturating_sub(gone + 1);
         (losses.most(case.now).max(loss.children), left)
     }

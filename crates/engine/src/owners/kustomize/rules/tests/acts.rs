@@ -20,16 +20,7 @@ const OPEN: &[&str] = &[
     "reconcile by hand: scale",
     "ssa by hand: delete",
     "ssa by hand: scale",
-    "protected: patches [{\"patch\":\"$patch: delete\",\"target\":{\"name\":\".*\"}}]",
-    "protected: components [\"../x\"]",
-    "protected: namePrefix \"x-\"",
-    "protected: nameSuffix \"-x\"",
-    "protected: postBuild {\"substitute\":{\"name\":\"x\"}}",
-    "protected: kubeConfig {\"secretRef\":{\"name\":\"x\"}}",
-    "protected: serviceAccountName \"x\"",
-    "alice: delete after kubeConfig",
     "alice: delete, reconcile disabled by hand",
-    "system:serviceaccount:ci:robot: delete after kubeConfig",
     "system:serviceaccount:ci:robot: delete, reconcile disabled by hand",
     "policy protects shop: namespace",
     "unsuspend while dying",
@@ -281,13 +272,6 @@ fn protected_kustomizations() {
     };
     for user in ["alice", ROBOT] {
         act(&format!("{user}: delete"), protecting(under(base()).delete_object(user, web())), prot());
-        act(
-            &format!("{user}: delete after kubeConfig"),
-            protecting(
-                under(set(base(), "/kubeConfig", json!({"secretRef": {"name": "x"}}))).delete_object(user, web()),
-            ),
-            prot(),
-        );
         for mark in ["name", "namespace"] {
             act(
                 &format!("{user}: label {mark} off"),
