@@ -10,11 +10,13 @@ use crate::facts::{ActorKind, DeclarationWrite};
 use crate::object::account_namespace;
 use crate::owners::argo::rules::namespaces;
 use crate::owners::argo::sync::{TERMINATE, start};
-use crate::owners::argo::{APPLICATION, Application, NAME, OperationState};
+use crate::owners::argo::{APPLICATION, Application, CONTROLLER, NAME, OperationState};
 use crate::release::ReleaseRef;
 use crate::rules::check::{CheckedAll, Refusal, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
 use crate::rules::freeze::started::StartedOperation;
+use crate::rules::proven_status::any_listed_account;
+use crate::rules::undecided::Undecided;
 use crate::rules::wording::{command, span, user};
 
 /// The end of the name of the service account of the server.
@@ -49,7 +51,16 @@ pub(in crate::owners) fn check(
         }
         _ => None,
     };
+    if refusal.is_none() || may_be_controller(case)? {
+        return Ok(Vec::new());
+    }
     Ok(refusal.map(|refusal| refusal.about(release(case))).into_iter().collect())
+}
+
+/// Whether the actor may be the controller in a namespace that the policy does not list. It must not stop in the middle of a sync.
+fn may_be_controller(case: &DeclarationCase<'_>) -> Result<bool, Undecided> {
+    let is_named_so = case.facts.actor.service_account().is_some_and(|account| account.ends_with(CONTROLLER));
+    Ok(is_named_so && any_listed_account(case.evidence, case.policy, CONTROLLER)? != Some(true))
 }
 
 /// The operation that a write starts: a sync, or the deletion of everything that a person deletes an Application with.

@@ -260,6 +260,16 @@ fn an_operation_that_runs_is_neither_removed_nor_replaced() {
     }
     let ended = operating(Value::Null, "Succeeded", FRESH);
     assert_eq!(written(CONTROLLER, &running, &ended), (Ok(()), vec![]));
+    // Where no listed controller exists, one in another namespace may be it.
+    let elsewhere = "system:serviceaccount:cd:argocd-application-controller";
+    assert_eq!(written(elsewhere, &running, &ended).0, Ok(()));
+    let listed = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"namespace": "argocd", "name": "argocd-application-controller"},
+    });
+    let mut cluster = Cluster::new();
+    cluster.given(listed);
+    assert_eq!(cluster.update_objects(elsewhere, running.clone(), ended), refused("concurrent-operation"));
     // It counts as stuck, or has not started yet.
     for (old, new) in [
         (operating(sync("a"), "Running", STALE), operating(Value::Null, "Running", STALE)),
