@@ -248,3 +248,67 @@ fn the_annotations_of_the_chart_are_those_of_artifact_hub() {
         assert_eq!(read.unwrap()["spec"], example["spec"], "a field of the example is not known");
     }
 }
+
+/// The rows of the chart's README: each value with its default, and the comment above it.
+fn values_table(values: &str) -> String {
+    let mut rows = String::new();
+    let mut parents: Vec<&str> = Vec::new();
+    let mut comment: Vec<&str> = Vec::new();
+    for line in values.lines() {
+        let content = line.trim_start();
+        if let Some(text) = content.strip_prefix('#') {
+            // Examples are indented.
+            comment.extend(Some(text.trim()).filter(|_| !text.starts_with("  ")));
+            continue;
+        }
+        let (Some((key, default)), false) = (content.split_once(':'), content.starts_with("- ")) else {
+            comment.clear();
+            continue;
+        };
+        parents.truncate((line.len() - content.len()) / 2);
+        parents.push(key);
+        let (path, default, about) = (parents.join("."), default.trim(), comment.join(" ").replace('|', "\\|"));
+        comment.clear();
+        let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
+        if !default.is_empty() || !about.is_empty() {
+            rows += &format!("| `{path}` | {default} | {about} |\n");
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_readme_of_the_chart_lists_its_values() {
+    const README: &str = "manifests/chart/README.md";
+    let chart = yaml_file("manifests/chart/Chart.yaml");
+    let values = fs::read_to_string(repository("manifests/chart/values.yaml")).unwrap();
+    let (_, values) = values.split_once("\n\n").unwrap();
+    let made = format!(
+        "# Interlock\n\n{}\n\n```sh\nhelm install interlock manifests/chart -n interlock-system --create-namespace --wait \\\n    \
+         --set image.registry=registry.example.com\n```\n\nWith `--set mode=audit-first`, nothing is refused, and what would be refused is \
+         reported. Examples of values are in values.yaml, and values for platforms in `platforms/`.\n\nThis page is generated from \
+         values.yaml: `INTERLOCK_WRITE_DOCS=1 cargo test --test it packaging`.\n\n| value | default | meaning |\n|---|---|---|\n{}",
+        text(&chart, "/description"),
+        values_table(values),
+    );
+    if std::env::var_os("INTERLOCK_WRITE_DOCS").is_some() {
+        fs::write(repository(README), &made).unwrap();
+    }
+    assert!(made.contains("| `image.registry` | `\"\"` | Required: "), "{made}");
+    let committed = fs::read_to_string(repository(README)).unwrap_or_default();
+    assert!(committed == made, "{README} is old; INTERLOCK_WRITE_DOCS=1 cargo test --test it packaging writes it");
+}
+
+/// The tool `reuse` reads these files.
+#[test]
+fn every_file_has_a_licence_whose_text_is_here() {
+    let annotations = fs::read_to_string(repository("REUSE.toml")).unwrap();
+    assert!(annotations.contains("path = \"**\"\n"), "{annotations}");
+    let named = annotations.lines().filter_map(|line| line.strip_prefix("SPDX-License-Identifier = "));
+    let named: BTreeSet<_> = named.flat_map(|licences| licences.trim_matches('"').split(" AND ")).collect();
+    for licence in &named {
+        let text = fs::read_to_string(repository(&format!("LICENSES/{licence}.txt"))).unwrap();
+        assert!(text.len() > 500, "{licence}");
+    }
+    assert_eq!(named, BTreeSet::from(["Apache-2.0", "MIT"]));
+}

@@ -15,6 +15,7 @@ const CASES_KEY: &str = "cases";
 pub fn schema() -> Value {
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": "https://interlock.dev/schemas/policy-v1alpha1.json",
         "$comment": "Written by `interlock policy schema`.",
         "title": "A policy of Interlock",
         "definitions": {"cases": cases()},
