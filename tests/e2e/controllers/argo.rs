@@ -41,6 +41,21 @@ fn merge<'p>(object: &'p str, patch: &'p str) -> [&'p str; 5] {
     ["patch", object, "--type=merge", "-p", patch]
 }
 
+/// Whoever creates an Application could list the objects of others in its status: it has no status subresource.
+#[test]
+fn nobody_creates_an_application_with_what_it_lists() {
+    let namespace = Namespace::new(shared(), "listed-at-birth");
+    let bob = namespace.kubectl("bob");
+    let mut object = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "shop"},
+        "spec": {"project": "default", "destination": {"namespace": namespace.name()}},
+        "status": {"resources": [{"group": "apps", "kind": "Deployment", "namespace": namespace.name(), "name": "web"}]},
+    });
+    bob.with_file("create", &object, &[]).expect_failure(&["[forged-status]", "Leave `status` out"]);
+    object["status"] = json!({"health": {"status": "Healthy"}});
+    bob.with_file("create", &object, &[]).expect_success();
+}
+
 #[test]
 fn fields_of_an_application_change_only_in_its_source() {
     for sync in [Sync::Client, Sync::Server] {

@@ -82,12 +82,12 @@ pub(crate) fn conflicts_with_operation(case: &DeclarationCase<'_>) -> CheckedAll
     }
 }
 
-/// The owner whose status a write changes together with the object, because the kind has no status of its own; `None` if it changes
-/// none that proves anything.
+/// The owner whose status a write changes or brings together with the object, because the kind has no status of its own; `None` if that
+/// proves nothing.
 pub(crate) fn changed_status(declaration: &Declaration<'_>) -> Option<&'static str> {
     let Declaration::Application(written) = declaration else { return None };
-    let (before, after) = (written.before.as_ref()?, written.after.as_ref()?);
-    after.lists_others_than(before).then_some(argo::NAME)
+    let (absent, after) = (argo::Application::default(), written.after.as_ref()?);
+    after.lists_others_than(written.before.as_ref().unwrap_or(&absent)).then_some(argo::NAME)
 }
 
 /// What applies an object without a release, as it says of itself.

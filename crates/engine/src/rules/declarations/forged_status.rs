@@ -22,14 +22,15 @@ pub(crate) static RULE: Rule = Rule {
         mode: Mode::Enforce,
         status_code: FORBIDDEN,
         fails_closed: FailsClosed::Never,
-        requests: Requests { operations: &[Operation::Update], kinds: PROVING_KINDS },
+        requests: Requests { operations: &[Operation::Create, Operation::Update], kinds: PROVING_KINDS },
         summary: "A status that proves something is written by its controller.",
         why: "Rules believe the status of a HelmRelease, Kustomization, ClusterExtension, ClusterSummary, ClusterConfiguration or \
               Application. Whoever forges one can take over a release, hide a dropped bundle, or block the release of another team.",
         allowed: "A status that a manager or a restore tool writes. A status that an agent writes about its own cluster. A status \
                   that any service account writes while no controller under `managers` exists in the cluster.",
-        refused: "`kubectl patch helmrelease web --subresource=status`.",
-        way_out: "Change the spec: the controller then writes the status. List a controller with another account under \
+        refused: "`kubectl patch helmrelease web --subresource=status`; `kubectl create` of an exported Application with its \
+                  `status.resources`.",
+        way_out: "Change the spec, or create the object without `status`: the controller then writes it. List a controller with another account under \
                   `managers`.",
         settings: &[],
     },
@@ -46,8 +47,8 @@ pub(crate) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     Ok(vec![refusal(case, write.owner)])
 }
 
-/// The same for a kind without a status of its own: whoever may write the object may write its status. Service accounts may, because
-/// programs beside the controller write the whole object.
+/// The same for a kind without a status of its own: whoever may write or create the object may write its status. Service accounts may,
+/// because programs beside the controller write the whole object.
 fn within(case: &DeclarationCase<'_>) -> CheckedAll {
     let actor = case.facts.actor;
     let is_by_people = matches!(actor.kind, ActorKind::Person | ActorKind::Pipeline);
@@ -62,7 +63,11 @@ fn refusal(case: &DeclarationCase<'_>, owner: &str) -> Refusal {
         case.subject(),
         wording::user(Some(case.facts.actor.name))
     );
-    let mut ways_out = WaysOut::from("change the spec instead: the controller then writes the status");
+    let instead = match case.facts.operation {
+        Operation::Create => "leave `status` out: the controller then writes it",
+        _ => "change the spec instead: the controller then writes the status",
+    };
+    let mut ways_out = WaysOut::from(instead);
     if case.facts.actor.is_service_account() {
         ways_out =
             ways_out.note(format!("A controller of {owner} must be listed under `managers` in the cluster policy."));
