@@ -6,6 +6,7 @@ mod document;
 mod fields;
 mod implied;
 mod item_key;
+mod kept;
 mod left_to_others;
 mod list_items;
 mod ownership;

@@ -93,7 +93,7 @@ const EDITS: &[Act] = &[
     (
         "the account of fields",
         &["patch", "deployment/demo", "--type=merge", "-p", r#"{"metadata":{"managedFields":[{}]}}"#],
-        Says("metadata.managedFields shows who has written which field, and would be cleared"),
+        Says("metadata.managedFields shows who has written which field, and would no longer"),
     ),
     (
         "the account of fields, and a field with it",
@@ -105,7 +105,7 @@ const EDITS: &[Act] = &[
             r#"{"metadata":{"managedFields":[{}]},"data":{"note":"bob"}}"#,
         ],
         Says(
-            "data.note is declared by the chart; metadata.managedFields shows who has written which field, and would be cleared",
+            "data.note is declared by the chart; metadata.managedFields shows who has written which field, and would no longer",
         ),
     ),
 ];

@@ -11,7 +11,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::declared::Declared;
+use super::delta::Delta;
 use super::item_key::ItemKey;
+use super::kept::loses_kept;
 use crate::effort::Effort;
 use crate::json::RawObject;
 
@@ -77,6 +79,34 @@ impl<'a> ManagedFields<'a> {
         let Some(last) = of_manager.filter_map(|entry| entry.time.as_deref()).max() else { return Declared::nothing() };
         let is_later = |entry: &&ManagedFieldsEntry<'_>| entry.time.as_deref().is_some_and(|time| time > last);
         united(self.of_object(api_version).filter(is_later).filter(|entry| !manager(&entry.manager)))
+    }
+
+    /// Whether some managers lose a field in other `managedFields` although an edit keeps its value.
+    #[must_use]
+    pub fn lose_kept_in(
+        &self,
+        after: &Self,
+        (api_version, manager): (&str, impl Fn(&str) -> bool),
+        delta: Option<&Delta<'_>>,
+        effort: &Effort,
+    ) -> bool {
+        let is_of_version = |entry: &ManagedFieldsEntry<'_>| entry.api_version == api_version;
+        // As for the fields that count: those of other versions if there are no others.
+        let in_version = self.0.iter().any(|entry| manager(&entry.manager) && is_of_version(entry));
+        let counts = |entry: &&ManagedFieldsEntry<'_>| {
+            manager(&entry.manager)
+                && entry.subresource.as_deref().is_none_or(str::is_empty)
+                && (!in_version || is_of_version(entry))
+        };
+        let is_kept = |entry: &ManagedFieldsEntry<'_>| {
+            let text = entry.fields.map(RawValue::get);
+            after.0.iter().filter(counts).any(|it| it.fields.map(RawValue::get) == text)
+        };
+        if self.0.iter().filter(counts).all(is_kept) {
+            return false;
+        }
+        let [before, after] = [self, after].map(|fields| united(fields.0.iter().filter(counts)));
+        loses_kept(before, &after, delta, effort)
     }
 
     /// The entries of the object itself, in one API version.

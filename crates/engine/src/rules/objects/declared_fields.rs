@@ -84,7 +84,7 @@ impl ObjectCase<'_> {
                     !is_ignored(&pointer) && pointer.first().is_none_or(|first| first.decoded() != "status")
                 };
                 let mut fields: Vec<_> = changed.filter(counts).take(MAX_FIELDS).collect();
-                if sides.loses_managers(marks.managers(), self.facts.effort) {
+                if sides.loses_managers(&self.write.api_version, marks.managers(), self.facts.effort) {
                     fields.push(FieldPath::of(["metadata", "managedFields"]));
                 }
                 lost(fields)
@@ -160,7 +160,7 @@ impl ObjectCase<'_> {
     }
 
     /// The fields that are declared, changed and not ignored. The marks count as declared. So do managedFields if the
-    /// owner loses its entries.
+    /// owner loses entries, or a field that keeps its value.
     fn changed_among<'d>(
         &self,
         marks: &Marks,
@@ -177,7 +177,7 @@ impl ObjectCase<'_> {
             let is_ignored = |field: &FieldPath| is_ignored(&field.pointer()) || is_excepted(field);
             fields = touched(&declared, delta, &is_ignored, self.facts.effort);
         }
-        if sides.loses_managers(marks.managers(), self.facts.effort) {
+        if sides.loses_managers(&self.write.api_version, marks.managers(), self.facts.effort) {
             fields.push(FieldPath::of(["metadata", "managedFields"]));
         }
         fields

@@ -96,7 +96,7 @@ pub(crate) fn declared(conflict: &OwnershipConflict) -> String {
     let sentences = [
         (declared, format!("{verb} declared by {declarer}")),
         (binding, "would take it out of the release's hands".to_owned()),
-        (cleared, "shows who has written which field, and would be cleared".to_owned()),
+        (cleared, "shows who has written which field, and would no longer".to_owned()),
     ];
     let sentences = sentences.into_iter().filter(|(named, _)| !named.is_empty());
     let mut sentences: Vec<_> =
