@@ -45,6 +45,8 @@ pub enum ObjectChange<'r> {
     Deleted {
         /// The owner that the object names.
         marks: Marks,
+        /// Who wrote which field, not parsed yet.
+        managed_fields: Option<RawObject<'r>>,
     },
     /// A new number of replicas through the scale subresource. A Scale does not name the owner.
     Scaled { resource: &'r str, old: i64, new: i64 },
@@ -139,7 +141,7 @@ impl<'r> ManagedWrite<'r> {
                 };
                 ObjectChange::Edited { marks, marks_after: self::marks(&after).map(Box::new), sides }
             }
-            _ => ObjectChange::Deleted { marks },
+            _ => ObjectChange::Deleted { marks, managed_fields: before.managed_fields },
         };
         let name = request.name().unwrap_or(&before.name);
         Ok(Some(Self::new(request, &request.kind.version, name, before.deletion_timestamp.is_some(), change)))
@@ -177,7 +179,7 @@ impl<'r> ManagedWrite<'r> {
     /// request.
     #[must_use]
     pub fn release(&self) -> Option<ReleaseRef> {
-        let (ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks }) = &self.change else {
+        let (ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks, .. }) = &self.change else {
             return None;
         };
         Some(ReleaseRef::new(&self.namespace, marks.owner.name()))

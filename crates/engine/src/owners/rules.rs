@@ -111,7 +111,7 @@ pub(crate) struct AppliedObject<'o> {
     /// For a Scale, that of the scaled object.
     pub(crate) key: ObjectKey,
     pub(crate) version: &'o str,
-    /// Whether the owner wrote a field; `None` if the request does not show it.
+    /// Whether the owner wrote a field; `None` if that is unknown.
     pub(crate) wrote: &'o dyn Fn(&[&str]) -> Option<bool>,
     pub(crate) policy: &'o Policy,
     pub(crate) effort: &'o Effort,

@@ -85,7 +85,9 @@ impl<'s> Scope<'s> {
             },
             (Subject::Other, Some(write)) => {
                 let (kind, marks) = match &write.change {
-                    ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks } => (write.kind, Some(marks)),
+                    ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks, .. } => {
+                        (write.kind, Some(marks))
+                    }
                     ObjectChange::Scaled { resource, .. } => {
                         let scaled = scalable.iter().find(|known| known.is(write.group(), resource));
                         (scaled.map_or(write.kind, |known| known.kind.as_str()), None)

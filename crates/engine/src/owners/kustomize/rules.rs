@@ -51,7 +51,7 @@ fn at_work<'e>(
     Ok(Some(read).filter(|read| is_here && read.lists(object)))
 }
 
-/// Whether an annotation that the controller itself has applied makes it leave the object alone.
+/// Whether an annotation that the controller itself has applied makes it leave the object alone. Where it is unknown who has, it does not.
 fn is_left_alone(object: &AppliedObject<'_>) -> bool {
     object.marks.switches.iter().any(|(key, value)| {
         let leaves = match *key {
@@ -59,7 +59,7 @@ fn is_left_alone(object: &AppliedObject<'_>) -> bool {
             SSA => ["ignore", "ifnotpresent"].contains(&value.to_ascii_lowercase().as_str()),
             _ => false,
         };
-        leaves && (object.wrote)(&["metadata", "annotations", *key]).unwrap_or(true)
+        leaves && (object.wrote)(&["metadata", "annotations", *key]).unwrap_or(false)
     })
 }
 

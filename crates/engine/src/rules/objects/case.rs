@@ -176,7 +176,7 @@ impl<'a> ObjectCase<'a> {
                     declared => Ok(!matches!(declared, Ok(Declaration::Nothing))),
                 }
             }
-            Owner::Applied { .. } => Ok(self.applier(marks)?.is_some()),
+            Owner::Applied { .. } => Ok(self.applier(marks, freshness)?.is_some()),
             Owner::Profile { .. } => Ok(false),
         }
     }
@@ -315,7 +315,7 @@ impl<'a> ObjectCase<'a> {
 
     fn marks(&self, freshness: Freshness) -> Result<Option<&Marks>, Undecided> {
         match &self.write.change {
-            ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks } => Ok(Some(marks)),
+            ObjectChange::Edited { marks, .. } | ObjectChange::Deleted { marks, .. } => Ok(Some(marks)),
             ObjectChange::Scaled { .. } => Ok(self.scaled(freshness)?.map(|scaled| &scaled.marks)),
         }
     }

@@ -245,10 +245,19 @@ impl ObjectCase<'_> {
         is_same_version.then_some(document)
     }
 
-    /// Whether the owner wrote a field of the edited object; `None` if the request does not show it.
-    pub(crate) fn wrote(&self, marks: &Marks, field: &[&str]) -> Option<bool> {
-        let ObjectChange::Edited { sides, .. } = &self.write.change else { return None };
-        Some(self.owned_fields(marks, sides).has(field))
+    /// Whether the owner wrote a field of the object as it is stored; `None` if that is unknown, as from a cache.
+    pub(crate) fn wrote(&self, marks: &Marks, field: &[&str], freshness: Freshness) -> Option<bool> {
+        let fields = match &self.write.change {
+            ObjectChange::Edited { sides, .. } => sides.managed_fields(self.facts.effort),
+            ObjectChange::Deleted { managed_fields, .. } => ManagedFields::read(*managed_fields, self.facts.effort),
+            ObjectChange::Scaled { .. } => {
+                // The marks come from this answer.
+                let scaled = self.scaled(freshness).ok().flatten()?;
+                let text = scaled.managed_fields.as_deref()?;
+                ManagedFields::read(Some(RawObject::delimited(text)), self.facts.effort)
+            }
+        };
+        Some(fields.of_any_version(&self.write.api_version, |manager| marks.is_manager(manager)).has(field))
     }
 
     /// Whether one of these managers wrote a field of the edited object.

@@ -37,7 +37,7 @@ impl ObjectCase<'_> {
         let Some(fields) = self.changed_managed_fields(marks, freshness)? else {
             return Ok(None);
         };
-        let Some(applier) = self.applier(marks)? else { return Ok(None) };
+        let Some(applier) = self.applier(marks, freshness)? else { return Ok(None) };
         let is_deletion = fields.is_empty();
         let fields = self.without_left(fields, marks, &applier);
         if applier.user.as_deref() == Some(self.facts.actor.name) || (fields.is_empty() && !is_deletion) {
@@ -61,7 +61,7 @@ impl ObjectCase<'_> {
         if fields.is_empty() || marks.contradiction.is_some() {
             return Ok(None);
         }
-        let Some(applier) = self.applier(marks)? else { return Ok(None) };
+        let Some(applier) = self.applier(marks, Freshness::Live)? else { return Ok(None) };
         let fields = self.without_left(fields, marks, &applier);
         let (owner, source) = (format!("{program}'s {}", applier.title), format!("the source of {}", applier.title));
         let suspicion = self.without_records((owner, "its source"), &source, name, fields);
@@ -76,13 +76,17 @@ impl ObjectCase<'_> {
     }
 
     /// What applies the object, by these marks; `None` if it does not list the object.
-    pub(crate) fn applier(&self, marks: &Marks) -> Result<Option<owners::rules::Applier>, Undecided> {
+    pub(crate) fn applier(
+        &self,
+        marks: &Marks,
+        freshness: Freshness,
+    ) -> Result<Option<owners::rules::Applier>, Undecided> {
         let ManagedWrite { api_version, namespace, name, .. } = self.write;
         let object = owners::rules::AppliedObject {
             marks,
             key: ObjectKey::new(self.write.group(), self.kind(), namespace, name),
             version: api_version.rsplit('/').next().unwrap_or_default(),
-            wrote: &|field| self.wrote(marks, field),
+            wrote: &|field| self.wrote(marks, field, freshness),
             policy: self.policy,
             effort: self.facts.effort,
         };

@@ -62,7 +62,7 @@ pub(super) fn check(case: &ObjectCase<'_>) -> Checked {
 
 fn departure<'c>(case: &'c ObjectCase<'_>) -> Option<(Departure, &'c Marks)> {
     match &case.write.change {
-        ObjectChange::Deleted { marks } => Some((Departure::Deletion, marks)),
+        ObjectChange::Deleted { marks, .. } => Some((Departure::Deletion, marks)),
         ObjectChange::Edited { marks, marks_after, .. }
             if loses_marks(marks, marks_after.as_deref())
                 || (loses_origin(marks, marks_after.as_deref()) && !is_manager(case)) =>
@@ -130,7 +130,9 @@ fn protected(
     let marks = case.owning(marks, freshness)?;
     let (name, target_namespace) = match &marks.owner {
         Owner::Release { name, target_namespace, .. } => (name, target_namespace),
-        Owner::Applied { namespace, name, .. } => return protected_by_applier(case, marks, (namespace, name)),
+        Owner::Applied { namespace, name, .. } => {
+            return protected_by_applier(case, marks, (namespace, name), freshness);
+        }
         Owner::Profile { .. } => return Ok(None),
     };
     let Some(candidate) = case.records_of(&marks.owner, freshness)? else {
@@ -169,12 +171,14 @@ fn protected_by_applier(
     case: &ObjectCase<'_>,
     marks: &Marks,
     (namespace, name): (&str, &str),
+    freshness: Freshness,
 ) -> Result<Option<(ReleaseRef, Protection)>, Undecided> {
     let actor = case.facts.actor;
     if is_manager(case) || actor.kind == ActorKind::ControlPlane || marks.contradiction.is_some() {
         return Ok(None);
     }
-    let Some(applier) = case.applier(marks)?.filter(|applier| applier.user.as_deref() != Some(actor.name)) else {
+    let Some(applier) = case.applier(marks, freshness)?.filter(|applier| applier.user.as_deref() != Some(actor.name))
+    else {
         return Ok(None);
     };
     let at_home = ReleaseAtHome::new(Storage::Index, ReleaseRef::new(namespace, name), Some(&applier.home));

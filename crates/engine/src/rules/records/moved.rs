@@ -4,7 +4,7 @@
 use super::case::RecordCase;
 use crate::evidence::{can_be_asked_for, question};
 use crate::json::RawObject;
-use crate::managed::Owner;
+use crate::managed::{ManagedFields, Owner};
 use crate::object::{Metadata, ObjectKey};
 use crate::owners::Marks;
 use crate::owners::rules::{AppliedObject, applier};
@@ -42,11 +42,13 @@ impl RecordCase<'_> {
         let Some(marks) = marks.filter(|marks| matches!(marks.owner, Owner::Applied { .. })) else {
             return Ok(Some(false));
         };
+        let written = ManagedFields::read(metadata.managed_fields, self.facts.effort);
+        let owned = written.of_any_version("", |manager| marks.is_manager(manager));
         let object = AppliedObject {
             marks: &marks,
             key,
             version: "",
-            wrote: &|_| None,
+            wrote: &|field| Some(owned.has(field)),
             policy: self.policy,
             effort: self.facts.effort,
         };

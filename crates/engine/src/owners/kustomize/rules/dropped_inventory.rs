@@ -52,7 +52,7 @@ struct Pruned<'c> {
 }
 
 fn check(case: &ObjectCase<'_>) -> Checked {
-    let ObjectChange::Deleted { marks } = &case.write.change else { return Ok(None) };
+    let ObjectChange::Deleted { marks, .. } = &case.write.change else { return Ok(None) };
     let Owner::Applied { kind: NAME, namespace, name, .. } = &marks.owner else { return Ok(None) };
     let Some(account) = case.facts.actor.service_account().filter(|_| !case.write.being_deleted) else {
         return Ok(None);
