@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use globset::Glob;
 use jsonptr::PointerBuf;
 use serde::Deserialize;
 
@@ -19,7 +20,14 @@ pub(super) const SETTINGS: &str = "argocd-cm";
 const IGNORED_OF: &str = "resource.customizations.ignoreDifferences.";
 
 /// The characters of a glob of Argo CD.
-const GLOB: [char; 4] = ['*', '?', '[', '{'];
+const GLOB: [char; 5] = ['*', '?', '[', '{', '\\'];
+
+/// The longest glob that is compiled. The longest name of a group has 253 characters.
+const MAX_GLOB_BYTES: usize = 256;
+
+/// Steps to compile a glob and match one name, and those of each byte of the glob.
+const GLOB_STEPS: u64 = 20_000;
+const GLOB_BYTE_STEPS: u64 = 1_000;
 
 /// Fields that Argo CD does not compare.
 #[derive(Debug, Default, Deserialize)]
@@ -54,9 +62,9 @@ struct Settings<'a> {
 }
 
 /// What an Application leaves to others of an object.
-pub(super) fn in_application(rules: &[IgnoredDifference<'_>], key: &ObjectKey) -> LeftToOthers {
+pub(super) fn in_application(rules: &[IgnoredDifference<'_>], key: &ObjectKey, effort: &Effort) -> LeftToOthers {
     let mut left = LeftToOthers::default();
-    rules.iter().filter(|rule| rule.is_about(key)).for_each(|rule| left.extend(rule.left()));
+    rules.iter().filter(|rule| rule.is_about(key, effort)).for_each(|rule| left.extend(rule.left()));
     left
 }
 
@@ -74,14 +82,12 @@ pub(super) fn everywhere(settings: &str, ObjectKey { group, kind, .. }: &ObjectK
 }
 
 impl IgnoredDifference<'_> {
-    fn is_about(&self, key: &ObjectKey) -> bool {
-        // The author of a glob may leave any field to others: a longer look would only narrow that.
-        let glob = |pattern: &str, text: &str| pattern == text || pattern.contains(GLOB);
+    fn is_about(&self, key: &ObjectKey, effort: &Effort) -> bool {
         let is_any = |wanted: &str, text: &str| wanted.is_empty() || wanted == text;
-        glob(&self.group, &key.group)
-            && glob(&self.kind, &key.kind)
-            && is_any(&self.name, &key.name)
+        is_any(&self.name, &key.name)
             && is_any(&self.namespace, &key.namespace)
+            && matches(&self.kind, &key.kind, effort)
+            && matches(&self.group, &key.group, effort)
     }
 
     /// Of an expression, the field that it starts from counts: everything below is left to others.
@@ -91,6 +97,17 @@ impl IgnoredDifference<'_> {
         let managers = self.managed_fields_managers.iter().map(|manager| manager.clone().into_owned()).collect();
         LeftToOthers { pointers, managers }
     }
+}
+
+/// Whether a glob matches a name. One that does not compile matches nothing, for Argo CD too, and neither does one that takes more work
+/// than the review has left.
+fn matches(glob: &str, name: &str, effort: &Effort) -> bool {
+    if glob == "*" || !glob.contains(GLOB) {
+        return glob == "*" || glob == name;
+    }
+    let steps = GLOB_STEPS + GLOB_BYTE_STEPS * glob.len() as u64;
+    let is_affordable = glob.len() <= MAX_GLOB_BYTES && effort.take(steps).is_ok();
+    is_affordable && Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(name))
 }
 
 /// The path at the start of a jq expression, such as `.spec.template` of `.spec.template[] | select(.name == "a")`.
@@ -127,6 +144,33 @@ mod tests {
         ] {
             assert_eq!(start_of(expression).as_str(), start, "{expression}");
         }
+    }
+
+    #[test]
+    fn globs_match_as_argo_cd_matches_them() {
+        let effort = Effort::of_review();
+        for (glob, name, wanted) in [
+            ("*", "", true),
+            ("*", "apps", true),
+            ("", "apps", false),
+            ("apps", "apps", true),
+            ("Apps", "apps", false),
+            ("*.example.com", "a.b.example.com", true),
+            ("*.example.com", "", false),
+            ("Foo*", "ConfigMap", false),
+            ("Config?ap", "ConfigMap", true),
+            ("[A-D]onfigMap", "ConfigMap", true),
+            ("[!A-D]onfigMap", "ConfigMap", false),
+            ("{Secret,Config*}", "ConfigMap", true),
+            ("{Secret,Role}", "ConfigMap", false),
+            ("ConfigMap*", "ConfigMap", true),
+            ("[", "[", false),
+            ("{Secret", "{Secret", false),
+        ] {
+            assert_eq!(matches(glob, name, &effort), wanted, "{glob} {name}");
+        }
+        assert!(!matches(&"?*".repeat(200), &"a".repeat(200), &effort));
+        assert!(!matches("Config*", "ConfigMap", &Effort::of(1)));
     }
 
     #[test]

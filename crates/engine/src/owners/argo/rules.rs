@@ -39,7 +39,7 @@ pub(in crate::owners) fn applier(
             .map_err(|why| Undecided::Unavailable(format!("{APPLICATION} {namespace}/{name} cannot be read: {why}")))?;
         // It may list objects of the same names in another cluster.
         if read.spec.destination.is_here() && read.lists(&object.key) {
-            let mut left = ignored::in_application(&read.spec.ignore_differences, &object.key);
+            let mut left = ignored::in_application(&read.spec.ignore_differences, &object.key, object.effort);
             if let Some(settings) = settings(evidence, object.policy)? {
                 left.extend(ignored::everywhere(settings, &object.key, object.effort));
             }

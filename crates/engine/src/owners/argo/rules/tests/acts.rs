@@ -19,7 +19,6 @@ const PROTECTED: &str = "interlock.dev/protected";
 const OPEN: &[&str] = &[
     "helm object: edit by forged app",
     "helm record deletion by forged app",
-    "glob of another kind",
     "name of the manager taken",
     "hook annotation by hand",
     "alice: Terminating back to Running",
