@@ -337,9 +337,14 @@ fn a_protected_application_keeps_its_objects() {
     bob.fails(&["delete", "appproject/shop"], &["[protected-release]"]);
     let edit = |spec: Value| shop.patch(&bob, &json!({"spec": spec}));
     let destination = || json!({"destination": {"namespace": "other"}});
-    edit(destination()).expect_failure(&["[protected-release]", "with this spec.destination, Argo CD would"]);
+    edit(destination()).expect_failure(&["[protected-release]", "with this spec.destination.namespace, Argo CD may"]);
     edit(json!({"source": {"repoURL": "git", "path": "other"}})).expect_failure(&["[protected-release]"]);
-    edit(json!({"project": "shop"})).expect_success();
+    edit(json!({"source": {"repoURL": "git", "path": "web", "directory": {"exclude": "*"}}}))
+        .expect_failure(&["[protected-release]"]);
+    edit(json!({"project": "shop", "source": {"targetRevision": "next"}})).expect_success();
+    let pruning = |sync: Value| shop.patch(&bob, &json!({"operation": {"sync": sync}}));
+    pruning(json!({"prune": true, "manifests": []}))
+        .expect_failure(&["[protected-release]", "with this operation.sync"]);
     bob.ok(&[
         "patch",
         of_application,

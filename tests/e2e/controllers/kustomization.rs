@@ -181,10 +181,14 @@ fn a_protected_kustomization_keeps_its_objects() {
         bob.fails(&["annotate", object, "interlock.dev/protected-"], &["[protected-release]"]);
     }
     let edit = |spec: &str| bob.run(&["patch", "kustomization/shop", "--type=merge", "-p", spec]);
-    edit(r#"{"spec":{"path":"./other"}}"#).expect_failure(&["[protected-release]", "with this spec.path, Flux would"]);
+    edit(r#"{"spec":{"path":"./other"}}"#).expect_failure(&["[protected-release]", "with this spec.path, Flux may"]);
     edit(r#"{"spec":{"targetNamespace":"other"}}"#).expect_failure(&["[protected-release]"]);
+    edit(r#"{"spec":{"patches":[{"patch":"$patch: delete"}]}}"#)
+        .expect_failure(&["[protected-release]", "spec.patches"]);
     edit(r#"{"spec":{"interval":"7m"}}"#).expect_success();
     edit(r#"{"spec":{"prune":false}}"#).expect_success();
     edit(r#"{"spec":{"path":"./other"}}"#).expect_success();
+    edit(r#"{"spec":{"kubeConfig":{"secretRef":{"name":"spoke"}}}}"#)
+        .expect_failure(&["[protected-release]", "spec.kubeConfig"]);
     edit(r#"{"spec":{"prune":true}}"#).expect_failure(&["[protected-release]", "with this spec.prune"]);
 }

@@ -44,6 +44,8 @@ pub(crate) struct Application<'n> {
     account: Identity,
     controller: Kubectl,
     sync: Sync,
+    /// The namespace of its objects.
+    home: String,
 }
 
 impl<'n> Application<'n> {
@@ -57,7 +59,8 @@ impl<'n> Application<'n> {
         object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         namespace.kubectl("bob").with_file("create", &object, &[]).expect_success();
         let account = account(namespace.plane(), "argocd", "argocd-application-controller");
-        Self { namespace, controller: namespace.kubectl_as(&account), account, sync }
+        let home = object["spec"]["destination"]["namespace"].as_str().unwrap().to_owned();
+        Self { namespace, controller: namespace.kubectl_as(&account), account, sync, home }
     }
 
     /// The same with the sync option `ServerSideApply=true`.
@@ -138,7 +141,7 @@ impl<'n> Application<'n> {
     /// Writes the status: the groups, kinds and names of the objects that a source declares.
     #[track_caller]
     pub(crate) fn list(&self, objects: &[(&str, &str, &str)]) {
-        let place = self.namespace.name();
+        let place = &self.home;
         let listed = |(group, kind, name): &(&str, &str, &str)| json!({"group": group, "kind": kind, "namespace": place, "name": name, "status": "Synced", "version": "v1"});
         let resources: Vec<_> = objects.iter().map(listed).collect();
         let status = json!({"status": {"resources": resources}}).to_string();

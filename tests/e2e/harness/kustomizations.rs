@@ -37,6 +37,8 @@ pub(crate) struct Kustomization<'n> {
     namespace: &'n Namespace<'n>,
     /// What applies its objects: the controller, or the account of a tenant.
     applier: Kubectl,
+    /// The namespace of its objects.
+    home: String,
 }
 
 impl<'n> Kustomization<'n> {
@@ -50,7 +52,8 @@ impl<'n> Kustomization<'n> {
         let bob = namespace.kubectl("bob");
         bob.with_file("create", &object, &[]).expect_success();
         bob.ok(&["patch", "kustomization/shop", "--type=merge", "-p", &json!({"spec": spec}).to_string()]);
-        Self { namespace, applier: namespace.kubectl_as(&kustomize_controller(namespace.plane())) }
+        let home = spec["targetNamespace"].as_str().unwrap_or(namespace.name()).to_owned();
+        Self { namespace, applier: namespace.kubectl_as(&kustomize_controller(namespace.plane())), home }
     }
 
     /// The same, where the account of a tenant applies the objects.
@@ -87,7 +90,7 @@ impl<'n> Kustomization<'n> {
     /// Writes the inventory: the kinds with their groups, and the names.
     #[track_caller]
     pub(crate) fn list(&self, objects: &[(&str, &str, &str)]) {
-        let place = self.namespace.name();
+        let place = &self.home;
         let id = |(group, kind, name): &(&str, &str, &str)| json!({"id": format!("{place}_{name}_{group}_{kind}"), "v": "v1"});
         let entries: Vec<_> = objects.iter().map(id).collect();
         let status = json!({"status": {"inventory": {"entries": entries}}}).to_string();

@@ -1,5 +1,6 @@
 //! The change to an object that has an owner.
 
+use memchr::memmem;
 use serde::Deserialize;
 
 use super::added::adds_owner;
@@ -76,10 +77,10 @@ impl<'r> EditedObject<'r> {
         self.new_fields.map(RawObject::get) != self.old_fields.map(RawObject::get)
     }
 
-    /// Whether `managedFields` are cleared, or these managers lose all their entries, or a field whose value stays. What they wrote would
-    /// then not be known. The API server takes a field from a manager only with its value, and an entry only with its last field.
+    /// Whether `managedFields` are cleared, or these managers lose all their entries. What they wrote would then not be known. The API
+    /// server takes an entry away only with its last field, and keeps it if somebody else sets the same value.
     #[must_use]
-    pub fn loses_managers(&self, api_version: &str, managers: &[&str], effort: &Effort) -> bool {
+    pub fn loses_managers(&self, managers: &[&str], effort: &Effort) -> bool {
         if !self.changes_managed_fields() || is_blank(self.old_fields) {
             return false;
         }
@@ -87,10 +88,31 @@ impl<'r> EditedObject<'r> {
             return true;
         }
         let is_one = |manager: &str| managers.contains(&manager);
-        let (before, after) = (self.managed_fields(effort), ManagedFields::read(self.new_fields, effort));
-        (before.names(is_one) && !after.names(is_one))
-            || before.lose_kept_in(&after, (api_version, is_one), self.delta.as_ref(), effort)
+        !self.new_fields.is_some_and(|fields| names_one_of(fields.get(), managers))
+            && self.managed_fields(effort).names(is_one)
+            && !ManagedFields::read(self.new_fields, effort).names(is_one)
     }
+
+    /// Whether these managers lose a field whose value stays. The API server takes a field from a manager only with its value.
+    #[must_use]
+    pub fn loses_kept_fields(&self, api_version: &str, managers: &[&str], effort: &Effort) -> bool {
+        if !self.changes_managed_fields() || is_blank(self.old_fields) {
+            return false;
+        }
+        let after = ManagedFields::read(self.new_fields, effort);
+        let is_one = |manager: &str| managers.contains(&manager);
+        self.managed_fields(effort).lose_kept_in(&after, (api_version, is_one), self.delta.as_ref(), effort)
+    }
+}
+
+/// Whether the text of `managedFields` names one of these managers. A search is much faster than parsing. The API server writes no spaces
+/// between member and value, and the names of fields in the text have escaped quotes.
+fn names_one_of(fields: &str, managers: &[&str]) -> bool {
+    const MEMBER: &str = "\"manager\":\"";
+    memmem::find_iter(fields.as_bytes(), MEMBER).any(|at| {
+        let named = fields[at + MEMBER.len()..].split_once('"').map_or("", |(named, _)| named);
+        managers.contains(&named)
+    })
 }
 
 #[derive(Deserialize, Default)]

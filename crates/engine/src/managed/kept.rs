@@ -17,11 +17,28 @@ pub(super) fn loses_kept(
     effort: &Effort,
 ) -> bool {
     let mut lost = missing(before, Some(after));
-    // Deltas do not show it.
     if let Declared::Fields(fields) = &mut lost {
+        // Deltas do not show it.
         fields.remove("status");
+        if let Some(spec) = fields.get_mut("spec") {
+            remove_allocated(spec);
+        }
     }
     keeps_one(&lost, delta, effort)
+}
+
+/// Removes what the API server allocates for a Service: it puts the old value back where an update leaves it out, although the field has
+/// then left its manager.
+fn remove_allocated(fields: &mut Declared<'_>) {
+    const ALLOCATED: [&str; 4] = ["clusterIP", "clusterIPs", "healthCheckNodePort", "nodePort"];
+    match fields {
+        Declared::Fields(fields) => {
+            ALLOCATED.iter().for_each(|name| _ = fields.remove(*name));
+            fields.get_mut("ports").into_iter().for_each(remove_allocated);
+        }
+        Declared::Items(items) => items.iter_mut().for_each(|(_, inner)| remove_allocated(inner)),
+        Declared::Leaf(_) | Declared::Document(_) => {}
+    }
 }
 
 /// The part of a set that another one lacks.

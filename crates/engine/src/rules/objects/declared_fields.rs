@@ -6,7 +6,7 @@ use super::case::ObjectCase;
 use crate::evidence::{Freshness, RecordRef, ScaledObject, question};
 use crate::facts::{EditedObject, ManagedWrite, ObjectChange};
 use crate::json::{FieldPath, RawObject};
-use crate::managed::{Declared, Delta, ManagedFields, declared_by, implied_by, is_custom_resource, touched};
+use crate::managed::{Declared, Delta, ManagedFields, Owner, declared_by, implied_by, is_custom_resource, touched};
 use crate::owners::Marks;
 use crate::policy::{ScalableResource, ignored_fields};
 use crate::release::manifest::DocumentKey;
@@ -84,7 +84,7 @@ impl ObjectCase<'_> {
                     !is_ignored(&pointer) && pointer.first().is_none_or(|first| first.decoded() != "status")
                 };
                 let mut fields: Vec<_> = changed.filter(counts).take(MAX_FIELDS).collect();
-                if sides.loses_managers(&self.write.api_version, marks.managers(), self.facts.effort) {
+                if self.loses_basis(marks, sides) {
                     fields.push(FieldPath::of(["metadata", "managedFields"]));
                 }
                 lost(fields)
@@ -159,6 +159,14 @@ impl ObjectCase<'_> {
         fields.of_any_version(&self.write.api_version, |manager| marks.is_manager(manager))
     }
 
+    /// Whether it would no longer be known what the owner has written. A release has its manifest for that.
+    fn loses_basis(&self, marks: &Marks, sides: &EditedObject<'_>) -> bool {
+        let (managers, effort) = (marks.managers(), self.facts.effort);
+        sides.loses_managers(managers, effort)
+            || (!matches!(marks.owner, Owner::Release { .. })
+                && sides.loses_kept_fields(&self.write.api_version, managers, effort))
+    }
+
     /// The fields that are declared, changed and not ignored. The marks count as declared. So do managedFields if the
     /// owner loses entries, or a field that keeps its value.
     fn changed_among<'d>(
@@ -177,7 +185,7 @@ impl ObjectCase<'_> {
             let is_ignored = |field: &FieldPath| is_ignored(&field.pointer()) || is_excepted(field);
             fields = touched(&declared, delta, &is_ignored, self.facts.effort);
         }
-        if sides.loses_managers(&self.write.api_version, marks.managers(), self.facts.effort) {
+        if self.loses_basis(marks, sides) {
             fields.push(FieldPath::of(["metadata", "managedFields"]));
         }
         fields

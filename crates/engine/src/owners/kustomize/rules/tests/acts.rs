@@ -11,10 +11,7 @@ const EDIT: &str = "manual-edit";
 const ROBOT: &str = "system:serviceaccount:ci:robot";
 
 /// Acts whose verdict is not yet the one that the documents promise. Whoever corrects one takes it off this list.
-const OPEN: &[&str] = &[
-    "policy protects shop: namespace",
-    "unsuspend while dying",
-];
+const OPEN: &[&str] = &["policy protects shop: namespace", "unsuspend while dying"];
 
 #[track_caller]
 fn act(what: &str, verdict: Verdict, expected: Verdict) {
