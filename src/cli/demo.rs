@@ -84,7 +84,7 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 }
 
 const NEXT: &str = "\
-Next: whom would it refuse in your cluster? `interlock replay audit.log` judges its audit log, and
+Next: whom would it refuse in your cluster? `interlock adopt audit.log` answers from its audit log, and
 `helm install interlock manifests/chart -n interlock-system --create-namespace --set mode=audit-first`
 installs it so that it refuses nothing and records what it would refuse.
 ";
