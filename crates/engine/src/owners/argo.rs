@@ -286,6 +286,7 @@ struct OperationState<'a> {
     #[serde(deserialize_with = "time_or_none")]
     started_at: Option<Timestamp>,
     /// When it ended. While it waits for another attempt, when the last one ended.
+    #[serde(deserialize_with = "time_or_none")]
     finished_at: Option<Timestamp>,
     /// The controller's copy of the operation.
     #[serde(borrow)]

@@ -886,7 +886,8 @@ fn protected_applications() {
     );
     act("GC: delete", cluster(annotated(json!({}))).delete_object(GC, config()), Ok(()));
     let odd = |started: &str| {
-        set(annotated(json!({})), "/status/operationState", json!({"phase": "Succeeded", "startedAt": started}))
+        let state = json!({"phase": "Succeeded", "startedAt": started, "finishedAt": started});
+        set(annotated(json!({})), "/status/operationState", state)
     };
     for started in ["", "2026-11-21 10:00:00", "2026-11-21T10:00"] {
         act(
