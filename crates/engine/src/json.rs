@@ -13,7 +13,6 @@ mod seek;
 mod text;
 mod with_text;
 
-pub(crate) use changed::changed_field;
 pub(crate) use go_struct::GoStruct;
 pub use null::null_is_default;
 pub use patch::{Patch, PatchOperation};

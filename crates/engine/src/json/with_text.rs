@@ -6,6 +6,8 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::changed::changed_field;
+
 /// The part with the fields that rules use, and its text for the comparison of all others.
 #[derive(Debug, Default)]
 pub(crate) struct WithText<'a, T> {
@@ -34,8 +36,16 @@ impl<T> WithText<'_, T> {
         self.read
     }
 
-    /// The whole part.
-    pub(crate) fn value(&self) -> Value {
+    /// The first field that another version has changed, except those for which `is_free`, as [`changed_field`] says. Most writes leave
+    /// the whole text as it is.
+    pub(crate) fn changed_field(&self, after: &Self, is_free: impl Fn(&str) -> bool + Copy) -> Option<String> {
+        if self.text.map(RawValue::get) == after.text.map(RawValue::get) {
+            return None;
+        }
+        changed_field(&self.value(), &after.value(), is_free)
+    }
+
+    fn value(&self) -> Value {
         self.text.and_then(|text| serde_json::from_str(text.get()).ok()).unwrap_or_default()
     }
 }

@@ -65,11 +65,25 @@ impl<'a> ManagedFields<'a> {
     /// Like [`Self::of`]. If these managers have written in other API versions alone, their fields there count.
     #[must_use]
     pub fn of_any_version(&self, api_version: &str, manager: impl Fn(&str) -> bool) -> Declared<'static> {
-        let of_manager = || self.0.iter().filter(|entry| manager(&entry.manager));
-        if of_manager().any(|entry| entry.api_version == api_version) {
-            return self.of(api_version, &manager);
-        }
-        united(of_manager().filter(|entry| entry.subresource.as_deref().is_none_or(str::is_empty)))
+        united(self.entries_of(self.version_of(api_version, &manager), &manager))
+    }
+
+    /// The API version whose fields count for some managers; `None` for any, because they have written in others alone.
+    fn version_of<'v>(&self, api_version: &'v str, manager: &impl Fn(&str) -> bool) -> Option<&'v str> {
+        let mut of_manager = self.0.iter().filter(|entry| manager(&entry.manager));
+        of_manager.any(|entry| entry.api_version == api_version).then_some(api_version)
+    }
+
+    /// The entries of some managers for the object itself, in one API version or in any.
+    fn entries_of(
+        &self,
+        api_version: Option<&str>,
+        manager: &impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = &ManagedFieldsEntry<'a>> {
+        let is_wanted = move |entry: &&ManagedFieldsEntry<'a>| {
+            manager(&entry.manager) && api_version.is_none_or(|version| entry.api_version == version)
+        };
+        self.0.iter().filter(|entry| entry.is_of_object()).filter(is_wanted)
     }
 
     /// The fields that others have written since some managers last wrote any. None if these never wrote.
@@ -90,30 +104,28 @@ impl<'a> ManagedFields<'a> {
         delta: Option<&Delta<'_>>,
         effort: &Effort,
     ) -> bool {
-        let is_of_version = |entry: &ManagedFieldsEntry<'_>| entry.api_version == api_version;
-        // As for the fields that count: those of other versions if there are no others.
-        let in_version = self.0.iter().any(|entry| manager(&entry.manager) && is_of_version(entry));
-        let counts = |entry: &&ManagedFieldsEntry<'_>| {
-            manager(&entry.manager)
-                && entry.subresource.as_deref().is_none_or(str::is_empty)
-                && (!in_version || is_of_version(entry))
-        };
+        let version = self.version_of(api_version, &manager);
         let is_kept = |entry: &ManagedFieldsEntry<'_>| {
             let text = entry.fields.map(RawValue::get);
-            after.0.iter().filter(counts).any(|it| it.fields.map(RawValue::get) == text)
+            after.entries_of(version, &manager).any(|it| it.fields.map(RawValue::get) == text)
         };
-        if self.0.iter().filter(counts).all(is_kept) {
+        if self.entries_of(version, &manager).all(is_kept) {
             return false;
         }
-        let [before, after] = [self, after].map(|fields| united(fields.0.iter().filter(counts)));
+        let [before, after] = [self, after].map(|fields| united(fields.entries_of(version, &manager)));
         loses_kept(before, &after, delta, effort)
     }
 
     /// The entries of the object itself, in one API version.
     fn of_object(&self, api_version: &str) -> impl Iterator<Item = &ManagedFieldsEntry<'a>> {
-        self.0.iter().filter(move |entry| {
-            entry.subresource.as_deref().is_none_or(str::is_empty) && entry.api_version == api_version
-        })
+        self.0.iter().filter(move |entry| entry.is_of_object() && entry.api_version == api_version)
+    }
+}
+
+impl ManagedFieldsEntry<'_> {
+    /// Whether it is of the object itself, and of no subresource.
+    fn is_of_object(&self) -> bool {
+        self.subresource.as_deref().is_none_or(str::is_empty)
     }
 }
 

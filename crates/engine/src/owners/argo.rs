@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::json::{Patch, WithText, changed_field, null_is_default};
+use crate::json::{Patch, WithText, null_is_default};
 use crate::managed::{MarkKey, Owner, OwnerKind};
 use crate::object::{Metadata, ObjectKey};
 use crate::owners::upstream::UpstreamKind;
@@ -303,15 +303,13 @@ fn time_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Opt
 pub(super) fn loses_with_namespace(key: &ObjectKey, text: &str, namespace: &str) -> bool {
     let Ok(read) = serde_json::from_str::<Application<'_>>(text) else { return false };
     let goes_with_it = key.namespace == namespace && read.is_deleted_with_its_objects();
-    let is_here = |object: &ObjectKey| object.namespace == namespace;
-    !read.status.resources.is_empty() && (goes_with_it || applied_objects(text).iter().any(is_here))
+    !read.status.resources.is_empty() && (goes_with_it || read.applied().any(|listed| listed.namespace == namespace))
 }
 
 /// The objects that the status of an Application lists and a source declares, if they are in this cluster.
 pub(super) fn applied_objects(text: &str) -> Vec<ObjectKey> {
     let read = serde_json::from_str::<Application<'_>>(text).unwrap_or_default();
-    let listed = read.status.resources.iter().filter(|it| read.spec.destination.is_here() && !it.requires_pruning);
-    listed.map(|it| ObjectKey::new(&it.group, &it.kind, &it.namespace, &it.name)).collect()
+    read.applied().map(|it| ObjectKey::new(&it.group, &it.kind, &it.namespace, &it.name)).collect()
 }
 
 /// An object in the status.
@@ -332,6 +330,12 @@ struct ListedResource<'a> {
 }
 
 impl<'a> Application<'a> {
+    /// The objects that the status lists and a source declares, if they are in this cluster.
+    fn applied(&self) -> impl Iterator<Item = &ListedResource<'a>> {
+        let is_here = self.spec.destination.is_here();
+        self.status.resources.iter().filter(move |listed| is_here && !listed.requires_pruning)
+    }
+
     /// The holder of the operation that runs, or of the one that the controller has not begun.
     fn holder(&self) -> Option<String> {
         // The webhook stamps the operation. Whoever may write the object may write the copy in its state.
@@ -369,7 +373,7 @@ impl<'a> Application<'a> {
         if then.sync_policy.loses_in(&now.sync_policy) {
             return Some("spec.syncPolicy".to_owned());
         }
-        let field = changed_field(&then.value(), &now.value(), is_harmless);
+        let field = then.changed_field(now, is_harmless);
         field.map(|field| format!("spec.{field}")).or_else(|| self.prunes_otherwise(before))
     }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::flux::{self, DriftIgnore};
-use crate::json::{WithText, changed_field, null_is_default};
+use crate::json::{WithText, null_is_default};
 use crate::managed::{MarkKey, Owner, OwnerKind};
 use crate::object::{Metadata, ObjectKey};
 
@@ -142,15 +142,20 @@ impl Kustomization<'_> {
         if to.is_empty() { own } else { to }
     }
 
+    /// The objects in the inventory, if they are in this cluster.
+    fn applied(&self) -> impl Iterator<Item = ObjectKey> {
+        let entries = self.status.inventory.entries.iter().filter(|_| self.spec.kube_config.is_none());
+        entries.filter_map(|entry| object_of(&entry.id))
+    }
+
     /// The field with which it may delete objects that it keeps as before, or give them up.
     fn leaves_objects_of(&self, before: &Self) -> Option<String> {
         let (now, then) = (&self.spec, &before.spec);
         let field = match () {
             () if now.prune && !then.prune => Some("prune".to_owned()),
-            () if now.prune => changed_field(&then.value(), &now.value(), |field| HARMLESS.contains(&field)),
-            () => changed_field(&then.value(), &now.value(), |field| {
-                !field.is_empty() && !GIVES_UP.iter().any(|part| field.starts_with(part))
-            }),
+            () if now.prune => then.changed_field(now, |field| HARMLESS.contains(&field)),
+            () => then
+                .changed_field(now, |field| !field.is_empty() && !GIVES_UP.iter().any(|part| field.starts_with(part))),
         };
         field.map(|field| format!("spec.{field}"))
     }
@@ -175,15 +180,13 @@ impl Kustomization<'_> {
 pub(super) fn loses_with_namespace(key: &ObjectKey, text: &str, namespace: &str) -> bool {
     let Ok(read) = serde_json::from_str::<Kustomization<'_>>(text) else { return false };
     let goes_with_it = key.namespace == namespace && read.is_deleted_with_its_objects();
-    let objects = applied_objects(text);
-    !objects.is_empty() && (goes_with_it || objects.iter().any(|object| object.namespace == namespace))
+    let mut objects = read.applied().peekable();
+    objects.peek().is_some() && (goes_with_it || objects.any(|object| object.namespace == namespace))
 }
 
 /// The objects in the inventory of a Kustomization, if they are in this cluster.
 pub(super) fn applied_objects(text: &str) -> Vec<ObjectKey> {
-    let read = serde_json::from_str::<Kustomization<'_>>(text).unwrap_or_default();
-    let entries = read.status.inventory.entries.iter().filter(|_| read.spec.kube_config.is_none());
-    entries.filter_map(|entry| object_of(&entry.id)).collect()
+    serde_json::from_str::<Kustomization<'_>>(text).unwrap_or_default().applied().collect()
 }
 
 /// The object that an entry of an inventory names. Neither its namespace, its group nor its kind has an underscore.

@@ -17,8 +17,8 @@ pub(super) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     if case.policy.controllers.contains(case.facts.actor.name) {
         return Ok(Vec::new());
     }
-    if let Some(refusal) = peers::refusal(case.facts, case.policy, case.subject(), case.declaration.release_ref()) {
-        return Ok(vec![refusal]);
+    if let Some(mark) = peers::mark(case.facts, case.policy) {
+        return Ok(vec![peers::refusal(mark, &case.subject(), case.declaration.release_ref())]);
     }
     match case.declaration {
         Declaration::Namespace(written) => namespace(case, written),

@@ -27,8 +27,8 @@ enum Departure {
 }
 
 pub(super) fn check(case: &ObjectCase<'_>) -> Checked {
-    if let Some(refusal) = peers::refusal(case.facts, case.policy, case.subject(), case.write.release()) {
-        return Ok(Some(refusal));
+    if let Some(mark) = peers::mark(case.facts, case.policy) {
+        return Ok(Some(peers::refusal(mark, &case.subject(), case.write.release())));
     }
     let actor = case.facts.actor;
     let is_exempt =
