@@ -41,6 +41,7 @@ use line::RecordingLine;
 
 pub(crate) use appliers::Applier;
 pub use context::ReplayedContext;
+pub(crate) use gaps::counted;
 pub use gaps::{NothingJudged, ReplayGaps, UnknownKind};
 pub(crate) use review_result::ReviewResult;
 pub use source::{Source, SourceError, SourceLine, SourceNotes};

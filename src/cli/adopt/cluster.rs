@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use interlock_engine::owners::{APPLYING, COMMITS, EXTENSIONS, HELM_RELEASES};
+use interlock_engine::owners::{APPLYING, COMMITS, EXTENSIONS, HELM_RELEASES, applied_objects};
 use interlock_engine::policy::{DEFAULT_NAMESPACE, Policies};
+use interlock_engine::release::ReleaseRef;
 use jiff::Timestamp;
 use kube::{Client, Error};
 use serde::Serialize;
@@ -140,14 +141,16 @@ fn known<T>(what: &str, read: Result<T, Error>, gaps: &mut Vec<Gap>) -> Option<T
 async fn owners(client: &Client, gaps: &mut Vec<Gap>) -> Vec<OwnerReport> {
     let mut owners = Vec::new();
     for of_kind in APPLYING {
-        let listed = known(of_kind.1, gather::appliers(client, of_kind).await, gaps).unwrap_or_default();
-        owners.extend(listed.into_iter().map(|((namespace, name), objects)| OwnerReport {
-            kind: of_kind.1.to_owned(),
-            namespace,
-            name,
-            objects,
-            operations: 0,
-        }));
+        let listed = gather::objects(client, of_kind, [None], |ReleaseRef { namespace, name }, text| {
+            Some(OwnerReport {
+                kind: of_kind.1.to_owned(),
+                namespace: namespace.clone(),
+                name: name.clone(),
+                objects: applied_objects(of_kind.1, text).len(),
+                operations: 0,
+            })
+        });
+        owners.extend(known(of_kind.1, listed.await, gaps).unwrap_or_default());
     }
     owners
 }
@@ -192,7 +195,6 @@ impl ReportedRule {
 
 #[cfg(test)]
 mod tests {
-    use interlock_engine::release::ReleaseRef;
     use interlock_engine::severity::Severity;
 
     use super::*;

@@ -28,7 +28,8 @@ pub(crate) async fn of_cluster(client: &Client, wanted: &Wanted) -> Result<(Vec<
         false => (Vec::new(), Vec::new()),
     };
     for carrier in CARRIERS.iter().filter(|carrier| wanted.includes(Some(carrier))) {
-        let listed = gather::carriers(client, carrier, [wanted.namespace.as_deref()], |place, text| {
+        let (kind, places) = ((carrier.group, carrier.kind), [wanted.namespace.as_deref()]);
+        let listed = gather::objects(client, kind, places, |place, text| {
             of_objects::changes(carrier, place, carrier.trace(text).unwrap_or_default())
         });
         match listed.await {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use interlock_engine::answers::read::RECORD_SELECTOR;
-use interlock_engine::owners::{Carrier, Driver, HELM_RELEASES, applied_objects};
+use interlock_engine::owners::{Driver, HELM_RELEASES};
 use interlock_engine::release::ReleaseRef;
 use interlock_engine::release::storage::{HELM_SECRET_TYPE, INDEX_TYPE};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -99,40 +99,22 @@ pub(crate) async fn helm_releases<'p>(
     listed.await.map(Some)
 }
 
-/// What `read` finds in the text of each object of a kind that carries its operation itself. Nothing if the kind is not installed.
+/// What `read` finds in the text of each object of a kind. Nothing if the kind is not installed.
 ///
 /// # Errors
 /// When the API server does not answer, or its answer cannot be parsed.
-pub(crate) async fn carriers<'p, T, I: IntoIterator<Item = T>>(
+pub(crate) async fn objects<'p, T, I: IntoIterator<Item = T>>(
     client: &Client,
-    carrier: &Carrier,
+    (group, kind): (&str, &str),
     places: impl IntoIterator<Item = Option<&'p str>>,
     read: impl Fn(&ReleaseRef, &str) -> I,
 ) -> Result<Vec<T>, Error> {
-    let Some(resource) = Kinds::default().resolve(client, carrier.group, carrier.kind).await? else {
-        return Ok(Vec::new());
-    };
+    let Some(resource) = Kinds::default().resolve(client, group, kind).await? else { return Ok(Vec::new()) };
     let add = |found: &mut Vec<T>, item: &RawValue| {
         let place = named(item).map(|(namespace, name)| ReleaseRef::new(namespace, name));
         found.extend(place.into_iter().flat_map(|place| read(&place, item.get())));
     };
     Listing::of(&resource, places).complete().fold(client, Vec::new, add).await
-}
-
-/// The objects of a kind that applies others, by namespace and name, with the number of objects that each lists; empty if the kind is not
-/// installed.
-///
-/// # Errors
-/// When the API server does not answer, or its answer cannot be parsed.
-pub(crate) async fn appliers(
-    client: &Client,
-    (group, kind): (&str, &str),
-) -> Result<Vec<((String, String), usize)>, Error> {
-    let Some(resource) = Kinds::default().resolve(client, group, kind).await? else { return Ok(Vec::new()) };
-    let add = |found: &mut Vec<_>, item: &RawValue| {
-        found.extend(named(item).map(|name| (name, applied_objects(kind, item.get()).len())));
-    };
-    Listing::of(&resource, [None]).complete().fold(client, Vec::new, add).await
 }
 
 /// The number of objects of a kind; 0 if the kind is not installed.

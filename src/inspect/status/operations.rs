@@ -77,7 +77,7 @@ pub(crate) async fn operations<'p>(
 ) -> (Vec<OperationSummary>, Vec<Gap>) {
     let (mut found, mut gaps) = (Vec::new(), Vec::new());
     for carrier in CARRIERS {
-        let listed = gather::carriers(client, carrier, places.clone(), |place, text| {
+        let listed = gather::objects(client, (carrier.group, carrier.kind), places.clone(), |place, text| {
             // An object that cannot be parsed carries none, as for the webhook.
             let operation = carrier.operation(text).ok().flatten()?;
             Some(OperationSummary::of(carrier, place, operation, policies, now))

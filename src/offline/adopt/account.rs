@@ -161,10 +161,8 @@ impl Account {
         replayed.release.iter().for_each(|release| self.releases.add(&release.to_string()));
         self.driver = self.driver.take().or_else(|| context.driver.clone());
         self.restores += usize::from(violations.iter().any(|violation| violation.rule == UNUSUAL_CREATE));
-        // A sync starts for whoever clicks or commits, and has no record.
-        let transition = context.transition.as_ref().filter(|transition| transition.revision.is_some());
-        self.starts += usize::from(transition.is_some_and(|transition| transition.kind.is_start()));
-        if transition.is_some() || is_record(replayed) {
+        self.starts += usize::from(context.transition.as_ref().is_some_and(|transition| transition.kind.is_start()));
+        if context.transition.is_some() || is_record(replayed) {
             self.records += 1;
             return;
         }

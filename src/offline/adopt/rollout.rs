@@ -101,13 +101,15 @@ fn lines(count: usize) -> String {
 /// The text in which one more rule has its shipped mode. Without the cap, the others are stated to be audited.
 fn enforcing(policy: &Policy, text: &str, rule: RuleId) -> Written {
     let mut text = PolicyText::of(text);
+    let mut uncapped = policy.clone();
+    uncapped.cap = Mode::Enforce;
     if policy.is_capped() {
         text.remove("cap");
-        for other in rules::all().filter(|other| *other != rule && own_mode(policy, *other) > Mode::Audit) {
+        for other in rules::all().filter(|other| *other != rule && ordinary_mode(&uncapped, *other) > Mode::Audit) {
             text.set_mode(other.as_str(), Some("audit"))?;
         }
     }
-    if own_mode(policy, rule) < rule.specification().mode {
+    if ordinary_mode(&uncapped, rule) < rule.specification().mode {
         text.set_mode(rule.as_str(), None)?;
     }
     Ok(text)
@@ -115,12 +117,10 @@ fn enforcing(policy: &Policy, text: &str, rule: RuleId) -> Written {
 
 /// Whether a rule has a mode below the shipped one for an ordinary person.
 pub(super) fn is_loosened(policy: &Policy, rule: RuleId) -> bool {
-    own_mode(policy, rule).min(policy.cap) < rule.specification().mode
+    ordinary_mode(policy, rule) < rule.specification().mode
 }
 
-/// The mode of a rule for an ordinary person, without the cap.
-fn own_mode(policy: &Policy, rule: RuleId) -> Mode {
-    let mut uncapped = policy.clone();
-    uncapped.cap = Mode::Enforce;
-    mode_of(&uncapped, rule, Actor::named("somebody", &[]))
+/// The mode of a rule for an ordinary person.
+fn ordinary_mode(policy: &Policy, rule: RuleId) -> Mode {
+    mode_of(policy, rule, Actor::named("somebody", &[]))
 }

@@ -8,6 +8,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+pub(crate) use crate::offline::replay::counted;
+
 /// The most names that are remembered of one kind.
 const MAX_NAMES: usize = 20;
 
@@ -94,12 +96,6 @@ impl Names {
         let more = if self.has_more { "more than " } else { "" };
         format!("{more}{}", counted(self.len(), what))
     }
-}
-
-/// `1 write`, `2 writes`.
-pub(crate) fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub struct ReplayedContext {
     pub is_in_pod: bool,
     /// The kind of the object; for a Scale the kind of the scaled object. Empty if no rule is broken.
     pub kind: String,
-    /// What happens to the status of a record.
+    /// What happens to the status of a record. A sync has no record, and starts for whoever clicks or commits.
     pub transition: Option<Box<Transition>>,
     /// The declaration for which the operation starts, as the mutating half stamps it.
     pub driver: Option<String>,
@@ -38,7 +38,7 @@ impl ReplayedContext {
             groups: Groups::of(user.groups.iter().map(AsRef::as_ref), MAX_GROUPS_BYTES),
             is_in_pod: user.pod().is_some(),
             kind: decision.object.take().map(|object| object.kind).unwrap_or_default(),
-            transition: decision.transition.take(),
+            transition: decision.transition.take().filter(|transition| transition.revision.is_some()),
             driver: patch.and_then(driver),
         }
     }

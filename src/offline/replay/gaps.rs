@@ -229,7 +229,7 @@ impl ReplayGaps {
 }
 
 /// `1 request`, `2 requests`.
-fn counted(count: usize, what: &str) -> String {
+pub(crate) fn counted(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
 }
