@@ -1,6 +1,7 @@
 //! The rules in a simulated cluster: each request is stamped, judged, and applied if admitted.
 
 mod accounts;
+pub(crate) mod acts;
 mod ages;
 pub(crate) mod deletion;
 pub(crate) mod doors;

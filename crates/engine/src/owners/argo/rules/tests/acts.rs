@@ -8,6 +8,7 @@ use super::{
     CONTROLLER, FRESH, LAST_APPLIED, OPTIONS, SERVER, STALE, TRACKING, application, cluster, config, operating,
     refused, sync, synced, web, with, without, written,
 };
+use crate::rules::tests::acts::{only, set};
 use crate::rules::tests::scenario::{Cluster, Rec, Verdict, rec};
 
 const ROBOT: &str = "system:serviceaccount:ci:robot";
@@ -31,29 +32,6 @@ fn act(what: &str, verdict: Verdict, expected: Verdict) {
     assert_eq!(verdict == expected, !OPEN.contains(&what), "{what}: {verdict:?}, the documents say {expected:?}");
 }
 
-/// The verdict of one rule.
-fn only(rule: &str, verdict: Verdict) -> Verdict {
-    let named = verdict.err().unwrap_or_default().into_iter().filter(|it| *it == rule).collect::<Vec<_>>();
-    if named.is_empty() { Ok(()) } else { Err(named) }
-}
-
-fn set(mut object: Value, pointer: &str, value: Value) -> Value {
-    let (parent, key) = pointer.rsplit_once('/').unwrap();
-    let key = key.replace("~1", "/");
-    let mut part = &mut object;
-    for name in parent.split('/').skip(1) {
-        let name = name.replace("~1", "/");
-        part = match part {
-            Value::Array(items) => &mut items[name.parse::<usize>().unwrap()],
-            other => &mut other[name.as_str()],
-        };
-    }
-    match part {
-        Value::Array(items) => items[key.parse::<usize>().unwrap()] = value,
-        other => other[key.as_str()] = value,
-    }
-    object
-}
 fn removed(mut object: Value, pointer: &str, key: &str) -> Value {
     object.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(key);
     object

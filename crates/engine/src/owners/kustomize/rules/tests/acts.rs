@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use super::{CONTROLLER, HPA, SWITCH, TENANT, cluster, image, kustomization, refused, web, with, without};
+use crate::rules::tests::acts::{only, set};
 use crate::rules::tests::scenario::{Cluster, Verdict};
 
 const EDIT: &str = "manual-edit";
@@ -20,27 +21,7 @@ fn act(what: &str, verdict: Verdict, expected: Verdict) {
 
 /// The verdict of the rule `protected-release`.
 fn protecting(verdict: Verdict) -> Verdict {
-    let named =
-        verdict.err().unwrap_or_default().into_iter().filter(|it| *it == "protected-release").collect::<Vec<_>>();
-    if named.is_empty() { Ok(()) } else { Err(named) }
-}
-
-fn set(mut object: Value, pointer: &str, value: Value) -> Value {
-    let (parent, key) = pointer.rsplit_once('/').unwrap();
-    let key = key.replace("~1", "/");
-    let mut part = &mut object;
-    for name in parent.split('/').skip(1) {
-        let name = name.replace("~1", "/");
-        part = match part {
-            Value::Array(items) => &mut items[name.parse::<usize>().unwrap()],
-            other => &mut other[name.as_str()],
-        };
-    }
-    match part {
-        Value::Array(items) => items[key.parse::<usize>().unwrap()] = value,
-        other => other[key.as_str()] = value,
-    }
-    object
+    only("protected-release", verdict)
 }
 
 #[test]
