@@ -30,6 +30,7 @@ mod policy;
 mod policy_dir;
 mod progress;
 mod registration;
+mod registration_file;
 mod release_argument;
 mod replay;
 mod review;

@@ -22,6 +22,7 @@ use super::exit_status::ExitStatus;
 use super::output;
 use super::policy_dir::PolicyDir;
 use super::progress::{Progress, Unit};
+use super::registration_file::RegistrationFile;
 use super::replay;
 use super::runtime::block_on;
 use super::since::since;
@@ -60,10 +61,8 @@ pub(super) struct Arguments {
     /// the same directory
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
-    /// The registration that decides which requests are judged, if it is not the shipped one in the namespace
-    /// interlock-system: `kubectl get validatingwebhookconfiguration interlock -o yaml`
-    #[arg(long, value_name = "FILE")]
-    registration: Option<PathBuf>,
+    #[command(flatten)]
+    registration: RegistrationFile,
     /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Format,
@@ -91,7 +90,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut adoption = Adoption::new(arguments.policies.load()?)?;
     let text =
         arguments.policies.policies.as_deref().map(|directory| read(&directory.join(CLUSTER_FILE))).transpose()?;
-    let registration = Arc::new(replay::registration(arguments.registration.as_deref())?);
+    let registration = Arc::new(arguments.registration.load()?);
     let source = Source::new(files)?;
     // Read first: a cluster that cannot be reached is an error before a log that takes long.
     let cluster = block_on(arguments.cluster_state(&adoption.judging()))?;

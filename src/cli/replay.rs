@@ -7,12 +7,10 @@ mod page;
 mod results;
 mod tally;
 
-use std::fs;
 use std::io::{BufWriter, Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
 use clap::ValueEnum;
 use jiff::Timestamp;
 
@@ -21,9 +19,9 @@ use super::exit_status::ExitStatus;
 use super::output::{self, Output};
 use super::policy_dir::PolicyDir;
 use super::progress::{Progress, Unit};
+use super::registration_file::RegistrationFile;
 use super::runtime::block_on;
 use super::since::since;
-use crate::offline::registration::Registration;
 use crate::offline::replay::{Replay, ReplayGaps, Replayed, Source, SourceNotes};
 use crate::world::policy_directory;
 use results::Results;
@@ -52,10 +50,8 @@ pub(super) struct Arguments {
     /// Also judge with the policies of this directory, and report only different verdicts
     #[arg(long, value_name = "DIR")]
     compare: Option<PathBuf>,
-    /// The registration that decides which requests are judged, if it is not the shipped one in the namespace
-    /// interlock-system: `kubectl get validatingwebhookconfiguration interlock -o yaml`
-    #[arg(long, value_name = "FILE")]
-    registration: Option<PathBuf>,
+    #[command(flatten)]
+    registration: RegistrationFile,
     /// Output format; html cannot show a comparison
     #[arg(short, long, value_enum, default_value = "table")]
     output: Format,
@@ -91,7 +87,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         arguments.compare.is_none() || arguments.output != Format::Html,
         "--compare has no page: use the output table, json or yaml"
     );
-    let registration = Arc::new(registration(arguments.registration.as_deref())?);
+    let registration = Arc::new(arguments.registration.load()?);
     let source = Source::new(arguments.files.clone())?;
     let replay = |policies| Replay::new(policies, arguments.as_recorded).registered(Arc::clone(&registration));
     let here = replay(arguments.policies.load()?);
@@ -100,15 +96,6 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let found = block_on(judge(arguments, source, here, there, &mut out))?;
     out.flush()?;
     Ok(found)
-}
-
-/// The registration in a file, or the shipped one.
-pub(super) fn registration(file: Option<&Path>) -> anyhow::Result<Registration> {
-    let Some(file) = file else {
-        return Registration::shipped().context("the registration in this binary");
-    };
-    let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
-    Registration::parse(&text).with_context(|| file.display().to_string())
 }
 
 /// Judges every line, prints the results, and reports lines that could not be judged.

@@ -25,6 +25,32 @@ pub(crate) fn digest(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
+/// The start of a page that is one file, without a script: everything up to the line below its heading. The Content-Security-Policy allows
+/// only its own style. `style`, `title`, `brand` and `heading` are texts of the program.
+pub(crate) struct PageHead {
+    pub(crate) style: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) brand: &'static str,
+    pub(crate) heading: &'static str,
+}
+
+impl fmt::Display for PageHead {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { style, title, brand, heading } = self;
+        write!(
+            out,
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; base-uri 'none'; \
+             form-action 'none'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n<header>\n\
+             <p class=\"brand\">{brand}</p>\n<h1>{heading}</h1>\n",
+            digest(style),
+        )
+    }
+}
+
 /// Escaped text for use between tags and in quoted attributes. It is printable, and at most 8 KiB long.
 pub(crate) struct Escaped<'t>(pub(crate) &'t str);
 

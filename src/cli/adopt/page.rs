@@ -9,7 +9,7 @@ use super::adopted::Adopted;
 use super::cluster::ClusterState;
 use super::text::{heading, name, owner_name, owners_of, story, summary, wrote};
 use super::wording::minute;
-use crate::inspect::html::{Escaped, digest, grouped};
+use crate::inspect::html::{Escaped, PageHead, grouped};
 use crate::offline::adopt::{AccountReport, AdoptReport, Finding, OwnerReport, RuleReport};
 
 const STYLE: &str = concat!(include_str!("../../inspect/html/base.css"), include_str!("page.css"));
@@ -26,18 +26,14 @@ pub(super) fn page(adopted: &Adopted, by: &str, notes: &str) -> String {
 }
 
 fn write(out: &mut String, Adopted { report, cluster }: &Adopted, by: &str, notes: &str) -> fmt::Result {
-    write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; base-uri 'none'; \
-         form-action 'none'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>Whom would Interlock refuse?</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<header>\n\
-         <p class=\"brand\">Interlock adopt</p>\n<h1>Whom would Interlock refuse?</h1>\n<p class=\"facts\">{}</p>\n",
-        digest(STYLE),
-        Escaped(&summary(report, by)),
-    )?;
+    let head = PageHead {
+        style: STYLE,
+        title: "Whom would Interlock refuse?",
+        brand: "Interlock adopt",
+        heading: "Whom would Interlock refuse?",
+    };
+    write!(out, "{head}")?;
+    writeln!(out, "<p class=\"facts\">{}</p>", Escaped(&summary(report, by)))?;
     totals(out, report)?;
     out.push_str("</header>\n<main>\n");
     findings(

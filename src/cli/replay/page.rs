@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 
 use super::effect::Effect;
 use super::overview::{Counts, Example, Groups, Overview};
-use crate::inspect::html::{Escaped, digest, grouped};
+use crate::inspect::html::{Escaped, PageHead, grouped};
 
 const STYLE: &str = concat!(include_str!("../../inspect/html/base.css"), include_str!("page/page.css"));
 
@@ -20,17 +20,14 @@ pub(super) fn page(overview: &Overview, notes: &str) -> String {
 }
 
 fn write(out: &mut String, overview: &Overview, notes: &str) -> fmt::Result {
-    write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; base-uri 'none'; \
-         form-action 'none'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>What Interlock would have done</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<header>\n\
-         <p class=\"brand\">Interlock replay</p>\n<h1>What would Interlock have done?</h1>\n<p class=\"facts\">",
-        digest(STYLE),
-    )?;
+    let head = PageHead {
+        style: STYLE,
+        title: "What Interlock would have done",
+        brand: "Interlock replay",
+        heading: "What would Interlock have done?",
+    };
+    write!(out, "{head}")?;
+    out.push_str("<p class=\"facts\">");
     if let Some((first, last)) = overview.times {
         let [first, last] = [first, last].map(|time| time.strftime("%Y-%m-%d %H:%M"));
         write!(out, "<time>{first}</time> to <time>{last}</time> UTC · ")?;

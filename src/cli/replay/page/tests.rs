@@ -1,6 +1,7 @@
 use interlock_engine::ways_out::WaysOut;
 
 use super::*;
+use crate::inspect::html::digest;
 use crate::offline::replay::{Replayed, ReplayedContext, ReplayedViolation};
 
 fn replayed(user: &str, namespace: &str, rule: &'static str, message: &str) -> Replayed {
