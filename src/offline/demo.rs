@@ -25,7 +25,7 @@ pub(crate) struct Story {
     recording: String,
 }
 
-/// What a reader is told.
+/// The text before and after the acts of a story.
 #[derive(Debug, Deserialize)]
 pub(crate) struct StoryText {
     #[serde(rename = "mark")]

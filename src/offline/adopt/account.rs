@@ -16,10 +16,10 @@ use crate::offline::replay::Replayed;
 /// The most accounts. A broken client can use any number of names.
 const MAX_ACCOUNTS: usize = 5_000;
 
-/// The number of sessions of one stem that are told apart. Further sessions are counted together.
+/// The number of distinct sessions of one stem. Further sessions are counted together.
 const MAX_SESSIONS: usize = 50;
 
-/// The most resources of one account that are told apart.
+/// The most distinct resources of one account.
 const MAX_RESOURCES: usize = 12;
 
 /// A list of the policy that contains an account, other than `platform` and `pipelines`, which are kinds of actors.

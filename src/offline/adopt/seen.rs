@@ -13,7 +13,7 @@ pub(crate) use crate::offline::replay::counted;
 /// The most names that are remembered of one kind.
 const MAX_NAMES: usize = 20;
 
-/// The most days that are told apart.
+/// The most distinct days.
 const MAX_DAYS: usize = 31;
 
 /// How often something happened, and when.

@@ -308,7 +308,7 @@ fn expect_marked_object_kept(plane: &Plane) {
         "take policy.kruise.io/delete-protection off it first",
         RULE,
     ];
-    // A person is told first that the object belongs to a release.
+    // For a person, another rule refuses first: the object belongs to a release.
     alice.fails(&["delete", "deployment/demo"], &["[manual-delete]"]);
     let robot = namespace.kubectl_as(&account(plane, "default", "robot"));
     robot.fails(&["delete", "deployment/demo"], &words);
