@@ -4,10 +4,12 @@ use std::fs;
 
 use crate::harness::binary::repository;
 
-/// The cells of each row of a page's only table, below its heading.
+/// The cells of each row of a page's tables, below their headings.
 pub(crate) fn rows(page: &str) -> Vec<Vec<String>> {
     let text = fs::read_to_string(repository(page)).unwrap();
-    let rows = text.lines().filter(|line| line.starts_with('|')).skip(2);
+    let lines: Vec<_> = text.lines().collect();
+    let tables = lines.split(|line| !line.starts_with('|'));
+    let rows = tables.flat_map(|table| table.iter().skip(2));
     rows.map(|row| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()).collect()
 }
 
