@@ -59,7 +59,7 @@ impl<'a> ManagedFields<'a> {
     /// differ from those of the object.
     #[must_use]
     pub fn of(&self, api_version: &str, manager: impl Fn(&str) -> bool) -> Declared<'static> {
-        united(self.of_object(api_version).filter(|entry| manager(&entry.manager)))
+        united(self.entries_of(Some(api_version), &manager))
     }
 
     /// Like [`Self::of`]. If these managers have written in other API versions alone, their fields there count.
@@ -80,19 +80,16 @@ impl<'a> ManagedFields<'a> {
         api_version: Option<&str>,
         manager: &impl Fn(&str) -> bool,
     ) -> impl Iterator<Item = &ManagedFieldsEntry<'a>> {
-        let is_wanted = move |entry: &&ManagedFieldsEntry<'a>| {
-            manager(&entry.manager) && api_version.is_none_or(|version| entry.api_version == version)
-        };
-        self.0.iter().filter(|entry| entry.is_of_object()).filter(is_wanted)
+        self.of_object(api_version).filter(move |entry| manager(&entry.manager))
     }
 
     /// The fields that others have written since some managers last wrote any. None if these never wrote.
     #[must_use]
     pub fn since(&self, api_version: &str, manager: impl Fn(&str) -> bool) -> Declared<'static> {
-        let of_manager = self.of_object(api_version).filter(|entry| manager(&entry.manager));
+        let of_manager = self.entries_of(Some(api_version), &manager);
         let Some(last) = of_manager.filter_map(|entry| entry.time.as_deref()).max() else { return Declared::nothing() };
         let is_later = |entry: &&ManagedFieldsEntry<'_>| entry.time.as_deref().is_some_and(|time| time > last);
-        united(self.of_object(api_version).filter(is_later).filter(|entry| !manager(&entry.manager)))
+        united(self.of_object(Some(api_version)).filter(is_later).filter(|entry| !manager(&entry.manager)))
     }
 
     /// Whether some managers lose a field in other `managedFields` although an edit keeps its value.
@@ -116,16 +113,12 @@ impl<'a> ManagedFields<'a> {
         loses_kept(before, &after, delta, effort)
     }
 
-    /// The entries of the object itself, in one API version.
-    fn of_object(&self, api_version: &str) -> impl Iterator<Item = &ManagedFieldsEntry<'a>> {
-        self.0.iter().filter(move |entry| entry.is_of_object() && entry.api_version == api_version)
-    }
-}
-
-impl ManagedFieldsEntry<'_> {
-    /// Whether it is of the object itself, and of no subresource.
-    fn is_of_object(&self) -> bool {
-        self.subresource.as_deref().is_none_or(str::is_empty)
+    /// The entries for the object itself, and for no subresource, in one API version or in any.
+    fn of_object(&self, api_version: Option<&str>) -> impl Iterator<Item = &ManagedFieldsEntry<'a>> {
+        self.0.iter().filter(move |entry| {
+            entry.subresource.as_deref().is_none_or(str::is_empty)
+                && api_version.is_none_or(|version| entry.api_version == version)
+        })
     }
 }
 

@@ -22,12 +22,13 @@ impl SyncPolicy {
     /// Whether another version loses an option that keeps objects, or lets syncs delete what this one keeps.
     fn loses_in(&self, after: &Self) -> bool {
         let (then, now) = (&self.automated, &after.automated);
-        let stays = |option: &String| after.options.iter().any(|it| it.trim() == option.trim());
-        let is_lost = |option: &String| keeps_objects(option) && !stays(option);
-        let begins = |then: bool, now: bool| now && !then;
-        self.options.iter().any(is_lost)
-            || begins(then.prune && then.enabled != Some(false), now.prune && now.enabled != Some(false))
-            || begins(then.allow_empty, now.allow_empty)
+        self.options.iter().any(|option| keeps_objects(option) && !after.has_option(option))
+            || (now.prunes() && !then.prunes())
+            || (now.allow_empty && !then.allow_empty)
+    }
+
+    fn has_option(&self, option: &str) -> bool {
+        self.options.iter().any(|it| it.trim() == option.trim())
     }
 }
 
@@ -42,6 +43,12 @@ struct AutomatedSync {
     /// Whether it deletes all of them.
     #[serde(deserialize_with = "null_is_default")]
     allow_empty: bool,
+}
+
+impl AutomatedSync {
+    fn prunes(&self) -> bool {
+        self.prune && self.enabled != Some(false)
+    }
 }
 
 /// A sync, with the fields that say what it deletes.
