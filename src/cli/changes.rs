@@ -10,9 +10,10 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::cluster::ClusterArguments;
+use super::cluster::{self, ClustersArguments, NamedCluster};
 use super::examples::examples;
 use super::exit_status::ExitStatus;
+use super::failure;
 use super::output;
 use super::progress::{Progress, Unit};
 use super::release_argument;
@@ -25,13 +26,14 @@ use crate::offline::changes::{ReadChanges, STANDARD_INPUT, read_logs};
 ///
 /// Reads the release records of the cluster, audit logs of the API server, and Interlock's own log, and merges them: a
 /// change that several sources know is one line, of the surest of them (log, then audit, then record). Without files,
-/// reads the cluster, which keeps the last revisions of each release and nothing of uninstalled ones, and the last sync of
+/// reads the cluster, or each cluster of several --context, which keeps the last revisions of each release and nothing of uninstalled ones, and the last sync of
 /// each Application of Argo CD. Lines that cannot be parsed are reported and skipped. Exits with 2 if nothing could be read.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(&[
     "interlock changes -n shop --since 24h",
     "interlock changes -n argocd app/web --log interlock.log --records",
     "interlock changes --audit-log audit.log --refused -o csv",
+    "interlock changes --context eu --context us --since 24h",
 ]))]
 pub(super) struct Arguments {
     /// Show only this release, as RELEASE or NAMESPACE/RELEASE, or one object, as -n NAMESPACE app/NAME. Before the files
@@ -59,7 +61,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     refused: bool,
     #[command(flatten)]
-    cluster: ClusterArguments,
+    clusters: ClustersArguments,
     /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Format,
@@ -90,20 +92,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let wanted = arguments.wanted().map_err(anyhow::Error::msg)?;
     let mut found = arguments.of_files(&wanted)?;
     if arguments.reads_records() {
-        let of_cluster = block_on(arguments.of_cluster(&wanted));
-        match of_cluster {
-            Ok((changes, notes)) => {
-                found.changes.extend(changes);
-                found.notes.extend(notes);
-                found.has_read = true;
-            }
-            // The changes in the files are better than none.
-            Err(error) if found.has_read => found.notes.push(format!("the records of the cluster: {error:#}")),
-            Err(error) => {
-                complain(&found.notes);
-                return Err(error);
-            }
-        }
+        block_on(arguments.of_clusters(&wanted, &mut found))?;
     }
     complain(&found.notes);
     anyhow::ensure!(found.has_read, "nothing could be read");
@@ -117,6 +106,15 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         Format::Yaml => output::print_yaml(&ChangesOutput { changes: &changes, not_read: &found.notes })?,
     }
     Ok(ExitStatus::Success)
+}
+
+/// The changes in the records of a cluster, and what could not be read.
+async fn of_named(cluster: &NamedCluster, wanted: &Wanted) -> anyhow::Result<(Vec<Change>, Vec<String>)> {
+    let client = cluster::client(cluster.config().await?).context("the records cannot be read")?;
+    let (mut changes, gaps) = of_cluster(&client, wanted).await.map_err(anyhow::Error::msg)?;
+    changes.iter_mut().for_each(|change| change.cluster.clone_from(&cluster.name));
+    let gaps = gaps.into_iter().map(|gap| cluster.named(gap));
+    Ok((changes, gaps.map(|gap| format!("not read: {}: {}", gap.what, gap.why)).collect()))
 }
 
 fn complain(notes: &[String]) {
@@ -151,10 +149,31 @@ impl Arguments {
         read.map_err(|(path, error)| anyhow::Error::new(error).context(format!("failed to read {}", path.display())))
     }
 
-    async fn of_cluster(&self, wanted: &Wanted) -> anyhow::Result<(Vec<Change>, Vec<String>)> {
-        let client = self.cluster.client().await.context("the records cannot be read")?;
-        let (changes, gaps) = of_cluster(&client, wanted).await.map_err(anyhow::Error::msg)?;
-        Ok((changes, gaps.into_iter().map(|gap| format!("not read: {}: {}", gap.what, gap.why)).collect()))
+    /// Adds what the records of the clusters tell. The changes in the files, or of the other clusters, are better than none.
+    async fn of_clusters(&self, wanted: &Wanted, found: &mut ReadChanges) -> anyhow::Result<()> {
+        let mut failed = None;
+        for cluster in self.clusters.each() {
+            match of_named(&cluster, wanted).await {
+                Ok((changes, notes)) => {
+                    found.changes.extend(changes);
+                    found.notes.extend(notes);
+                    found.has_read = true;
+                }
+                Err(error) => {
+                    let error = cluster.complete(error);
+                    found.notes.push(format!("the records of the cluster: {}", failure::message(&error)));
+                    failed = Some(error);
+                }
+            }
+        }
+        match failed.filter(|_| !found.has_read) {
+            None => Ok(()),
+            Some(error) => {
+                found.notes.pop();
+                complain(&found.notes);
+                Err(error)
+            }
+        }
     }
 }
 

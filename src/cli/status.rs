@@ -1,6 +1,8 @@
 //! `interlock status`: the status of releases, and the next step for each.
 
+mod found;
 mod lines;
+mod several;
 
 use std::io::{Write, stdout};
 
@@ -9,7 +11,7 @@ use interlock_engine::release::ReleaseRef;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::cluster::{self, ClusterArguments, WATCH_READ_TIMEOUT};
+use super::cluster::{self, ClustersArguments, NamedCluster, WATCH_READ_TIMEOUT};
 use super::examples::examples;
 use super::exit_status::ExitStatus;
 use super::output;
@@ -19,24 +21,26 @@ use super::table::printable;
 use crate::inspect::diagnosis::Stuck;
 use crate::inspect::scan::Gap;
 use crate::inspect::status::{
-    OperationSummary, ReleaseDescription, ReleaseSummary, StatusError, StatusOptions, Survey, describe, follow,
-    operations, row, survey,
+    OperationSummary, ReleaseDescription, ReleaseSummary, StatusError, StatusOptions, describe, follow,
 };
-use crate::inspect::view::{ReadError, View};
+use crate::inspect::view::View;
 use crate::world::kubernetes::clock::ServerClock;
+use found::Found;
 use lines::ReleaseTable;
+use several::of_several;
 
 /// Show the status of releases: who holds them, whether they are stuck, and the next step
 ///
 /// Prints one line per release with records or objects in the namespace, and one per sync of an Application of Argo CD that has not ended. For one release, prints its history, the runbook's checks, overrides and HelmReleases.
 /// Requires the rights to list Secrets and ConfigMaps in the namespace, and to get those whose chart is not stamped; to
 /// list HelmReleases; and for one release to read its workloads and the Jobs of its hooks. Missing rights are reported.
-/// Exits with 1 if a release is stuck, and with 2 if the status cannot be determined.
+/// Several --context give one table. Exits with 1 if a release is stuck, and with 2 if the status cannot be determined.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(&[
     "interlock status -A --stuck",
     "interlock status -n shop web",
     "interlock status shop/web -o yaml",
+    "interlock status -A --context eu --context us",
 ]))]
 pub(super) struct Arguments {
     /// Show only this release, as RELEASE or NAMESPACE/RELEASE
@@ -55,7 +59,7 @@ pub(super) struct Arguments {
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]
-    cluster: ClusterArguments,
+    clusters: ClustersArguments,
     /// Output format
     #[arg(short, long, value_enum, default_value = "table")]
     output: Format,
@@ -88,7 +92,14 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 }
 
 async fn report(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
-    let mut config = arguments.cluster.infer().await?;
+    match &*arguments.clusters.each() {
+        [cluster] => of_one(arguments, cluster).await,
+        several => of_several(arguments, several).await,
+    }
+}
+
+async fn of_one(arguments: &Arguments, cluster: &NamedCluster) -> anyhow::Result<ExitStatus> {
+    let mut config = cluster.config().await?;
     if arguments.watch {
         config.read_timeout = Some(WATCH_READ_TIMEOUT);
     }
@@ -100,32 +111,19 @@ async fn report(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     if let Some(release) = only.as_ref().filter(|_| !arguments.watch) {
         return describe_one(&view, release, arguments.output, clock.now()).await;
     }
-    let found = match &only {
-        None => {
-            // A watch also needs the other releases, to notice when they become stuck.
-            let stuck = options.stuck && !arguments.watch;
-            survey(&view, &StatusOptions { stuck, ..options.clone() }, clock.now()).await?
-        }
-        Some(release) => releases_named(&view, release, clock.now()).await?,
-    };
-    let Survey { mut rows, mut gaps } = found;
-    let mut carried = Vec::new();
-    if only.is_none() && !arguments.watch {
-        let unread;
-        (carried, unread) = operations(&client, [options.namespace.as_deref()], &policies, clock.now()).await;
-        carried.retain(|operation| !options.stuck || operation.stuck != Stuck::No);
-        gaps.extend(unread);
+    let mut printer = Printer::new(arguments.output, &clock);
+    if !arguments.watch {
+        let found = Found::read(&view, &options, only.as_ref(), clock.now()).await?;
+        return printer.all(&found, false);
     }
-    let known = rows.clone();
-    rows.retain(|row| !options.stuck || row.stuck != Stuck::No);
-    gaps.iter().for_each(report_gap);
-    let mut printer =
-        Printer { format: arguments.output, clock: &clock, lines: ReleaseTable::new(arguments.output == Format::Wide) };
-    let stuck = printer.all((&rows, &carried), &gaps, arguments.watch)?;
-    if arguments.watch {
-        follow(&mut view, &options, only.as_ref(), known, &clock, |row| printer.one(row)).await?;
-    }
-    Ok(if stuck { ExitStatus::Findings } else { ExitStatus::Success })
+    // A watch also needs the other releases, to notice when they become stuck.
+    let every = StatusOptions { stuck: false, ..options.clone() };
+    let known = Found::read(&view, &every, only.as_ref(), clock.now()).await?;
+    let mut shown = Found { carried: Vec::new(), ..known.clone() };
+    shown.rows.retain(|row| !options.stuck || row.stuck != Stuck::No);
+    let exit = printer.all(&shown, true)?;
+    follow(&mut view, &options, only.as_ref(), known.rows, &clock, |row| printer.one(row)).await?;
+    Ok(exit)
 }
 
 impl Arguments {
@@ -139,15 +137,6 @@ impl Arguments {
         let namespace = (!self.all_namespaces).then_some(namespace);
         Ok((StatusOptions { namespace, stuck: self.stuck }, release))
     }
-}
-
-/// The summaries of one release, one per storage.
-async fn releases_named(view: &View<'_>, release: &ReleaseRef, now: Timestamp) -> Result<Survey, ReadError> {
-    let mut rows = Vec::new();
-    for (storage, history) in view.releases(release).await? {
-        rows.extend(row(view, release, storage, &history, now).await);
-    }
-    Ok(Survey { rows, gaps: view.gap().into_iter().collect() })
 }
 
 async fn describe_one(
@@ -195,14 +184,14 @@ struct Printer<'c> {
     lines: ReleaseTable,
 }
 
-impl Printer<'_> {
-    /// Prints all releases, and the operations of other objects. Returns whether one is stuck.
-    fn all(
-        &mut self,
-        (rows, carried): (&[ReleaseSummary], &[OperationSummary]),
-        gaps: &[Gap],
-        streams: bool,
-    ) -> anyhow::Result<bool> {
+impl<'c> Printer<'c> {
+    fn new(format: Format, clock: &'c ServerClock) -> Self {
+        Self { format, clock, lines: ReleaseTable::new(format == Format::Wide) }
+    }
+
+    /// Prints all releases, the operations of other objects, and what could not be read.
+    fn all(&mut self, Found { rows, carried, gaps }: &Found, streams: bool) -> anyhow::Result<ExitStatus> {
+        gaps.iter().for_each(report_gap);
         let now = self.clock.now();
         let document = StatusOutput { time: now, releases: rows, operations: carried, not_looked_at: gaps };
         match self.format {
@@ -222,7 +211,7 @@ impl Printer<'_> {
             Format::Name => rows.iter().try_for_each(|row| self.one(row))?,
         }
         let mut stuck = rows.iter().map(|row| row.stuck).chain(carried.iter().map(|operation| operation.stuck));
-        Ok(stuck.any(|stuck| stuck == Stuck::Yes))
+        Ok(if stuck.any(|stuck| stuck == Stuck::Yes) { ExitStatus::Findings } else { ExitStatus::Success })
     }
 
     /// Prints a changed release.

@@ -2,6 +2,7 @@
 
 mod audit_log;
 mod changes;
+mod contexts;
 mod next_step;
 mod page;
 mod plugins;

@@ -62,16 +62,16 @@ async fn a_transition_is_one_line_with_these_fields_and_is_counted() {
     let wanted = [
         json!({
             "message": "transition", "transition": "install", "outcome": "allowed", "time": "T", "uid": "u1",
-            "user": "alice", "groups": r#"["devs","CN=ops,OU=it"]"#, "storage": "Secret", "release": "shop/web", "revision": 1,
+            "user.name": "alice", "groups": r#"["devs","CN=ops,OU=it"]"#, "storage": "Secret", "release": "shop/web", "revision": 1,
             "to": "pending-install", "chart": "shop-1.0.0",
         }),
         json!({
             "message": "transition", "transition": "upgrade", "outcome": "refused", "time": "T", "uid": "u1",
-            "user": "bob", "storage": "Secret", "release": "shop/web", "revision": 2, "to": "pending-upgrade", "chart": "shop-1.0.0",
+            "user.name": "bob", "storage": "Secret", "release": "shop/web", "revision": 2, "to": "pending-upgrade", "chart": "shop-1.0.0",
         }),
         json!({
             "message": "transition", "transition": "deployed", "outcome": "allowed", "time": "T", "uid": "u1",
-            "user": "alice", "storage": "Secret", "release": "shop/web", "revision": 1, "from": "pending-install", "to": "deployed",
+            "user.name": "alice", "storage": "Secret", "release": "shop/web", "revision": 1, "from": "pending-install", "to": "deployed",
             "chart": "shop-1.0.0", "seconds": "S", "holder": "alice",
         }),
     ];
@@ -108,7 +108,8 @@ async fn changes_reads_the_log_that_a_server_wrote() {
     assert!(seconds.is_some_and(|seconds| seconds > 0));
     install["time"] = "T".into();
     let wanted = json!({
-        "time": "T", "namespace": "shop", "release": "web", "revision": 1, "storage": "Secret", "transition": "install", "from": null,
+        "time": "T", "cluster": null, "namespace": "shop", "release": "web", "revision": 1, "storage": "Secret",
+        "transition": "install", "from": null,
         "to": "pending-install", "outcome": "allowed", "user": "alice", "groups": ["devs", "CN=ops,OU=it"],
         "omittedGroups": 0, "holder": null, "ticket": null,
         "chart": "shop-1.0.0", "seconds": null, "override": null, "freeze": null, "source": "log", "certainty": "sure",
@@ -160,11 +161,11 @@ fn bad_lines_are_told_with_their_places_and_the_rest_is_read() {
     }
     assert_eq!(printed.lines().count(), 2, "{printed}");
     let wanted = "time,namespace,release,revision,storage,transition,from,to,outcome,user,groups,omittedGroups,holder,chart,seconds,\
-                  override,ticket,freeze,source,certainty\r\n\
+                  override,ticket,freeze,source,certainty,cluster\r\n\
                   2026-11-21T10:00:00Z,shop,web,1,Secret,install,,pending-install,allowed,\"'=cmd|' /C calc'!A0\",,0,,\
-                  shop-1.0.0,,,,,audit,sure\r\n\
+                  shop-1.0.0,,,,,audit,sure,\r\n\
                   2026-11-21T10:00:07.5Z,shop,web,1,Secret,deployed,pending-install,deployed,allowed,\"'=cmd|' /C calc'!A0\",,\
-                  0,,shop-1.0.0,7,,,,audit,sure\r\n";
+                  0,,shop-1.0.0,7,,,,audit,sure,\r\n";
     assert_eq!(stdout(&output), wanted);
     let table = interlock(&["changes", "--audit-log", file]);
     for cell in ["2026-11-21 10:00:07", "shop/web", "deployed (7 s)", "shop-1.0.0", "audit"] {

@@ -8,7 +8,7 @@ use crate::cli::table::printable;
 use crate::inspect::changes::Change;
 
 /// The columns. Their names are a public interface and equal the fields in JSON.
-const COLUMNS: [&str; 20] = [
+const COLUMNS: [&str; 21] = [
     "time",
     "namespace",
     "release",
@@ -29,6 +29,7 @@ const COLUMNS: [&str; 20] = [
     "freeze",
     "source",
     "certainty",
+    "cluster",
 ];
 
 /// Spreadsheets treat a cell that starts with one of these as a formula, and run it.
@@ -64,6 +65,7 @@ fn cells(change: &Change) -> [String; COLUMNS.len()] {
         text(change.freeze.as_deref()),
         change.source.as_str().to_owned(),
         change.certainty.as_str().to_owned(),
+        text(change.cluster.as_deref()),
     ]
 }
 

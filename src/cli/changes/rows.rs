@@ -6,9 +6,12 @@ use interlock_engine::decision::TransitionOutcome;
 use crate::cli::table::{self, printable};
 use crate::inspect::changes::{Certainty, Change};
 
-/// The table, one row for each change.
+/// The table, one row for each change. With a column for the cluster if one is named.
 pub(super) fn table(changes: &[Change]) -> String {
-    let mut table = table::table(&["time (UTC)", "release", "rev", "change", "who", "chart", "by", "source"]);
+    let has_clusters = changes.iter().any(|change| change.cluster.is_some());
+    let headings = ["time (UTC)", "release", "rev", "change", "who", "chart", "by", "source"];
+    let headings: Vec<_> = headings.into_iter().chain(has_clusters.then_some("cluster")).collect();
+    let mut table = table::table(&headings);
     for change in changes {
         let kind = change.release.carrier().map(|carrier| format!("{} ", carrier.kind)).unwrap_or_default();
         let release = format!("{kind}{}/{}", change.release.namespace, change.release.release);
@@ -24,7 +27,8 @@ pub(super) fn table(changes: &[Change]) -> String {
             override_and_freeze(change),
             source(change),
         ];
-        let cells = cells.into_iter().map(|text| {
+        let cluster = has_clusters.then(|| printable(change.cluster.as_deref().unwrap_or("-")));
+        let cells = cells.into_iter().chain(cluster).map(|text| {
             let cell = Cell::new(text);
             if change.is_refused() { cell.fg(Color::Red) } else { cell }
         });

@@ -37,7 +37,9 @@ impl ReleaseTable {
 
     /// The heading and all releases.
     pub(super) fn all(&mut self, rows: &[ReleaseSummary], now: Timestamp) -> String {
-        let mut heading = vec!["RELEASE", "REVISION", "STATUS", "SINCE", "HOLDER", "CHART", "OWNER", "STUCK"];
+        let has_clusters = rows.iter().any(|row| row.cluster.is_some());
+        let mut heading: Vec<_> = has_clusters.then_some("CLUSTER").into_iter().collect();
+        heading.extend(["RELEASE", "REVISION", "STATUS", "SINCE", "HOLDER", "CHART", "OWNER", "STUCK"]);
         heading.extend(self.wide.then_some(["STORAGE", "RECORD"]).into_iter().flatten());
         heading.push("NEXT");
         let heading = heading.into_iter().map(|text| Cell { text: text.to_owned(), colour: None }).collect();
@@ -64,7 +66,8 @@ impl ReleaseTable {
             _ => None,
         };
         let (stuck, colour) = stuck(row.stuck);
-        let mut cells = vec![
+        let mut cells: Vec<_> = row.cluster.clone().map(plain).into_iter().collect();
+        cells.extend([
             plain(row.release_ref().to_string()),
             plain(row.revision.to_string()),
             Cell { text: row.status.to_owned(), colour: status },
@@ -73,7 +76,7 @@ impl ReleaseTable {
             shortened_or_dash(row.chart.clone()),
             plain(row.owner.display()),
             Cell { text: stuck.to_owned(), colour },
-        ];
+        ]);
         if self.wide {
             cells.extend([plain(row.storage.name().to_owned()), plain(row.record.clone())]);
         }
@@ -98,20 +101,28 @@ impl ReleaseTable {
 
 /// The heading and the operations of objects that carry these themselves.
 pub(super) fn operations(carried: &[OperationSummary], now: Timestamp) -> String {
+    let has_clusters = carried.iter().any(|it| it.cluster.is_some());
     let heading = ["OBJECT", "OPERATION", "SINCE", "HOLDER", "STUCK", "NEXT"];
-    let heading = heading.map(|text| plain(text.to_owned())).to_vec();
-    let cells = |it: &OperationSummary| {
-        let (stuck, colour) = stuck(it.stuck);
-        vec![
+    let heading = has_clusters.then_some("CLUSTER").into_iter().chain(heading);
+    let heading = heading.map(|text| plain(text.to_owned())).collect();
+    let rows = carried.iter().map(|it| operation(it, now));
+    ReleaseTable::new(false).table([heading].into_iter().chain(rows).collect())
+}
+
+fn operation(it: &OperationSummary, now: Timestamp) -> Vec<Cell> {
+    let (stuck, colour) = stuck(it.stuck);
+    let cluster = it.cluster.clone().map(plain);
+    cluster
+        .into_iter()
+        .chain([
             plain(format!("{} {}/{}", it.kind, it.namespace, it.name)),
             plain(it.stage.to_owned()),
             plain(it.since.map_or("-".to_owned(), |since| span(now.duration_since(since)))),
             shortened_or_dash(it.holder.clone()),
             Cell { text: stuck.to_owned(), colour },
             plain(it.next.clone().unwrap_or_else(|| "-".to_owned())),
-        ]
-    };
-    ReleaseTable::new(false).table([heading].into_iter().chain(carried.iter().map(cells)).collect())
+        ])
+        .collect()
 }
 
 fn plain(text: String) -> Cell {

@@ -14,6 +14,8 @@ use serde::{Serialize, Serializer};
 pub(crate) struct Change {
     /// By the clock of the API server.
     pub(crate) time: Timestamp,
+    /// The name of the cluster, if a log names it or the records of several clusters were read.
+    pub(crate) cluster: Option<String>,
     #[serde(flatten)]
     pub(crate) release: ChangedRelease,
     #[serde(serialize_with = "text")]
@@ -130,6 +132,7 @@ impl Change {
     ) -> Self {
         Self {
             time,
+            cluster: None,
             release,
             transition,
             from: None,

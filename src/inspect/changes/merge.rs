@@ -1,7 +1,7 @@
 //! Merges the reports of several sources about the same transitions.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use interlock_engine::decision::TransitionKind;
 use jiff::{SignedDuration, Timestamp};
@@ -20,7 +20,28 @@ const TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 /// starts again with revision 1. No source reports a transition twice, so each report completes another one only once.
 ///
 /// A write that Interlock admitted may not have been stored if the audit log covers its time and no other source reports it.
-pub(crate) fn merged(mut changes: Vec<Change>, covered: &Covered) -> Vec<Change> {
+///
+/// Changes without the name of a cluster belong to the only named one. If several are named, an audit log covers none of them, because it
+/// does not tell its own.
+pub(crate) fn merged(changes: Vec<Change>, covered: &Covered) -> Vec<Change> {
+    let names: BTreeSet<_> = changes.iter().filter_map(|change| change.cluster.clone()).collect();
+    let only = names.first().filter(|_| names.len() == 1);
+    let mut clusters: BTreeMap<Option<String>, Vec<Change>> = BTreeMap::new();
+    for mut change in changes {
+        change.cluster = change.cluster.or_else(|| only.cloned());
+        clusters.entry(change.cluster.clone()).or_default().push(change);
+    }
+    let nothing = Covered::default();
+    let mut all = Vec::new();
+    for (cluster, changes) in clusters {
+        let is_told = cluster.is_none() || names.len() == 1;
+        all.extend(of_one_cluster(changes, if is_told { covered } else { &nothing }));
+    }
+    all.sort_by(|a, b| place(a).cmp(&place(b)));
+    all
+}
+
+fn of_one_cluster(mut changes: Vec<Change>, covered: &Covered) -> Vec<Change> {
     drop_repeats(&mut changes);
     changes.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| (a.source, a.time).cmp(&(b.source, b.time))));
     let mut all: Vec<Change> = Vec::with_capacity(changes.len());
@@ -32,7 +53,6 @@ pub(crate) fn merged(mut changes: Vec<Change>, covered: &Covered) -> Vec<Change>
         alike.add(change);
     }
     all.extend(alike.into_changes(covered));
-    all.sort_by(|a, b| place(a).cmp(&place(b)));
     all
 }
 
@@ -183,6 +203,19 @@ mod tests {
 
     fn merged(changes: Vec<Change>) -> Vec<Change> {
         super::merged(changes, &Covered::default())
+    }
+
+    #[test]
+    fn changes_of_two_clusters_are_never_one_and_a_nameless_one_belongs_to_the_only_cluster() {
+        let of = |cluster: Option<&str>, source| Change {
+            cluster: cluster.map(str::to_owned),
+            ..change(0, 1, Install, source)
+        };
+        let clusters = |changes: Vec<Change>| -> Vec<_> { merged(changes).into_iter().map(|it| it.cluster).collect() };
+        let eu = || Some("eu".to_owned());
+        assert_eq!(clusters(vec![of(Some("eu"), Log), of(None, Audit)]), [eu()]);
+        assert_eq!(clusters(vec![of(Some("us"), Record), of(Some("eu"), Log), of(None, Audit)]).len(), 3);
+        assert_eq!(clusters(vec![of(None, Log), of(None, Audit)]), [None]);
     }
 
     fn lines(changes: Vec<Change>) -> Vec<String> {

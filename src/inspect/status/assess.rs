@@ -18,6 +18,7 @@ pub(crate) fn assess(
     let Diagnosis { owner, stuck, stuck_from, problems, next } = diagnosis;
     let at_rest = !newest.status.is_in_flight();
     Some(ReleaseSummary {
+        cluster: None,
         namespace: release.namespace.clone(),
         release: release.name.clone(),
         storage,

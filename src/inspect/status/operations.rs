@@ -17,6 +17,9 @@ use crate::world::kubernetes::api_error::reason;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OperationSummary {
+    /// The name of the cluster, if several were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     pub kind: &'static str,
     pub namespace: String,
     pub name: String,
@@ -55,6 +58,7 @@ impl OperationSummary {
         };
         let is_running = matches!(stage, Stage::Running { .. });
         Self {
+            cluster: None,
             kind: carrier.kind,
             namespace: place.namespace.clone(),
             name: place.name.clone(),

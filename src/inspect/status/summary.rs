@@ -13,6 +13,9 @@ use crate::world::kubernetes::RecordSummary;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReleaseSummary {
+    /// The name of the cluster, if several were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     pub namespace: String,
     pub release: String,
     pub storage: Storage,
@@ -86,6 +89,7 @@ impl ReleaseSummary {
     /// Revision 2 of `shop/web`, for tests.
     pub(crate) fn of_web(status: &'static str) -> Self {
         Self {
+            cluster: None,
             namespace: "shop".to_owned(),
             release: "web".to_owned(),
             storage: Storage::Secret,

@@ -52,6 +52,9 @@ struct TransitionLine {
     release: String,
     revision: Option<u64>,
     storage: Option<String>,
+    #[serde(rename = "k8s.cluster.name")]
+    cluster: Option<String>,
+    #[serde(rename = "user.name", alias = "user")]
     user: Option<String>,
     groups: Option<String>,
     #[serde(default)]
@@ -121,6 +124,7 @@ impl TransitionLine {
         Ok(Change {
             from: status(self.from)?,
             to: status(self.to)?,
+            cluster: truncated(self.cluster, MAX_NAME_BYTES),
             outcome: outcome.ok_or("outcome: expected allowed, warned or refused")?,
             user: truncated(self.user, MAX_NAME_BYTES),
             groups,
@@ -182,6 +186,7 @@ mod tests {
 
     #[test]
     fn the_operation_of_an_object_has_no_revision() {
+        // `user` is the key of version 0.1.
         let line = |kind: &str| {
             format!(
                 r#"{{"level":"INFO","message":"transition","transition":"sync","outcome":"allowed","time":"2026-11-24T10:00:07.598Z",
@@ -200,7 +205,7 @@ mod tests {
         let line = |groups: &str| {
             format!(
                 r#"{{"level":"INFO","message":"transition","transition":"deployed","outcome":"allowed","storage":"Secret",
-                "time":"2026-11-24T10:00:07.598Z","user":"alice","release":"shop/web","revision":7,"to":"deployed",
+                "time":"2026-11-24T10:00:07.598Z","user.name":"alice","k8s.cluster.name":"eu","release":"shop/web","revision":7,"to":"deployed",
                 "override":"shop/fix","ticket":"OPS-7"{groups}}}"#
             )
         };
@@ -210,7 +215,8 @@ mod tests {
             (changes[0].groups.names(), changes[0].groups.omitted()),
             (&["x;system:masters", "devs"].map(String::from)[..], 3)
         );
-        assert_eq!(changes[0].ticket.as_deref(), Some("OPS-7"));
+        let Change { ticket, user, cluster, .. } = &changes[0];
+        assert_eq!([ticket, user, cluster].map(|it| it.as_deref()), [Some("OPS-7"), Some("alice"), Some("eu")]);
         assert!(read(&[&line("")]).0[0].groups.are_unknown());
         assert_eq!(read(&[&line(r#","groups":"devs;ops""#)]).2, ["groups: expected a JSON list of texts"]);
     }

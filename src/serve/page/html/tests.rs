@@ -23,6 +23,7 @@ fn operation_of(text: &str) -> ReleaseSummary {
 
 fn carried_by(text: &str) -> CarriedOperations {
     let row = OperationSummary {
+        cluster: None,
         kind: "Application",
         namespace: "argocd".to_owned(),
         name: text.to_owned(),
