@@ -32,6 +32,8 @@ use crate::harness::binary::repository;
 const ALERTS: &str = "manifests/chart/files/alerts.yaml";
 const DASHBOARD: &str = "manifests/chart/files/dashboard.json";
 const RUNBOOK: &str = "docs/runbook.md";
+/// Its page of the book.
+const RUNBOOK_PAGE: &str = "https://interlock.dev/docs/runbook.html";
 
 /// The API server's own metrics of webhooks.
 const OF_THE_API_SERVER: [&str; 3] = [
@@ -255,7 +257,7 @@ fn every_alert_leads_to_its_paragraph_and_every_paragraph_has_its_alert() {
     for rule in &rules() {
         let alert = text(rule, "/alert");
         assert!(alerts.insert(alert.to_owned()), "{alert} is there twice");
-        let anchor = format!("{RUNBOOK}#{}", alert.to_ascii_lowercase());
+        let anchor = format!("{RUNBOOK_PAGE}#{}", alert.to_ascii_lowercase());
         assert_eq!(text(rule, "/annotations/runbook_url"), anchor);
         assert!(["critical", "warning", "info"].contains(&text(rule, "/labels/severity")), "{alert}");
         for annotation in ["summary", "description"] {

@@ -155,3 +155,21 @@ fn security_contexts_can_be_emptied() {
     let emptied = of(&rendered(&["--set=podSecurityContext=null,securityContext=null"]).unwrap());
     assert_eq!(emptied, [(None, None), (None, None)]);
 }
+
+#[test]
+fn the_name_of_the_cluster_reaches_the_replicas_and_the_address_of_the_runbook_the_alerts() {
+    let name = "arn:aws:eks:eu-west-1:111122223333:cluster/prod";
+    let runbook = "https://book.example.com/runbook.html";
+    let objects = rendered(&[
+        &format!("--set=clusterName={name}"),
+        "--set=monitoring.alerts.enabled=true",
+        &format!("--set=monitoring.alerts.runbookUrl={runbook}"),
+    ]);
+    let objects = objects.unwrap();
+    let env = &object(&objects, "Deployment", "interlock")["spec"]["template"]["spec"]["containers"][0]["env"];
+    let named = env.as_array().unwrap().iter().find(|variable| variable["name"] == "INTERLOCK_CLUSTER_NAME");
+    assert_eq!(named.unwrap()["value"], name);
+    let alerts = object(&objects, "PrometheusRule", "interlock").to_string();
+    assert!(alerts.contains(&format!("{runbook}#interlockdown")) && !alerts.contains("interlock.dev/docs"), "{alerts}");
+    expect_refused(&["--set=clusterName=a b"], "/clusterName");
+}
