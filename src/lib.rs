@@ -16,7 +16,7 @@
 //!                      and diagnosis/, which they share
 //! judge.rs             the one place where the engine and a world meet
 //! world/               who answers queries: memory.rs (standalone, replay, tests), kubernetes/ (reads, watches, caches)
-//! budget.rs file_watch.rs log_limit.rs readiness.rs regular_file.rs supported.rs
+//! budget.rs cluster_name.rs file_watch.rs log_limit.rs readiness.rs regular_file.rs supported.rs
 //!                      the ground: imported by all, imports nothing of ours
 //! ------------------------------------------------------------------------------------------------------------------------
 //! crates/engine/       pure: the request, the rules, and what they know of those who release
@@ -58,6 +58,7 @@
 
 pub mod budget;
 pub mod cli;
+pub(crate) mod cluster_name;
 pub(crate) mod file_watch;
 pub mod inspect;
 pub mod judge;

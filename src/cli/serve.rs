@@ -28,7 +28,7 @@ use standalone::standalone;
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let sending = telemetry::init(&arguments.telemetry, runtime.handle())?;
+    let sending = telemetry::init(&arguments.telemetry, arguments.cluster_name.as_ref(), runtime.handle())?;
     let policies = PolicySource::load(arguments.policies.as_deref())?;
     let ended = runtime.block_on(serve(arguments, policies));
     sending.finish();
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
 
 async fn serve(arguments: &Arguments, policies: PolicySource) -> anyhow::Result<ExitStatus> {
     let signals = Signals::of_process().context("failed to listen for signals")?;
-    let shared = Shared::new();
+    let shared = Shared::new(arguments.cluster_name.clone());
     let cluster = arguments.cluster.in_cluster_or_named().await?;
     let is_standalone = cluster.is_none();
     let running = match cluster {

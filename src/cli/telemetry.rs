@@ -1,5 +1,7 @@
 //! Log lines on standard error and, with the feature `otel`, spans of reviews.
 
+mod of_cluster;
+
 use std::io::{IsTerminal, stderr};
 
 use anyhow::Context;
@@ -9,7 +11,9 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt, registry};
 
+use crate::cluster_name::ClusterName;
 use crate::serve::traces;
+use of_cluster::OfCluster;
 
 /// The variable with the log filter, for example `debug` or `release_interlock=debug,kube=info`.
 const FILTER_VARIABLE: &str = "INTERLOCK_LOG";
@@ -36,9 +40,13 @@ enum Format {
     Json,
 }
 
-/// Starts logging. Also starts to send spans on `runtime` if a receiver is configured. The caller must finish the result before the process
+/// Starts logging, with the name of the cluster in each line of JSON. Also starts to send spans on `runtime` if a receiver is configured. The caller must finish the result before the process
 /// ends.
-pub(super) fn init(arguments: &TelemetryArguments, runtime: &Handle) -> anyhow::Result<traces::Sending> {
+pub(super) fn init(
+    arguments: &TelemetryArguments,
+    cluster: Option<&ClusterName>,
+    runtime: &Handle,
+) -> anyhow::Result<traces::Sending> {
     let level = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| DEFAULT_FILTER.to_owned());
     let filter = filter(&level)?;
     let is_terminal = stderr().is_terminal();
@@ -46,9 +54,9 @@ pub(super) fn init(arguments: &TelemetryArguments, runtime: &Handle) -> anyhow::
     let log = fmt::layer().with_writer(stderr).with_ansi(is_terminal);
     let log = match format {
         Format::Text => log.boxed(),
-        Format::Json => log.json().flatten_event(true).boxed(),
+        Format::Json => log.json().flatten_event(true).map_event_format(|inner| OfCluster::new(inner, cluster)).boxed(),
     };
-    let sending = traces::Sending::start(runtime)?;
+    let sending = traces::Sending::start(runtime, cluster)?;
     #[cfg(not(feature = "otel"))]
     registry().with(filter).with(log).init();
     #[cfg(feature = "otel")]

@@ -31,7 +31,10 @@ impl Sending {
     ///
     /// # Errors
     /// Never. With the feature `otel`, this may fail.
-    pub(crate) fn start(_: &tokio::runtime::Handle) -> anyhow::Result<Self> {
+    pub(crate) fn start(
+        _: &tokio::runtime::Handle,
+        _: Option<&crate::cluster_name::ClusterName>,
+    ) -> anyhow::Result<Self> {
         Ok(Self)
     }
 
@@ -51,8 +54,8 @@ pub(crate) fn review(endpoint: &'static str, headers: &HeaderMap) -> Span {
     use tracing::field::Empty;
     let span = tracing::info_span!(
         target: TARGET, "review", otel.name = endpoint, otel.kind = "server", uid = Empty, operation = Empty, resource = Empty,
-        namespace = Empty, name = Empty, user = Empty, release = Empty, verdict = Empty, rules = Empty, overridden = Empty,
-        ticket = Empty, dry_run = Empty,
+        k8s.namespace.name = Empty, name = Empty, user.name = Empty, release = Empty, verdict = Empty, rules = Empty,
+        overridden = Empty, ticket = Empty, dry_run = Empty,
     );
     sending::continue_from(&span, headers);
     span
@@ -72,9 +75,9 @@ pub(crate) fn decided(decision: &Decision) {
         ("uid", decision.uid.as_str()),
         ("operation", decision.operation.as_str()),
         ("resource", &decision.resource),
-        ("namespace", &decision.namespace),
+        ("k8s.namespace.name", &decision.namespace),
         ("name", &decision.name),
-        ("user", &decision.user),
+        ("user.name", &decision.user),
         ("release", &release),
         ("verdict", decision.verdict().as_str()),
         ("rules", &rules.join(",")),

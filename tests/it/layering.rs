@@ -16,7 +16,7 @@ use intake::around_the_intake;
 
 /// The floors of the program, from the ground up, and the rooms of each. The rooms of the ground import nothing of ours.
 const PROGRAM: [&[&str]; 7] = [
-    &["budget", "file_watch", "log_limit", "readiness", "regular_file", "supported"],
+    &["budget", "file_watch", "cluster_name", "log_limit", "readiness", "regular_file", "supported"],
     &["world"],
     &["judge"],
     &["inspect"],

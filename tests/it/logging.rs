@@ -76,3 +76,21 @@ async fn only_level_debug_has_a_line_for_an_object_that_can_concern_no_release()
         assert_eq!(log.matches(r#""message":"decided""#).count(), lines, "{level}: {log}");
     }
 }
+
+/// For the logs and metrics of many clusters in one place.
+#[tokio::test]
+async fn the_name_of_the_cluster_is_on_every_line_and_every_metric() {
+    let name = "arn:aws:eks:eu-west-1:111122223333:cluster/prod";
+    let server = Standalone::start(&["--cluster-name", name], &[("INTERLOCK_LOG", "debug")]);
+    let review = review("CREATE", None, Some(&record("pending-install")));
+    server.post("/validate", review.to_string(), &[]).await;
+    let metrics = server.metrics().await;
+    for sample in metrics.lines().filter(|line| !line.starts_with('#')) {
+        assert!(sample.contains(&format!(r#"cluster="{name}""#)), "{sample}");
+    }
+    let log = server.stop();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    assert!(lines.iter().all(|line| line["k8s.cluster.name"] == name), "{log}");
+    let decided = lines.iter().find(|line| line["message"] == "decided").unwrap();
+    assert_eq!((&decided["k8s.namespace.name"], &decided["user.name"]), (&"shop".into(), &"alice".into()));
+}

@@ -13,6 +13,7 @@ use crate::cli::cluster::ClusterArguments;
 use crate::cli::duration::seconds;
 use crate::cli::examples::examples;
 use crate::cli::telemetry::TelemetryArguments;
+use crate::cluster_name::ClusterName;
 use crate::serve::https::Limits;
 
 const ADMISSION_PORT: u16 = 8443;
@@ -31,6 +32,9 @@ pub(crate) struct Arguments {
     /// releases are not known
     #[arg(long, value_name = "NAMESPACE,...", env = "INTERLOCK_NAMESPACES", value_delimiter = ',', value_parser = namespace)]
     pub(super) namespaces: Vec<String>,
+    /// Name of the cluster in the log, metrics, Events, reports and the page
+    #[arg(long, value_name = "NAME", env = "INTERLOCK_CLUSTER_NAME")]
+    pub(super) cluster_name: Option<ClusterName>,
     /// Address for admission reviews [default: port 8443, on 127.0.0.1 when standalone, otherwise on all addresses]
     #[arg(long, value_name = "ADDRESS", env = "INTERLOCK_LISTEN")]
     pub(super) listen: Option<SocketAddr>,

@@ -42,7 +42,7 @@ pub(super) fn in_cluster(
         arguments.overrides.is_none(),
         "--overrides is for a standalone server. In a cluster use `interlock override`"
     );
-    let Shared { decodes, metrics, readiness } = shared;
+    let Shared { decodes, metrics, readiness, cluster_name } = shared;
     let clients = ApiClients::new(&config)?;
     let reach = Reach::only(arguments.namespaces.iter().cloned());
     let world = world(&clients, shared, &reach, &arguments.namespace);
@@ -62,12 +62,12 @@ pub(super) fn in_cluster(
     let labels = Arc::new(NamespaceLabels::new(clients.reports.clone(), judge.policies()));
     let (queue, events) = events::start(
         clients.reports.clone(),
-        identity.clone(),
+        events::Writer { instance: identity.clone(), cluster: cluster_name.clone() },
         world.clone(),
         metrics.reports.clone(),
         labels.clone(),
     );
-    let reports = arguments.reports.settings(&arguments.namespace, &reach).map(|settings| {
+    let reports = arguments.reports.settings(&arguments.namespace, &reach, cluster_name.as_ref()).map(|settings| {
         let (client, watches) = (clients.reports.clone(), clients.watches.clone());
         Arc::new(Reports::new(client, watches, world.clone(), metrics.reports.clone(), labels, settings))
     });

@@ -1,9 +1,11 @@
 //! All metrics of the server, in one registry.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 
+use crate::cluster_name::ClusterName;
 use crate::readiness::Readiness;
 use crate::serve::https::metrics::HttpsMetrics;
 use crate::serve::leader::metrics::LeaderMetrics;
@@ -25,9 +27,10 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// The registry that `/metrics` shows.
-    pub(super) fn registry(&self, readiness: &Readiness) -> Arc<Registry> {
-        let mut registry = Registry::default();
+    /// The registry that `/metrics` shows. Each metric has the label `cluster` if the cluster has a name.
+    pub(super) fn registry(&self, readiness: &Readiness, cluster: Option<&ClusterName>) -> Arc<Registry> {
+        let label = cluster.map(|name| (Cow::Borrowed("cluster"), Cow::Owned(name.to_string())));
+        let mut registry = Registry::with_labels(label.into_iter());
         process::register(&mut registry);
         let own = registry.sub_registry_with_prefix(openmetrics::PREFIX);
         readiness.register(own);

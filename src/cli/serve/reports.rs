@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use jiff::SignedDuration;
 
 use crate::cli::duration::some_seconds;
+use crate::cluster_name::ClusterName;
 use crate::serve::report::openreports::{Flavour, ReportSettings};
 use crate::world::kubernetes::Reach;
 
@@ -36,7 +37,12 @@ enum Api {
 
 impl ReportArguments {
     /// The settings of reports. `None` if reports are off.
-    pub(super) fn settings(&self, namespace: &str, reach: &Reach) -> Option<ReportSettings> {
+    pub(super) fn settings(
+        &self,
+        namespace: &str,
+        reach: &Reach,
+        cluster: Option<&ClusterName>,
+    ) -> Option<ReportSettings> {
         let flavour = match self.reports {
             Api::Openreports => Flavour::OpenReports,
             Api::Wgpolicy => Flavour::WgPolicy,
@@ -48,6 +54,7 @@ impl ReportArguments {
             round: self.report_round,
             namespace: namespace.to_owned(),
             reach: reach.clone(),
+            cluster: cluster.cloned(),
         })
     }
 }

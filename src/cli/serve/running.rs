@@ -45,8 +45,8 @@ impl Running {
     ) -> io::Result<Stopped> {
         let Self { webhook, certificates, page, peers, background } = self;
         let ServingCertificates { certificates, clients, .. } = certificates;
-        let Shared { metrics, readiness, .. } = shared;
-        let registry = metrics.registry(&readiness);
+        let Shared { metrics, readiness, cluster_name, .. } = shared;
+        let registry = metrics.registry(&readiness, cluster_name.as_ref());
         let metrics = metrics.https;
         let setup = Setup { certificates, clients, metrics, registry, page, readiness, peers, limits };
         let stopped = https::run(bound, Arc::new(webhook), setup, signals).await;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::metrics::Metrics;
 use crate::budget::Budget;
+use crate::cluster_name::ClusterName;
 use crate::readiness::Readiness;
 use crate::world::World;
 
@@ -23,11 +24,13 @@ pub(super) struct Shared {
     pub(super) decodes: Arc<Budget>,
     pub(super) metrics: Metrics,
     pub(super) readiness: Readiness,
+    pub(super) cluster_name: Option<ClusterName>,
 }
 
 impl Shared {
-    pub(super) fn new() -> Self {
-        Self { decodes: Arc::new(Budget::new(DECODE_BYTES)), metrics: Metrics::default(), readiness: Readiness::new() }
+    pub(super) fn new(cluster_name: Option<ClusterName>) -> Self {
+        let (metrics, readiness) = (Metrics::default(), Readiness::new());
+        Self { decodes: Arc::new(Budget::new(DECODE_BYTES)), metrics, readiness, cluster_name }
     }
 }
 

@@ -33,7 +33,7 @@ use crate::world::kubernetes::Cluster;
 use crate::world::{NewestRecord, ask};
 pub(crate) use annotation::CONTROLLER;
 pub(super) use body::CLUSTER_SCOPED_NAMESPACE;
-pub(crate) use body::{MAX_NOTE_BYTES, instance};
+pub(crate) use body::{MAX_NOTE_BYTES, Writer, instance};
 use interlock_engine::decision::{Decision, ObjectReference};
 use interlock_engine::evidence::question;
 use interlock_engine::json::first_at;
@@ -56,10 +56,10 @@ pub struct EventQueue {
     metrics: Arc<ReportMetrics>,
 }
 
-/// Starts to write Events as `instance`. The end of the task first writes the queued Events. The client must not be used for other requests, so that slow writes do not delay them.
+/// Starts to write Events as `writer`. The end of the task first writes the queued Events. The client must not be used for other requests, so that slow writes do not delay them.
 pub(crate) fn start(
     client: Client,
-    instance: String,
+    writer: Writer,
     world: Arc<Cluster>,
     metrics: Arc<ReportMetrics>,
     labels: Arc<NamespaceLabels>,
@@ -69,7 +69,7 @@ pub(crate) fn start(
     let series = SeriesTable::new();
     let writer = EventWriter {
         client,
-        instance,
+        writer,
         world,
         metrics,
         labels,
@@ -93,7 +93,7 @@ impl EventQueue {
 
 struct EventWriter {
     client: Client,
-    instance: String,
+    writer: Writer,
     world: Arc<Cluster>,
     metrics: Arc<ReportMetrics>,
     labels: Arc<NamespaceLabels>,
@@ -169,7 +169,7 @@ impl EventWriter {
         let name = format!("{}.{:016x}", key.rule, self.names.hash_one((key, live.first)));
         let shown = SeriesKey { object_uid: self.uid_of(key).await, ..key.clone() };
         let labels = self.labels.of(key.namespace()).await;
-        let event = body::event(&shown, live, record.as_ref(), (name.clone(), labels), &self.instance);
+        let event = body::event(&shown, live, record.as_ref(), (name.clone(), labels), &self.writer);
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match self.api(&namespace).create(&params, &event).await {

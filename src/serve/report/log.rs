@@ -8,6 +8,8 @@
 //! - `overridden`, `ticket`: the overrides that were used, and their tickets
 //! - `repeated`: a review that the API server sent again, which is counted nowhere else
 //!
+//! Keys for which OpenTelemetry has a name have that name: `k8s.namespace.name`, `user.name`. The cluster's name is on every line of the log.
+//!
 //! A change of the status of a record has a second line, `transition`: a contract for programs, see `docs/changes.md`.
 
 use interlock_engine::decision::{Decision, DecisionFinding, Transition, TransitionOutcome};
@@ -26,9 +28,9 @@ macro_rules! line {
             uid = decision.uid,
             operation = decision.operation.as_str(),
             resource = decision.resource,
-            namespace = decision.namespace,
+            k8s.namespace.name = decision.namespace,
             name = decision.name,
-            user = decision.user,
+            user.name = decision.user,
             release = decision.release.as_ref().map(ToString::to_string).unwrap_or_default(),
             verdict = if decision.allowed { "allowed" } else { "denied" },
             rules = rules(decision),
@@ -63,7 +65,7 @@ fn write_transition(decision: &Decision, transition: &Transition) {
         outcome = TransitionOutcome::of(decision).as_str(),
         time = format!("{:.3}", transition.time),
         uid = decision.uid,
-        user = decision.user,
+        user.name = decision.user,
         groups = transition.groups.to_json(),
         omitted_groups = Some(transition.groups.omitted()).filter(|omitted| *omitted > 0),
         storage = transition.storage,

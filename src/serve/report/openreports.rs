@@ -32,6 +32,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::metrics::{ReportMetrics, Sink, Write};
 use super::namespace_labels::NamespaceLabels;
+use crate::cluster_name::ClusterName;
 use crate::log_limit::LogLimit;
 use crate::serve::ownership::MANAGED_BY;
 use crate::world::ask;
@@ -86,6 +87,14 @@ pub struct ReportSettings {
     pub namespace: String,
     /// The namespaces of reports and Events.
     pub reach: Reach,
+    /// The name of the cluster, a property of each result.
+    pub cluster: Option<ClusterName>,
+}
+
+impl ReportSettings {
+    fn store(&self) -> ReportStore {
+        ReportStore::new(self.retention, self.cluster.clone())
+    }
 }
 
 /// The reports of every release.
@@ -121,7 +130,7 @@ impl Reports {
         settings: ReportSettings,
     ) -> Self {
         let writer = ReportWriter::new(client, settings.flavour, settings.reach.clone());
-        let store = Mutex::new(ReportStore::new(settings.retention));
+        let store = Mutex::new(settings.store());
         Self { writer, watches, world, metrics, labels, settings, store, log_limit: LogLimit::new() }
     }
 
@@ -134,7 +143,7 @@ impl Reports {
     /// Writes the reports, forever. For the leader.
     pub async fn run(&self) {
         // The state of an earlier leadership is out of date.
-        *self.store() = ReportStore::new(self.settings.retention);
+        *self.store() = self.settings.store();
         loop {
             self.read_back().await;
             self.follow().await;

@@ -25,6 +25,8 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tracing::{Span, Subscriber};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+use crate::cluster_name::ClusterName;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Layer;
@@ -50,7 +52,7 @@ impl Sending {
     ///
     /// # Errors
     /// When a variable is invalid.
-    pub(crate) fn start(runtime: &Handle) -> anyhow::Result<Self> {
+    pub(crate) fn start(runtime: &Handle, cluster: Option<&ClusterName>) -> anyhow::Result<Self> {
         if !is_wanted(|name| std::env::var(name).ok()) {
             return Ok(Self(None));
         }
@@ -59,6 +61,7 @@ impl Sending {
         let resource = Resource::builder_empty()
             .with_service_name("interlock")
             .with_attribute(opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+            .with_attributes(cluster.map(|name| opentelemetry::KeyValue::new("k8s.cluster.name", name.to_string())))
             .with_detectors(&[
                 Box::new(opentelemetry_sdk::resource::TelemetryResourceDetector),
                 Box::new(opentelemetry_sdk::resource::EnvResourceDetector::new()),

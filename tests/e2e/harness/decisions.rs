@@ -8,8 +8,10 @@ use crate::harness::namespace::Namespace;
 pub(crate) struct Decision {
     pub(crate) operation: String,
     pub(crate) resource: String,
+    #[serde(rename = "k8s.namespace.name")]
     namespace: String,
     pub(crate) name: String,
+    #[serde(rename = "user.name")]
     pub(crate) user: String,
     pub(crate) verdict: String,
     /// For example `manual-edit=audit`, for every rule with a finding.

@@ -27,6 +27,8 @@ pub(crate) const FREEZE: &str = "interlock.dev/freeze";
 pub(crate) const FROZEN_UNTIL: &str = "interlock.dev/frozen-until";
 /// Present if the release had records.
 pub(crate) const RECORDED: &str = "interlock.dev/recorded";
+/// The name of the cluster.
+pub(crate) const CLUSTER: &str = "interlock.dev/cluster";
 /// All annotations.
-pub(crate) const ALL: [&str; 12] =
-    [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, TICKET, FREEZE, FROZEN_UNTIL, RECORDED];
+pub(crate) const ALL: [&str; 13] =
+    [RULE, MODE, VERDICT, OPERATION, ACTOR, RELEASE, OBJECT, OVERRIDE, TICKET, FREEZE, FROZEN_UNTIL, RECORDED, CLUSTER];

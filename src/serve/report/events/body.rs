@@ -21,6 +21,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use super::annotation::{self, CONTROLLER};
 use super::series::OpenSeries;
 use super::series_key::SeriesKey;
+use crate::cluster_name::ClusterName;
 use crate::serve::ownership::own_and;
 use crate::world::NewestRecord;
 
@@ -33,13 +34,21 @@ const MAX_INSTANCE_BYTES: usize = 128;
 /// The namespace of Events about cluster-scoped objects.
 pub(crate) const CLUSTER_SCOPED_NAMESPACE: &str = "default";
 
+/// Who writes Events.
+#[derive(Debug, Clone)]
+pub(crate) struct Writer {
+    /// The replica.
+    pub(crate) instance: String,
+    pub(crate) cluster: Option<ClusterName>,
+}
+
 /// The Event with a name and the labels of its Namespace. Interlock's own label wins.
 pub(super) fn event(
     key: &SeriesKey,
     live: &OpenSeries,
     record: Option<&NewestRecord>,
     (name, labels): (String, BTreeMap<String, String>),
-    by: &str,
+    by: &Writer,
 ) -> Event {
     let (regarding, related) = references(key, record);
     let namespace = regarding.namespace.clone().unwrap_or_else(|| CLUSTER_SCOPED_NAMESPACE.to_owned());
@@ -47,7 +56,7 @@ pub(super) fn event(
         name: Some(name),
         namespace: Some(namespace),
         labels: Some(own_and(labels)),
-        annotations: Some(annotations(key, record.is_some())),
+        annotations: Some(annotations(key, record.is_some(), by.cluster.as_ref())),
         ..ObjectMeta::default()
     };
     Event {
@@ -60,7 +69,7 @@ pub(super) fn event(
         regarding: Some(regarding),
         related,
         reporting_controller: Some(CONTROLLER.to_owned()),
-        reporting_instance: Some(instance(by)),
+        reporting_instance: Some(instance(&by.instance)),
         series: (live.count > 1).then(|| series(live)),
         ..Event::default()
     }
@@ -76,7 +85,7 @@ pub(super) fn series(live: &OpenSeries) -> EventSeries {
     EventSeries { count: live.count, last_observed_time: MicroTime(live.last) }
 }
 
-fn annotations(key: &SeriesKey, has_record: bool) -> BTreeMap<String, String> {
+fn annotations(key: &SeriesKey, has_record: bool, cluster: Option<&ClusterName>) -> BTreeMap<String, String> {
     let SeriesKey { rule, mode, verdict, operation, actor, release, object, overridden, ticket, frozen, .. } = key;
     let until = frozen.as_ref().and_then(|frozen| frozen.until);
     let found = [
@@ -91,6 +100,7 @@ fn annotations(key: &SeriesKey, has_record: bool) -> BTreeMap<String, String> {
         (annotation::TICKET, ticket.clone()),
         (annotation::FREEZE, frozen.as_ref().map(|frozen| frozen.name.clone())),
         (annotation::FROZEN_UNTIL, until.map(|until| until.to_string())),
+        (annotation::CLUSTER, cluster.map(ClusterName::to_string)),
         (annotation::RECORDED, has_record.then(|| "true".to_owned())),
     ];
     found.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
@@ -216,7 +226,13 @@ mod tests {
         let (_, live) = series.due(now).remove(0);
         let labels = [("team", "blue"), ("app.kubernetes.io/managed-by", "Helm")];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        event(key, &live, record, ("e1".into(), labels.into()), "pod-1")
+        event(
+            key,
+            &live,
+            record,
+            ("e1".into(), labels.into()),
+            &Writer { instance: "pod-1".into(), cluster: "prod-eu".parse().ok() },
+        )
     }
 
     /// The namespace of the Event, then kind and name of the regarded and of the related object.
@@ -246,6 +262,7 @@ mod tests {
         let annotations: Vec<_> = annotations.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let expected = [
             ("interlock.dev/actor", "alice"),
+            ("interlock.dev/cluster", "prod-eu"),
             ("interlock.dev/mode", "enforce"),
             ("interlock.dev/object", "apps/v1 Deployment shop/web"),
             ("interlock.dev/operation", "UPDATE"),

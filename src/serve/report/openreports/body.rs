@@ -10,6 +10,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::cluster_name::ClusterName;
+
 use super::entry::{ReportEntry, ReportOutcome};
 
 /// The hash of the written content.
@@ -30,6 +32,7 @@ const FIRST: &str = "first";
 const LAST: &str = "last";
 const FOUND_BY: &str = "foundBy";
 const SCAN: &str = "scan";
+const CLUSTER: &str = "cluster";
 
 /// The fields that Interlock writes, without metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,8 +89,10 @@ impl ReportBody {
     pub(super) fn of<'e>(
         entries: impl IntoIterator<Item = (&'e ReportEntry, FoundBy)>,
         scope: Option<ObjectReference>,
+        cluster: Option<&ClusterName>,
     ) -> Self {
-        let results: Vec<_> = entries.into_iter().map(|(entry, origin)| ReportResult::of(entry, origin)).collect();
+        let results = entries.into_iter().map(|(entry, origin)| ReportResult::of(entry, origin, cluster));
+        let results: Vec<_> = results.collect();
         let count = |outcome| results.iter().filter(|line| line.result == outcome).count() as u64;
         let summary =
             Summary { fail: count(ReportOutcome::Fail), warn: count(ReportOutcome::Warn), ..Summary::default() };
@@ -102,10 +107,11 @@ impl ReportBody {
 }
 
 impl ReportResult {
-    fn of(entry: &ReportEntry, origin: FoundBy) -> Self {
+    fn of(entry: &ReportEntry, origin: FoundBy, cluster: Option<&ClusterName>) -> Self {
         let mut properties = entry.properties.clone();
         let mut set = |key: &str, value: String| properties.insert(key.to_owned(), value);
         entry.actor.clone().map(|actor| set(ACTOR, actor));
+        cluster.map(|name| set(CLUSTER, name.to_string()));
         set(FIRST, entry.first.to_string());
         let at = match origin {
             // Every scan finds the same, so the time of the last scan is omitted: it would change the report each time.
@@ -137,6 +143,7 @@ impl ReportResult {
     /// The entry of a result. `None` for a result of another version or author.
     pub(super) fn entry(self, release: &ReleaseRef) -> Option<(ReportEntry, FoundBy)> {
         let mut properties = self.properties;
+        properties.remove(CLUSTER);
         let origin = match properties.remove(FOUND_BY) {
             Some(found_by) if found_by == SCAN => FoundBy::Scan,
             _ => FoundBy::Admission,
@@ -191,8 +198,13 @@ mod tests {
     #[test]
     fn a_report_round_trips() {
         let (found, scanned) = (entry(), ReportEntry { count: 1, last: second(100), ..entry() });
-        let body = ReportBody::of([(&found, FoundBy::Admission), (&scanned, FoundBy::Scan)], None);
+        let body = ReportBody::of(
+            [(&found, FoundBy::Admission), (&scanned, FoundBy::Scan)],
+            None,
+            "prod-eu".parse().ok().as_ref(),
+        );
         let text = serde_json::to_string(&body).unwrap();
+        assert_eq!(text.matches(r#""cluster":"prod-eu""#).count(), 2);
         let read: ReportBody = serde_json::from_str(&text).unwrap();
         let release = ReleaseRef::new("shop", "web");
         let entries: Vec<_> = read.results.into_iter().filter_map(|line| line.entry(&release)).collect();
@@ -202,7 +214,7 @@ mod tests {
     #[test]
     fn the_summary_counts_failures_and_warnings() {
         let warned = ReportEntry { outcome: ReportOutcome::Warn, ..entry() };
-        let body = ReportBody::of([(&entry(), FoundBy::Admission), (&warned, FoundBy::Admission)], None);
+        let body = ReportBody::of([(&entry(), FoundBy::Admission), (&warned, FoundBy::Admission)], None, None);
         let text = serde_json::to_value(&body).unwrap();
         let expected = serde_json::json!({"pass": 0, "fail": 1, "warn": 1, "error": 0, "skip": 0});
         assert_eq!(text["summary"], expected);
@@ -217,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_content_hash_depends_only_on_the_results() {
-        let content = |entry: &ReportEntry, origin, scope| ReportBody::of([(entry, origin)], scope).content();
+        let content = |entry: &ReportEntry, origin, scope| ReportBody::of([(entry, origin)], scope, None).content();
         let entry = entry();
         let one = content(&entry, FoundBy::Admission, None);
         assert_eq!(one, content(&entry, FoundBy::Admission, entry.object.clone()));

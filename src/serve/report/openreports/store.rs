@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::body::{FoundBy, ReportBody};
 use super::entry::{EntryKey, ObservedEvent, ReportEntry};
 use super::writer::StoredReport;
+use crate::cluster_name::ClusterName;
 
 /// The most entries of a release. A further entry replaces the oldest one.
 const MAX_RELEASE_ENTRIES: usize = 50;
@@ -31,6 +32,7 @@ const MAX_RELEASE_EVENTS: usize = 200;
 #[derive(Debug)]
 pub(super) struct ReportStore {
     retention: SignedDuration,
+    cluster: Option<ClusterName>,
     releases: HashMap<ReleaseRef, ReleaseFindings>,
     /// Whether a complete scan was recorded. It replaces the scan findings of loaded reports.
     scanned: bool,
@@ -62,9 +64,9 @@ pub(super) struct DueReport {
 }
 
 impl ReportStore {
-    /// An empty store. Entries older than the retention expire.
-    pub(super) fn new(retention: SignedDuration) -> Self {
-        Self { retention, releases: HashMap::new(), scanned: false }
+    /// An empty store. Entries older than the retention expire. Each result names the cluster.
+    pub(super) fn new(retention: SignedDuration, cluster: Option<ClusterName>) -> Self {
+        Self { retention, cluster, releases: HashMap::new(), scanned: false }
     }
 
     /// Starts again from the existing reports. Keeps findings of a scan that ended in the meantime.
@@ -213,7 +215,7 @@ impl ReportStore {
                 continue;
             }
             findings.dirty = false;
-            let body = ReportBody::of(findings.lines(), scope(release));
+            let body = ReportBody::of(findings.lines(), scope(release), self.cluster.as_ref());
             let content = (!body.results.is_empty()).then(|| body.content());
             findings.recorded |= body.scope.is_some() && content.is_some();
             if findings.written == content {
@@ -326,7 +328,7 @@ mod tests {
     }
 
     fn store() -> ReportStore {
-        ReportStore::new(RETENTION)
+        ReportStore::new(RETENTION, None)
     }
 
     fn scanned(check: &str, first: i64) -> ReportEntry {

@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn each_report_api_gets_only_its_own_fields() {
         let entry = ObservedEvent::read(&event("e1", 100, 3)).unwrap().entry;
-        let body = ReportBody::of([(&entry, FoundBy::Admission)], None);
+        let body = ReportBody::of([(&entry, FoundBy::Admission)], None, None);
         let events = BTreeMap::from([("e1".to_owned(), 3)]);
         let report = StoredReport { release: ReleaseRef::new("shop", "web"), content: body.content(), events, body };
         let place = ("shop".to_owned(), "interlock-web".to_owned());
