@@ -32,7 +32,7 @@ use crate::budget::Budget;
 use crate::judge::{Judge, Judgement};
 use crate::offline::log::AuditEvent;
 use crate::offline::registration::Registration;
-use crate::serve::page::OverviewPage;
+use crate::serve::page::{OverviewPage, PageSource};
 use crate::serve::report::refusals::LastRefusals;
 use crate::world::memory::Memory;
 use appliers::Appliers;
@@ -174,7 +174,8 @@ impl Replay {
     /// # Panics
     /// Outside a tokio runtime.
     pub(crate) fn page(&self, refusals: Arc<LastRefusals>) -> OverviewPage {
-        OverviewPage::new(self.memory.clone(), self.judge.policies(), Arc::default(), refusals, None)
+        let (world, policies, clock) = (self.memory.clone(), self.judge.policies(), Arc::default());
+        OverviewPage::new(PageSource { world, policies, clock, refusals, cluster_name: None, cluster: None })
     }
 
     /// A copy that continues from here with the same policies. It does not apply refused writes.

@@ -54,7 +54,7 @@ function weekday(ahead) {
   return date.toLocaleDateString("en", { weekday: "long", timeZone: "UTC" }).toLowerCase();
 }
 
-const flags = ["--page", "--policies", "policies", "--overrides", "overrides.yaml", "--listen", "127.0.0.1:0"];
+const flags = ["--page", "--cluster-name", "prod-eu", "--policies", "policies", "--overrides", "overrides.yaml", "--listen", "127.0.0.1:0"];
 const server = spawn(path.resolve(program), ["serve", ...flags, "--admin-listen", `127.0.0.1:${port}`], {
   cwd: dir,
   stdio: ["ignore", "pipe", "inherit"],

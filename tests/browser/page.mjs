@@ -9,6 +9,31 @@ assert(address, "usage: node page.mjs http://localhost:8081/ [DIRECTORY FOR SCRE
 const executablePath = process.env.CHROMIUM ?? execFileSync("which", ["chromium"], { encoding: "utf8" }).trim();
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 
+// One namespace alone, also after a refresh, and all again.
+async function filters(tab, name) {
+  const select = tab.locator("#namespace");
+  const entries = tab.locator("[data-namespace]");
+  const visible = () => entries.evaluateAll((all) => all.filter((entry) => entry.offsetParent).map((entry) => entry.dataset.namespace));
+  const names = [...new Set(await visible())].sort();
+  assert(names.length > 1, `${name}: entries of two namespaces`);
+  await select.selectOption(names[0]);
+  await select.blur();
+  const before = await tab.locator("#time").textContent();
+  await tab.waitForFunction((before) => document.querySelector("#time").textContent !== before, before);
+  assert.deepEqual([...new Set(await visible())], [names[0]], `${name}: only ${names[0]}`);
+  assert.equal(await select.inputValue(), names[0]);
+  await select.selectOption("");
+  assert.deepEqual([...new Set(await visible())].sort(), names);
+}
+
+async function copies(tab, context) {
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const wanted = await tab.locator("code.command").first().textContent();
+  await tab.locator("button.copy").first().click();
+  await tab.locator("button.copy", { hasText: "Copied" }).first().waitFor();
+  assert.equal(await tab.evaluate(() => navigator.clipboard.readText()), wanted);
+}
+
 async function look(name, options) {
   const context = await browser.newContext(options);
   const tab = await context.newPage();
@@ -25,6 +50,8 @@ async function look(name, options) {
   if (options.javaScriptEnabled !== false) {
     const before = await tab.locator("#time").textContent();
     await tab.waitForFunction((before) => document.querySelector("#time").textContent !== before, before);
+    await filters(tab, name);
+    await copies(tab, context);
     // The page shows that Interlock does not answer, until it answers again.
     await context.setOffline(true);
     await tab.locator("#lost:not(:empty)").waitFor();

@@ -20,7 +20,9 @@ use crate::readiness::{Gate, Readiness};
 use crate::serve::callers;
 use crate::serve::https::KnownPeers;
 use crate::serve::leader::Candidate;
-use crate::serve::page::{CarriedOperationsList, OverviewPage};
+use crate::serve::page::{
+    CarriedOperationsList, ClusterSources, HistoryReader, OverviewPage, PageSource, ReplicaList, Reported,
+};
 use crate::serve::report::metrics::ReportMetrics;
 use crate::serve::report::namespace_labels::NamespaceLabels;
 use crate::serve::report::openreports::Reports;
@@ -67,15 +69,24 @@ pub(super) fn in_cluster(
         metrics.reports.clone(),
         labels.clone(),
     );
-    let reports = arguments.reports.settings(&arguments.namespace, &reach, cluster_name.as_ref()).map(|settings| {
+    let report_settings = arguments.reports.settings(&arguments.namespace, &reach, cluster_name.as_ref());
+    let reports = report_settings.clone().map(|settings| {
         let (client, watches) = (clients.reports.clone(), clients.watches.clone());
         Arc::new(Reports::new(client, watches, world.clone(), metrics.reports.clone(), labels, settings))
     });
     tokio::spawn(count_overrides(world.clone(), judge.policies(), clock.clone(), metrics.reports.clone()));
     let refusals = arguments.page.then(Arc::default);
     let page = refusals.clone().map(|refusals| {
-        let carried = CarriedOperationsList::new(clients.reports.clone(), reach.clone());
-        OverviewPage::new(world.clone(), judge.policies(), clock.clone(), refusals, Some(carried))
+        let client = || clients.reports.clone();
+        let cluster = ClusterSources {
+            carried: CarriedOperationsList::new(client(), reach.clone()),
+            reported: Reported::new(client(), report_settings),
+            replicas: ReplicaList::new(client(), arguments.namespace.clone(), identity.clone()),
+            history: HistoryReader::new(client()),
+        };
+        let (world, policies, clock) = (world.clone(), judge.policies(), clock.clone());
+        let cluster_name = cluster_name.clone();
+        OverviewPage::new(PageSource { world, policies, clock, refusals, cluster_name, cluster: Some(cluster) })
     });
     let peers = known_peers(clients.reviews.clone(), arguments.namespace.clone());
     let candidate = Candidate {

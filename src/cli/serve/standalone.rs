@@ -7,7 +7,7 @@ use super::policies::PolicySource;
 use super::running::Running;
 use super::shared::{Shared, traced};
 use crate::judge::Judge;
-use crate::serve::page::OverviewPage;
+use crate::serve::page::{OverviewPage, PageSource};
 use crate::serve::report::Reporter;
 use crate::serve::webhook::Webhook;
 use crate::world::OverrideFile;
@@ -29,9 +29,11 @@ pub(super) fn standalone(
     }
     let certificates = arguments.certificates.load(None, &shared.metrics.certificates, &shared.readiness)?;
     let refusals = arguments.page.then(Arc::default);
-    let page = refusals
-        .clone()
-        .map(|refusals| OverviewPage::new(memory.clone(), judge.policies(), Arc::default(), refusals, None));
+    let page = refusals.clone().map(|refusals| {
+        let (world, policies, clock) = (memory.clone(), judge.policies(), Arc::default());
+        let cluster_name = shared.cluster_name.clone();
+        OverviewPage::new(PageSource { world, policies, clock, refusals, cluster_name, cluster: None })
+    });
     let reporter = Reporter::new(shared.metrics.reports.clone()).with_refusals(refusals);
     Ok(Running {
         webhook: Webhook::standalone(judge, reporter, memory),

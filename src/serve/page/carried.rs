@@ -1,24 +1,16 @@
 //! The operations that objects carry themselves. There are no copies of these objects: they are listed.
 
-use std::time::Duration;
-
 use interlock_engine::policy::Policies;
 use jiff::Timestamp;
 use kube::Client;
-use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
+use super::cached::{Cached, PATIENCE};
 use super::snapshot::SHOWN;
 use crate::inspect::diagnosis::Stuck;
 use crate::inspect::scan::Gap;
 use crate::inspect::status::{OperationSummary, operations};
 use crate::world::kubernetes::Reach;
-
-/// How long a list is shown. A cluster may have thousands of these objects, and the API server sends them completely.
-const FRESH: Duration = Duration::from_secs(15);
-
-/// How long the page waits for a list.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The operations that have not ended.
 #[derive(Debug, Clone, Default)]
@@ -34,20 +26,20 @@ pub(super) struct CarriedOperations {
 pub(crate) struct CarriedOperationsList {
     client: Client,
     reach: Reach,
-    last: Mutex<Option<(Instant, CarriedOperations)>>,
+    last: Cached<CarriedOperations>,
 }
 
 impl CarriedOperationsList {
     pub(crate) fn new(client: Client, reach: Reach) -> Self {
-        Self { client, reach, last: Mutex::default() }
+        Self { client, reach, last: Cached::default() }
     }
 
-    /// The operations as of at most [`FRESH`] ago.
+    /// The operations as of a few seconds ago.
     pub(super) async fn current(&self, policies: &Policies, now: Timestamp) -> CarriedOperations {
-        let mut last = self.last.lock().await;
-        if let Some((_, known)) = last.as_ref().filter(|(listed, _)| listed.elapsed() < FRESH) {
-            return known.clone();
-        }
+        self.last.or_read(self.read(policies, now)).await
+    }
+
+    async fn read(&self, policies: &Policies, now: Timestamp) -> CarriedOperations {
         let places: Vec<_> = self.reach.places().collect();
         let listed = timeout(PATIENCE, operations(&self.client, places, policies, now)).await;
         let (mut rows, gaps) = listed.unwrap_or_else(|_| {
@@ -57,9 +49,7 @@ impl CarriedOperationsList {
         let total = rows.len();
         rows.sort_by_key(|row| (row.stuck == Stuck::No, row.since.is_none(), row.since));
         rows.truncate(SHOWN);
-        let found = CarriedOperations { rows, total, gaps };
-        *last = Some((Instant::now(), found.clone()));
-        found
+        CarriedOperations { rows, total, gaps }
     }
 }
 
@@ -72,6 +62,7 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::time::advance;
 
+    use super::super::cached::FRESH;
     use super::*;
     use crate::world::kubernetes::fake;
 

@@ -11,7 +11,9 @@ use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
 use super::carried::CarriedOperations;
+use super::replicas::Replicas;
 use crate::budget::block_in_place_if_possible;
+use crate::cluster_name::ClusterName;
 use crate::inspect::diagnosis::{BrokenRecords, Checks, Examiner, ReleaseRecords, ReleaseState, Stuck, diagnose};
 use crate::inspect::status::{ReleaseSummary, assess};
 use crate::serve::report::refusals::Refusal;
@@ -48,6 +50,13 @@ pub(super) struct Snapshot {
     pub(super) overrides_in_force: usize,
     /// Newest first.
     pub(super) refusals: Vec<Refusal>,
+    /// Why the refusals of other replicas are missing.
+    pub(super) unreported: Option<String>,
+    /// `None` without a cluster.
+    pub(super) replicas: Option<Replicas>,
+    pub(super) cluster: Option<ClusterName>,
+    /// Whether the page links to histories.
+    pub(super) has_history: bool,
 }
 
 /// A freeze, in the words of the policy.
@@ -65,9 +74,9 @@ pub(super) struct ShownFreeze {
 }
 
 /// Collects the content of the page.
-pub(super) async fn take(world: &dyn Known, policies: &Policies, refusals: Vec<Refusal>, time: Timestamp) -> Snapshot {
+pub(super) async fn take(world: &dyn Known, policies: &Policies, time: Timestamp) -> Snapshot {
     let (mut shown, drivers) = block_in_place_if_possible(|| {
-        let mut shown = Snapshot { time, refusals, ..Snapshot::default() };
+        let mut shown = Snapshot { time, ..Snapshot::default() };
         let drivers = operations(world, policies, &mut shown);
         freezes(policies, &world.freezes(), &mut shown);
         overrides(world, policies, &mut shown);

@@ -45,7 +45,14 @@ impl Known for Counted {
 
 fn page_of(world: Arc<Counted>) -> OverviewPage {
     let policies = Arc::new(ArcSwap::from_pointee(Policies::from(Policy::shipped().unwrap())));
-    OverviewPage::new(world, policies, Arc::default(), Arc::default(), None)
+    OverviewPage::new(PageSource {
+        world,
+        policies,
+        clock: Arc::default(),
+        refusals: Arc::default(),
+        cluster_name: None,
+        cluster: None,
+    })
 }
 
 /// The status and the text for a client at this address, and how often the page was computed.

@@ -75,6 +75,34 @@ pub(crate) async fn reported(client: &Client, own_namespace: &str) -> Result<Vec
     Ok(found)
 }
 
+/// The newest refusals in the reports, at most `most`. `None` if the kind of the reports is not installed.
+///
+/// # Errors
+/// When the API server does not answer, or its answer cannot be parsed.
+pub(crate) async fn newest_refusals(
+    client: &Client,
+    settings: &ReportSettings,
+    most: usize,
+) -> Result<Option<Vec<ReportEntry>>, Error> {
+    let mut newest: Vec<ReportEntry> = Vec::new();
+    let writer = ReportWriter::new(client.clone(), settings.flavour, settings.reach.clone());
+    let is_installed = writer.each(&settings.namespace, |report| {
+        let entries = report.body.results.into_iter().filter_map(|result| result.entry(&report.release));
+        newest.extend(entries.filter(|(entry, by)| *by == FoundBy::Admission && entry.is_refusal()).map(|it| it.0));
+        if newest.len() > 2 * most {
+            keep_newest(&mut newest, most);
+        }
+    });
+    let is_installed = is_installed.await?;
+    keep_newest(&mut newest, most);
+    Ok(is_installed.then_some(newest))
+}
+
+fn keep_newest(entries: &mut Vec<ReportEntry>, most: usize) {
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.last));
+    entries.truncate(most);
+}
+
 /// Settings of reports.
 #[derive(Debug, Clone)]
 pub struct ReportSettings {

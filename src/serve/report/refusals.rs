@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use interlock_engine::decision::Decision;
+use interlock_engine::release::ReleaseRef;
 use jiff::Timestamp;
 
-/// How many refusals are kept. Each usually takes half a KiB, at most about 10 KiB.
-const KEPT: usize = 50;
+/// How many refusals are kept and shown. Each usually takes half a KiB, at most about 10 KiB.
+pub(crate) const KEPT: usize = 50;
 
 /// The newest delivered refusals, except repeats and dry runs.
 #[derive(Debug, Default)]
@@ -19,13 +20,17 @@ pub(crate) struct Refusal {
     /// By the clock of the reviews, that is the API server's clock.
     pub(crate) at: Timestamp,
     pub(crate) user: String,
-    pub(crate) operation: &'static str,
+    pub(crate) operation: String,
+    pub(crate) namespace: String,
+    pub(crate) release: Option<ReleaseRef>,
     /// `apps/v1 Deployment shop/web`, or resource, namespace and name.
     pub(crate) object: String,
-    pub(crate) rules: Vec<&'static str>,
+    pub(crate) rules: Vec<String>,
     pub(crate) sentences: Vec<String>,
     /// The commands of the ways out.
     pub(crate) commands: Vec<String>,
+    /// How often, as far as the reports count.
+    pub(crate) times: u64,
 }
 
 impl LastRefusals {
@@ -54,14 +59,17 @@ impl Refusal {
         Self {
             at,
             user: decision.user.clone(),
-            operation: decision.operation.as_str(),
+            operation: decision.operation.as_str().to_owned(),
+            namespace: namespace.clone(),
+            release: decision.release.clone(),
             object: decision
                 .object
                 .as_ref()
                 .map_or_else(|| format!("{resource} {namespace}/{name}"), ToString::to_string),
-            rules: refusing().map(|finding| finding.rule.as_str()).collect(),
+            rules: refusing().map(|finding| finding.rule.as_str().to_owned()).collect(),
             sentences: refusing().map(|finding| finding.message.clone()).chain(decision.objection.clone()).collect(),
             commands: refusing().flat_map(|finding| finding.ways_out.commands()).map(str::to_owned).collect(),
+            times: 1,
         }
     }
 }
@@ -92,7 +100,10 @@ mod tests {
         }
         let newest = refusals.newest();
         assert_eq!((newest.len(), &*newest[0].user, &*newest[KEPT - 1].user), (KEPT, "50", "1"));
-        assert_eq!((&*newest[0].object, &newest[0].rules[..]), ("apps/v1 Deployment shop/web", &["manual-edit"][..]));
+        assert_eq!(
+            (&*newest[0].object, &newest[0].rules[..]),
+            ("apps/v1 Deployment shop/web", &["manual-edit".to_owned()][..])
+        );
         assert_eq!(newest[0].sentences, ["It is so. Do this. [manual-edit]"]);
     }
 }

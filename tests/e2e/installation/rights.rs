@@ -66,13 +66,14 @@ const USED: [(&str, &str, &str, &str); 37] = [
 ];
 
 /// Requests in Interlock's own namespace.
-const USED_AT_HOME: [(&str, &str, &str, &str); 9] = [
+const USED_AT_HOME: [(&str, &str, &str, &str); 10] = [
     ("", "configmaps", "", "create"),
     ("", "configmaps", "interlock-losses", "get patch"),
     ("", "secrets", "", "create"),
     ("", "secrets", "interlock-ca", "get list watch update"),
     ("coordination.k8s.io", "leases", "", "create"),
     ("coordination.k8s.io", "leases", "interlock-leader", "get patch"),
+    ("discovery.k8s.io", "endpointslices", "", "list"),
     ("apps", "deployments", "interlock", "get"),
     ("events.k8s.io", "events", "", "create"),
     ("interlock.dev", "releaseoverrides", "", "create"),
@@ -221,7 +222,7 @@ fn everywhere(plane: &Plane, audit: &Audit) {
 /// A release's life with refusals and Events, so that Interlock sends each kind of request.
 fn run_interlock_everywhere(plane: &Plane) {
     let policies = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("policies");
-    let webhook = Webhook::start(plane, &policies, &[]).unwrap();
+    let webhook = Webhook::start(plane, &policies, &["--page"]).unwrap();
     webhook.await_ready();
     let namespace = Namespace::new(plane, "everywhere");
     let helm = namespace.helm(HelmVersion::V4, Driver::ConfigMap, "alice");
@@ -234,6 +235,10 @@ fn run_interlock_everywhere(plane: &Plane) {
         let events = bob.get(&["events.events.k8s.io"])["items"].to_string();
         if events.contains("interlock") { Ok(()) } else { Err(events) }
     });
+    for path in ["/", &format!("/changes/{}/demo", namespace.name())] {
+        let (status, html) = webhook.admin(path);
+        assert!(status == 200 && !html.contains("forbidden"), "{path}: {html}");
+    }
     helm.ok(&["uninstall", "demo"]);
     webhook.stop();
 }

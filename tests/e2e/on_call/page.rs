@@ -32,7 +32,7 @@ fn the_page_shows_a_killed_upgrade_with_its_next_step_a_freeze_an_override_and_r
     let shows = |what: &str, wanted: &[&str]| shows(plane, what, wanted);
     // Its pods hang.
     let way = format!("helm rollback demo 1 -n {}", namespace.name());
-    let next = format!("Next: <code>{way}</code>");
+    let next = format!("Next: <code class=\"command\">{way}</code>");
     let title = format!("<b>{release}</b> <span class=\"severity\">stuck</span>");
     shows("the killed upgrade is stuck", &[&title, "pending-upgrade, revision 2, held by <b>", &next]);
     let policies = format!("--policies={}", plane.dir().join("policies").display());
@@ -84,7 +84,12 @@ fn the_page_shows_a_sync_with_its_next_step_and_what_was_refused_around_it() {
     shows(
         plane,
         "the sync is stuck",
-        &["Operations of Applications", &title, "held by <b>bob</b> for ", &format!("Next: <code>{next}</code>")],
+        &[
+            "Operations of Applications",
+            &title,
+            "held by <b>bob</b> for ",
+            &format!("Next: <code class=\"command\">{next}</code>"),
+        ],
     );
     let policies = format!("--policies={}", plane.dir().join("policies").display());
     let status = run(plane.interlock(&plane.person("alice"), &["status", "-n", place, &policies]), SOON);

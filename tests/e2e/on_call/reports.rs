@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
@@ -17,7 +17,7 @@ use crate::harness::records::V1;
 use crate::harness::webhook::Webhook;
 
 /// The retention is longer than a change of leaders and short enough to wait for.
-const ARGUMENTS: &[&str] = &["--report-retention=75", "--report-round=1"];
+const ARGUMENTS: &[&str] = &["--report-retention=75", "--report-round=1", "--page", "--cluster-name=prod-eu"];
 
 /// Longer than the retention and a change of leaders.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -94,7 +94,7 @@ fn await_no_report(namespace: &Namespace<'_>) {
 
 /// The value of a metric, if it is exported.
 fn counted(webhook: &Webhook, metric: &str) -> Option<u64> {
-    let (_, text) = webhook.admin("/metrics");
+    let text = webhook.admin("/metrics").1.replace(r#"cluster="prod-eu","#, "").replace(r#"{cluster="prod-eu"}"#, "");
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("interlock_{metric} ")))?;
     line.parse().ok()
 }
@@ -147,6 +147,8 @@ impl<'p> Releases<'p> {
         assert_eq!((&written["summary"]["fail"], &written["summary"]["warn"]), (&1.into(), &0.into()));
         assert_eq!(written["scope"]["name"], V1);
         assert_eq!(written["results"][0]["properties"]["verdict"], "denied");
+        assert_eq!(written["results"][0]["properties"]["cluster"], "prod-eu");
+        assert_eq!(event["metadata"]["annotations"]["interlock.dev/cluster"], "prod-eu");
         assert_eq!(written["results"][0]["resources"][0]["kind"], "Deployment");
         // The allowed neighbour leaves no trace.
         enforced.kubectl("bob").ok(&["label", "deployment/demo", "team=blue"]);
@@ -205,6 +207,7 @@ impl<'p> Releases<'p> {
     fn the_report_goes_on_when_the_leader_is_killed(&self, written: &Value) -> Webhook {
         let (enforced, first) = (&self.enforced, self.plane.webhook());
         let second = Webhook::replica(self.plane, first.policies(), "second", ARGUMENTS).unwrap();
+        self.the_page_of_any_replica_is_about_all(&second);
         label(enforced, "mallory", &[]).expect_failure(&["[manual-edit]"]);
         await_event(enforced, 3);
         first.kill();
@@ -217,6 +220,38 @@ impl<'p> Releases<'p> {
         assert_eq!(kept["metadata"]["uid"], written["metadata"]["uid"]);
         assert_eq!(kept["results"][0]["properties"]["first"], written["results"][0]["properties"]["first"]);
         second
+    }
+
+    /// The other replica has refused nothing itself. The Service is made up: the plane has no controller for EndpointSlices.
+    fn the_page_of_any_replica_is_about_all(&self, other: &Webhook) {
+        let admin = self.plane.kubectl(&self.plane.admin());
+        admin.run(&["create", "namespace", "interlock-system"]);
+        let endpoint = |pod: &str, ready: bool| {
+            json!({"addresses": ["192.0.2.1"], "conditions": {"ready": ready}, "nodeName": "n1",
+                "targetRef": {"kind": "Pod", "namespace": "interlock-system", "name": pod}})
+        };
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": "interlock-x", "namespace": "interlock-system",
+                "labels": {"kubernetes.io/service-name": "interlock"}},
+            "endpoints": [endpoint("interlock-a", true), endpoint("interlock-b", true), endpoint("interlock-c", false)],
+        });
+        admin.apply(&slice, &[]).expect_success();
+        let namespace = self.enforced.name();
+        let history = format!("/changes/{namespace}/demo");
+        let wanted = [
+            "Interlock · prod-eu",
+            "2 of 3 ready",
+            &format!("<b>UPDATE apps/v1 Deployment {namespace}/demo</b>"),
+            "2 times · bob",
+            &history,
+        ];
+        eventually(PATIENCE, "the page of the other replica", || match other.admin("/") {
+            (200, html) if wanted.iter().all(|text| html.contains(text)) => Ok(()),
+            other => Err(format!("{other:?}")),
+        });
+        let (status, html) = other.admin(&history);
+        assert!(status == 200 && html.contains("<td>install</td><td>alice</td><td>demo-1.0.0</td>"), "{html}");
     }
 
     /// An uninstall removes the release's report. The results of the other releases expire.

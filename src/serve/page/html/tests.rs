@@ -1,8 +1,18 @@
 use interlock_engine::owners::ReleaseOwner;
+use interlock_engine::release::ReleaseRef;
 use interlock_engine::release_override::OverrideSpec;
 
+use interlock_engine::release_override::Override;
+use interlock_engine::rule::RuleId;
+
 use super::*;
-use crate::inspect::status::OperationSummary;
+use crate::inspect::diagnosis::Stuck;
+use crate::inspect::scan::Gap;
+use crate::inspect::status::{OperationSummary, ReleaseSummary};
+use crate::serve::page::carried::CarriedOperations;
+use crate::serve::page::replicas::{Replica, ReplicaState};
+use crate::serve::page::snapshot::ShownFreeze;
+use crate::serve::report::refusals::Refusal;
 
 const NOW: &str = "2026-11-21T10:00:00Z";
 
@@ -37,6 +47,11 @@ fn carried_by(text: &str) -> CarriedOperations {
     CarriedOperations { rows: vec![row], total: 301, gaps: vec![] }
 }
 
+fn replica_of(text: &str) -> Replica {
+    let [pod, node] = [text, text].map(str::to_owned);
+    Replica { pod, node, state: ReplicaState::Ready, leads: true, is_this: true }
+}
+
 fn snapshot(text: &str) -> Snapshot {
     let spec = OverrideSpec {
         release: text.to_owned(),
@@ -50,11 +65,14 @@ fn snapshot(text: &str) -> Snapshot {
     let refusal = Refusal {
         at: NOW.parse().unwrap(),
         user: text.to_owned(),
-        operation: "UPDATE",
+        operation: "UPDATE".to_owned(),
+        namespace: text.to_owned(),
+        release: Some(ReleaseRef::new(text, text)),
         object: text.to_owned(),
-        rules: vec!["manual-edit"],
+        rules: vec!["manual-edit".to_owned()],
         sentences: vec![text.to_owned()],
         commands: vec![text.to_owned()],
+        times: 3,
     };
     let freeze = |in_force: bool, when: &str| {
         let [name, reason, scope] = [text, text, text].map(str::to_owned);
@@ -73,6 +91,10 @@ fn snapshot(text: &str) -> Snapshot {
         overrides: Some(vec![(Override { namespace, name, created: None, created_by, is_void: false, spec }, None)]),
         overrides_in_force: 1,
         refusals: vec![refusal],
+        unreported: None,
+        replicas: Some(Ok(vec![replica_of(text)])),
+        cluster: "prod-eu".parse().ok(),
+        has_history: true,
     }
 }
 
@@ -81,9 +103,9 @@ fn nothing_that_users_choose_becomes_markup() {
     let html = page(&snapshot("<img src=x onerror=alert(1)>\"'&</p><script>alert(2)</script>\u{202e}\u{0}"));
     assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (1, 1));
     assert!(!html.contains("<img") && !html.contains('\u{202e}') && !html.contains('\u{0}'));
-    // Six texts of the operation, three of that of an Application, three of each freeze, one of its creator, seven of the override, four
-    // of the refusal.
-    assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 27);
+    // Six texts of the operation, three of that of an Application, three of each freeze, one of its creator, eight of the override, five
+    // of the refusal, two of the replica.
+    assert_eq!(html.matches("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;&lt;/p&gt;").count(), 31);
 }
 
 #[test]
@@ -91,7 +113,10 @@ fn operations_show_holder_age_and_next_step_with_a_limit() {
     let html = page(&snapshot("web"));
     assert!(html.contains("<b>shop/web</b> <span class=\"severity\">stuck</span>"), "{html}");
     assert!(html.contains("pending-upgrade, revision 2, held by <b>web</b> for 60 min"), "{html}");
-    assert!(html.contains("Next: <code>web</code> (web)") && html.contains("1,200 more are not shown."), "{html}");
+    assert!(
+        html.contains("Next: <code class=\"command\">web</code> (web)") && html.contains("1,200 more are not shown."),
+        "{html}"
+    );
     assert!(!html.contains("may be missing"));
 }
 
@@ -101,7 +126,7 @@ fn operations_of_other_objects_are_shown_if_there_are_any() {
     for text in [
         "Operations of Applications <span class=\"count\">301</span>",
         "<b>Application argocd/web</b> <span class=\"severity\">stuck</span>",
-        "<p>interrupted, held by <b>web</b> for 40 min</p><p>Next: <code>web</code></p>",
+        "<p>Next: <code class=\"command\">web</code></p>",
         "300 more are not shown.",
     ] {
         assert!(html.contains(text), "{text}: {html}");
@@ -122,7 +147,7 @@ fn an_empty_page_says_so_and_a_lost_watch_is_shown() {
         "operations may be missing",
         "Nothing is frozen, and no freeze is to come.",
         "The watch of the ReleaseOverrides is interrupted.",
-        "has refused nothing",
+        "Nothing was refused",
     ] {
         assert!(html.contains(text), "{text}");
     }
@@ -169,8 +194,64 @@ fn the_page_is_bounded_whatever_users_write() {
 fn the_policy_allows_only_the_style_and_the_script_of_the_page() {
     let policy = policy();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
-    let html = page(&Snapshot::default());
+    let html = page(&snapshot("web")).replace("href=\"/changes/", "");
     for remote in ["src=", "href=", "url("] {
         assert!(!html.contains(remote), "{remote}");
     }
+}
+
+#[test]
+fn what_a_release_is_about_leads_to_its_history_and_a_strange_name_leads_nowhere() {
+    let html = page(&snapshot("web"));
+    for link in ["\"/changes/shop/web\"", "\"/changes/argocd/applications/web\"", "\"/changes/web/web\""] {
+        assert!(html.contains(link), "{link}: {html}");
+    }
+    assert!(!page(&snapshot("a b")).contains("/changes/") && !page(&snapshot("..")).contains("/changes/"));
+    assert!(!page(&Snapshot { has_history: false, ..snapshot("web") }).contains("/changes/"));
+}
+
+#[test]
+fn the_page_names_the_cluster_its_replicas_and_what_it_could_not_read() {
+    let html = page(&snapshot("web"));
+    for text in [
+        "<title>prod-eu: Releases",
+        "Interlock · prod-eu",
+        "1 of 1 ready",
+        "on web · leads · shows",
+        "3 times",
+        "Last refusals <",
+    ] {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+    let lost = Replica { leads: false, state: ReplicaState::NotReady, ..replica_of("a") };
+    assert!(page(&Snapshot { replicas: Some(Ok(vec![lost])), ..snapshot("web") }).contains("None of them leads"));
+    let html = page(&Snapshot {
+        replicas: Some(Err("<forbidden>".to_owned())),
+        unreported: Some("not <installed>".to_owned()),
+        ..snapshot("web")
+    });
+    for text in
+        ["Not read: &lt;forbidden&gt;", "Last refusals of this replica", "other replicas: not &lt;installed&gt;"]
+    {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+}
+
+#[test]
+fn a_history_is_a_table_without_markup_of_users() {
+    use interlock_engine::decision::TransitionKind;
+
+    use crate::inspect::changes::{Change, ChangeSource, ChangedRelease};
+    use crate::serve::page::history::Told;
+
+    let release =
+        ChangedRelease { namespace: "shop".into(), release: "web".into(), revision: Some(7), storage: "Secret" };
+    let change = Change::new(NOW.parse().unwrap(), release, TransitionKind::Upgrade, ChangeSource::Record);
+    let told = Told { changes: vec![Change { user: Some("<b>mallory".into()), ..change }], gaps: vec!["<gap>".into()] };
+    let html = history(None, "shop/web", &told);
+    for text in ["History of shop/web", "<td>7</td><td>upgrade</td><td>&lt;b&gt;mallory</td>", "Not read: &lt;gap&gt;"]
+    {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+    assert!(history(None, "shop/web", &Told::default()).contains("keeps no change"));
 }

@@ -88,7 +88,7 @@ fn shipped() -> Policies {
 }
 
 async fn next_steps(world: &Copies) -> Vec<(String, String)> {
-    let shown = take(world, &shipped(), vec![], now()).await;
+    let shown = take(world, &shipped(), now()).await;
     shown.operations.into_iter().map(|row| (row.release, row.next.unwrap())).collect()
 }
 
@@ -150,7 +150,7 @@ async fn superseded_records_are_listed_for_few_and_with_a_timeout() {
 async fn operations_are_counted_beyond_those_shown() {
     let one = |number: usize| in_flight(&format!("r{number}"), vec![entry(1, PendingUpgrade, 1)]);
     let world = Copies { in_flight: (0..SHOWN + 5).map(one).collect(), ..Copies::default() };
-    let shown = take(&world, &shipped(), vec![], now()).await;
+    let shown = take(&world, &shipped(), now()).await;
     assert_eq!((shown.operations.len(), shown.in_flight, shown.overrides), (SHOWN, SHOWN + 5, None));
 }
 
@@ -175,7 +175,7 @@ async fn only_overrides_in_force_are_shown_with_their_end() {
         overrides: Some(vec![overriding("open", 1, 30), overriding("over", 60, -1), overriding("long", 1, 100_000)]),
         ..Copies::default()
     };
-    let shown = take(&world, &shipped(), vec![], now()).await;
+    let shown = take(&world, &shipped(), now()).await;
     let overrides = shown.overrides.unwrap();
     let named: Vec<_> = overrides.iter().map(|(it, end)| (&*it.name, *end)).collect();
     let longest = ago(1).unwrap().checked_add(shipped().of("shop").overrides.max_duration).unwrap();
@@ -211,7 +211,7 @@ async fn freezes_in_force_come_first_and_ended_ones_are_omitted() {
     // The policy has ended the second one.
     let copies =
         Copies { freezes: vec![stored("stop-1", Some("alice"), 0), stored("stop-2", None, 8)], ..Copies::default() };
-    let shown = take(&copies, &policies, vec![], now()).await;
+    let shown = take(&copies, &policies, now()).await;
     assert_eq!(shown.freezes[0].creator.as_deref(), Some("alice"));
     let freezes: Vec<_> = shown.freezes.iter().map(|it| (&*it.name, it.in_force, &*it.when, &*it.scope)).collect();
     assert_eq!(

@@ -66,6 +66,11 @@ impl ReportEntry {
         EntryKey { check, actor, object, outcome }
     }
 
+    /// Whether Interlock refused the write.
+    pub(super) fn is_refusal(&self) -> bool {
+        self.properties.get("verdict").map(String::as_str) == Some(Verdict::Denied.as_str())
+    }
+
     /// Makes the message printable and cuts it to the limit.
     pub(super) fn bounded(self) -> Self {
         Self { message: into_printable(self.message, MAX_MESSAGE_BYTES), ..self }

@@ -98,23 +98,32 @@ impl ReportWriter {
 
     /// All reports of Interlock. `None` if their kind is not installed.
     pub(super) async fn list(&self, own_namespace: &str) -> Result<Option<Vec<StoredReport>>, Error> {
-        let mut params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(PAGE_SIZE);
         let mut found = Vec::new();
+        let is_installed = self.each(own_namespace, |report| found.push(report)).await?;
+        Ok(is_installed.then_some(found))
+    }
+
+    /// Takes each report of Interlock. Returns whether their kind is installed.
+    pub(super) async fn each(&self, own_namespace: &str, mut take: impl FnMut(StoredReport)) -> Result<bool, Error> {
+        let mut params = ListParams::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)).limit(PAGE_SIZE);
         for api in self.reach.apis_with::<DynamicObject>(&self.client, &self.resource) {
             loop {
                 let page = match api.list(&params).await {
                     Ok(page) => page,
-                    Err(Error::Api(status)) if status.code == 404 => return Ok(None),
+                    Err(Error::Api(status)) if status.code == 404 => return Ok(false),
                     Err(error) => return Err(error),
                 };
-                found.extend(page.items.into_iter().filter_map(|object| StoredReport::read(object, own_namespace)));
+                page.items
+                    .into_iter()
+                    .filter_map(|object| StoredReport::read(object, own_namespace))
+                    .for_each(&mut take);
                 params.continue_token = page.metadata.continue_.filter(|next| !next.is_empty());
                 if params.continue_token.is_none() {
                     break;
                 }
             }
         }
-        Ok(Some(found))
+        Ok(true)
     }
 
     /// Writes a report with `labels`, and overwrites an existing one.
