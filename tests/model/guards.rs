@@ -1,5 +1,5 @@
 //! The checker can fail: without each rule, and with each guarded transition open, it finds a counterexample. The table of them is in
-//! `docs/proof.md`.
+//! `tests/model/README.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -182,7 +182,7 @@ fn without_each_rule_and_each_guard_there_is_a_counterexample() {
         }
     }
     table.push('\n');
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/proof.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/model/README.md");
     let text = fs::read_to_string(&path).unwrap();
     let (head, rest) = text.split_once(BEGIN).unwrap();
     let (_, tail) = rest.split_once(END).unwrap();
@@ -190,7 +190,10 @@ fn without_each_rule_and_each_guard_there_is_a_counterexample() {
     if std::env::var_os("INTERLOCK_WRITE_DOCS").is_some() {
         fs::write(&path, &made).unwrap();
     }
-    assert!(made == text, "docs/proof.md is old; INTERLOCK_WRITE_DOCS=1 cargo test --test model guards writes it");
+    assert!(
+        made == text,
+        "tests/model/README.md is old; INTERLOCK_WRITE_DOCS=1 cargo test --test model guards writes it"
+    );
 }
 
 /// The two rules that refuse nothing under the shipped policy.
