@@ -12,6 +12,7 @@
     reason = "a test fails by a panic, helpers included, and has no public interface"
 )]
 
+mod book;
 mod controllers;
 mod harness;
 mod installation;
