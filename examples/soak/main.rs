@@ -47,6 +47,7 @@ mod run;
 mod site;
 mod table;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -61,6 +62,9 @@ struct Arguments {
     /// Repeats the random choices of another run
     #[arg(long)]
     seed: Option<u64>,
+    /// Keeps a complete audit log in this file, for `interlock replay` and `adopt`; a GiB for an hour
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -68,11 +72,11 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| !first.to_string_lossy().starts_with('-')) {
         return release_interlock::cli::main();
     }
-    let Arguments { minutes, seed } = Arguments::parse();
+    let Arguments { minutes, seed, audit_log } = Arguments::parse();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let seed = seed.unwrap_or(now.as_secs());
     println!("soak: {minutes} minutes, --seed {seed}");
-    match run::run(minutes, seed) {
+    match run::run(minutes, seed, audit_log.as_deref()) {
         Ok(run) => {
             println!("{}", run.table);
             for reason in &run.reasons {

@@ -1,6 +1,7 @@
 //! The API server's own account of what it admitted unjudged: its audit log.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -8,6 +9,7 @@ use serde_json::Value;
 /// Who makes the forbidden acts.
 const STRANGER: &str = "bob";
 
+/// Enough to count the forbidden acts.
 const POLICY: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -16,15 +18,22 @@ rules:
 - {level: None}
 ";
 
+/// What `interlock replay` and `adopt` need.
+const COMPLETE: &str = include_str!("../audit-policy.yaml");
+
 pub(crate) struct AuditLog {
     log: PathBuf,
     policy: PathBuf,
 }
 
 impl AuditLog {
-    pub(crate) fn in_dir(dir: &Path) -> Result<Self, String> {
-        let (log, policy) = (dir.join("audit.log"), dir.join("audit.yaml"));
-        fs::write(&policy, POLICY).map_err(|e| format!("cannot write {}: {e}", policy.display()))?;
+    /// A log that ends with the run, or a complete one in the file `kept`.
+    pub(crate) fn in_dir(dir: &Path, kept: Option<&Path>) -> Result<Self, String> {
+        let log = kept.map_or_else(|| Ok(dir.join("audit.log")), std::path::absolute);
+        let log = log.map_err(|e| format!("cannot name the audit log: {e}"))?;
+        let policy = dir.join("audit.yaml");
+        fs::write(&policy, if kept.is_some() { COMPLETE } else { POLICY })
+            .map_err(|e| format!("cannot write {}: {e}", policy.display()))?;
         Ok(Self { log, policy })
     }
 
@@ -33,14 +42,14 @@ impl AuditLog {
         [
             format!("--apiserver-flag=--audit-policy-file={}", self.policy.display()),
             format!("--apiserver-flag=--audit-log-path={}", self.log.display()),
-            "--apiserver-flag=--audit-log-maxsize=2000".to_owned(),
+            "--apiserver-flag=--audit-log-maxsize=20000".to_owned(),
         ]
     }
 
     /// How many of the stranger's writes were admitted because an entry failed open, or because Interlock could not judge them.
     pub(crate) fn unjudged(&self) -> u64 {
-        let log = fs::read_to_string(&self.log).unwrap_or_default();
-        log.lines().filter(|line| is_unjudged(line)).count() as u64
+        let Ok(log) = File::open(&self.log) else { return 0 };
+        BufReader::new(log).lines().map_while(Result::ok).filter(|line| is_unjudged(line)).count() as u64
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -48,11 +49,11 @@ pub(crate) struct Run {
     pub(crate) reasons: Vec<String>,
 }
 
-pub(crate) fn run(minutes: f64, seed: u64) -> Result<Run, String> {
+pub(crate) fn run(minutes: f64, seed: u64, audit_log: Option<&Path>) -> Result<Run, String> {
     let whole = Duration::from_secs_f64(minutes * 60.0);
     let dir = tempfile::tempdir().map_err(|e| format!("cannot make a directory: {e}"))?;
     let clock = WrongClock::build(dir.path())?;
-    let audit = AuditLog::in_dir(dir.path())?;
+    let audit = AuditLog::in_dir(dir.path(), audit_log)?;
     let cluster = Cluster::start_with("soak", &audit.flags());
     let ledger = Ledger::new(entries_that_fail_closed()?);
     let site = Site::new(&cluster, &ledger);
@@ -102,7 +103,7 @@ fn seconds(time: Duration) -> u64 {
     time.as_secs()
 }
 
-fn install(cluster: &Cluster, policy: &str, dir: &std::path::Path) {
+fn install(cluster: &Cluster, policy: &str, dir: &Path) {
     let plane = cluster.plane();
     plane.define("tests/e2e/harness/crds/reports.yaml");
     let file = dir.join("cluster.yaml");
