@@ -59,21 +59,26 @@ async fn text_lines_without_a_terminal_have_no_colours() {
     let review = review("CREATE", None, Some(&record("pending-install")));
     server.post("/validate", review.to_string(), &[]).await;
     let log = server.stop();
-    assert!(log.lines().any(|line| line.contains("decided") && line.contains(r#"verdict="allowed""#)), "{log}");
+    assert!(log.lines().any(|line| line.contains("transition") && line.contains(r#"outcome="allowed""#)), "{log}");
     assert!(!log.contains('\u{1b}') && !log.contains('{'), "{log}");
 }
 
-/// Most reviews of a busy cluster concern no release.
+/// Nearly every review ends so. A refusal has its line at every level that is meant for people.
 #[tokio::test]
-async fn only_level_debug_has_a_line_for_an_object_that_can_concern_no_release() {
-    let mut ordinary = review("CREATE", None, Some(&record("pending-install")));
+async fn only_level_debug_has_a_line_for_what_is_admitted_without_a_finding() {
+    let install = review("CREATE", None, Some(&record("pending-install")));
+    let mut ordinary = install.clone();
     ordinary["request"]["kind"] = json!({"group": "apps", "version": "v1", "kind": "Deployment"});
     ordinary["request"]["resource"] = json!({"group": "apps", "version": "v1", "resource": "deployments"});
-    for (level, lines) in [("info", 0), ("debug", 1)] {
+    let refused = review("CREATE", None, Some(&record("superseded")));
+    for (level, lines) in [("info", 1), ("debug", 3)] {
         let server = Standalone::start(&[], &[("INTERLOCK_LOG", level)]);
-        server.post("/validate", ordinary.to_string(), &[]).await;
+        for review in [&ordinary, &refused, &install] {
+            server.post("/validate", review.to_string(), &[]).await;
+        }
         let log = server.stop();
         assert_eq!(log.matches(r#""message":"decided""#).count(), lines, "{level}: {log}");
+        assert!(log.contains(r#""verdict":"denied""#), "{level}: {log}");
     }
 }
 

@@ -1,4 +1,5 @@
-//! One log line for each decision, at level debug if the object cannot concern a release. The line contains no data of the object, because
+//! One log line for each decision, at level debug if it is to admit the write and no rule has a finding: metrics count these, and on a busy
+//! cluster nearly all are such. The line contains no data of the object, because
 //! objects include Secrets. Its texts come from a [`Decision`], so they are printable and bounded. The line has at most 16 KiB before the log
 //! format escapes quotes.
 //!
@@ -48,7 +49,8 @@ macro_rules! line {
 
 /// Writes the lines. `repeated` says whether the API server sent the same request a moment ago. A denial is not an error of Interlock, so its level is info too.
 pub(super) fn write(decision: &Decision, repeated: bool) {
-    if decision.concerns_releases {
+    let is_news = !decision.allowed || !decision.findings.is_empty() || decision.objection.is_some();
+    if is_news {
         line!(info, decision, repeated);
     } else {
         line!(debug, decision, repeated);

@@ -405,7 +405,9 @@ fn launch(
     let stderr = stderr.map_err(|e| format!("cannot open {}: {e}", log.display()))?;
     let mut command = leash();
     // Not of the shell, which watches over the server.
-    command.arg("env").args(environment.iter().map(|(name, value)| format!("{name}={value}")));
+    // Tests also read the decisions to admit.
+    let log = "INTERLOCK_LOG=info,kube_client::client::builder=off,release_interlock::serve::report::log=debug";
+    command.arg("env").arg(log).args(environment.iter().map(|(name, value)| format!("{name}={value}")));
     command.arg(interlock()?).arg("serve");
     command.arg("--kubeconfig").arg(kubeconfig);
     command.args(["--listen", listen, "--admin-listen", admin]);
