@@ -15,6 +15,7 @@ mod declarations;
 mod definitions;
 mod drift;
 mod examine;
+mod field_managers;
 mod finding;
 mod finding_kind;
 pub(crate) mod gather;
@@ -33,6 +34,7 @@ mod shared_objects;
 
 pub use background::{SCAN_INTERVAL, ScanSource, background};
 pub(crate) use context::DECODE_BYTES;
+pub(crate) use field_managers::{FieldManager, field_managers};
 pub use finding::Finding;
 pub use finding_kind::FindingKind;
 pub use options::{BodySelection, ScanOptions, ScanProgress};

@@ -1,4 +1,5 @@
-//! What the cluster itself shows: its platform, its owners, the operations in flight with their holders, and the reports of Interlock.
+//! What the cluster itself shows: its platform, its owners, the operations in flight with their holders, the reports of
+//! Interlock, and the programs that wrote fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use serde::Serialize;
 use super::wording::{minute, short};
 use crate::cli::cluster::{self, ClusterArguments, server_time};
 use crate::inspect::doctor::platform;
-use crate::inspect::scan::{Gap, gather};
+use crate::inspect::scan::{FieldManager, Gap, field_managers, gather};
 use crate::inspect::status::{OperationSummary, ReleaseSummary, StatusOptions, operations, survey};
 use crate::inspect::view::View;
 use crate::offline::adopt::{OwnerReport, counted};
@@ -41,6 +42,8 @@ pub(super) struct ClusterState {
     pending: Vec<ReleaseSummary>,
     operations: Vec<OperationSummary>,
     reported: Vec<ReportedRule>,
+    /// The programs beside Helm that wrote fields of objects of releases.
+    field_managers: Vec<FieldManager>,
     /// What could not be read.
     gaps: Vec<Gap>,
 }
@@ -81,6 +84,7 @@ impl ClusterState {
         }
         let owners = owners(&client, &mut gaps).await;
         let declarations = declarations(&client, &mut gaps).await;
+        let field_managers = known("managedFields", field_managers(&client).await, &mut gaps).unwrap_or_default();
         let entries = known("reports", reported(&client, DEFAULT_NAMESPACE).await, &mut gaps);
         Ok(Self {
             server,
@@ -92,6 +96,7 @@ impl ClusterState {
             pending,
             operations,
             reported: by_rule(entries.unwrap_or_default()),
+            field_managers,
             gaps,
         })
     }
@@ -121,9 +126,21 @@ impl ClusterState {
             )
         }));
         sentences.extend(self.reported.iter().map(ReportedRule::sentence));
+        sentences.extend(written_by(&self.field_managers));
         sentences.extend(self.gaps.iter().map(|gap| format!("Not read: {}: {}.", gap.what, gap.why)));
         sentences
     }
+}
+
+/// `Fields of releases' objects were written by kubectl-edit (3 objects, last 2026-11-21 10:00 UTC).`
+fn written_by(managers: &[FieldManager]) -> Option<String> {
+    let shown = managers.iter().take(MAX_NAMED).map(|FieldManager { name, objects, last }| {
+        let last = last.map(|last| format!(", last {} UTC", minute(last))).unwrap_or_default();
+        format!("{} ({}{last})", short(name), counted(*objects, "object"))
+    });
+    let shown: Vec<_> = shown.collect();
+    let rest = if managers.len() > MAX_NAMED { ", ..." } else { "" };
+    (!shown.is_empty()).then(|| format!("Fields of releases' objects were also written by {}{rest}.", shown.join(", ")))
 }
 
 fn in_flight(what: &str, holder: Option<&str>, since: Option<Timestamp>, next: Option<&str>) -> String {
@@ -237,6 +254,11 @@ mod tests {
             pending: vec![pending],
             operations: Vec::new(),
             reported,
+            field_managers: vec![FieldManager {
+                name: "kubectl-edit".to_owned(),
+                objects: 3,
+                last: Some("2026-11-21T10:00:00Z".parse().unwrap()),
+            }],
             gaps: vec![Gap::new("reports", "forbidden".to_owned())],
         };
         assert_eq!(
@@ -245,6 +267,7 @@ mod tests {
                 "https://api: EKS (install the chart with -f eks.yaml), 2 releases, 1 HelmRelease.",
                 "shop/web is pending-upgrade, revision 2, held by ci:deployer. Next: helm rollback web.",
                 "Interlock has reported manual-edit as would-deny 3 times, last 2026-11-21 10:00 UTC: alice, bob.",
+                "Fields of releases' objects were also written by kubectl-edit (3 objects, last 2026-11-21 10:00 UTC).",
                 "Not read: reports: forbidden.",
             ]
         );

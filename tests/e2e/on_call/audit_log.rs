@@ -78,6 +78,9 @@ fn adopted(plane: &'static Plane, log: &str) {
         rows.filter(|row| row["namespace"] == pending.name()).map(|row| row["status"].clone()).collect();
     assert_eq!(found, ["pending-upgrade"], "{cluster}");
     assert!(cluster["gaps"].as_array().unwrap().is_empty() && cluster["platform"].is_null(), "{cluster}");
+    // Bob's label, which is allowed, remains in the objects.
+    let managers: Vec<_> = cluster["fieldManagers"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
+    assert!(managers.iter().any(|name| name.as_str().is_some_and(|name| name.starts_with("kubectl"))), "{managers:?}");
     let text = run(plane.interlock(&admin, &["adopt", log, "--kubeconfig", kubeconfig]), DEADLINE).stdout;
     assert!(text.contains(&format!("{}/demo is pending-upgrade, revision 2", pending.name())), "{text}");
 }

@@ -136,6 +136,19 @@ fn rancher_and_ci_systems() {
     assert!(policy.contains("name: jenkins-adopted, users: ['jenkins']") && !policy.contains("u-b4"), "{policy}");
 }
 
+/// On k3s, kubeadm and k0s, people share the kubeconfig that the installation wrote.
+#[test]
+fn the_administrator_of_k3s_and_of_kubeadm_is_a_person() {
+    let (k3s, kubeadm) = ("system:admin", "kubernetes-admin");
+    let mut log = Log::new();
+    log.upgrade(k3s, WEB, 2).upgrade(kubeadm, API, 2);
+    log.after(60).set_image(k3s, "shop/web", "shop/app:hotfix").after(60).delete_record(kubeadm, CART, 1);
+    let (first, policy) = round_trip_of(&log.text());
+    assert_eq!(wrong(&first, &[(k3s, "person"), (kubeadm, "person")]), Vec::<String>::new());
+    assert_eq!(first.refused("incidents").len(), 2, "{:?}", first.refused("incidents"));
+    assert!(!policy.contains(k3s) && !policy.contains(kubeadm), "{policy}");
+}
+
 #[test]
 fn tools_are_known_by_what_they_do_again_and_again() {
     let account = |name: &str| format!("system:serviceaccount:{name}");
