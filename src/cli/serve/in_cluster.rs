@@ -25,7 +25,7 @@ use crate::serve::page::{
 };
 use crate::serve::report::metrics::ReportMetrics;
 use crate::serve::report::namespace_labels::NamespaceLabels;
-use crate::serve::report::openreports::Reports;
+use crate::serve::report::openreports::{ReportSettings, Reports};
 use crate::serve::report::{Reporter, events};
 use crate::serve::webhook::Webhook;
 use crate::world::kubernetes::clock::{self, ServerClock};
@@ -53,22 +53,16 @@ pub(super) fn in_cluster(
         CertificateCluster { client: clients.certificates, watches: &clients.watches, namespace: &arguments.namespace };
     let certificates = arguments.certificates.load(Some(cluster), &metrics.certificates, readiness)?;
     let identity = replica_identity();
-    let own_user = Arc::<OnceLock<String>>::default();
-    let known = readiness.gate("our user name at the API server");
-    tokio::spawn(identity::fetch_username(clients.reviews.clone(), own_user.clone(), known));
+    let own_user = own_user(&clients.reviews, readiness);
     tokio::spawn(server_version::warn_if_too_old(clients.reviews.clone()));
     let clock = Arc::<ServerClock>::default();
     tokio::spawn(clock::follow(clients.reviews.clone(), clock.clone(), readiness.gate("the API server's clock")));
     let judge = Judge::new(policies, traced(world.clone()), decodes.clone()).with_own_user(own_user);
     directory.follow(&judge, shared);
     let labels = Arc::new(NamespaceLabels::new(clients.reports.clone(), judge.policies()));
-    let (queue, events) = events::start(
-        clients.reports.clone(),
-        events::Writer { instance: identity.clone(), cluster: cluster_name.clone() },
-        world.clone(),
-        metrics.reports.clone(),
-        labels.clone(),
-    );
+    let writer = events::Writer { instance: identity.clone(), cluster: cluster_name.clone() };
+    let (queue, events) =
+        events::start(clients.reports.clone(), writer, world.clone(), metrics.reports.clone(), labels.clone());
     let report_settings = arguments.reports.settings(&arguments.namespace, &reach, cluster_name.as_ref());
     let reports = report_settings.clone().map(|settings| {
         let (client, watches) = (clients.reports.clone(), clients.watches.clone());
@@ -77,16 +71,10 @@ pub(super) fn in_cluster(
     tokio::spawn(count_overrides(world.clone(), judge.policies(), clock.clone(), metrics.reports.clone()));
     let refusals = arguments.page.then(Arc::default);
     let page = refusals.clone().map(|refusals| {
-        let client = || clients.reports.clone();
-        let cluster = ClusterSources {
-            carried: CarriedOperationsList::new(client(), reach.clone()),
-            reported: Reported::new(client(), report_settings),
-            replicas: ReplicaList::new(client(), arguments.namespace.clone(), identity.clone()),
-            history: HistoryReader::new(client()),
-        };
+        let sources = sources_of_page(&clients.reports, arguments, &reach, report_settings, &identity);
         let (world, policies, clock) = (world.clone(), judge.policies(), clock.clone());
-        let cluster_name = cluster_name.clone();
-        OverviewPage::new(PageSource { world, policies, clock, refusals, cluster_name, cluster: Some(cluster) })
+        let (cluster_name, cluster) = (cluster_name.clone(), Some(sources));
+        OverviewPage::new(PageSource { world, policies, clock, refusals, cluster_name, cluster })
     });
     let peers = known_peers(clients.reviews.clone(), arguments.namespace.clone());
     let candidate = Candidate {
@@ -109,6 +97,30 @@ pub(super) fn in_cluster(
     let webhook = Webhook::new(judge, reporter).with_clock(clock);
     let background = Background { watches, candidacy: candidate.stand(), events };
     Ok(Running { webhook, certificates, page, peers, background: Some(background) })
+}
+
+/// The user name of this account at the API server, once it is known. Readiness waits for it.
+fn own_user(client: &Client, readiness: &Readiness) -> Arc<OnceLock<String>> {
+    let own_user = Arc::<OnceLock<String>>::default();
+    let known = readiness.gate("our user name at the API server");
+    tokio::spawn(identity::fetch_username(client.clone(), own_user.clone(), known));
+    own_user
+}
+
+/// What the page reads from the API server.
+fn sources_of_page(
+    client: &Client,
+    arguments: &Arguments,
+    reach: &Reach,
+    reports: Option<ReportSettings>,
+    identity: &str,
+) -> ClusterSources {
+    ClusterSources {
+        carried: CarriedOperationsList::new(client.clone(), reach.clone()),
+        reported: Reported::new(client.clone(), reports),
+        replicas: ReplicaList::new(client.clone(), arguments.namespace.clone(), identity.to_owned()),
+        history: HistoryReader::new(client.clone()),
+    }
 }
 
 /// What reviews read, within the namespaces in reach. Losses are noted in Interlock's own namespace.
