@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use interlock_engine::policy_files::{LoadedPolicies, schema, settings_of};
 use interlock_engine::release::status::{Guard, Status, transition};
-use interlock_engine::rule::{Mode, RuleId, Specification};
+use interlock_engine::rule::{FailsClosed, Mode, RuleId, Specification};
 use interlock_engine::rules::{self, Family};
 use release_interlock::world::policy_directory;
 use serde_json::Value;
@@ -112,9 +112,9 @@ fn the_policy_reference_is_what_policies_are_read_by() {
     is_committed("docs/policy-reference.md", &reference());
 }
 
-/// The examples of the reference, all of them in one file.
+/// Every setting with its default, all of them in one file.
 #[test]
-fn the_examples_of_the_reference_are_a_policy() {
+fn the_defaults_of_the_reference_are_a_policy() {
     let examples: String = rules::all().map(example).collect();
     let dir = tempfile::tempdir().unwrap();
     let file = format!("apiVersion: interlock.dev/v1alpha1\nkind: ClusterPolicy\nrules:\n{examples}");
@@ -235,8 +235,8 @@ fn reference() -> String {
     let mut text = String::from(
         "# Policy reference\n\n\
          Generated from the code that parses policy files: `INTERLOCK_WRITE_DOCS=1 cargo test --test it documentation`.\n\
-         `interlock explain RULE` explains one rule on a terminal, and `interlock policy schema` prints the JSON Schema. How the\n\
-         policies of the cluster and of namespaces work together: [policies](policies.md).\n\n\
+         `interlock policy schema` prints the JSON Schema. How the policies of the cluster and of namespaces work together:\n\
+         [policies](policies.md). What each rule refuses and allows: [rules](rules.md), or `interlock explain RULE` on a terminal.\n\n\
          Durations are numbers with units: `90s`, `15m`, `1h30m`, `90d`. Globs support `*`, `?`, `[ab]` and `{a,b}`; `*` also\n\
          matches slashes and colons.\n\n\
          What a file does not mention is as shipped. A list of a cluster policy adds to the shipped one, `{only: [...]}` replaces it.\n\n\
@@ -263,13 +263,17 @@ fn reference() -> String {
     text += " The keys of `when` are lists of globs:\n\n";
     text += &keys(&case["when"]);
     for rule in rules::all() {
-        let Specification { summary, why, owners, allowed, refused, way_out, status_code, .. } = rule.specification();
-        let owners = owners.join(", ");
-        write!(
+        let Specification { summary, status_code, fails_closed, .. } = rule.specification();
+        let undecided = match fails_closed {
+            FailsClosed::Always => "refuses",
+            FailsClosed::OnRemoval => "refuses what may take a protected release away, and admits the rest",
+            FailsClosed::OnRecordCreate => "refuses a CREATE, and admits the rest",
+            FailsClosed::Never => "admits",
+        };
+        let shipped = shipped(rule);
+        writeln!(
             text,
-            "\n## {rule}\n\n{summary}\n\n{why}\n\n- Releases of: {owners}\n- Allowed: {allowed}\n- Refused: {refused}\n- Way out: {way_out}\n- Status code \
-             of a refusal: {status_code}. Shipped as: {}.\n\n",
-            shipped(rule),
+            "\n## {rule}\n\n{summary} Shipped as: {shipped}. Status code: {status_code}. If undecided: {undecided}.\n"
         )
         .unwrap();
         let own: Vec<_> = settings_of(rule).into_iter().filter(|setting| !SHARED.contains(&setting.name)).collect();
@@ -280,9 +284,7 @@ fn reference() -> String {
                 let (name, about, choices) = (setting.name, setting.about, choices(&setting.choices));
                 writeln!(text, "| `{name}` | `{default}` | {about}{choices} |").unwrap();
             }
-            text.push('\n');
         }
-        write!(text, "```yaml\nrules:\n{}```\n", example(rule)).unwrap();
     }
     text
 }
