@@ -20,6 +20,7 @@ mod harness {
     pub(crate) mod eventually;
     pub(crate) mod plane;
     pub(crate) mod process;
+    pub(crate) mod profile;
     pub(crate) mod records;
     pub(crate) mod webhook;
 }

@@ -31,6 +31,7 @@ mod harness {
     pub(crate) mod namespace;
     pub(crate) mod plane;
     pub(crate) mod process;
+    pub(crate) mod profile;
     pub(crate) mod records;
     pub(crate) mod webhook;
 }

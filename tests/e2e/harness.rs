@@ -29,6 +29,7 @@ pub(crate) mod namespace;
 pub(crate) mod origins;
 pub(crate) mod plane;
 pub(crate) mod process;
+pub(crate) mod profile;
 pub(crate) mod records;
 pub(crate) mod rendered;
 pub(crate) mod shell;

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::harness::profile::{Reason, took};
+
 /// The first pauses between looks; short compared to a helm run.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The later pauses: most looks run kubectl, which competes for cores with the process under test.
@@ -22,11 +24,19 @@ pub(crate) fn within<T>(
     let start = Instant::now();
     loop {
         match look() {
-            Ok(value) => return Ok(value),
+            Ok(value) => {
+                took(|| Reason::Wait(without_digits(expected)), start.elapsed());
+                return Ok(value);
+            }
             Err(seen) if start.elapsed() >= deadline => {
                 return Err(format!("expected within {deadline:?}: {expected}\nlast seen: {seen}"));
             }
             Err(_) => std::thread::sleep((start.elapsed() / 8).clamp(PAUSE, LONGEST)),
         }
     }
+}
+
+/// One row for all namespaces: their names end in numbers.
+fn without_digits(text: &str) -> String {
+    text.chars().filter(|it| !it.is_ascii_digit()).collect()
 }

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::harness::assets::{interlock, prepared, progress, target_dir};
 use crate::harness::clients::{Identity, Kubectl, client_environment};
+use crate::harness::profile::{Reason, took};
 use crate::harness::webhook::Webhook;
 
 /// Set to keep a plane's directory with its logs after the tests.
@@ -212,6 +213,7 @@ impl Plane {
         let mut plane = Self { ready, webhook: None, supervisor, dir };
         plane.let_people_in()?;
         plane.webhook = webhook(&plane)?;
+        took(|| Reason::ControlPlane, start.elapsed());
         progress(&format!("control plane `{name}` ready in {:.1?}", start.elapsed()));
         Ok(plane)
     }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 
+use crate::harness::profile::{Reason, took};
+
 /// What a client printed and how it ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
@@ -149,6 +151,7 @@ impl Running {
         let status = self.child.wait().expect("a started child can be waited for");
         let text =
             |handle: Option<JoinHandle<String>>| handle.and_then(|handle| handle.join().ok()).unwrap_or_default();
+        took(|| Reason::Program(program(&self.command)), self.started.elapsed());
         Output {
             command: self.command.clone(),
             status,
@@ -158,6 +161,12 @@ impl Running {
             timed_out,
         }
     }
+}
+
+/// The name of the program of a command line.
+fn program(line: &str) -> String {
+    let path = line.split_whitespace().next().unwrap_or_default();
+    path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 impl Drop for Running {

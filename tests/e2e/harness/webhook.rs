@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,6 +18,7 @@ use crate::harness::clients::{Driver, Identity};
 use crate::harness::eventually::{eventually, within};
 use crate::harness::plane::Plane;
 use crate::harness::process::{leash, signal};
+use crate::harness::profile::{Reason, took};
 use crate::harness::records::encode;
 
 /// An address where nobody listens: port 9 is reserved for the discard protocol.
@@ -162,9 +163,10 @@ impl Webhook {
         let dir = plane.dir().join(name);
         fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
         let kubeconfig = account.kubeconfig().to_owned();
-        let log = dir.join("log");
+        let (log, start) = (dir.join("log"), Instant::now());
         let (process, addresses) =
             launch(&kubeconfig, certs.as_deref(), policies, &log, ["127.0.0.1:0", "127.0.0.1:0"], arguments, &[])?;
+        took(|| Reason::Webhook, start.elapsed());
         Ok(Self {
             kubeconfig,
             certs,
