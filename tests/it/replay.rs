@@ -768,7 +768,7 @@ fn readable() -> BTreeSet<String> {
 }
 
 fn state_command() -> String {
-    let mut text = String::from("\n```sh\nfor kind in");
+    let mut text = String::from("\n```sh needs: jq\nfor kind in");
     let mut width = text.len();
     for resource in readable() {
         if width + resource.len() > 100 {
