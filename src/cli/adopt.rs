@@ -2,6 +2,7 @@
 
 mod adopted;
 mod cluster;
+mod metrics;
 mod page;
 mod text;
 mod wording;
@@ -47,6 +48,7 @@ const CLUSTER_FILE: &str = "cluster.yaml";
 #[command(after_help = examples(&[
     "interlock adopt audit*.log.gz --write policies",
     "interlock adopt audit.log --policies policies -o html > adopt.html",
+    "interlock adopt audit.log --context prod --metrics replica-*.txt",
 ]))]
 pub(super) struct Arguments {
     /// Audit logs of all API servers of the cluster, rotated or not, and recordings, as for `interlock replay`; plain,
@@ -61,6 +63,9 @@ pub(super) struct Arguments {
     /// the same directory
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
+    /// Metrics of the replicas of Interlock in the cluster, a file for each: they count what it found since it started
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    metrics: Vec<PathBuf>,
     #[command(flatten)]
     registration: RegistrationFile,
     /// Output format
@@ -90,13 +95,14 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let mut adoption = Adoption::new(arguments.policies.load()?)?;
     let text =
         arguments.policies.policies.as_deref().map(|directory| read(&directory.join(CLUSTER_FILE))).transpose()?;
+    let counted = metrics::read(&arguments.metrics)?;
     let registration = Arc::new(arguments.registration.load()?);
     let source = Source::new(files)?;
     // Read first: a cluster that cannot be reached is an error before a log that takes long.
     let cluster = block_on(arguments.cluster_state(&adoption.judging()))?;
     let replay = Replay::new(adoption.judging(), true).registered(registration);
     let (gaps, notes) = block_on(judge(source, replay, &mut adoption, arguments.since))?;
-    let report = Adopted { report: adoption.report(text.as_deref()), cluster };
+    let report = Adopted { report: adoption.report(text.as_deref()), cluster, counted };
     let is_empty = arguments.since.filter(|_| report.report.reviews == 0);
     let notes = replay::notes(&gaps, &notes, is_empty);
     if gaps.nothing_judged().is_none_or(|nothing| !nothing.is_failure) {

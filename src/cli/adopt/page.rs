@@ -6,7 +6,6 @@
 use std::fmt::{self, Write};
 
 use super::adopted::Adopted;
-use super::cluster::ClusterState;
 use super::text::{heading, name, owner_name, owners_of, story, summary, wrote};
 use super::wording::minute;
 use crate::inspect::html::{Escaped, PageHead, grouped};
@@ -25,7 +24,8 @@ pub(super) fn page(adopted: &Adopted, by: &str, notes: &str) -> String {
     html
 }
 
-fn write(out: &mut String, Adopted { report, cluster }: &Adopted, by: &str, notes: &str) -> fmt::Result {
+fn write(out: &mut String, adopted: &Adopted, by: &str, notes: &str) -> fmt::Result {
+    let Adopted { report, cluster, .. } = adopted;
     let head = PageHead {
         style: STYLE,
         title: "Whom would Interlock refuse?",
@@ -65,7 +65,7 @@ fn write(out: &mut String, Adopted { report, cluster }: &Adopted, by: &str, note
     rules(out, &report.rules)?;
     accounts(out, &report.accounts)?;
     owners(out, &owners_of(report, cluster.as_ref()))?;
-    list(out, "The cluster", &cluster.as_ref().map(ClusterState::sentences).unwrap_or_default())?;
+    list(out, "The cluster", &adopted.of_cluster())?;
     conclusion(out, report)?;
     out.push_str("</main>\n");
     footer(out, notes, report.not_listed)?;

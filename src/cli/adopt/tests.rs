@@ -25,7 +25,7 @@ fn adopted(user: &str, text: Option<&str>) -> Adopted {
         Ok(())
     })
     .unwrap();
-    Adopted { report: adoption.report(text), cluster: None }
+    Adopted { report: adoption.report(text), cluster: None, counted: Vec::new() }
 }
 
 #[test]

@@ -26,10 +26,12 @@ pub(super) fn text(adopted: &Adopted, by: &str) -> String {
     text
 }
 
-fn write(out: &mut String, Adopted { report, cluster }: &Adopted, by: &str) -> fmt::Result {
+fn write(out: &mut String, adopted: &Adopted, by: &str) -> fmt::Result {
+    let Adopted { report, cluster, .. } = adopted;
     writeln!(out, "{}\n", summary(report, by))?;
-    if let Some(cluster) = cluster {
-        cluster.sentences().iter().try_for_each(|sentence| writeln!(out, "{}", printable(sentence)))?;
+    let of_cluster = adopted.of_cluster();
+    if !of_cluster.is_empty() {
+        of_cluster.iter().try_for_each(|sentence| writeln!(out, "{}", printable(sentence)))?;
         writeln!(out)?;
     }
     owners(out, &owners_of(report, cluster.as_ref()))?;

@@ -185,7 +185,13 @@ impl<'p> Releases<'p> {
         let log = Path::new(env!("CARGO_MANIFEST_DIR")).join(log);
         let [log, kubeconfig] = [log.as_path(), admin.kubeconfig()].map(|path| path.to_str().unwrap());
         let arguments = ["adopt", log, "--kubeconfig", kubeconfig, "-o", "json"];
+        let metrics = self.plane.dir().join("metrics.txt");
+        std::fs::write(&metrics, self.plane.webhook().admin("/metrics").1).unwrap();
+        let arguments = [&arguments[..], &["--metrics", metrics.to_str().unwrap()]].concat();
         let report = run(self.plane.interlock(&admin, &arguments), PATIENCE).json();
+        let counted = report["counted"].as_array().unwrap().iter();
+        let counted: Vec<_> = counted.map(|it| format!("{} {} {}", it["rule"], it["verdict"], it["count"])).collect();
+        assert!(counted.contains(&r#""manual-edit" "denied" 2"#.to_owned()), "{counted:?}");
         let reported = report["cluster"]["reported"].as_array().unwrap().iter();
         let mut reported: Vec<_> =
             reported.map(|it| format!("{} {} {}", it["verdict"], it["count"], it["accounts"])).collect();
