@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 
 use super::adopted::Adopted;
 use super::text::{heading, name, owner_name, owners_of, story, summary, wrote};
-use super::wording::minute;
+use super::wording::{minute, short};
 use crate::inspect::html::{Escaped, PageHead, grouped};
 use crate::offline::adopt::{AccountReport, AdoptReport, Finding, OwnerReport, RuleReport};
 
@@ -15,6 +15,9 @@ const STYLE: &str = concat!(include_str!("../../inspect/html/base.css"), include
 
 /// The most findings and accounts on the page. People read it, and a broken client can use any number of names.
 const MAX_ROWS: usize = 200;
+
+/// How many findings of one account and rule are shown without a click.
+const UNFOLDED: usize = 3;
 
 /// Renders a report. `by` is the policy that judged, `notes` are the lines about input that could not be judged.
 pub(super) fn page(adopted: &Adopted, by: &str, notes: &str) -> String {
@@ -99,18 +102,43 @@ fn findings(
         return Ok(());
     }
     writeln!(out, "<section>\n<h2>{title}</h2>\n<p class=\"lead\">{lead}</p>")?;
-    for finding in findings.iter().take(MAX_ROWS) {
-        writeln!(
-            out,
-            "<article class=\"finding {tone}\"><p><b>{}</b></p><p>{}</p><p class=\"soft\">{then}{}</p></article>",
-            Escaped(&heading(finding)),
-            Escaped(&story(finding)),
-            Escaped(&finding.then),
-        )?;
+    for alike in groups(&findings[..findings.len().min(MAX_ROWS)]) {
+        let (shown, folded) = alike.split_at(alike.len().min(UNFOLDED));
+        shown.iter().try_for_each(|finding| article(out, finding, tone, then))?;
+        if let Some(first) = folded.first() {
+            let rules = first.rules.join(" and ");
+            let what = format!("{} more of {}, {rules}", grouped(folded.len()), short(&first.account));
+            writeln!(out, "<details><summary>{}</summary>", Escaped(&what))?;
+            folded.iter().try_for_each(|finding| article(out, finding, tone, then))?;
+            out.push_str("</details>\n");
+        }
     }
     more(out, findings.len())?;
     out.push_str("</section>\n");
     Ok(())
+}
+
+/// The findings of one account and rule together, in the order of the first of each.
+fn groups(findings: &[Finding]) -> Vec<Vec<&Finding>> {
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+    for finding in findings {
+        let alike = |group: &&mut Vec<&Finding>| group[0].account == finding.account && group[0].rules == finding.rules;
+        match groups.iter_mut().find(alike) {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    groups
+}
+
+fn article(out: &mut String, finding: &Finding, tone: &str, then: &str) -> fmt::Result {
+    writeln!(
+        out,
+        "<article class=\"finding {tone}\"><p><b>{}</b></p><p>{}</p><p class=\"soft\">{then}{}</p></article>",
+        Escaped(&heading(finding)),
+        Escaped(&story(finding)),
+        Escaped(&finding.then),
+    )
 }
 
 fn more(out: &mut String, all: usize) -> fmt::Result {

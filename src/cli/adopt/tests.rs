@@ -36,7 +36,9 @@ fn the_page_escapes_names_and_allows_no_script() {
     for section in ["What Interlock would have stopped", "By rule", "Who writes", "The policy that follows"] {
         assert!(page.contains(&format!("<h2>{section}</h2>")), "{section}");
     }
-    for tag in ["section", "table", "ul", "article", "p"] {
+    // Seventeen findings, and three of each rule unfolded.
+    assert!(page.contains("<details><summary>") && page.contains(" more of "), "{page}");
+    for tag in ["section", "table", "ul", "article", "p", "details", "summary"] {
         let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
         assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
     }
