@@ -91,7 +91,7 @@ fn compare(life: impl Fn(&'static Plane) -> (String, String) + Sync) {
     // Only the names of the namespaces may differ.
     assert_eq!(with.replace(&guarded, "NAMESPACE"), without.replace(&alone, "NAMESPACE"));
     let denied = Plane::shared().webhook().log();
-    let ours = format!("\"namespace\":\"{guarded}\"");
+    let ours = format!("\"k8s.namespace.name\":\"{guarded}\"");
     let mut decided = denied.lines().filter(|line| line.contains(&ours)).peekable();
     assert!(decided.peek().is_some(), "the webhook was not asked about {guarded}");
     let denied: Vec<_> = decided.filter(|line| !line.contains("\"verdict\":\"allowed\"")).collect();
