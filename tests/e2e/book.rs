@@ -142,7 +142,7 @@ impl<'p> Reader<'p> {
                 "helm create demo",
                 "helm install demo ./demo -n shop",
                 "kubectl label namespace shop --overwrite controlplane/pods=hang",
-                "timeout -s KILL 5 helm upgrade demo ./demo -n shop --set image.tag=missing --wait || true",
+                "timeout -s KILL 15 helm upgrade demo ./demo -n shop --set image.tag=missing --wait || true",
             ],
             _ => &[],
         };
