@@ -3,7 +3,8 @@
 //!
 //! The replica computes the page from its copies, at most once in [`FRESH`] for all clients. It reads the API server only for what has no
 //! copies: the metadata of superseded records, if the next step of a stuck release depends on them, the objects that carry their
-//! operation themselves, the reports, the replicas, and a history when somebody opens it. The work runs on the runtime of the reviews, outside the network threads. The admin thread only waits.
+//! operation themselves, the reports, the replicas, and a history when somebody opens it. The work runs on the runtime of the reviews,
+//! outside the network threads. The admin thread only waits.
 
 mod cached;
 mod carried;
@@ -39,8 +40,8 @@ use tokio::time::{Instant, timeout};
 
 use super::report::refusals::LastRefusals;
 pub(crate) use carried::CarriedOperationsList;
+use history::FoundHistory;
 pub(crate) use history::HistoryReader;
-use history::Told;
 pub(crate) use replicas::ReplicaList;
 pub(crate) use reported::Reported;
 use snapshot::Snapshot;
@@ -141,7 +142,7 @@ impl OverviewPage {
             let source = &shared.source;
             let told = match &source.cluster {
                 Some(cluster) => cluster.history.read(&namespace, plural.as_deref(), &name).await,
-                None => Told::default(),
+                None => FoundHistory::default(),
             };
             let kind = plural.map(|plural| format!("{plural} ")).unwrap_or_default();
             let what = format!("{kind}{namespace}/{name}");
@@ -161,7 +162,7 @@ impl PageSource {
             Some(ClusterSources { carried, reported, replicas, .. }) => {
                 let read = (carried.current(&policies, now), reported.with(own), replicas.current());
                 let (taken, carried, (refusals, unreported), replicas) = tokio::join!(taken, read.0, read.1, read.2);
-                Snapshot { carried, refusals, unreported, replicas: Some(replicas), has_history: true, ..taken }
+                Snapshot { carried, refusals, unreported, replicas: Some(replicas), ..taken }
             }
         };
         shown.cluster.clone_from(&self.cluster_name);

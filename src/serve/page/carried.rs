@@ -3,9 +3,8 @@
 use interlock_engine::policy::Policies;
 use jiff::Timestamp;
 use kube::Client;
-use tokio::time::timeout;
 
-use super::cached::{Cached, PATIENCE};
+use super::cached::{Cached, in_time};
 use super::snapshot::SHOWN;
 use crate::inspect::diagnosis::Stuck;
 use crate::inspect::scan::Gap;
@@ -41,11 +40,8 @@ impl CarriedOperationsList {
 
     async fn read(&self, policies: &Policies, now: Timestamp) -> CarriedOperations {
         let places: Vec<_> = self.reach.places().collect();
-        let listed = timeout(PATIENCE, operations(&self.client, places, policies, now)).await;
-        let (mut rows, gaps) = listed.unwrap_or_else(|_| {
-            let why = format!("the API server did not send them within {} s", PATIENCE.as_secs());
-            (Vec::new(), vec![Gap::new("operations", why)])
-        });
+        let listed = in_time("send them", operations(&self.client, places, policies, now)).await;
+        let (mut rows, gaps) = listed.unwrap_or_else(|why| (Vec::new(), vec![Gap::new("operations", why)]));
         let total = rows.len();
         rows.sort_by_key(|row| (row.stuck == Stuck::No, row.since.is_none(), row.since));
         rows.truncate(SHOWN);

@@ -1,11 +1,10 @@
-//! The history of one release, for a link of the page: what the records of the cluster tell of its changes.
+//! The history of one release: the changes that the records of the cluster show. The page links to it.
 
 use interlock_engine::owners::CARRIERS;
 use kube::Client;
 use tokio::sync::Mutex;
-use tokio::time::timeout;
 
-use super::cached::PATIENCE;
+use super::cached::in_time;
 use crate::inspect::changes::{Change, Covered, Wanted, merged, of_cluster};
 
 /// The longest history that is shown.
@@ -19,7 +18,7 @@ pub(crate) struct HistoryReader {
 
 /// The changes, newest first, and what could not be read.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct FoundHistory {
     pub(super) changes: Vec<Change>,
     pub(super) gaps: Vec<String>,
 }
@@ -30,7 +29,7 @@ impl HistoryReader {
     }
 
     /// The history of a release, or of an object whose kind has this plural.
-    pub(super) async fn read(&self, namespace: &str, plural: Option<&str>, name: &str) -> Told {
+    pub(super) async fn read(&self, namespace: &str, plural: Option<&str>, name: &str) -> FoundHistory {
         let carrier = plural.and_then(|plural| CARRIERS.iter().find(|carrier| carrier.plural == plural));
         let (namespace, release) = (Some(namespace.to_owned()), Some(name.to_owned()));
         let wanted = Wanted { namespace, release, carrier, ..Wanted::default() };
@@ -38,19 +37,15 @@ impl HistoryReader {
             let _turn = self.turn.lock().await;
             of_cluster(&self.client, &wanted).await
         };
-        match timeout(PATIENCE, read).await {
-            Ok(Ok((changes, gaps))) => {
+        match in_time("answer", read).await.flatten() {
+            Ok((changes, gaps)) => {
                 let mut changes = merged(changes, &Covered::default());
                 changes.reverse();
                 changes.truncate(SHOWN);
                 let gaps = gaps.into_iter().map(|gap| format!("{}: {}", gap.what, gap.why)).collect();
-                Told { changes, gaps }
+                FoundHistory { changes, gaps }
             }
-            Ok(Err(why)) => Told { gaps: vec![why], ..Told::default() },
-            Err(_) => {
-                let why = format!("the API server did not answer within {} s", PATIENCE.as_secs());
-                Told { gaps: vec![why], ..Told::default() }
-            }
+            Err(why) => FoundHistory { gaps: vec![why], ..FoundHistory::default() },
         }
     }
 }

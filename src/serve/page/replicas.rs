@@ -4,9 +4,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::api::{Api, ListParams};
 use kube::{Client, Error};
-use tokio::time::timeout;
 
-use super::cached::{Cached, PATIENCE};
+use super::cached::{Cached, in_time};
 use crate::serve::leader::LEASE;
 use crate::world::kubernetes::api_error::reason;
 
@@ -52,10 +51,7 @@ impl ReplicaList {
     }
 
     async fn read(&self) -> Replicas {
-        match timeout(PATIENCE, self.listed()).await {
-            Ok(listed) => listed.map_err(|error| reason(&error)),
-            Err(_) => Err(format!("the API server did not answer within {} s", PATIENCE.as_secs())),
-        }
+        in_time("answer", self.listed()).await?.map_err(|error| reason(&error))
     }
 
     async fn listed(&self) -> Result<Vec<Replica>, Error> {

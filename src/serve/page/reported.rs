@@ -4,9 +4,8 @@ use std::cmp::Reverse;
 
 use interlock_engine::decision::ObjectReference;
 use kube::Client;
-use tokio::time::timeout;
 
-use super::cached::{Cached, PATIENCE};
+use super::cached::{Cached, in_time};
 use crate::serve::report::openreports::{ReportEntry, ReportSettings, newest_refusals};
 use crate::serve::report::refusals::{KEPT, Refusal};
 use crate::world::kubernetes::api_error::reason;
@@ -33,12 +32,9 @@ impl Reported {
 
     async fn read(&self) -> Result<Vec<Refusal>, String> {
         let Some(settings) = &self.settings else { return Err("reports are off (--reports)".to_owned()) };
-        match timeout(PATIENCE, newest_refusals(&self.client, settings, KEPT)).await {
-            Ok(Ok(Some(entries))) => Ok(entries.into_iter().map(refusal).collect()),
-            Ok(Ok(None)) => Err("the kind of the reports is not installed".to_owned()),
-            Ok(Err(error)) => Err(reason(&error)),
-            Err(_) => Err(format!("the API server did not send the reports within {} s", PATIENCE.as_secs())),
-        }
+        let read = in_time("send the reports", newest_refusals(&self.client, settings, KEPT)).await?;
+        let entries = read.map_err(|error| reason(&error))?.ok_or("the kind of the reports is not installed")?;
+        Ok(entries.into_iter().map(refusal).collect())
     }
 }
 
@@ -62,10 +58,7 @@ fn refusal(entry: ReportEntry) -> Refusal {
 fn merged(mut own: Vec<Refusal>, reported: Vec<Refusal>) -> Vec<Refusal> {
     let known = own.len();
     for report in reported {
-        let same = |own: &&mut Refusal| {
-            own.user == report.user && own.object == report.object && own.rules.contains(&report.rules[0])
-        };
-        match own[..known].iter_mut().find(same) {
+        match own[..known].iter_mut().find(|own| is_reported_as(own, &report)) {
             Some(same) => same.times = same.times.max(report.times),
             None => own.push(report),
         }
@@ -73,6 +66,11 @@ fn merged(mut own: Vec<Refusal>, reported: Vec<Refusal>) -> Vec<Refusal> {
     own.sort_by_key(|refusal| Reverse(refusal.at));
     own.truncate(KEPT);
     own
+}
+
+/// Whether an own refusal is the one of a report, which has one rule.
+fn is_reported_as(own: &Refusal, report: &Refusal) -> bool {
+    own.user == report.user && own.object == report.object && own.rules.contains(&report.rules[0])
 }
 
 #[cfg(test)]
@@ -97,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_own_refusal_is_shown_once_with_its_ways_out_beside_those_of_the_others() {
+    fn an_own_refusal_is_shown_once_with_its_ways_out() {
         let own = vec![of("alice", 7, &["helm upgrade"], 1)];
         let shown = merged(own, vec![of("alice", 8, &[], 3), of("bob", 9, &[], 1), of("carol", 1, &[], 2)]);
         let shown: Vec<_> = shown.iter().map(|it| (&*it.user, it.commands.len(), it.times)).collect();

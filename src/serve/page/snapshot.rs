@@ -55,8 +55,13 @@ pub(super) struct Snapshot {
     /// `None` without a cluster.
     pub(super) replicas: Option<Replicas>,
     pub(super) cluster: Option<ClusterName>,
-    /// Whether the page links to histories.
-    pub(super) has_history: bool,
+}
+
+impl Snapshot {
+    /// Whether the page links to histories, which are read from the cluster.
+    pub(super) fn has_history(&self) -> bool {
+        self.replicas.is_some()
+    }
 }
 
 /// A freeze, in the words of the policy.

@@ -4,28 +4,33 @@ use std::fmt::{self, Write};
 
 use interlock_engine::decision::TransitionOutcome;
 
-use super::parts::{SCRIPT, head};
+use super::parts::{SCRIPT, head, not_read};
 use crate::cluster_name::ClusterName;
 use crate::inspect::changes::Change;
 use crate::inspect::html::Escaped;
-use crate::serve::page::history::Told;
+use crate::serve::page::history::FoundHistory;
 
 /// The page of a history, newest first.
-pub(in crate::serve::page) fn history(cluster: Option<&ClusterName>, what: &str, told: &Told) -> String {
+pub(in crate::serve::page) fn history(cluster: Option<&ClusterName>, what: &str, found: &FoundHistory) -> String {
     let mut html = String::with_capacity(8 * 1024);
     // Writing into a String cannot fail.
-    let _ = write(&mut html, cluster, what, told);
+    let _ = write(&mut html, cluster, what, found);
     html
 }
 
-fn write(out: &mut String, cluster: Option<&ClusterName>, what: &str, Told { changes, gaps }: &Told) -> fmt::Result {
+fn write(
+    out: &mut String,
+    cluster: Option<&ClusterName>,
+    what: &str,
+    FoundHistory { changes, gaps }: &FoundHistory,
+) -> fmt::Result {
     head(out, cluster, &format!("History of {what}"), "")?;
     out.push_str(
         "<p class=\"facts\"><a href=\"/\">Releases in flight</a> · from what the cluster keeps: the log of Interlock and the audit log \
          of the API server know more (interlock changes)</p>\n</header>\n<main>\n",
     );
     for gap in gaps {
-        writeln!(out, "<p class=\"gap\">Not read: {}</p>", Escaped(gap))?;
+        not_read(out, gap)?;
     }
     if changes.is_empty() {
         out.push_str("<p class=\"none\">The cluster keeps no change of it.</p>\n");

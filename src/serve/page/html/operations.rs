@@ -6,7 +6,7 @@ use interlock_engine::owners::CARRIERS;
 use interlock_engine::rules::wording::span;
 use jiff::Timestamp;
 
-use super::parts::{cards, command, heading, history_link, of_namespace};
+use super::parts::{cards, command, heading, history_link, not_read, of_namespace};
 use crate::inspect::diagnosis::Stuck;
 use crate::inspect::html::{Escaped, grouped};
 use crate::inspect::scan::Gap;
@@ -78,7 +78,7 @@ pub(super) fn carried(out: &mut String, shown: &Snapshot) -> fmt::Result {
     let kinds: Vec<_> = CARRIERS.iter().map(|carrier| format!("{}s", carrier.kind)).collect();
     heading(out, "carried", &format!("Operations of {}", kinds.join(", ")), &grouped(*total))?;
     for Gap { what, why, .. } in gaps {
-        writeln!(out, "<p class=\"gap\">Not read: {}: {}</p>", Escaped(what), Escaped(why))?;
+        not_read(out, &format!("{what}: {why}"))?;
     }
     cards(out, (rows, *total), "No operation is known.", |out, row| {
         let what = format!("{} {}/{}", row.kind, row.namespace, row.name);

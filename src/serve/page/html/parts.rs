@@ -65,6 +65,11 @@ pub(super) fn cards<T>(
     Ok(())
 }
 
+/// What could not be read, and why.
+pub(super) fn not_read(out: &mut String, what: &str) -> fmt::Result {
+    writeln!(out, "<p class=\"gap\">Not read: {}</p>", Escaped(what))
+}
+
 /// The attribute by which the script filters an entry.
 pub(super) fn of_namespace(namespace: &str) -> String {
     if namespace.is_empty() { String::new() } else { format!(" data-namespace=\"{}\"", Escaped(namespace)) }
@@ -85,7 +90,7 @@ pub(super) fn history_link(
 ) -> fmt::Result {
     let kind = kind.map(|kind| format!("{kind}/")).unwrap_or_default();
     // Such names need no escaping in a path.
-    if shown.has_history && is_plain(namespace) && is_plain(name) {
+    if shown.has_history() && is_plain(namespace) && is_plain(name) {
         write!(out, " <a href=\"/changes/{namespace}/{kind}{name}\">history</a>")?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::parts::{cards, command, heading, history_link, of_namespace};
+use super::parts::{cards, command, heading, history_link, not_read, of_namespace};
 use crate::inspect::html::{Escaped, grouped};
 use crate::serve::page::snapshot::Snapshot;
 use crate::serve::report::refusals::Refusal;
@@ -11,7 +11,7 @@ pub(super) fn refusals(out: &mut String, shown: &Snapshot) -> fmt::Result {
     let title = if shown.unreported.is_some() { "Last refusals of this replica" } else { "Last refusals" };
     heading(out, "refusals", title, &grouped(shown.refusals.len()))?;
     if let Some(why) = &shown.unreported {
-        writeln!(out, "<p class=\"gap\">Not read: the refusals of the other replicas: {}</p>", Escaped(why))?;
+        not_read(out, &format!("the refusals of the other replicas: {why}"))?;
     }
     let none = "Nothing was refused, as far as is known.";
     cards(out, (&shown.refusals, shown.refusals.len()), none, |out, it| refusal(out, it, shown))

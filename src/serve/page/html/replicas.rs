@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::parts::heading;
+use super::parts::{heading, not_read};
 use crate::inspect::html::{Escaped, grouped};
 use crate::serve::page::replicas::{Replica, ReplicaState};
 use crate::serve::page::snapshot::Snapshot;
@@ -14,7 +14,8 @@ pub(super) fn replicas(out: &mut String, shown: &Snapshot) -> fmt::Result {
         Ok(replicas) => replicas,
         Err(why) => {
             heading(out, "replicas", "Replicas", "unknown")?;
-            return write!(out, "<p class=\"gap\">Not read: {}</p>\n</section>\n", Escaped(why));
+            not_read(out, why)?;
+            return writeln!(out, "</section>");
         }
     };
     let ready = replicas.iter().filter(|it| it.state == ReplicaState::Ready).count();

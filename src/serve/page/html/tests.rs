@@ -94,7 +94,6 @@ fn snapshot(text: &str) -> Snapshot {
         unreported: None,
         replicas: Some(Ok(vec![replica_of(text)])),
         cluster: "prod-eu".parse().ok(),
-        has_history: true,
     }
 }
 
@@ -207,7 +206,7 @@ fn what_a_release_is_about_leads_to_its_history_and_a_strange_name_leads_nowhere
         assert!(html.contains(link), "{link}: {html}");
     }
     assert!(!page(&snapshot("a b")).contains("/changes/") && !page(&snapshot("..")).contains("/changes/"));
-    assert!(!page(&Snapshot { has_history: false, ..snapshot("web") }).contains("/changes/"));
+    assert!(!page(&Snapshot { replicas: None, ..snapshot("web") }).contains("/changes/"));
 }
 
 #[test]
@@ -242,16 +241,19 @@ fn a_history_is_a_table_without_markup_of_users() {
     use interlock_engine::decision::TransitionKind;
 
     use crate::inspect::changes::{Change, ChangeSource, ChangedRelease};
-    use crate::serve::page::history::Told;
+    use crate::serve::page::history::FoundHistory;
 
     let release =
         ChangedRelease { namespace: "shop".into(), release: "web".into(), revision: Some(7), storage: "Secret" };
     let change = Change::new(NOW.parse().unwrap(), release, TransitionKind::Upgrade, ChangeSource::Record);
-    let told = Told { changes: vec![Change { user: Some("<b>mallory".into()), ..change }], gaps: vec!["<gap>".into()] };
+    let told = FoundHistory {
+        changes: vec![Change { user: Some("<b>mallory".into()), ..change }],
+        gaps: vec!["<gap>".into()],
+    };
     let html = history(None, "shop/web", &told);
     for text in ["History of shop/web", "<td>7</td><td>upgrade</td><td>&lt;b&gt;mallory</td>", "Not read: &lt;gap&gt;"]
     {
         assert!(html.contains(text), "{text}: {html}");
     }
-    assert!(history(None, "shop/web", &Told::default()).contains("keeps no change"));
+    assert!(history(None, "shop/web", &FoundHistory::default()).contains("keeps no change"));
 }
