@@ -42,7 +42,7 @@ use crate::world::kubernetes::reach::{Reach, merge_watches};
 use body::FoundBy;
 use entry::ObservedEvent;
 use store::{DueReport, ReportStore};
-use writer::ReportWriter;
+use writer::{ReportWriter, StoredReport};
 
 pub(crate) use entry::{ReportEntry, ReportOutcome};
 pub(crate) use writer::Flavour;
@@ -67,10 +67,7 @@ pub(crate) async fn reported(client: &Client, own_namespace: &str) -> Result<Vec
     let mut found = Vec::new();
     for flavour in [Flavour::OpenReports, Flavour::WgPolicy] {
         let listed = ReportWriter::new(client.clone(), flavour, Reach::default()).list(own_namespace).await?;
-        for report in listed.unwrap_or_default() {
-            let entries = report.body.results.into_iter().filter_map(|result| result.entry(&report.release));
-            found.extend(entries.filter(|(_, by)| *by == FoundBy::Admission).map(|(entry, _)| entry));
-        }
+        found.extend(listed.unwrap_or_default().into_iter().flat_map(of_reviews));
     }
     Ok(found)
 }
@@ -87,8 +84,7 @@ pub(crate) async fn newest_refusals(
     let mut newest: Vec<ReportEntry> = Vec::new();
     let writer = ReportWriter::new(client.clone(), settings.flavour, settings.reach.clone());
     let is_installed = writer.each(&settings.namespace, |report| {
-        let entries = report.body.results.into_iter().filter_map(|result| result.entry(&report.release));
-        newest.extend(entries.filter(|(entry, by)| *by == FoundBy::Admission && entry.is_refusal()).map(|it| it.0));
+        newest.extend(of_reviews(report).filter(ReportEntry::is_refusal));
         if newest.len() > 2 * most {
             keep_newest(&mut newest, most);
         }
@@ -96,6 +92,12 @@ pub(crate) async fn newest_refusals(
     let is_installed = is_installed.await?;
     keep_newest(&mut newest, most);
     Ok(is_installed.then_some(newest))
+}
+
+/// The findings of reviews in a report, without those of scans.
+fn of_reviews(StoredReport { release, body, .. }: StoredReport) -> impl Iterator<Item = ReportEntry> {
+    let entries = body.results.into_iter().filter_map(move |result| result.entry(&release));
+    entries.filter(|(_, by)| *by == FoundBy::Admission).map(|(entry, _)| entry)
 }
 
 fn keep_newest(entries: &mut Vec<ReportEntry>, most: usize) {
