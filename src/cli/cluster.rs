@@ -139,13 +139,17 @@ impl ClusterArguments {
 impl ClustersArguments {
     /// Every cluster, at least one.
     pub(super) fn each(&self) -> Vec<NamedCluster> {
-        let of = |context: Option<&String>| ClusterArguments { access: self.access.clone(), context: context.cloned() };
         match &*self.contexts {
-            [] | [_] => vec![NamedCluster { cluster: of(self.contexts.first()), name: None }],
-            several => {
-                several.iter().map(|name| NamedCluster { cluster: of(Some(name)), name: Some(name.clone()) }).collect()
-            }
+            [] | [_] => vec![NamedCluster { cluster: self.in_context(self.contexts.first()), name: None }],
+            several => several
+                .iter()
+                .map(|name| NamedCluster { cluster: self.in_context(Some(name)), name: Some(name.clone()) })
+                .collect(),
         }
+    }
+
+    fn in_context(&self, context: Option<&String>) -> ClusterArguments {
+        ClusterArguments { access: self.access.clone(), context: context.cloned() }
     }
 }
 

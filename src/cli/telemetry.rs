@@ -40,8 +40,8 @@ enum Format {
     Json,
 }
 
-/// Starts logging, with the name of the cluster in each line of JSON. Also starts to send spans on `runtime` if a receiver is configured. The caller must finish the result before the process
-/// ends.
+/// Starts logging, with the name of the cluster in each line of JSON. Also starts to send spans on `runtime` if a receiver is configured.
+/// The caller must finish the result before the process ends.
 pub(super) fn init(
     arguments: &TelemetryArguments,
     cluster: Option<&ClusterName>,

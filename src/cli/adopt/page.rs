@@ -122,13 +122,16 @@ fn findings(
 fn groups(findings: &[Finding]) -> Vec<Vec<&Finding>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {
-        let alike = |group: &&mut Vec<&Finding>| group[0].account == finding.account && group[0].rules == finding.rules;
-        match groups.iter_mut().find(alike) {
+        match groups.iter_mut().find(|group| is_alike(group[0], finding)) {
             Some(group) => group.push(finding),
             None => groups.push(vec![finding]),
         }
     }
     groups
+}
+
+fn is_alike(one: &Finding, other: &Finding) -> bool {
+    one.account == other.account && one.rules == other.rules
 }
 
 fn article(out: &mut String, finding: &Finding, tone: &str, then: &str) -> fmt::Result {

@@ -19,11 +19,10 @@ pub(super) async fn of_several(arguments: &Arguments, clusters: &[NamedCluster])
                 clock = clock.or(Some(at));
             }
             Err(error) => {
-                let error = cluster.complete(error);
-                failed
-                    .replace(error)
-                    .iter()
-                    .for_each(|error| output::complain(&format!("interlock: {}", failure::message(error))));
+                // The last one ends the command.
+                if let Some(earlier) = failed.replace(cluster.complete(error)) {
+                    output::complain(&format!("interlock: {}", failure::message(&earlier)));
+                }
             }
         }
     }
