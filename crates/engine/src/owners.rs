@@ -5,6 +5,7 @@ mod carried;
 pub mod declaration;
 pub mod flux;
 pub mod helm;
+mod homes;
 pub mod kustomize;
 mod marks;
 pub mod olm;
@@ -178,13 +179,13 @@ pub(crate) fn naming_holder(declaration: &Declaration<'_>, holder: Option<&str>)
     written.after.as_ref()?.naming(holder)
 }
 
-/// The operations in an object before and after a write, its kind, and its release as freezes name it; `None` if its kind carries none.
-pub(crate) fn traces(declaration: &Declaration<'_>) -> Option<([OperationTrace; 2], &'static str, ReleaseRef)> {
+/// The operations in an object before and after a write, its kind, and its release as freezes may name it; `None` if its kind carries none.
+pub(crate) fn traces(declaration: &Declaration<'_>) -> Option<([OperationTrace; 2], &'static str, Vec<ReleaseRef>)> {
     let Declaration::Application(written) = declaration else { return None };
     let traces =
         [&written.before, &written.after].map(|side| side.as_ref().map(argo::Application::trace).unwrap_or_default());
-    let frozen_as = ReleaseRef::new(written.latest()?.home(written.namespace), &*written.name);
-    Some((traces, argo::CARRIER.kind, frozen_as))
+    let homes = written.latest()?.homes(written.namespace);
+    Some((traces, argo::CARRIER.kind, homes.map(|home| ReleaseRef::new(home, &*written.name)).collect()))
 }
 
 /// The kinds of objects that carry their operation themselves.

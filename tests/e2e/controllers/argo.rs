@@ -381,6 +381,23 @@ fn a_fresh_sync_is_ended_by_its_holder() {
     shop.patch(&namespace.kubectl_as(&server), &terminate).expect_success();
 }
 
+/// A tenant can write the status of an Application in its own namespace, so that takes no release from Helm.
+#[test]
+fn an_application_of_a_tenant_takes_no_release() {
+    let namespace = Namespace::new(shared(), "moved-by-tenant");
+    let chart = Chart::new("demo");
+    let helm = namespace.helm(HelmVersion::V4, Driver::Secret, "alice");
+    helm.ok(&["install", "demo", chart.path()]);
+    let shop = Application::new(&namespace, json!({}), Sync::Server);
+    shop.list(&[("apps", "Deployment", "demo"), ("", "ConfigMap", "demo"), ("", "Service", "demo")]);
+    let sync = json!({"name": "demo", "annotations": {"sync": "1"}});
+    shop.apply(&json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": sync})).expect_success();
+    let bob = namespace.kubectl("bob");
+    bob.fails(&["delete", "secret", "-l", "owner=helm,name=demo"], &["[record-deletion]"]);
+    bob.fails(&["scale", "deployment/demo", "--replicas=7"], &["[manual-scale]", "is managed by release"]);
+    helm.ok(&["uninstall", "demo"]);
+}
+
 /// Argo CD adopts the objects of a release. Helm's records and marks stay.
 #[test]
 fn helm_uninstall_takes_nothing_from_a_release_that_has_moved() {
@@ -389,7 +406,7 @@ fn helm_uninstall_takes_nothing_from_a_release_that_has_moved() {
         let chart = Chart::new("demo");
         let helm = namespace.helm(version, Driver::Secret, "alice");
         helm.ok(&["install", "demo", chart.path()]);
-        let shop = Application::new(&namespace, json!({}), Sync::Server);
+        let shop = Application::in_argocd(&namespace, json!({}), Sync::Server);
         let bob = namespace.kubectl("bob");
         let installed = namespace.objects_of_demo();
         shop.list(&[("apps", "Deployment", "demo"), ("", "ConfigMap", "demo"), ("", "Service", "demo")]);

@@ -17,6 +17,9 @@ use crate::harness::process::{Output, run};
 /// A sync that takes longer hangs.
 const DEADLINE: Duration = Duration::from_secs(120);
 
+/// The namespace of Argo CD.
+const ARGOCD: &str = "argocd";
+
 /// How a sync applies objects: on the side of the client, which leaves the annotation of kubectl, or on the side of the server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sync {
@@ -38,9 +41,12 @@ pub(crate) fn shared() -> &'static Plane {
     Plane::shared()
 }
 
-/// An Application of a namespace of its own, which the marks on its objects name.
+/// An Application that deploys to a test's namespace. It is there too, and the marks on its objects say so, or in Argo CD's own namespace.
 pub(crate) struct Application<'n> {
     namespace: &'n Namespace<'n>,
+    /// Its own namespace and name.
+    place: String,
+    name: String,
     account: Identity,
     controller: Kubectl,
     sync: Sync,
@@ -52,15 +58,27 @@ impl<'n> Application<'n> {
     /// Bob creates it.
     #[track_caller]
     pub(crate) fn new(namespace: &'n Namespace<'n>, spec: Value, sync: Sync) -> Self {
+        Self::create(namespace, (namespace.name(), "shop"), spec, sync)
+    }
+
+    /// Bob creates it in Argo CD's own namespace, with the name of the test's namespace.
+    #[track_caller]
+    pub(crate) fn in_argocd(namespace: &'n Namespace<'n>, spec: Value, sync: Sync) -> Self {
+        Self::create(namespace, (ARGOCD, namespace.name()), spec, sync)
+    }
+
+    #[track_caller]
+    fn create(namespace: &'n Namespace<'n>, (place, name): (&str, &str), spec: Value, sync: Sync) -> Self {
+        let account = account(namespace.plane(), ARGOCD, "argocd-application-controller");
         let mut object = json!({
-            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "shop"},
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name, "namespace": place},
             "spec": {"project": "default", "destination": {"namespace": namespace.name()}},
         });
         object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-        namespace.kubectl("bob").with_file("create", &object, &[]).expect_success();
-        let account = account(namespace.plane(), "argocd", "argocd-application-controller");
+        namespace.kubectl("bob").with_file("create", &object, &["-n", place]).expect_success();
         let home = object["spec"]["destination"]["namespace"].as_str().unwrap().to_owned();
-        Self { namespace, controller: namespace.kubectl_as(&account), account, sync, home }
+        let (place, name) = (place.to_owned(), name.to_owned());
+        Self { namespace, place, name, controller: namespace.kubectl_as(&account), account, sync, home }
     }
 
     /// The same with the sync option `ServerSideApply=true`.
@@ -73,10 +91,14 @@ impl<'n> Application<'n> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
         let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
-        let place = self.namespace.name();
-        let id = format!("{place}_shop:{group}/{kind}:{place}/{name}");
+        let id = format!("{}:{group}/{kind}:{}/{name}", self.mark(), self.namespace.name());
         object["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] = id.into();
         object
+    }
+
+    /// Its name in marks.
+    fn mark(&self) -> String {
+        if self.place == ARGOCD { self.name.clone() } else { format!("{}_{}", self.place, self.name) }
     }
 
     /// Applies an object of the source.
@@ -96,7 +118,7 @@ impl<'n> Application<'n> {
         let objects: Vec<_> = objects.iter().map(|object| self.tracked(object.clone())).collect();
         let place = self.namespace.name();
         let mut command = Command::new(&assets().argo);
-        command.arg(format!("--application={place}_shop")).arg(format!("--namespace={place}"));
+        command.arg(format!("--application={}", self.mark())).arg(format!("--namespace={place}"));
         command.arg(format!("--objects={}", Value::from(objects))).arg(format!("--prune={prune}"));
         command.arg(format!("--server-side={}", matches!(self.sync, Sync::Server)));
         client_environment(&mut command, &self.account, &self.namespace.plane().dir().join("argo"));
@@ -105,14 +127,18 @@ impl<'n> Application<'n> {
 
     /// A merge patch of the Application, by somebody.
     pub(crate) fn patch(&self, who: &Kubectl, patch: &Value) -> Output {
-        who.run(&["patch", "applications.argoproj.io/shop", "--type=merge", "-p", &patch.to_string()])
+        who.run(&["patch", &self.object(), "-n", &self.place, "--type=merge", "-p", &patch.to_string()])
+    }
+
+    fn object(&self) -> String {
+        format!("applications.argoproj.io/{}", self.name)
     }
 
     /// The controller has begun the operation that somebody has asked for, and goes on with its copy.
     #[track_caller]
     pub(crate) fn begins(&self) {
         let started = jiff::Timestamp::now().round(jiff::Unit::Second).unwrap().to_string();
-        let operation = self.controller.get(&["applications.argoproj.io/shop"])["operation"].clone();
+        let operation = self.controller.get(&[&self.object(), "-n", &self.place])["operation"].clone();
         let state = json!({"phase": "Running", "startedAt": started, "operation": operation});
         self.patch(&self.controller, &json!({"status": {"operationState": state}})).expect_success();
     }
@@ -144,7 +170,6 @@ impl<'n> Application<'n> {
         let place = &self.home;
         let listed = |(group, kind, name): &(&str, &str, &str)| json!({"group": group, "kind": kind, "namespace": place, "name": name, "status": "Synced", "version": "v1"});
         let resources: Vec<_> = objects.iter().map(listed).collect();
-        let status = json!({"status": {"resources": resources}}).to_string();
-        self.controller.ok(&["patch", "applications.argoproj.io/shop", "--type=merge", "-p", &status]);
+        self.patch(&self.controller, &json!({"status": {"resources": resources}})).expect_success();
     }
 }

@@ -235,7 +235,10 @@ impl Transition {
             chart: None,
             seconds: change.seconds(now),
             holder: change.holder.map(str::to_owned),
-            freeze: starts.then(|| frozen_by(policy.all_freezes(evidence.freezes()), &frozen_as, now)).flatten(),
+            freeze: frozen_as
+                .iter()
+                .filter(|_| starts)
+                .find_map(|release| frozen_by(policy.all_freezes(evidence.freezes()), release, now)),
         })
     }
 }

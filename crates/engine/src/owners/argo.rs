@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use crate::json::{Patch, WithText, null_is_default};
 use crate::managed::{MarkKey, Owner, OwnerKind};
 use crate::object::{Metadata, ObjectKey};
+use crate::owners::homes::homes;
 use crate::owners::upstream::UpstreamKind;
 use ignored::IgnoredDifference;
 use leaving::SyncPolicy;
@@ -57,6 +58,9 @@ const INSTANCE: &str = "argocd.argoproj.io/instance";
 /// The annotation on an object with the options of its sync and of its deletion.
 const SYNC_OPTIONS: &str = "argocd.argoproj.io/sync-options";
 
+/// The annotations that make an object a hook, of which Argo CD compares and prunes nothing. It reads Helm's as its own.
+const HOOKS: [&str; 2] = ["argocd.argoproj.io/hook", "helm.sh/hook"];
+
 /// The marks of the controller. Everybody who may write an object can copy them.
 pub(super) const MARKS: OwnerKind = OwnerKind {
     label: None,
@@ -64,7 +68,7 @@ pub(super) const MARKS: OwnerKind = OwnerKind {
     scope: MarkKey::annotation(TRACKING),
     // Without a field manager of its own, the name of the program counts.
     managers: &["argocd-controller", CONTROLLER],
-    switches: &[SYNC_OPTIONS, "argocd.argoproj.io/compare-options"],
+    switches: &[SYNC_OPTIONS, "argocd.argoproj.io/compare-options", HOOKS[0], HOOKS[1]],
     keeps: |key, option| key == SYNC_OPTIONS && keeps_objects(option),
     applied: Some("kubectl.kubernetes.io/last-applied-configuration"),
     owner: |tracking, _, _| {
@@ -278,10 +282,9 @@ impl<'a> Application<'a> {
         state.filter(|state| ["Running", "Terminating"].contains(&&*state.phase))
     }
 
-    /// The namespace of its objects, or its own if every object names one.
-    pub(in crate::owners) fn home<'n>(&'n self, own: &'n str) -> &'n str {
-        let to = &*self.spec.destination.namespace;
-        if to.is_empty() { own } else { to }
+    /// The namespaces of its objects.
+    pub(in crate::owners) fn homes<'n>(&'n self, own: &'n str) -> impl Iterator<Item = &'n str> {
+        homes(&self.spec.destination.namespace, own, self.applied().map(|listed| &*listed.namespace))
     }
 
     /// Whether its deletion, which has not begun, deletes its objects too.

@@ -11,6 +11,7 @@ use super::flux::{self, DriftIgnore};
 use crate::json::{WithText, null_is_default};
 use crate::managed::{MarkKey, Owner, OwnerKind};
 use crate::object::{Metadata, ObjectKey};
+use crate::owners::homes::homes;
 
 /// Its own name.
 pub(crate) const NAME: &str = "Kustomization";
@@ -136,10 +137,9 @@ const HARMLESS: [&str; 13] = [
 const GIVES_UP: [&str; 2] = ["kubeConfig", "serviceAccountName"];
 
 impl Kustomization<'_> {
-    /// The namespace of its objects, or its own if every object names one.
-    fn home<'n>(&'n self, own: &'n str) -> &'n str {
-        let to = &*self.spec.target_namespace;
-        if to.is_empty() { own } else { to }
+    /// The namespaces of its objects.
+    fn homes<'n>(&'n self, own: &'n str, applied: &'n [ObjectKey]) -> impl Iterator<Item = &'n str> {
+        homes(&self.spec.target_namespace, own, applied.iter().map(|object| &*object.namespace))
     }
 
     /// The objects in the inventory, if they are in this cluster.
@@ -152,6 +152,9 @@ impl Kustomization<'_> {
     fn leaves_objects_of(&self, before: &Self) -> Option<String> {
         let (now, then) = (&self.spec, &before.spec);
         let field = match () {
+            () if self.deletes_objects() && !before.deletes_objects() && before.is_dying() => {
+                then.changed_field(now, |_| false)
+            }
             () if now.prune && !then.prune => Some("prune".to_owned()),
             () if now.prune => then.changed_field(now, |field| HARMLESS.contains(&field)),
             () => then
@@ -162,11 +165,20 @@ impl Kustomization<'_> {
 
     /// Whether its deletion, which has not begun, deletes its objects too.
     fn is_deleted_with_its_objects(&self) -> bool {
+        self.deletes_objects() && !self.is_dying()
+    }
+
+    fn is_dying(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether its spec says that its objects are deleted with it.
+    fn deletes_objects(&self) -> bool {
         let deletes = match &*self.spec.deletion_policy {
             "" | "MirrorPrune" => self.spec.prune,
             policy => policy != "Orphan",
         };
-        deletes && !self.spec.suspend && self.metadata.deletion_timestamp.is_none()
+        deletes && !self.spec.suspend
     }
 
     /// Whether the inventory has an object.

@@ -42,6 +42,7 @@ pub(crate) fn may_start_operation(case: &DeclarationCase<'_>) -> bool {
     let by_people = matches!(case.facts.actor.kind, ActorKind::Person | ActorKind::Pipeline);
     match case.declaration {
         Declaration::Application(written) => argo::rules::operation::started(case, written).is_some(),
+        Declaration::Upstream(written, kind) => argo::rules::operation::started_with(case, written, kind).is_some(),
         Declaration::HelmRelease(written, _) => by_people && flux::rules::retarget::leaves(written).is_some(),
         Declaration::ClusterExtension(written) => by_people && written.after.is_none(),
         Declaration::ClusterObjectSet(written) => {
@@ -50,7 +51,6 @@ pub(crate) fn may_start_operation(case: &DeclarationCase<'_>) -> bool {
         Declaration::ConfigurationGroup(..) => sveltos::rules::start::may_start(case),
         Declaration::Kustomization(_)
         | Declaration::Namespace(_)
-        | Declaration::Upstream(..)
         | Declaration::Status(_)
         | Declaration::Definition(_)
         | Declaration::Unparsed { .. } => false,
@@ -61,13 +61,13 @@ pub(crate) fn may_start_operation(case: &DeclarationCase<'_>) -> bool {
 pub(crate) fn started_operation(case: &DeclarationCase<'_>) -> Result<Option<StartedOperation>, Undecided> {
     match case.declaration {
         Declaration::Application(written) => Ok(argo::rules::operation::started(case, written)),
+        Declaration::Upstream(written, kind) => Ok(argo::rules::operation::started_with(case, written, kind)),
         Declaration::HelmRelease(written, _) => flux::rules::start::started(case, written),
         Declaration::ClusterExtension(written) => olm::rules::start::by_extension(case, written),
         Declaration::ClusterObjectSet(written) => olm::rules::start::by_revision(case, written),
         Declaration::ConfigurationGroup(..) => sveltos::rules::start::started(case),
         Declaration::Kustomization(_)
         | Declaration::Namespace(_)
-        | Declaration::Upstream(..)
         | Declaration::Status(_)
         | Declaration::Definition(_)
         | Declaration::Unparsed { .. } => Ok(None),
@@ -98,10 +98,12 @@ pub(crate) struct Applier {
     /// The account that works for it, in place of the owner's own.
     pub(crate) user: Option<String>,
     pub(crate) is_suspended: bool,
-    /// The namespace of its objects.
+    /// The namespace of its objects, or of this one if it deploys to several.
     pub(crate) home: String,
     /// Whether it is annotated as protected.
     pub(crate) is_protected: bool,
+    /// Whether users outside of the owner's own namespaces may have written what proves it. It does not outrank another proven owner.
+    pub(crate) may_be_forged: bool,
     pub(crate) left: LeftToOthers,
 }
 
@@ -192,17 +194,18 @@ pub(crate) fn protected_in(
 /// The protected objects that apply others, if these or they themselves are in the namespace.
 fn protected_appliers_in(
     case: &DeclarationCase<'_>,
-    namespace: &str,
+    in_namespace: &str,
 ) -> Result<Vec<(ReleaseRef, Protection)>, Undecided> {
     let only_annotated = case.policy.protected.names_nothing();
-    let found = ask(case.evidence, question::AppliersIn { namespace: namespace.to_owned(), only_annotated })?;
+    let found = ask(case.evidence, question::AppliersIn { namespace: in_namespace.to_owned(), only_annotated })?;
     let mut protected = Vec::new();
     for (key, text) in found.into_iter().flatten() {
         let declared = match key.kind.as_str() {
-            kustomize::NAME => kustomize::rules::protected_release::declared(key, text),
-            _ => argo::rules::protected_release::declared(key, text),
+            kustomize::NAME => kustomize::rules::protected_release::declared(text),
+            _ => argo::rules::protected_release::declared(text),
         };
-        let Some((home, is_annotated)) = declared else { continue };
+        let Some((target, is_annotated)) = declared else { continue };
+        let home = if target.is_empty() { in_namespace.to_owned() } else { target };
         let ObjectKey { kind, namespace, name, .. } = key;
         let at_home = ReleaseAtHome::new(Storage::Index, ReleaseRef::new(namespace, name), Some(&home));
         let declaration = (format!("{kind} {namespace}/{name}"), is_annotated);

@@ -10,6 +10,7 @@ use crate::evidence::{Evidence, question};
 use crate::object::ObjectKey;
 use crate::owners::argo::ignored::{self, SETTINGS};
 use crate::owners::argo::{APPLICATION, Application, CONTROLLER, GROUP, TRACKING, Tracking};
+use crate::owners::homes::home_of;
 use crate::owners::rules::{AppliedObject, Applier};
 use crate::policy::Policy;
 use crate::rules::proven_status::{GLOB, namespaces_of_listed};
@@ -22,7 +23,7 @@ const USUAL_NAMESPACE: &str = "argocd";
 pub(in crate::owners) fn applier(
     evidence: &Evidence,
     object: &AppliedObject<'_>,
-    (namespace, name): (&str, &str),
+    (marked, name): (&str, &str),
 ) -> Result<Option<Applier>, Undecided> {
     let tracking = object.marks.each().find(|mark| mark.key == TRACKING).and_then(|mark| mark.value);
     // A label names no object, so it can only be proven.
@@ -30,7 +31,7 @@ pub(in crate::owners) fn applier(
     if !tracking.is_none_or(names) {
         return Ok(None);
     }
-    for namespace in namespaces(object.policy, namespace) {
+    for namespace in namespaces(object.policy, marked) {
         let Some(text) = ask(evidence, question::Object(ObjectKey::new(GROUP, APPLICATION, namespace, name)))? else {
             continue;
         };
@@ -44,8 +45,11 @@ pub(in crate::owners) fn applier(
                 left.extend(ignored::everywhere(settings, &object.key, object.effort));
             }
             let title = format!("{APPLICATION} {namespace}/{name}");
-            let (home, is_protected) = (read.home(namespace).to_owned(), read.metadata.is_protected());
-            return Ok(Some(Applier { title, home, is_protected, left, ..Applier::default() }));
+            let home = home_of(&object.key, &read.spec.destination.namespace, namespace);
+            let is_protected = read.metadata.is_protected();
+            // An Application has no status subresource: a tenant can write the status of one in a namespace of its own.
+            let may_be_forged = !namespaces(object.policy, "").contains(&namespace);
+            return Ok(Some(Applier { title, home, is_protected, may_be_forged, left, ..Applier::default() }));
         }
     }
     Ok(None)

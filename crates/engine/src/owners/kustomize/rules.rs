@@ -9,6 +9,7 @@ use crate::evidence::{Evidence, question};
 use crate::managed::LeftToOthers;
 use crate::object::{ObjectKey, service_account_user};
 use crate::owners::flux::{DeclaredObject, DriftDetection};
+use crate::owners::homes::home_of;
 use crate::owners::kustomize::{CONTROLLER, GROUP, Kustomization, NAME, RECONCILE, SSA};
 use crate::owners::rules::{AppliedObject, Applier};
 use crate::rules::proven_status::namespaces_of_listed;
@@ -27,12 +28,14 @@ pub(in crate::owners) fn applier(
     let account = &*read.spec.service_account_name;
     let user = (!account.is_empty()).then(|| service_account_user(namespace, account));
     let is_suspended = read.spec.suspend;
-    let (home, is_protected) = (read.home(namespace).to_owned(), read.metadata.is_protected());
+    let home = home_of(&object.key, &read.spec.target_namespace, namespace);
+    let is_protected = read.metadata.is_protected();
     // Rules that take too much work ignore nothing.
     let ignore = DriftDetection { ignore: read.spec.into_read().ignore };
     let pointers = ignore.ignored(&declared(object), object.effort).unwrap_or_default().pointers;
     let left = LeftToOthers { pointers, ..LeftToOthers::default() };
-    Ok(Some(Applier { title: format!("{NAME} {namespace}/{name}"), user, is_suspended, home, is_protected, left }))
+    let title = format!("{NAME} {namespace}/{name}");
+    Ok(Some(Applier { title, user, is_suspended, home, is_protected, left, ..Applier::default() }))
 }
 
 /// The Kustomization with this name if it applies the object, and is not being deleted.

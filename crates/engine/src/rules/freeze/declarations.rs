@@ -18,9 +18,9 @@ pub(super) fn check(case: &DeclarationCase<'_>) -> CheckedAll {
     let Some(started) = owners::rules::started_operation(case)? else {
         return Ok(Vec::new());
     };
-    let Some(active) = in_force(case.policy.all_freezes(stored), &started.frozen_as, actor, case.now) else {
-        return Ok(Vec::new());
-    };
+    let mut names = started.frozen_as.iter();
+    let active = names.find_map(|release| in_force(case.policy.all_freezes(stored), release, actor, case.now));
+    let Some(active) = active else { return Ok(Vec::new()) };
     let sentence = format!("{}: {}.", started.sentence, active.sentence());
     Ok(vec![Refusal::new(sentence, ways_out(active)).about(started.release).in_freeze(active)])
 }

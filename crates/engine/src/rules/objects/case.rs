@@ -37,6 +37,14 @@ enum Purpose {
     Uninstall,
 }
 
+/// What there is for the owner that marks name.
+enum Proof {
+    None,
+    /// A tenant may have written it.
+    Forgeable,
+    Certain,
+}
+
 impl<'a> ObjectCase<'a> {
     pub(crate) fn new(
         facts: &'a Facts<'a>,
@@ -154,30 +162,40 @@ impl<'a> ObjectCase<'a> {
         }
     }
 
-    /// The marks whose owner counts: the first one that is proven, else a profile, which nothing in this cluster proves.
+    /// The marks whose owner counts: the first one that is proven, and not by what a stranger may have written. Else one that may be
+    /// forged, else a profile, which nothing in this cluster proves.
     pub(crate) fn owning<'m>(&self, first: &'m Marks, freshness: Freshness) -> Result<&'m Marks, Undecided> {
+        let mut forgeable = None;
         for marks in first.all().filter(|_| first.other.is_some()) {
-            if self.is_owned_by(marks, freshness)? {
-                return Ok(marks);
+            match self.proof(marks, freshness)? {
+                Proof::Certain => return Ok(marks),
+                Proof::Forgeable => forgeable = forgeable.or(Some(marks)),
+                Proof::None => {}
             }
         }
-        Ok(first.all().find(|marks| matches!(marks.owner, Owner::Profile { .. })).unwrap_or(first))
+        let is_profile = |marks: &&Marks| matches!(marks.owner, Owner::Profile { .. });
+        Ok(forgeable.or_else(|| first.all().find(is_profile)).unwrap_or(first))
     }
 
     /// Whether the owner that the marks name knows of the object. Everybody who may write it can add the marks of another one.
-    fn is_owned_by(&self, marks: &Marks, freshness: Freshness) -> Result<bool, Undecided> {
+    fn proof(&self, marks: &Marks, freshness: Freshness) -> Result<Proof, Undecided> {
         match &marks.owner {
             Owner::Release { target_namespace, .. } => {
                 let Some(record) = self.records_of(&marks.owner, freshness)?.and_then(declaring) else {
-                    return Ok(false);
+                    return Ok(Proof::None);
                 };
                 match self.declaration(record, target_namespace.clone()) {
                     Err(need @ Undecided::Ask(_)) => Err(need),
-                    declared => Ok(!matches!(declared, Ok(Declaration::Nothing))),
+                    Ok(Declaration::Nothing) => Ok(Proof::None),
+                    Ok(_) | Err(_) => Ok(Proof::Certain),
                 }
             }
-            Owner::Applied { .. } => Ok(self.applier(marks, freshness)?.is_some()),
-            Owner::Profile { .. } => Ok(false),
+            Owner::Applied { .. } => Ok(match self.applier(marks, freshness)? {
+                Some(applier) if applier.may_be_forged => Proof::Forgeable,
+                Some(_) => Proof::Certain,
+                None => Proof::None,
+            }),
+            Owner::Profile { .. } => Ok(Proof::None),
         }
     }
 

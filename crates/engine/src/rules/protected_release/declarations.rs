@@ -149,8 +149,8 @@ pub(crate) fn uninstalls(
 pub(crate) struct Applying<'o> {
     /// The program that would delete its objects.
     pub(crate) manager: &'static str,
-    /// The namespace of its objects.
-    pub(crate) home: &'o str,
+    /// The namespaces of its objects.
+    pub(crate) homes: Vec<&'o str>,
     pub(crate) is_annotated: bool,
     /// Whether its objects are deleted with it.
     pub(crate) takes_objects: bool,
@@ -160,6 +160,9 @@ pub(crate) struct Applying<'o> {
     pub(crate) leaves: Option<String>,
 }
 
+/// Of how many namespaces the protection is looked up, because each may have to be read.
+const MOST_HOMES: usize = 16;
+
 /// The deletion of such an object together with those that it applies, an edit with which it deletes some of them, and the removal of its
 /// annotation. Managers edit it: they write what is in Git.
 pub(crate) fn of_applying<T>(
@@ -167,17 +170,24 @@ pub(crate) fn of_applying<T>(
     written: &DeclarationWrite<'_, T>,
     applying: Applying<'_>,
 ) -> CheckedAll {
-    let Applying { manager, home, is_annotated, takes_objects, keep, leaves } = applying;
+    let Applying { manager, homes, is_annotated, takes_objects, keep, leaves } = applying;
     let leaves = leaves.filter(|_| written.after.is_some() && !case.policy.managers.contains(case.facts.actor.name));
     let removal = removal(case, written).filter(|removal| takes_objects || *removal == Removal::OfAnnotation);
     if removal.is_none() && leaves.is_none() {
         return Ok(Vec::new());
     }
     let release = ReleaseRef::new(written.namespace, &*written.name);
-    let at_home = ReleaseAtHome::new(Storage::Index, release, Some(home));
-    let Some(protection) = protection(case, &at_home, is_annotated)? else { return Ok(Vec::new()) };
+    let mut protected = None;
+    for home in homes.into_iter().take(MOST_HOMES) {
+        let at_home = ReleaseAtHome::new(Storage::Index, release.clone(), Some(home));
+        protected = protection(case, &at_home, is_annotated)?;
+        if protected.is_some() {
+            break;
+        }
+    }
+    let Some(protection) = protected else { return Ok(Vec::new()) };
     if removal == Some(Removal::OfAnnotation) {
-        return Ok(vec![annotation_removed(case, at_home.release)]);
+        return Ok(vec![annotation_removed(case, release)]);
     }
     let (subject, by) = (case.subject(), protection.words());
     let sentence = match &leaves {
@@ -186,7 +196,7 @@ pub(crate) fn of_applying<T>(
         }
         None => format!("{subject}: {manager} would delete its objects, and {by} protects it."),
     };
-    let refusal = refusal(case.policy, at_home.release, &protection, sentence, keep);
+    let refusal = refusal(case.policy, release, &protection, sentence, keep);
     Ok(vec![match leaves {
         Some(field) => refusal.at(format!("/{}", field.replace('.', "/"))),
         None => refusal,

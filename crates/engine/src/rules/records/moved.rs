@@ -17,7 +17,7 @@ const MOST: usize = 3;
 
 impl RecordCase<'_> {
     /// Whether another owner applies the objects of this record now, and has written them last. The first that exists is enough: an owner
-    /// adopts all of a release.
+    /// adopts all of a release. An owner that may be forged does not make a release obsolete.
     pub(super) fn is_moved(&self) -> Result<bool, Undecided> {
         let Some(Ok(body)) = self.body(&self.id.object)? else { return Ok(false) };
         let Ok(record) = Record::read(body, self.facts.effort) else { return Ok(false) };
@@ -52,6 +52,6 @@ impl RecordCase<'_> {
             policy: self.policy,
             effort: self.facts.effort,
         };
-        Ok(Some(applier(self.evidence, &object)?.is_some()))
+        Ok(Some(applier(self.evidence, &object)?.is_some_and(|applier| !applier.may_be_forged)))
     }
 }

@@ -8,9 +8,11 @@
 
 use crate::facts::{ActorKind, DeclarationWrite};
 use crate::object::account_namespace;
+use crate::owners::argo::application_set::APPLICATION_SET;
 use crate::owners::argo::rules::namespaces;
 use crate::owners::argo::sync::{TERMINATE, start};
 use crate::owners::argo::{APPLICATION, Application, CONTROLLER, NAME, OperationState};
+use crate::owners::upstream::{Upstream, UpstreamKind};
 use crate::release::ReleaseRef;
 use crate::rules::check::{CheckedAll, Refusal, Step, Way, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
@@ -18,6 +20,8 @@ use crate::rules::freeze::started::StartedOperation;
 use crate::rules::proven_status::any_listed_account;
 use crate::rules::undecided::Undecided;
 use crate::rules::wording::{command, span, user};
+
+const RUNNING: &str = "Running";
 
 /// The end of the name of the service account of the server.
 const SERVER: &str = "-server";
@@ -36,13 +40,15 @@ pub(in crate::owners) fn check(
     }
     let running = before.running();
     let is_fresh = running.is_some_and(|state| !is_stale(case, state));
-    let still_runs = after.running().is_some_and(|state| state.phase == "Running");
-    let ends = running.is_some_and(|state| state.phase == "Running") && !still_runs && is_fresh;
+    let (was, is) = (phase(before), phase(after));
+    let ends = was == Some(RUNNING) && is != Some(RUNNING);
+    let goes_on = was.is_some() && is.is_some();
     let refusal = match (before.operation, after.operation) {
-        (Some(_), _) if ends && is_held_by_another(case, before) => Some(ended(case, before)),
+        (Some(_), _) if is_fresh && ends && is_held_by_another(case, before) => Some(ended(case, before)),
         (Some(_), None) if is_fresh => Some(orphaned(case, before)),
-        _ if is_fresh && still_runs && started_otherwise(running, after.running()) => Some(aged(case, before)),
-        (Some(old), Some(new)) if is_fresh && still_runs && old.get() != new.get() => Some(replaced(case, before)),
+        _ if is_fresh && is == Some(RUNNING) && started_otherwise(running, after.running()) => Some(aged(case, before)),
+        (Some(old), Some(new)) if is_fresh && goes_on && old.get() != new.get() => Some(replaced(case, before)),
+        _ if is_fresh && goes_on && is == Some(RUNNING) && was != is => Some(revived(case, before)),
         (None, Some(new)) if running.is_some() && after.status.operation_state.is_some() => {
             Some(resumed(case, new.get()))
         }
@@ -76,8 +82,24 @@ pub(in crate::owners) fn started(
         }
         _ => return None,
     };
-    let home = after.or(before)?.home(written.namespace);
-    Some(StartedOperation { frozen_as: ReleaseRef::new(home, &*written.name), release: release(case), sentence })
+    let homes = after.or(before)?.homes(written.namespace);
+    let frozen_as = homes.map(|home| ReleaseRef::new(home, &*written.name)).collect();
+    Some(StartedOperation { frozen_as, release: release(case), sentence })
+}
+
+/// The deletion of everything that the Applications of a set apply, if a person deletes the set. Where a parameter says to which
+/// namespace they deploy, nothing is known.
+pub(in crate::owners) fn started_with(
+    case: &DeclarationCase<'_>,
+    written: &DeclarationWrite<'_, Upstream<'_>>,
+    kind: &UpstreamKind,
+) -> Option<StartedOperation> {
+    let before = written.before.as_ref().filter(|_| written.after.is_none() && kind.kind == APPLICATION_SET)?;
+    let goes = is_by_people(case) && before.metadata.deletion_timestamp.is_none() && !before.preserves();
+    let home = before.home().filter(|_| goes)?;
+    let sentence = format!("{}: {NAME} would delete its Applications with their objects", case.subject());
+    let frozen_as = vec![ReleaseRef::new(home, &*written.name)];
+    Some(StartedOperation { frozen_as, release: release(case), sentence })
 }
 
 /// Whether a new operation appears, or takes the place of another one that nothing works on after the write.
@@ -109,6 +131,11 @@ fn is_held_by_another(case: &DeclarationCase<'_>, before: &Application<'_>) -> b
     !is_server && before.holder().is_some_and(|holder| holder != actor.name)
 }
 
+/// The phase of the operation that runs.
+fn phase<'s>(application: &'s Application<'_>) -> Option<&'s str> {
+    application.running().map(|state| &*state.phase)
+}
+
 /// Whether a sync that goes on has another start.
 fn started_otherwise(before: Option<&OperationState<'_>>, after: Option<&OperationState<'_>>) -> bool {
     before.zip(after).is_some_and(|(before, after)| before.started_at != after.started_at)
@@ -131,6 +158,13 @@ fn replaced(case: &DeclarationCase<'_>, before: &Application<'_>) -> Refusal {
     let sentence =
         format!("{}, and {NAME} goes on with that one: the new operation would be lost.", is_running(case, before));
     Refusal::new(sentence, wait_or_terminate(case, before)).at("/operation")
+}
+
+/// The controller is ending the sync, and would stop doing so.
+fn revived(case: &DeclarationCase<'_>, before: &Application<'_>) -> Refusal {
+    let sentence =
+        format!("{}, and {NAME} is ending it: what it has cleaned up is not done again.", is_running(case, before));
+    Refusal::new(sentence, wait_or_terminate(case, before)).at("/status/operationState/phase")
 }
 
 /// The end of a fresh sync that somebody else has started.

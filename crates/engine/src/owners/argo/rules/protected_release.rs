@@ -2,7 +2,6 @@
 //! annotation.
 
 use crate::facts::DeclarationWrite;
-use crate::object::ObjectKey;
 use crate::owners::argo::{Application, NAME};
 use crate::rules::check::{CheckedAll, WaysOut};
 use crate::rules::declarations::case::DeclarationCase;
@@ -17,7 +16,7 @@ pub(in crate::owners) fn check(
     };
     let applying = Applying {
         manager: NAME,
-        home: before.home(written.namespace),
+        homes: before.homes(written.namespace).collect(),
         is_annotated: before.metadata.is_protected(),
         takes_objects: before.is_deleted_with_its_objects(),
         keep: WaysOut::default(),
@@ -26,8 +25,9 @@ pub(in crate::owners) fn check(
     of_applying(case, written, applying)
 }
 
-/// What is known of an object that the deletion of a namespace concerns: the namespace of its objects, and whether it is annotated.
-pub(in crate::owners) fn declared(key: &ObjectKey, text: &str) -> Option<(String, bool)> {
+/// What is known of an object that the deletion of a namespace concerns: the namespace that it deploys to, if it names one, and whether it
+/// is annotated.
+pub(in crate::owners) fn declared(text: &str) -> Option<(String, bool)> {
     let read = serde_json::from_str::<Application<'_>>(text).ok()?;
-    Some((read.home(&key.namespace).to_owned(), read.metadata.is_protected()))
+    Some((read.spec.destination.namespace.to_string(), read.metadata.is_protected()))
 }

@@ -2,7 +2,6 @@
 //! annotation.
 
 use crate::facts::DeclarationWrite;
-use crate::object::ObjectKey;
 use crate::owners::flux;
 use crate::owners::kustomize::Kustomization;
 use crate::rules::check::{CheckedAll, Step, Way, WaysOut};
@@ -23,9 +22,10 @@ pub(in crate::owners) fn check(
     let keep = Way::from(Step::run("suspend it first ({})", suspend)).then(Step::retry("try again"));
     let suspended = WaysOut::default().when("to delete the Kustomization and keep its objects", keep);
     let leaves = written.after.as_ref().and_then(|after| after.leaves_objects_of(before));
+    let applied: Vec<_> = before.applied().collect();
     let applying = Applying {
         manager: flux::NAME,
-        home: before.home(namespace),
+        homes: before.homes(namespace, &applied).collect(),
         is_annotated: before.metadata.is_protected(),
         takes_objects: before.is_deleted_with_its_objects(),
         keep: if leaves.is_some() { WaysOut::default() } else { suspended },
@@ -34,8 +34,9 @@ pub(in crate::owners) fn check(
     of_applying(case, written, applying)
 }
 
-/// What is known of an object that the deletion of a namespace concerns: the namespace of its objects, and whether it is annotated.
-pub(in crate::owners) fn declared(key: &ObjectKey, text: &str) -> Option<(String, bool)> {
+/// What is known of an object that the deletion of a namespace concerns: the namespace that it deploys to, if it names one, and whether it
+/// is annotated.
+pub(in crate::owners) fn declared(text: &str) -> Option<(String, bool)> {
     let read = serde_json::from_str::<Kustomization<'_>>(text).ok()?;
-    Some((read.home(&key.namespace).to_owned(), read.metadata.is_protected()))
+    Some((read.spec.target_namespace.to_string(), read.metadata.is_protected()))
 }

@@ -19,5 +19,5 @@ pub(crate) fn started(case: &DeclarationCase<'_>) -> Result<Option<StartedOperat
     };
     let release = of_summary.release();
     let sentence = format!("{} would change cluster {}", of_summary.subject(), of_summary.summary.cluster());
-    Ok(Some(StartedOperation { frozen_as: release.clone(), release, sentence }))
+    Ok(Some(StartedOperation { frozen_as: vec![release.clone()], release, sentence }))
 }
