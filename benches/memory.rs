@@ -76,7 +76,7 @@ fn hostile(plane: &Plane) {
 }
 
 fn kubectl(plane: &Plane, arguments: &[&str]) -> bool {
-    let mut kubectl = plane.command("kubectl");
+    let mut kubectl = plane.kubectl();
     kubectl.args(arguments).env("KUBECONFIG", plane.kubeconfig());
     kubectl.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
 }

@@ -79,7 +79,7 @@ impl Cluster {
     }
 
     fn kubectl_with(&self, arguments: &[&str], input: &str) -> Result<String> {
-        let mut kubectl = self.plane.command("kubectl");
+        let mut kubectl = self.plane.kubectl();
         kubectl.args(arguments).env("KUBECONFIG", self.kubeconfig());
         let mut kubectl = kubectl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         kubectl.stdin.take().context("a pipe")?.write_all(input.as_bytes())?;

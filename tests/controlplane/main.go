@@ -1,19 +1,14 @@
-// Command controlplane is a Kubernetes control plane in one file, for tests: a real etcd, kube-apiserver,
-// kube-controller-manager and kubectl, linked from their own packages, and the role `up`, which runs the first three
-// together until its standard input closes.
-//
-// It answers to its own name with a role as first argument, and to the name of a role (a link called `kubectl`).
+// Command controlplane is a Kubernetes control plane in one file, for tests: a real etcd, kube-apiserver and
+// kube-controller-manager, linked from their own packages, and the role `up`, which runs them together until its standard
+// input closes.
 package main
 
 import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"k8s.io/component-base/cli"
-	kubectl "k8s.io/kubectl/pkg/cmd"
-	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 )
@@ -34,7 +29,6 @@ const usage = `usage:
       --faulty-every N        one release in so many has a fault (0: none)
   controlplane kube-apiserver FLAGS...
   controlplane kube-controller-manager FLAGS...
-  controlplane kubectl ARGS...
 `
 
 // Roles by name. Each takes the arguments after its name and returns the exit code.
@@ -48,34 +42,26 @@ var roles = map[string]func(args []string) int{
 	"kube-controller-manager": func([]string) int {
 		return cli.Run(controllers.NewControllerManagerCommand())
 	},
-	"kubectl": func([]string) int {
-		// CheckErr prints as kubectl does and exits with its code.
-		kubectlutil.CheckErr(cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()))
-		return 0
-	},
 }
 
 func main() {
-	name, args := filepath.Base(os.Args[0]), os.Args[1:]
-	role, found := roles[name]
-	if !found {
-		if len(args) == 0 {
-			fail(os.Stderr)
-		}
-		name, args = args[0], args[1:]
-		switch name {
-		case "help", "-h", "--help":
-			fmt.Print(usage)
-			return
-		}
-		if role, found = roles[name]; !found {
-			fmt.Fprintf(os.Stderr, "controlplane: no role %q\n", name)
-			fail(os.Stderr)
-		}
+	if len(os.Args) < 2 {
+		fail(os.Stderr)
 	}
 	// The linked programs read os.Args themselves.
-	os.Args = append([]string{name}, args...)
-	os.Exit(role(args))
+	os.Args = os.Args[1:]
+	name := os.Args[0]
+	switch name {
+	case "help", "-h", "--help":
+		fmt.Print(usage)
+		return
+	}
+	role, found := roles[name]
+	if !found {
+		fmt.Fprintf(os.Stderr, "controlplane: no role %q\n", name)
+		fail(os.Stderr)
+	}
+	os.Exit(role(os.Args[1:]))
 }
 
 func fail(w io.Writer) {

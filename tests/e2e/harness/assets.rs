@@ -7,7 +7,7 @@ pub(crate) mod versions;
 
 use std::fs::{self, File, TryLockError};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -126,19 +126,18 @@ fn prepare() -> Result<Assets, String> {
     let versions = Versions::from_environment()?;
     let Versions { kubernetes, helm3, helm4 } = &versions;
     progress(&format!("Kubernetes {kubernetes}, helm {helm3} and {helm4}"));
-    let controlplane = build_controlplane(&dir, kubernetes)?;
+    let controlplane = build_kubernetes(&dir, kubernetes, &CONTROL_PLANE)?;
+    let kubectl = match kubebuilder("kubectl", &["version", "--client"], kubernetes) {
+        Some(kubectl) => kubectl,
+        None => build_kubernetes(&dir, kubernetes, &KUBECTL)?,
+    };
     let controllers =
         build_module(&dir, "controllers", "the controllers of Flux and OLM", "4 minutes on two cores the first time")?;
     let argo = build_module(&dir, "argo", "the syncs of Argo CD", "1 minute on two cores the first time")?;
     let [helm3, helm4] = [(3, helm3), (4, helm4)].map(|(major, version)| helm(&dir, major, version));
-    let kubectl = controlplane.with_file_name("kubectl");
-    if fs::symlink_metadata(&kubectl).is_err() {
-        std::os::unix::fs::symlink("controlplane", &kubectl)
-            .map_err(|e| format!("cannot link {}: {e}", kubectl.display()))?;
-    }
     Ok(Assets {
         controlplane,
-        kubectl: kubebuilder("kubectl", &["version", "--client"], kubernetes).unwrap_or(kubectl),
+        kubectl,
         helm3: helm3?,
         helm4: helm4?,
         controllers,
@@ -180,7 +179,25 @@ pub(crate) fn openapi(kubernetes: &str) -> Result<PathBuf, String> {
     Ok(sources.join("api/openapi-spec/swagger.json"))
 }
 
-fn build_controlplane(dir: &Path, kubernetes: &str) -> Result<PathBuf, String> {
+/// A program of the module `tests/controlplane`.
+struct KubernetesProgram {
+    name: &'static str,
+    package: &'static str,
+    what: &'static str,
+}
+
+const CONTROL_PLANE: KubernetesProgram = KubernetesProgram {
+    name: "controlplane",
+    package: ".",
+    what: "the control plane (etcd, kube-apiserver, kube-controller-manager; 5 to 10 minutes on two cores the first time)",
+};
+
+/// In a file of its own, because it starts in a third of the time.
+const KUBECTL: KubernetesProgram =
+    KubernetesProgram { name: "kubectl", package: "./kubectl", what: "kubectl (10 seconds after the control plane)" };
+
+fn build_kubernetes(dir: &Path, kubernetes: &str, program: &KubernetesProgram) -> Result<PathBuf, String> {
+    let KubernetesProgram { name, package, what } = program;
     let is_default = kubernetes == DEFAULT_KUBERNETES;
     let dir = if is_default { dir.to_owned() } else { dir.join(format!("kubernetes-{kubernetes}")) };
     fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
@@ -194,18 +211,15 @@ fn build_controlplane(dir: &Path, kubernetes: &str) -> Result<PathBuf, String> {
         "-s -w -X {version}.gitVersion=v{kubernetes} -X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
     );
     let stamp = stamp_of(&sources, &flags)?;
-    built(&dir, "controlplane", &stamp, || {
-        let mut build = go("the control plane", &dir)?;
-        progress(&format!(
-            "building the control plane: etcd, kube-apiserver, kube-controller-manager, kubectl {kubernetes} \
-             (5 to 10 minutes on two cores the first time)"
-        ));
-        let out = dir.join("controlplane.new");
+    built(&dir, name, &stamp, || {
+        let mut build = go(name, &dir)?;
+        progress(&format!("building {what}, of Kubernetes {kubernetes}"));
+        let out = dir.join(format!("{name}.new"));
         build.current_dir(&sources).args(["build", "-trimpath", "-ldflags", &flags, "-o"]).arg(&out);
         if !is_default {
             build.args(["-mod=mod", "-modfile"]).arg(modules::controlplane_on(kubernetes, &dir)?);
         }
-        build.arg(".");
+        build.arg(package);
         Ok((build, out))
     })
 }
@@ -255,17 +269,23 @@ fn helm(dir: &Path, major: u32, version: &str) -> Result<PathBuf, String> {
 
 /// Changes with every file of the module and every flag.
 fn stamp_of(sources: &Path, flags: &str) -> Result<String, String> {
-    let mut files: Vec<PathBuf> = fs::read_dir(sources)
-        .and_then(|entries| entries.map(|entry| entry.map(|e| e.path())).collect())
-        .map_err(|e| format!("cannot read {}: {e}", sources.display()))?;
-    files.sort();
     let mut hasher = DefaultHasher::new();
     flags.hash(&mut hasher);
-    for file in files {
-        let content = fs::read(&file).map_err(|e| format!("cannot read {}: {e}", file.display()))?;
-        (file.file_name(), content).hash(&mut hasher);
-    }
+    hash_files(sources, &mut hasher).map_err(|e| format!("cannot read {}: {e}", sources.display()))?;
     Ok(format!("{:016x}", hasher.finish()))
+}
+
+fn hash_files(dir: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
+    let mut paths: Vec<_> = fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            hash_files(&path, hasher)?;
+        } else {
+            (path.file_name(), fs::read(&path)?).hash(hasher);
+        }
+    }
+    Ok(())
 }
 
 /// A program in `KUBEBUILDER_ASSETS`, if it has the minor version of the tests.

@@ -130,6 +130,8 @@ impl Helm {
         });
         command.args(args).args(["-n", &self.namespace]);
         client_environment(&mut command, &self.who, &self.home);
+        // helm links kubectl's translations, and reads those of the language at each start. These are the fewest, and helm prints none.
+        command.env("LC_ALL", "zh_TW.UTF-8");
         command.env("HELM_DRIVER", self.driver.resource());
         for (variable, dir) in
             [("HELM_CACHE_HOME", "cache"), ("HELM_CONFIG_HOME", "config"), ("HELM_DATA_HOME", "data")]
@@ -205,7 +207,7 @@ impl Kubectl {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&assets().kubectl);
         command.args(args);
-        if let Some(namespace) = &self.namespace {
+        if let Some(namespace) = self.namespace.as_ref().filter(|_| !args.contains(&"-n")) {
             command.args(["-n", namespace]);
         }
         client_environment(&mut command, &self.who, &self.home);
