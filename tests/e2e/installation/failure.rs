@@ -1,6 +1,7 @@
 //! What fails open and what fails closed: the table of `docs/failure.md`, proved on a real API server.
 
 mod columns;
+mod flood;
 mod states;
 mod table;
 

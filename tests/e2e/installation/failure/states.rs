@@ -1,9 +1,11 @@
 //! The states of Interlock, created by its registration and by stand-ins for broken servers.
 
+use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -17,11 +19,22 @@ use release_interlock::serve::https::{
 use release_interlock::serve::pki::{dev, tls};
 use tokio::time::Instant;
 
+use super::flood::Flood;
+use crate::harness::clock::WrongClock;
+use crate::harness::eventually::eventually;
 use crate::harness::plane::Plane;
 use crate::harness::webhook::{MUTATING, NOWHERE, VALIDATING, Webhook, register_file};
 
 /// Older than the lifetime of a development leaf, younger than its CA's.
 const LONG_AGO: SignedDuration = SignedDuration::from_hours(24 * 200);
+
+const MEMORY_FULL: &str = "clients fill the memory of a replica";
+
+/// How long a replica may take until it is in a state.
+const READY: Duration = Duration::from_secs(30);
+
+/// Half of what a replica keeps of bodies.
+const HELD_BYTES: f64 = 24e6;
 
 /// Where reviews go, and which CA is trusted there.
 struct Server {
@@ -34,6 +47,13 @@ pub(super) struct States<'p> {
     plane: &'p Plane,
     good: Server,
     cut_off: Webhook,
+    /// A replica whose clock is an hour ahead.
+    ahead: Webhook,
+    /// A replica whose policy was right when it started.
+    misled: Webhook,
+    /// A replica for clients that fill its memory.
+    full: Webhook,
+    flood: Mutex<Option<Flood>>,
     silent: TcpListener,
     failing: Server,
     expired: Server,
@@ -50,6 +70,10 @@ impl<'p> States<'p> {
             plane,
             good: Server { url: plane.webhook().url(), ca: plane.webhook().ca().to_owned() },
             cut_off: Webhook::cut_off(plane).unwrap_or_else(|error| panic!("{error}")),
+            ahead: ahead(plane),
+            misled: misled(plane),
+            full: replica(plane, plane.webhook().policies(), "full"),
+            flood: Mutex::default(),
             silent: TcpListener::bind("127.0.0.1:0").unwrap(),
             failing: broken(&plane.dir().join("failing"), Timestamp::now()),
             expired: broken(&plane.dir().join("expired"), Timestamp::now() - LONG_AGO),
@@ -60,7 +84,9 @@ impl<'p> States<'p> {
     /// Registers this state. The API server applies it some moments later.
     #[track_caller]
     pub(super) fn enter(&self, state: &str) {
-        let Self { good, cut_off, silent, failing, expired, .. } = self;
+        let Self { good, cut_off, ahead, misled, full, silent, failing, expired, .. } = self;
+        let flood = (state == MEMORY_FULL).then(|| Flood::of(full.listen(), full.ca()));
+        *self.flood.lock().unwrap_or_else(PoisonError::into_inner) = flood;
         let both = |url: &str, ca: &Path| [(url.to_owned(), ca.to_owned()), (url.to_owned(), ca.to_owned())];
         let [judging, stamping] = match state {
             "all is well" => both(&good.url, &good.ca),
@@ -76,6 +102,12 @@ impl<'p> States<'p> {
                 [(good.url.clone(), good.ca.clone()), (NOWHERE.to_owned(), good.ca.clone())]
             }
             "Interlock cannot reach the API server" => both(&cut_off.url(), cut_off.ca()),
+            "the clock of a replica is wrong" => both(&ahead.url(), ahead.ca()),
+            "a wrong policy while it runs" => both(&misled.url(), misled.ca()),
+            MEMORY_FULL => {
+                eventually(READY, "the memory for bodies is full", || is_full(full));
+                both(&full.url(), full.ca())
+            }
             other => panic!("nobody knows how to make this state: {other}"),
         };
         // The slowest change shows that both are in force.
@@ -88,7 +120,11 @@ impl<'p> States<'p> {
     #[track_caller]
     pub(super) fn sign(&self, state: &str) -> Option<&'static str> {
         match state {
-            "all is well" | "the mutating half alone is away" => None,
+            "all is well"
+            | "the mutating half alone is away"
+            | "the clock of a replica is wrong"
+            | "a wrong policy while it runs"
+            | MEMORY_FULL => None,
             "no replica is there" => Some("connection refused"),
             "it accepts connections and never answers" => Some("deadline exceeded"),
             "it answers with an error" => Some("an error on the server"),
@@ -98,6 +134,48 @@ impl<'p> States<'p> {
             other => panic!("nobody knows the sign of this state: {other}"),
         }
     }
+}
+
+fn replica(plane: &Plane, policies: &Path, name: &str) -> Webhook {
+    let replica = Webhook::replica(plane, policies, name, &[]).unwrap_or_else(|error| panic!("{error}"));
+    replica.await_ready();
+    replica
+}
+
+fn ahead(plane: &Plane) -> Webhook {
+    let clock = WrongClock::build(plane.dir()).unwrap_or_else(|error| panic!("{error}"));
+    let replica = replica(plane, plane.webhook().policies(), "ahead");
+    replica.stop();
+    replica.restart_with(&clock.ahead(3_600));
+    replica.await_ready();
+    let log = replica.log();
+    assert!(log.contains("this machine's clock is corrected by the API server's"), "{log}");
+    replica
+}
+
+fn misled(plane: &Plane) -> Webhook {
+    let policies = plane.dir().join("misled-policies");
+    fs::create_dir_all(&policies).unwrap();
+    for file in fs::read_dir(plane.webhook().policies()).unwrap().map(Result::unwrap) {
+        if file.path().is_file() {
+            fs::copy(file.path(), policies.join(file.file_name())).unwrap();
+        }
+    }
+    let replica = replica(plane, &policies, "misled");
+    fs::write(policies.join("cluster.yaml"), "rules: {manual-edit: {mode: enforced}}\n").unwrap();
+    eventually(READY, "the wrong policy is noticed", || match replica.admin("/readyz?verbose") {
+        (200, text) if text.contains("earlier ones stay in force") => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    replica
+}
+
+/// Whether clients hold more than half of the memory for bodies.
+fn is_full(replica: &Webhook) -> Result<(), String> {
+    let (_, metrics) = replica.admin("/metrics");
+    let line = metrics.lines().find(|line| line.starts_with("interlock_bodies_in_flight_bytes "));
+    let held = line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).unwrap_or_default();
+    if held >= HELD_BYTES { Ok(()) } else { Err(format!("{held} bytes are held")) }
 }
 
 struct Failing;
