@@ -38,7 +38,7 @@ const ENGINE: [&[&str]; 37] = [
     &["ways_out"],
     &["release"],
     &["managed"],
-    &["owners/carried", "owners/upstream", "owners/vocabulary"],
+    &["owners/carried", "owners/homes", "owners/upstream", "owners/vocabulary"],
     &["owners/*"],
     &["owners/helm"],
     &["owners/words"],

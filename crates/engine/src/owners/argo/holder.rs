@@ -3,7 +3,7 @@
 //! the state of the operation.
 
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::json::{Patch, PatchOperation};
 use crate::release::stamps::HOLDER;
@@ -42,6 +42,19 @@ pub(super) fn patch(operation: &RawValue, holder: Option<&str>) -> Option<Patch>
     Some(Patch(vec![PatchOperation::Add { path: format!("/operation/{INFO}"), value: info.into() }]))
 }
 
+/// Whether two operations ask for the same. Argo CD's server writes empty fields that were absent, such as `retry`.
+pub(super) fn is_same(one: &RawValue, other: &RawValue) -> bool {
+    let [one, other] = [one, other].map(|operation| serde_json::from_str(operation.get()).map(without_empty));
+    one.ok().zip(other.ok()).is_some_and(|(one, other)| one == other)
+}
+
+fn without_empty(value: Value) -> Value {
+    let Value::Object(fields) = value else { return value };
+    let fields = fields.into_iter().map(|(name, field)| (name, without_empty(field)));
+    let is_empty = |field: &Value| field.is_null() || field.as_object().is_some_and(Map::is_empty);
+    Value::Object(fields.filter(|(_, field)| !is_empty(field)).collect())
+}
+
 fn entries(operation: &Value) -> impl Iterator<Item = &Value> {
     operation.get(INFO).and_then(Value::as_array).into_iter().flatten()
 }
@@ -76,6 +89,15 @@ mod tests {
 
     fn raw(operation: &Value) -> Box<RawValue> {
         serde_json::value::to_raw_value(operation).unwrap()
+    }
+
+    #[test]
+    fn empty_fields_make_no_other_operation() {
+        let is_same = |one: Value, other: Value| is_same(&raw(&one), &raw(&other));
+        let sync = json!({"sync": {"revision": "main", "syncStrategy": {"hook": {}}}});
+        assert!(is_same(sync.clone(), json!({"sync": {"revision": "main"}, "retry": {}, "info": null})));
+        assert!(!is_same(sync.clone(), json!({"sync": {"revision": "main"}, "retry": {"limit": 2}})));
+        assert!(!is_same(sync, json!({"sync": {"revision": "next"}})));
     }
 
     /// The list in the operation after a write.

@@ -9,6 +9,7 @@
 use crate::facts::{ActorKind, DeclarationWrite};
 use crate::object::account_namespace;
 use crate::owners::argo::application_set::APPLICATION_SET;
+use crate::owners::argo::holder::is_same;
 use crate::owners::argo::rules::namespaces;
 use crate::owners::argo::sync::{TERMINATE, start};
 use crate::owners::argo::{APPLICATION, Application, CONTROLLER, NAME, OperationState};
@@ -47,7 +48,7 @@ pub(in crate::owners) fn check(
         (Some(_), _) if is_fresh && ends && is_held_by_another(case, before) => Some(ended(case, before)),
         (Some(_), None) if is_fresh => Some(orphaned(case, before)),
         _ if is_fresh && is == Some(RUNNING) && started_otherwise(running, after.running()) => Some(aged(case, before)),
-        (Some(old), Some(new)) if is_fresh && goes_on && old.get() != new.get() => Some(replaced(case, before)),
+        (Some(old), Some(new)) if is_fresh && goes_on && !is_same(old, new) => Some(replaced(case, before)),
         _ if is_fresh && goes_on && is == Some(RUNNING) && was != is => Some(revived(case, before)),
         (None, Some(new)) if running.is_some() && after.status.operation_state.is_some() => {
             Some(resumed(case, new.get()))
@@ -106,7 +107,7 @@ pub(in crate::owners) fn started_with(
 fn starts_sync(before: Option<&Application<'_>>, after: &Application<'_>) -> bool {
     let Some(new) = after.operation else { return false };
     let old = before.and_then(|before| before.operation);
-    old.is_none_or(|old| old.get() != new.get() && after.running().is_none())
+    old.is_none_or(|old| after.running().is_none() && !is_same(old, new))
 }
 
 fn is_by_people(case: &DeclarationCase<'_>) -> bool {
