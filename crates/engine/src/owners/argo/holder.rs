@@ -26,7 +26,7 @@ pub(super) fn expected_holder(before: Option<&RawValue>, after: &RawValue, user:
     let new: Value = serde_json::from_str(after.get()).ok()?;
     let old: Option<Value> = before.and_then(|before| serde_json::from_str(before.get()).ok());
     match old {
-        Some(old) if without_holder(old.clone()) == without_holder(new) => named_in(&old).map(str::to_owned),
+        Some(old) if essence(old.clone()) == essence(new) => named_in(&old).map(str::to_owned),
         _ => user.map(str::to_owned),
     }
 }
@@ -42,10 +42,15 @@ pub(super) fn patch(operation: &RawValue, holder: Option<&str>) -> Option<Patch>
     Some(Patch(vec![PatchOperation::Add { path: format!("/operation/{INFO}"), value: info.into() }]))
 }
 
-/// Whether two operations ask for the same. Argo CD's server writes empty fields that were absent, such as `retry`.
+/// Whether two operations ask for the same, whoever holds them.
 pub(super) fn is_same(one: &RawValue, other: &RawValue) -> bool {
-    let [one, other] = [one, other].map(|operation| serde_json::from_str(operation.get()).map(without_empty));
+    let [one, other] = [one, other].map(|operation| serde_json::from_str(operation.get()).map(essence));
     one.ok().zip(other.ok()).is_some_and(|(one, other)| one == other)
+}
+
+/// What an operation asks for. Argo CD's server writes empty fields that were absent, such as `retry`.
+fn essence(operation: Value) -> Value {
+    without_empty(without_holder(operation))
 }
 
 fn without_empty(value: Value) -> Value {
@@ -124,6 +129,8 @@ mod tests {
         assert_eq!(stamped(Some(&sync(Value::Null)), &sync(held("bob")), "bob"), json!([]), "nobody is known");
         let other = json!({"sync": {"revision": "next"}, "info": held("alice")});
         assert_eq!(stamped(Some(&of_alice), &other, "bob"), held("bob"), "another operation");
+        let rewritten = json!({"sync": {"revision": "main"}, "retry": {}});
+        assert_eq!(stamped(Some(&of_alice), &rewritten, "argocd-server"), held("alice"), "as argocd-server ends it");
         let reason = json!({"name": "Reason", "value": "release"});
         let both = json!([reason, {"name": HOLDER, "value": "alice"}]);
         assert_eq!(stamped(None, &sync(json!([reason])), "alice"), both);
