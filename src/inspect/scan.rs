@@ -31,6 +31,7 @@ mod report;
 mod run;
 mod served;
 mod shared_objects;
+mod stream;
 
 pub use background::{SCAN_INTERVAL, ScanSource, background};
 pub(crate) use context::DECODE_BYTES;

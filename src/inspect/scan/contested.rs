@@ -24,6 +24,12 @@ impl Claims {
         }
     }
 
+    pub(super) fn merge(&mut self, other: Self) {
+        for (claimed, releases) in other.0 {
+            self.0.entry(claimed).or_default().extend(releases);
+        }
+    }
+
     /// A finding for each name that several releases claim.
     pub(super) fn findings(self) -> impl Iterator<Item = Finding> {
         let contested = self.0.into_iter().filter(|(_, releases)| releases.len() > 1);

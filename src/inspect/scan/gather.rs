@@ -26,8 +26,7 @@ use crate::world::metadata_only::resource_of;
 /// The part of a list that may be missing.
 pub(crate) const CONFIG_MAPS: &str = "records in ConfigMaps";
 
-/// The records in Secrets and in ConfigMaps, and the gap if those in ConfigMaps cannot be listed. Lists Secrets by type, to include
-/// records without labels, and by label, to include records of another type, which Helm accepts.
+/// The records in Secrets and in ConfigMaps, and the gap if those in ConfigMaps cannot be listed.
 ///
 /// # Errors
 /// Why the records in Secrets cannot be listed.
@@ -35,23 +34,56 @@ pub(crate) async fn records<'p>(
     client: &Client,
     places: impl IntoIterator<Item = Option<&'p str>> + Clone,
 ) -> Result<(Inventory, Option<Gap>), String> {
-    let others = format!("type!={HELM_SECRET_TYPE},type!={INDEX_TYPE}");
-    let secrets = || Listing::of(&resource_of::<Secret>(), places.clone());
-    let mut all = Inventory::default();
-    for (listing, secret_type) in [
-        (secrets().fields(&format!("type={HELM_SECRET_TYPE}")), Some(HELM_SECRET_TYPE)),
-        (secrets().fields(&others).labels("owner=helm"), None),
-        (secrets().fields(&format!("type={INDEX_TYPE}")), Some(INDEX_TYPE)),
-    ] {
-        let listed = inventory(client, &listing, "Secret", secret_type).await;
-        all.merge(listed.map_err(|error| reason(&error))?);
-    }
-    let listing = Listing::of(&resource_of::<ConfigMap>(), places).labels("owner=helm");
-    match inventory(client, &listing, "ConfigMap", None).await {
+    let mut all = of_other_types(client, places.clone()).await?;
+    let listed = helm_secrets(places.clone()).whole(client).await;
+    all.merge(listed.map_err(|error| reason(&error))?);
+    match config_maps(places).whole(client).await {
         Ok(more) => all.merge(more),
         Err(error) => return Ok((all, Some(Gap::new(CONFIG_MAPS, reason(&error))))),
     }
     Ok((all, None))
+}
+
+/// A list of records of one kind.
+pub(super) struct RecordListing {
+    pub(super) listing: Listing,
+    pub(super) kind: &'static str,
+    pub(super) secret_type: Option<&'static str>,
+}
+
+impl RecordListing {
+    async fn whole(&self, client: &Client) -> Result<Inventory, Error> {
+        let add = |all: &mut Inventory, item: &RawValue| all.add(self.kind, self.secret_type, item);
+        self.listing.fold(client, Inventory::default, add).await
+    }
+}
+
+/// Helm's records in Secrets. By type, to include those without labels.
+pub(super) fn helm_secrets<'p>(places: impl IntoIterator<Item = Option<&'p str>>) -> RecordListing {
+    let listing = Listing::of(&resource_of::<Secret>(), places).fields(&format!("type={HELM_SECRET_TYPE}"));
+    RecordListing { listing, kind: "Secret", secret_type: Some(HELM_SECRET_TYPE) }
+}
+
+/// The records in ConfigMaps.
+pub(super) fn config_maps<'p>(places: impl IntoIterator<Item = Option<&'p str>>) -> RecordListing {
+    let listing = Listing::of(&resource_of::<ConfigMap>(), places).labels("owner=helm");
+    RecordListing { listing, kind: "ConfigMap", secret_type: None }
+}
+
+/// The records in Secrets of another type: those of OLM, and by label those that Helm accepts.
+///
+/// # Errors
+/// Why they cannot be listed.
+pub(super) async fn of_other_types<'p>(
+    client: &Client,
+    places: impl IntoIterator<Item = Option<&'p str>> + Clone,
+) -> Result<Inventory, String> {
+    let others = format!("type!={HELM_SECRET_TYPE},type!={INDEX_TYPE}");
+    let listing = Listing::of(&resource_of::<Secret>(), places.clone()).fields(&others).labels("owner=helm");
+    let labelled = RecordListing { listing, kind: "Secret", secret_type: None };
+    let mut all = labelled.whole(client).await.map_err(|error| reason(&error))?;
+    all.merge(extensions(client, places).await.map_err(|error| reason(&error))?);
+    Ok(all)
 }
 
 /// The records of OLM.
@@ -63,16 +95,7 @@ pub(crate) async fn extensions<'p>(
     places: impl IntoIterator<Item = Option<&'p str>>,
 ) -> Result<Inventory, Error> {
     let listing = Listing::of(&resource_of::<Secret>(), places).fields(&format!("type={INDEX_TYPE}"));
-    inventory(client, &listing, "Secret", Some(INDEX_TYPE)).await
-}
-
-async fn inventory(
-    client: &Client,
-    listing: &Listing,
-    kind: &str,
-    secret_type: Option<&'static str>,
-) -> Result<Inventory, Error> {
-    listing.fold(client, Inventory::default, |all, item| all.add(kind, secret_type, item)).await
+    RecordListing { listing, kind: "Secret", secret_type: Some(INDEX_TYPE) }.whole(client).await
 }
 
 /// Flux's HelmReleases, and the reason for each one that cannot be parsed; `None` if the kind is not installed.

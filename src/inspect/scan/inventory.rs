@@ -1,6 +1,6 @@
 //! The releases of a cluster, from the metadata of their records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use interlock_engine::answers::read;
 use interlock_engine::release::stamps::INTERRUPTED;
@@ -23,8 +23,10 @@ pub(crate) fn histories(releases: Releases) -> impl Iterator<Item = (ReleaseRef,
 }
 
 /// The result of a list of records.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Inventory {
+    /// The namespace of the object that was added last.
+    last: String,
     pub(crate) releases: Releases,
     /// Findings for records with inconsistent metadata, including records that Helm does not find.
     pub(crate) inconsistent: Vec<Finding>,
@@ -50,6 +52,7 @@ impl Inventory {
         };
         self.records += 1;
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        namespace.clone_into(&mut self.last);
         self.inconsistent.extend(integrity::of_metadata(storage, namespace, &stored));
         // Helm does not list other objects either.
         if let Some((storage, release, entry)) = read::record(kind, &metadata) {
@@ -57,6 +60,25 @@ impl Inventory {
             let place = if storage == Storage::ConfigMap { (place.0, "configmap") } else { place };
             add(&mut self.releases.entry(place).or_insert((storage, Vec::new())).1, entry);
         }
+    }
+
+    /// Takes out what belongs to other namespaces than the one of the object that was added last: nothing more of them will come.
+    pub(crate) fn take_completed(&mut self) -> Self {
+        let last = std::mem::take(&mut self.last);
+        let rest = self.take(|namespace| namespace == last);
+        std::mem::replace(self, Self { last, ..rest })
+    }
+
+    /// Takes out what belongs to some namespaces. Their records are counted where they were added.
+    pub(crate) fn take(&mut self, is_wanted: impl Fn(&str) -> bool) -> Self {
+        let releases = self.releases.extract_if(.., |(release, _), _| is_wanted(&release.namespace)).collect();
+        let inconsistent = self.inconsistent.extract_if(.., |finding| is_wanted(finding.namespace())).collect();
+        Self { releases, inconsistent, ..Self::default() }
+    }
+
+    /// The namespaces of its releases.
+    pub(crate) fn namespaces(&self) -> BTreeSet<String> {
+        self.releases.keys().map(|(release, _)| release.namespace.clone()).collect()
     }
 
     /// Merges another inventory, which may have records of the same release.

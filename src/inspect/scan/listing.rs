@@ -20,7 +20,7 @@ const OBJECT_PAGE_SIZE: u32 = 50;
 const MAX_PAGE_BYTES: usize = 16 << 20;
 
 /// Attempts per list. A list expires after five minutes, when the API server compacts its state.
-const LIST_ATTEMPTS: u32 = 3;
+pub(super) const LIST_ATTEMPTS: u32 = 3;
 
 /// The objects of a kind to list, by namespaces and selectors.
 #[derive(Debug, Clone)]
@@ -111,47 +111,82 @@ impl Listing {
     ) -> Result<A, Error> {
         let mut attempt = 1;
         loop {
-            match self.attempt(client, start(), &mut add).await {
-                Err(Error::Api(status)) if status.code == 410 && attempt < LIST_ATTEMPTS => attempt += 1,
-                done => return done,
+            let (mut all, mut pages) = (start(), self.pages(client));
+            let failed = loop {
+                match pages.next(|item| add(&mut all, item)).await {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(all),
+                    Err(error) => break error,
+                }
+            };
+            if !has_expired(&failed) || attempt == LIST_ATTEMPTS {
+                return Err(failed);
             }
+            attempt += 1;
         }
     }
 
-    async fn attempt<A>(
-        &self,
-        client: &Client,
-        mut all: A,
-        add: &mut impl FnMut(&mut A, &RawValue),
-    ) -> Result<A, Error> {
+    /// Its pages, one after the other.
+    pub(super) fn pages<'l>(&'l self, client: &'l Client) -> Pages<'l> {
         let page_size = if self.is_complete { OBJECT_PAGE_SIZE } else { METADATA_PAGE_SIZE };
         let mut params = ListParams::default().limit(page_size);
         params.label_selector.clone_from(&self.labels);
         params.field_selector.clone_from(&self.fields);
-        for path in &self.paths {
-            loop {
-                let request = Request::new(path);
-                let request = if self.is_complete { request.list(&params) } else { request.list_metadata(&params) };
-                let text = limited_text(client, request.map_err(Error::BuildRequest)?).await?;
-                let limit = params.limit.unwrap_or(page_size);
-                let text = match text {
-                    Some(text) => text,
-                    None if limit > 1 => {
-                        params.limit = Some(limit / 2);
-                        continue;
-                    }
-                    None => skipped(client, path, &params).await?,
-                };
-                params.limit = Some(page_size.min(limit * 2));
-                let page: Page<'_> = serde_json::from_str(&text).map_err(Error::SerdeError)?;
-                page.items.into_iter().for_each(|item| add(&mut all, item));
-                params.continue_token = page.metadata.more.filter(|more| !more.is_empty());
-                if params.continue_token.is_none() {
-                    break;
-                }
-            }
+        Pages { client, is_complete: self.is_complete, paths: &self.paths, page_size, params }
+    }
+}
+
+/// Whether a list must be read again from its beginning.
+pub(super) fn has_expired(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if status.code == 410)
+}
+
+/// A list that is being read.
+pub(super) struct Pages<'l> {
+    client: &'l Client,
+    is_complete: bool,
+    /// What is left, with the one that is being read.
+    paths: &'l [String],
+    page_size: u32,
+    params: ListParams,
+}
+
+impl Pages<'_> {
+    /// Adds the objects of the next page. `false` if there was none.
+    ///
+    /// # Errors
+    /// When the API server does not answer, or its answer cannot be parsed.
+    pub(super) async fn next(&mut self, add: impl FnMut(&RawValue)) -> Result<bool, Error> {
+        let Some((path, left)) = self.paths.split_first() else { return Ok(false) };
+        let text = self.text(path).await?;
+        let page: Page<'_> = serde_json::from_str(&text).map_err(Error::SerdeError)?;
+        page.items.into_iter().for_each(add);
+        self.params.continue_token = page.metadata.more.filter(|more| !more.is_empty());
+        if self.params.continue_token.is_none() {
+            self.paths = left;
         }
-        Ok(all)
+        Ok(true)
+    }
+
+    /// The next page, of as many objects as fit.
+    async fn text(&mut self, path: &str) -> Result<String, Error> {
+        loop {
+            let request = Request::new(path);
+            let request =
+                if self.is_complete { request.list(&self.params) } else { request.list_metadata(&self.params) };
+            let text = limited_text(self.client, request.map_err(Error::BuildRequest)?).await?;
+            let limit = self.params.limit.unwrap_or(self.page_size);
+            if text.is_none() && limit > 1 {
+                self.params.limit = Some(limit / 2);
+                continue;
+            }
+            let text = match text {
+                Some(text) => text,
+                None => skipped(self.client, path, &self.params).await?,
+            };
+            self.params.limit = Some(self.page_size.min(limit * 2));
+            return Ok(text);
+        }
     }
 }
 

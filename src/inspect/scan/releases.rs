@@ -26,6 +26,29 @@ const STUCK_OPERATIONS: &str = "stuck operations of releases in Secrets";
 const CHECKS: &str = "the checks of some stuck operations";
 const PARTS: &str = "the parts of some records";
 
+/// What the metadata of records say about releases, and what is still to be read.
+#[derive(Default)]
+pub(super) struct JudgedReleases {
+    found: Vec<Finding>,
+    /// Findings for records with inconsistent metadata.
+    inconsistent: Vec<Finding>,
+    examinations: Vec<Examination>,
+    claims: Claims,
+    pub(super) releases: usize,
+    pub(super) records: usize,
+}
+
+impl JudgedReleases {
+    pub(super) fn merge(&mut self, other: Self) {
+        self.found.extend(other.found);
+        self.inconsistent.extend(other.inconsistent);
+        self.examinations.extend(other.examinations);
+        self.claims.merge(other.claims);
+        self.releases += other.releases;
+        self.records += other.records;
+    }
+}
+
 impl ScanContext<'_> {
     /// Flux's HelmReleases in all namespaces within reach, because each may have its records in the scanned namespace;
     /// `None` if the kind is not installed or cannot be read.
@@ -36,27 +59,33 @@ impl ScanContext<'_> {
         Some(drivers)
     }
 
-    /// The findings for all releases.
-    pub(super) async fn releases(
-        &self,
-        inventory: Inventory,
-        drivers: &[Driver],
-        progress: &(dyn Fn(ScanProgress) + Sync),
-    ) -> Vec<Finding> {
-        let Inventory { releases, mut inconsistent, .. } = inventory;
+    /// Judges releases by their metadata.
+    pub(super) async fn judge(&self, inventory: Inventory, drivers: &[Driver], judged: &mut JudgedReleases) {
+        let Inventory { releases, inconsistent, records, .. } = inventory;
+        judged.releases += releases.len();
+        judged.records += records;
         let questioned: HashSet<_> = inconsistent.iter().filter_map(|finding| finding.release.clone()).collect();
-        let mut found = Vec::new();
-        let (mut examinations, mut claims) = (Vec::new(), Claims::default());
         for (release, storage, history) in histories(releases) {
-            claims.add(&release, storage, &history, self.policies);
+            judged.claims.add(&release, storage, &history, self.policies);
             // Only releases of OLM and stuck releases need a read.
             let Some(diagnosis) = self.diagnosis(&release, storage, &history, drivers).await else { continue };
-            let judged = findings(&release, storage, &history, diagnosis);
+            let found = findings(&release, storage, &history, diagnosis);
             let is_questioned =
-                questioned.contains(&release) || judged.iter().any(|finding| finding.severity() > Severity::Info);
-            found.extend(judged);
-            examinations.extend(Examination::of(self.options, release, storage, &history, drivers, is_questioned));
+                questioned.contains(&release) || found.iter().any(|finding| finding.severity() > Severity::Info);
+            judged.found.extend(found);
+            let examination = Examination::of(self.options, release, storage, &history, drivers, is_questioned);
+            judged.examinations.extend(examination);
         }
+        judged.inconsistent.extend(inconsistent);
+    }
+
+    /// The findings for all releases, with bodies and objects where required.
+    pub(super) async fn examine(
+        &self,
+        judged: JudgedReleases,
+        progress: &(dyn Fn(ScanProgress) + Sync),
+    ) -> Vec<Finding> {
+        let JudgedReleases { mut found, mut inconsistent, examinations, claims, .. } = judged;
         found.extend(claims.findings());
         let total = examinations.len();
         let mut done = 0;

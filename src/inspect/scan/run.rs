@@ -11,10 +11,12 @@ use kube::Client;
 use super::calls::Calls;
 use super::context::ScanContext;
 use super::groups::CONFIGURATION_GROUPS;
+use super::inventory::Inventory;
 use super::options::{ScanOptions, ScanProgress};
 use super::releases::HELM_RELEASES;
 use super::report::{ScanReport, peak_memory};
 use super::{declarations, gather};
+use crate::world::kubernetes::api_error::reason;
 
 /// The records cannot be listed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,19 +40,21 @@ pub async fn scan(
     let client = calls.counting(client.clone());
     let run = ScanContext::new(client, policies, options, now);
     let mut looked_at = vec!["records in Secrets".to_owned()];
-    let listed = gather::records(&run.client, run.places()).await;
-    let (inventory, gap) = listed.map_err(|why| ScanError { why })?;
-    match gap {
-        Some(gap) => run.gap(gather::CONFIG_MAPS, gap.why),
-        None => looked_at.push(gather::CONFIG_MAPS.to_owned()),
-    }
     let drivers = run.helm_releases().await;
     looked_at.extend(drivers.is_some().then(|| HELM_RELEASES.to_owned()));
     let drivers = drivers.unwrap_or_default();
     let mut findings = declarations::duplicates(&drivers);
     findings.retain(|finding| run.namespace().is_none_or(|namespace| finding.namespace() == namespace));
-    let (releases, records) = (inventory.releases.len(), inventory.records);
-    findings.extend(run.releases(inventory, &drivers, progress).await);
+    let others = gather::of_other_types(&run.client, run.places()).await.map_err(|why| ScanError { why })?;
+    let judged = run.judge_listed(&gather::helm_secrets(run.places()), &others, &drivers).await;
+    let mut judged = judged.map_err(|error| ScanError { why: reason(&error) })?;
+    let config_maps = run.judge_listed(&gather::config_maps(run.places()), &Inventory::default(), &drivers).await;
+    if let Some(in_config_maps) = run.or_gap(gather::CONFIG_MAPS, config_maps) {
+        looked_at.insert(1, gather::CONFIG_MAPS.to_owned());
+        judged.merge(in_config_maps);
+    }
+    let (releases, records) = (judged.releases, judged.records);
+    findings.extend(run.examine(judged, progress).await);
     looked_at.push(options.bodies.sentence().to_owned());
     looked_at.extend(options.drift.then(|| "objects of deployed releases".to_owned()));
     if let Some(found) = run.groups().await {

@@ -110,13 +110,55 @@ async fn an_expired_list_starts_again_and_counts_nothing_twice() {
     assert_eq!(checks(&report), []);
 }
 
+fn record_in(namespace: &str, release: &str, revision: u64, status: &str) -> Value {
+    let mut record = record(release, revision, status);
+    record["metadata"]["namespace"] = namespace.into();
+    record
+}
+
+#[tokio::test]
+async fn a_release_is_judged_once_its_namespace_is_read() {
+    let fake = Fake::default();
+    // A namespace goes on in the next page, and a label alone says that another Secret is a record of it.
+    fake.answer(
+        RECORDS,
+        200,
+        page(&[record_in("a-b", "web", 1, "deployed"), record_in("a", "web", 1, "deployed")], "2"),
+    );
+    fake.answer(
+        RECORDS,
+        200,
+        page(&[record_in("a", "web", 2, "superseded"), record_in("b", "web", 1, "deployed")], ""),
+    );
+    fake.answer(("/api/v1/secrets", "labelSelector"), 200, page(&[record_in("a", "web", 3, "deployed")], ""));
+    let report = fake.scan(&metadata_alone()).await.unwrap();
+    assert_eq!((report.releases, report.records), (3, 5));
+    let found: Vec<_> = report.findings.iter().map(|it| (it.kind.as_str(), it.namespace())).collect();
+    assert_eq!(found, [("several-deployed", "a"), ("inconsistent-record", "a")]);
+}
+
+#[tokio::test]
+async fn a_list_in_no_order_is_read_as_a_whole() {
+    let fake = Fake::default();
+    for _ in 0..2 {
+        fake.answer(RECORDS, 200, page(&[record_in("b", "web", 1, "deployed")], "2"));
+        fake.answer(RECORDS, 200, page(&[record_in("a", "web", 1, "deployed")], "3"));
+        fake.answer(RECORDS, 200, page(&[record_in("b", "web", 2, "deployed")], ""));
+    }
+    let report = fake.scan(&metadata_alone()).await.unwrap();
+    assert_eq!((report.releases, report.records), (2, 3));
+    let found: Vec<_> = report.findings.iter().map(|it| (it.kind.as_str(), it.namespace())).collect();
+    assert_eq!(found, [("several-deployed", "b")]);
+}
+
 #[tokio::test]
 async fn a_list_that_expires_again_and_again_is_given_up() {
     let fake = Fake::default();
     fake.answer(RECORDS, 410, failure(410, "expired"));
     let error = fake.scan(&metadata_alone()).await.unwrap_err();
     assert!(error.to_string().contains("expired"), "{error}");
-    assert_eq!(fake.asked.lock().unwrap().len(), 3);
+    let asked = fake.asked.lock().unwrap();
+    assert_eq!(asked.iter().filter(|asked| asked.contains("type%3Dhelm.sh")).count(), 3, "{asked:?}");
 }
 
 #[tokio::test]
