@@ -12,6 +12,7 @@ pub(super) mod manual_scale;
 pub(super) mod operation_holder;
 mod operation_hook;
 mod owning_records;
+mod proven_owner;
 mod without_records;
 
 use super::check::Rule;

@@ -56,8 +56,11 @@ fn essence(operation: Value) -> Value {
 fn without_empty(value: Value) -> Value {
     let Value::Object(fields) = value else { return value };
     let fields = fields.into_iter().map(|(name, field)| (name, without_empty(field)));
-    let is_empty = |field: &Value| field.is_null() || field.as_object().is_some_and(Map::is_empty);
     Value::Object(fields.filter(|(_, field)| !is_empty(field)).collect())
+}
+
+fn is_empty(field: &Value) -> bool {
+    field.is_null() || field.as_object().is_some_and(Map::is_empty)
 }
 
 fn entries(operation: &Value) -> impl Iterator<Item = &Value> {
