@@ -1,7 +1,7 @@
 //! The records of one release, as a world answers them.
 
 use interlock_engine::effort::Effort;
-use interlock_engine::evidence::question;
+use interlock_engine::evidence::{Freshness, question};
 use interlock_engine::release::{DecodeError, History, ReleaseRef, Storage};
 
 use super::diagnosis::BrokenRecords;
@@ -14,7 +14,9 @@ use crate::world::{World, ask};
 /// When the API server does not answer.
 pub(crate) async fn history(world: &dyn World, release: &ReleaseRef, storage: Storage) -> Result<History, String> {
     let ReleaseRef { namespace, name } = release.clone();
-    Ok(ask(world, question::History { storage, namespace, release: name }).await?.unwrap_or_default())
+    Ok(ask(world, question::History { storage, namespace, release: name, freshness: Freshness::Live })
+        .await?
+        .unwrap_or_default())
 }
 
 /// The records of a release whose parts are missing. Only OLM's records have parts.

@@ -270,11 +270,19 @@ impl Cluster {
         Ok(text.map(|text| read::bundle(reference, &text)))
     }
 
-    /// One LIST by label, metadata only, so that no release data is in memory. Without a resourceVersion it is consistent.
+    /// One LIST by label, metadata only, so that no release data is in memory. Without a resourceVersion it is consistent: Kubernetes
+    /// promises that it shows every write that was answered before it began. No resourceVersion from a watch is as good, because a
+    /// review does not say which version of the release its client has seen.
     async fn history(
         &self,
-        question::History { storage, namespace, release }: &question::History,
+        question::History { storage, namespace, release, freshness }: &question::History,
     ) -> Result<History, Unavailable> {
+        if *freshness == Freshness::Cached
+            && self.api.in_reach(namespace).is_ok()
+            && let (known, true) = self.caches.history(*storage, &ReleaseRef::new(namespace, release))
+        {
+            return Ok(known.unwrap_or_default());
+        }
         let selector = storage.selector(valid_name(release)?);
         let metadata = self.api.records(storage.kind(), namespace, &selector).await?;
         Ok(History::new(metadata.iter().filter_map(entry).collect()))
@@ -473,7 +481,7 @@ impl World for Cluster {
     }
 
     fn protector_of(&self, storage: Storage, records: &ReleaseRef) -> Option<String> {
-        let history = self.caches.history(storage, records)?;
+        let history = self.caches.history(storage, records).0?;
         history.protectors().next().map(|protector| protector.to_string())
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interlock_engine::evidence::question;
+use interlock_engine::evidence::{Freshness, question};
 use interlock_engine::release::InterruptedOperation;
 use interlock_engine::release::stamps::INTERRUPTED;
 use kube::{Client, Error};
@@ -42,6 +42,7 @@ async fn write(client: &Client, world: &dyn World, deleted: &DeletedPendingRecor
         storage: deleted.storage,
         namespace: deleted.namespace.clone(),
         release: deleted.release.clone(),
+        freshness: Freshness::Live,
     };
     let mut failure = String::new();
     for attempt in 0..MAX_ATTEMPTS {

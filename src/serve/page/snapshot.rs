@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interlock_engine::evidence::question;
+use interlock_engine::evidence::{Freshness, question};
 use interlock_engine::owners::Driver;
 use interlock_engine::policy::{Freeze, FreezeState, Policies};
 use interlock_engine::release::History;
@@ -154,7 +154,10 @@ async fn examined(world: &dyn Known, examiner: Examiner<'_>, row: &ReleaseSummar
 /// The metadata of all records of a release. `None` if the records cannot be listed, or the operation has ended.
 async fn history(world: &dyn Known, row: &ReleaseSummary) -> Option<History> {
     let (namespace, release) = (row.namespace.clone(), row.release.clone());
-    let history = ask(world, question::History { storage: row.storage, namespace, release }).await.ok()??;
+    let history =
+        ask(world, question::History { storage: row.storage, namespace, release, freshness: Freshness::Live })
+            .await
+            .ok()??;
     history.newest()?.status.is_in_flight().then_some(history)
 }
 

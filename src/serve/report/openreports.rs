@@ -335,7 +335,8 @@ impl Reports {
             return ask(&*self.world, extension).await.is_ok_and(|found| found.unwrap_or_default().is_empty());
         }
         for storage in [Storage::Secret, Storage::ConfigMap, Storage::Index] {
-            let history = question::History { storage, namespace: namespace.clone(), release: name.clone() };
+            let (namespace, release) = (namespace.clone(), name.clone());
+            let history = question::History { storage, namespace, release, freshness: Freshness::Live };
             let found = ask(&*self.world, history).await;
             if !found.is_ok_and(|found| found.unwrap_or_default().newest().is_none()) {
                 return false;

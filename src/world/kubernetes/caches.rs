@@ -167,12 +167,17 @@ impl Caches {
         (records.max_by_key(|record| (record.entry.created, record.entry.revision)), secrets && config_maps)
     }
 
-    /// The records of a release in one storage, as far as the copies have them; `None` if there are none.
-    pub(super) fn history(&self, storage: Storage, ReleaseRef { namespace, name }: &ReleaseRef) -> Option<History> {
+    /// The records of a release in one storage, as far as the copy has them; `None` if there are none. The second value says whether
+    /// the copy is in sync.
+    pub(super) fn history(
+        &self,
+        storage: Storage,
+        ReleaseRef { namespace, name }: &ReleaseRef,
+    ) -> (Option<History>, bool) {
         let copy = if storage == Storage::ConfigMap { &self.config_maps } else { &self.secrets };
-        let (record_sets, _) = copy.read(|index| index.record_sets_in(namespace, name));
-        let found = record_sets.into_iter().find(|it| it.storage == storage)?;
-        Some(History::new(found.entries))
+        let (record_sets, in_sync) = copy.read(|index| index.record_sets_in(namespace, name));
+        let found = record_sets.into_iter().find(|it| it.storage == storage);
+        (found.map(|it| History::new(it.entries)), in_sync)
     }
 
     /// The releases with a stamp on a record; `None` if the copies are not in sync.

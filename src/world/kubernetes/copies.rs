@@ -59,7 +59,7 @@ impl Cluster {
 
     /// The records of a release in one storage, superseded ones excluded; `None` if there are none.
     pub(crate) fn known_history(&self, storage: Storage, release: &ReleaseRef) -> Option<History> {
-        self.caches.history(storage, release)
+        self.caches.history(storage, release).0
     }
 
     /// The records that may belong to a ClusterExtension, superseded ones excluded; `None` if the copies are not in sync.

@@ -23,6 +23,8 @@ pub struct History {
     /// The namespace of the records.
     pub namespace: String,
     pub release: String,
+    /// A cache leaves superseded records out.
+    pub freshness: Freshness,
 }
 
 /// The body of one record, including its parts in other Secrets of OLM.

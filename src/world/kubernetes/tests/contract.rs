@@ -173,7 +173,8 @@ fn other_objects() -> Vec<Value> {
 }
 
 fn history(storage: Storage, namespace: &str) -> Query {
-    question::History { storage, namespace: namespace.to_owned(), release: "web".to_owned() }.into()
+    let (namespace, release) = (namespace.to_owned(), "web".to_owned());
+    question::History { storage, namespace, release, freshness: Freshness::Live }.into()
 }
 
 fn body(storage: Storage, namespace: &str, revision: u64) -> Query {

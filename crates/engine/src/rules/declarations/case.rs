@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::evidence::{Evidence, question};
+use crate::evidence::{Evidence, Freshness, question};
 use crate::facts::{Declaration, Facts};
 use crate::json::redacted;
 use crate::object::ObjectKey;
@@ -57,7 +57,8 @@ impl<'a> DeclarationCase<'a> {
     /// The records of a release in one storage.
     pub(crate) fn history_in(&self, storage: Storage, release: &ReleaseRef) -> Result<&'a History, Undecided> {
         let ReleaseRef { namespace, name } = release.clone();
-        ask_for(self.evidence, question::History { storage, namespace, release: name }, "the records of the release")
+        let question = question::History { storage, namespace, release: name, freshness: Freshness::Live };
+        ask_for(self.evidence, question, "the records of the release")
     }
 }
 

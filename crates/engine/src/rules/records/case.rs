@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::evidence::{Evidence, StoredBody, Workload, question};
+use crate::evidence::{Evidence, Freshness, StoredBody, Workload, question};
 use crate::facts::{Facts, RecordChange, RecordId};
 use crate::owners;
 use crate::owners::DrivenRelease;
@@ -28,13 +28,25 @@ pub(crate) struct RecordCase<'a> {
 impl<'a> RecordCase<'a> {
     /// The records of the release. On an update or a deletion they include the record itself.
     pub(crate) fn history(&self) -> Result<&'a History, Undecided> {
-        self.history_in(self.id.storage)
+        self.history_in(self.id.storage, Freshness::Live)
     }
 
-    /// The records of the release's name in one storage.
-    pub(crate) fn history_in(&self, storage: Storage) -> Result<&'a History, Undecided> {
+    /// The records of the release's name in Helm's other storage, and which that is; `None` if none is in use there.
+    ///
+    /// A watch is enough to find none. Unlike two revisions under one driver, operations under two drivers never take each other's
+    /// place, and a second LIST for each operation of every release would find what almost no release has.
+    pub(crate) fn in_the_other_storage(&self) -> Result<Option<(Storage, &'a History)>, Undecided> {
+        let Some(storage) = self.id.storage.sibling() else { return Ok(None) };
+        if self.history_in(storage, Freshness::Cached)?.newest().is_none() {
+            return Ok(None);
+        }
+        Ok(Some((storage, self.history_in(storage, Freshness::Live)?)))
+    }
+
+    fn history_in(&self, storage: Storage, freshness: Freshness) -> Result<&'a History, Undecided> {
         let RecordId { namespace, release, .. } = self.id.clone();
-        ask_for(self.evidence, question::History { storage, namespace, release }, "the records of the release")
+        let question = question::History { storage, namespace, release, freshness };
+        ask_for(self.evidence, question, "the records of the release")
     }
 
     /// The namespace that policies use for the release. For an extension it is in the stored record. If the record is split over

@@ -116,10 +116,10 @@ fn refusal(case: &RecordCase<'_>, status: Status, newest: &Entry) -> Result<Refu
 
 /// The refusal if another operation on the same objects is in flight, with its records in Helm's other storage.
 fn under_the_other_driver(case: &RecordCase<'_>, status: Status) -> Checked {
-    let Some(storage) = case.id.storage.sibling() else {
+    let Some((storage, history)) = case.in_the_other_storage()? else {
         return Ok(None);
     };
-    let Some(newest) = case.history_in(storage)?.newest().filter(|newest| newest.status.is_in_flight()) else {
+    let Some(newest) = history.newest().filter(|newest| newest.status.is_in_flight()) else {
         return Ok(None);
     };
     let operation = InFlight::of_entry(newest);

@@ -40,8 +40,7 @@ pub(super) fn installs_over(case: &RecordCase<'_>, side: &RecordVersion<'_>) -> 
         return Ok(None);
     }
     let mut left_over = None;
-    if let Some(sibling) = storage.sibling() {
-        let history = case.history_in(sibling)?;
+    if let Some((sibling, history)) = case.in_the_other_storage()? {
         let is_gone = history.newest().is_some_and(|newest| newest.status == Status::Uninstalled);
         if let Some(deployed) = history.newest_deployed().filter(|_| !is_gone) {
             if !is_left_over(case, deployed, sibling)? {

@@ -17,7 +17,7 @@ use crate::owners;
 use crate::owners::goes_on_at_once;
 use crate::policy::AllowRollback;
 use crate::release::status::{Guard, State};
-use crate::release::{Entry, History, Status};
+use crate::release::{Entry, Status};
 use crate::review::Operation;
 use crate::rule::{FORBIDDEN, FailsClosed, Mode, Requests, Specification};
 use crate::rules::check::{Check, Checked, Refusal, Rule, Step, Way, WaysOut};
@@ -119,8 +119,7 @@ pub(super) fn go_on(case: &RecordCase<'_>, newest: &Entry, condition: RecordCond
 
 /// Whether the release is live in Helm's other storage.
 fn is_live_in_sibling(case: &RecordCase<'_>) -> Result<bool, Undecided> {
-    let Some(sibling) = case.id.storage.sibling() else { return Ok(false) };
-    Ok(if_answered(case.history_in(sibling).map(Some))?.is_some_and(History::is_live))
+    Ok(if_answered(case.in_the_other_storage())?.is_some_and(|(_, history)| history.is_live()))
 }
 
 /// The time at which an operation counts as stuck, if its start is known.
