@@ -33,4 +33,5 @@ pub(crate) mod profile;
 pub(crate) mod records;
 pub(crate) mod rendered;
 pub(crate) mod shell;
+pub(crate) mod tls_client;
 pub(crate) mod webhook;

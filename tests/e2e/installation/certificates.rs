@@ -1,18 +1,12 @@
 //! Certificates that Interlock manages: two replicas, each behind every other entry of the webhook configurations.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
-use release_interlock::serve::pki::tls::provider;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, Stream};
 use serde_json::{Value, json};
 
 use crate::harness::assets::interlock;
@@ -23,6 +17,7 @@ use crate::harness::namespace::Namespace;
 use crate::harness::plane::Plane;
 use crate::harness::process::{Output, run};
 use crate::harness::rendered::manifests;
+use crate::harness::tls_client;
 use crate::harness::webhook::{Webhook, register_at, wait_until_called};
 
 /// Settings with which a rotation ends within seconds.
@@ -157,14 +152,7 @@ fn only_the_api_server_is_answered(scene: &Scene<'_>) {
 
 /// A GET request by a client without a certificate.
 fn ask(address: &str, ca: &[u8]) -> std::io::Result<String> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(ca).flatten());
-    let config =
-        ClientConfig::builder_with_provider(Arc::new(provider())).with_safe_default_protocol_versions().unwrap();
-    let config = config.with_root_certificates(roots).with_no_client_auth();
-    let mut connection = ClientConnection::new(Arc::new(config), "127.0.0.1".try_into().unwrap()).unwrap();
-    let mut socket = TcpStream::connect(address)?;
-    let mut stream = Stream::new(&mut connection, &mut socket);
+    let mut stream = tls_client::connect(address, &tls_client::trusting(ca))?;
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
