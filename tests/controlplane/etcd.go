@@ -25,6 +25,8 @@ func runEtcd(args []string) int {
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	// The data dies with the test. Nothing that a client can see changes without the fsync.
 	cfg.UnsafeNoFsync = true
+	// Ten times a second by default, also where nothing else happens. Reads see what is not committed yet.
+	cfg.BackendBatchInterval = 2 * time.Second
 	cfg.LogLevel = "warn"
 	// It would dial the advertised port 0 for ever, and nobody speaks JSON to etcd.
 	cfg.EnableGRPCGateway = false

@@ -6,14 +6,18 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 )
 
 const (
@@ -22,51 +26,133 @@ const (
 	podsHang  = "hang"
 	// A pod that runs to completion ends with the exit code in this annotation, 0 without one.
 	exitCodeAnnotation = "controlplane/exit-code"
-	// How soon pods that hang are looked at again: the delay after a namespace's label is taken away.
-	podsResync = time.Second
+	// How many pods are reported at a time: the API server of a busy machine answers slowly, and a rollout waits for each of its pods.
+	podsReporters = 4
 )
 
-// runPods stands in for the kubelet: it reports pods as running and ready, or as completed if they are not to be
-// restarted. No container runs. The pods of one namespace may be somebody else's. It returns when its context ends.
+// reporter stands in for the kubelet: it reports pods as running and ready, or as completed if they are not to be
+// restarted. No container runs.
+type reporter struct {
+	client kubernetes.Interface
+	pods   listers.PodLister
+	// Pods by namespace and name. The oldest Kubernetes that the tests run on has no typed queue.
+	queue workqueue.RateLimitingInterface
+	// A namespace whose pods are somebody else's.
+	foreign string
+	log     io.Writer
+}
+
+// runPods reports pods until its context ends. The pods of one namespace may be somebody else's.
 func runPods(end context.Context, server, ca, token, foreign string, log io.Writer) error {
 	client, err := kubernetes.NewForConfig(&rest.Config{
 		Host:            server,
 		BearerToken:     token,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: ca},
 		UserAgent:       "controlplane-pods",
+		ContentConfig:   rest.ContentConfig{ContentType: k8sruntime.ContentTypeProtobuf},
 		QPS:             500,
 		Burst:           1000,
 	})
 	if err != nil {
 		return err
 	}
-	report := func(item any) {
-		pod, ok := item.(*corev1.Pod)
-		if !ok || pod.Namespace == foreign || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending {
-			return
-		}
-		// Read live: a test that has set the label relies on it from that moment.
-		namespace, err := client.CoreV1().Namespaces().Get(end, pod.Namespace, metav1.GetOptions{})
-		if err != nil || namespace.Labels[podsLabel] == podsHang {
-			return
-		}
-		done := pod.DeepCopy()
-		complete(done)
-		// A conflict or a pod that is gone: the next event or resync sees to it.
-		if _, err := client.CoreV1().Pods(pod.Namespace).UpdateStatus(end, done, metav1.UpdateOptions{}); err != nil {
-			fmt.Fprintf(log, "%s/%s: %v\n", pod.Namespace, pod.Name, err)
-		}
+	factory := informers.NewSharedInformerFactory(client, 0)
+	pods, namespaces := factory.Core().V1().Pods(), factory.Core().V1().Namespaces()
+	r := &reporter{
+		client:  client,
+		pods:    pods.Lister(),
+		queue:   workqueue.NewRateLimitingQueue(workqueue.DefaultControllerRateLimiter()),
+		foreign: foreign,
+		log:     log,
 	}
-	factory := informers.NewSharedInformerFactory(client, podsResync)
-	pods := factory.Core().V1().Pods().Informer()
-	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    report,
-		UpdateFunc: func(_, item any) { report(item) },
+	if _, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    r.enqueue,
+		UpdateFunc: func(_, pod any) { r.enqueue(pod) },
+	}); err != nil {
+		return err
+	}
+	// When a namespace loses its label, its pods go on.
+	if _, err := namespaces.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(_, namespace any) { r.enqueueAllOf(namespace) },
 	}); err != nil {
 		return err
 	}
 	factory.Start(end.Done())
+	go func() {
+		<-end.Done()
+		r.queue.ShutDown()
+	}()
+	for range podsReporters {
+		go r.work(end)
+	}
 	return nil
+}
+
+func (r *reporter) enqueue(item any) {
+	if pod, ok := item.(*corev1.Pod); ok && r.waits(pod) {
+		r.queue.Add(cache.MetaObjectToName(pod))
+	}
+}
+
+func (r *reporter) enqueueAllOf(item any) {
+	namespace, ok := item.(*corev1.Namespace)
+	if !ok || hangs(namespace) {
+		return
+	}
+	// A lister of a cache gives no error.
+	pods, _ := r.pods.Pods(namespace.Name).List(labels.Everything())
+	for _, pod := range pods {
+		r.enqueue(pod)
+	}
+}
+
+func (r *reporter) waits(pod *corev1.Pod) bool {
+	return pod.Namespace != r.foreign && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending
+}
+
+func (r *reporter) work(end context.Context) {
+	for {
+		item, shutdown := r.queue.Get()
+		if shutdown {
+			return
+		}
+		if err := r.report(end, item.(cache.ObjectName)); err == nil {
+			r.queue.Forget(item)
+		} else {
+			fmt.Fprintf(r.log, "%s: %v\n", item, err)
+			r.queue.AddRateLimited(item)
+		}
+		r.queue.Done(item)
+	}
+}
+
+func (r *reporter) report(end context.Context, name cache.ObjectName) error {
+	pod, err := r.pods.Pods(name.Namespace).Get(name.Name)
+	if err != nil || !r.waits(pod) {
+		return nil
+	}
+	// Read live: a test that has set the label relies on it from that moment.
+	namespace, err := r.client.CoreV1().Namespaces().Get(end, name.Namespace, metav1.GetOptions{})
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	if hangs(namespace) {
+		return nil
+	}
+	done := pod.DeepCopy()
+	complete(done)
+	_, err = r.client.CoreV1().Pods(pod.Namespace).UpdateStatus(end, done, metav1.UpdateOptions{})
+	return ignoreNotFound(err)
+}
+
+func hangs(namespace *corev1.Namespace) bool { return namespace.Labels[podsLabel] == podsHang }
+
+// ignoreNotFound leaves out that the pod or its namespace has gone.
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // complete fills the status in as a kubelet would once the containers run or have run.
