@@ -18,6 +18,7 @@ mod harness {
     pub(crate) mod chart;
     pub(crate) mod clients;
     pub(crate) mod eventually;
+    pub(crate) mod kubectl_server;
     pub(crate) mod plane;
     pub(crate) mod process;
     pub(crate) mod profile;

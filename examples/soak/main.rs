@@ -26,6 +26,7 @@ mod harness {
     pub(crate) mod forging;
     pub(crate) mod gate;
     pub(crate) mod in_flight;
+    pub(crate) mod kubectl_server;
     pub(crate) mod kubelet;
     pub(crate) mod load;
     pub(crate) mod namespace;

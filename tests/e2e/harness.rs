@@ -21,6 +21,7 @@ pub(crate) mod gate;
 pub(crate) mod helm_releases;
 pub(crate) mod in_flight;
 pub(crate) mod k9s;
+pub(crate) mod kubectl_server;
 pub(crate) mod kubelet;
 pub(crate) mod kustomizations;
 pub(crate) mod load;

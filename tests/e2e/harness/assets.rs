@@ -20,6 +20,8 @@ use versions::{DEFAULT_KUBERNETES, HELM, Versions};
 pub(crate) struct Assets {
     pub(crate) controlplane: PathBuf,
     pub(crate) kubectl: PathBuf,
+    /// The built kubectl, which also runs many commands in one process; `None` if kubectl is one from `KUBEBUILDER_ASSETS`.
+    pub(crate) kubectl_server: Option<PathBuf>,
     pub(crate) helm3: PathBuf,
     pub(crate) helm4: PathBuf,
     /// Stands in for Flux's and OLM's controllers, see `tests/controllers`.
@@ -127,10 +129,9 @@ fn prepare() -> Result<Assets, String> {
     let Versions { kubernetes, helm3, helm4 } = &versions;
     progress(&format!("Kubernetes {kubernetes}, helm {helm3} and {helm4}"));
     let controlplane = build_kubernetes(&dir, kubernetes, &CONTROL_PLANE)?;
-    let kubectl = match kubebuilder("kubectl", &["version", "--client"], kubernetes) {
-        Some(kubectl) => kubectl,
-        None => build_kubernetes(&dir, kubernetes, &KUBECTL)?,
-    };
+    let given = kubebuilder("kubectl", &["version", "--client"], kubernetes);
+    let kubectl_server = if given.is_some() { None } else { Some(build_kubernetes(&dir, kubernetes, &KUBECTL)?) };
+    let kubectl = given.or_else(|| kubectl_server.clone()).expect("one of them");
     let controllers =
         build_module(&dir, "controllers", "the controllers of Flux and OLM", "4 minutes on two cores the first time")?;
     let argo = build_module(&dir, "argo", "the syncs of Argo CD", "1 minute on two cores the first time")?;
@@ -138,6 +139,7 @@ fn prepare() -> Result<Assets, String> {
     Ok(Assets {
         controlplane,
         kubectl,
+        kubectl_server,
         helm3: helm3?,
         helm4: helm4?,
         controllers,

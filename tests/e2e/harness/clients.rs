@@ -7,10 +7,15 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::harness::assets::assets;
+use crate::harness::kubectl_server;
 use crate::harness::process::{Output, Running, run};
 
 /// A client that takes longer hangs.
 const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Commands of kubectl that start no program and never end their process.
+const NEED_NO_PROCESS: [&str; 12] =
+    ["annotate", "apply", "create", "delete", "get", "label", "patch", "replace", "rollout", "scale", "set", "wait"];
 
 /// Who a client is to the API server.
 #[derive(Debug, Clone)]
@@ -157,7 +162,13 @@ impl Kubectl {
 
     #[track_caller]
     pub(crate) fn run(&self, args: &[&str]) -> Output {
-        run(self.command(args), DEADLINE)
+        let needs_none = args.first().is_some_and(|verb| NEED_NO_PROCESS.contains(verb));
+        let Some(kubectl) = assets().kubectl_server.as_ref().filter(|_| needs_none) else {
+            return run(self.command(args), DEADLINE);
+        };
+        let (kubeconfig, cache) = (self.who.kubeconfig(), self.home.join("discovery"));
+        let request = kubectl_server::Request { id: 0, kubeconfig, cache: &cache, arguments: &self.arguments(args) };
+        kubectl_server::run(kubectl, request, DEADLINE)
     }
 
     #[track_caller]
@@ -204,29 +215,37 @@ impl Kubectl {
         self.run(&all)
     }
 
+    /// A process of its own, which a test may change before it runs, interrupt or kill.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&assets().kubectl);
-        command.args(args);
-        if let Some(namespace) = self.namespace.as_ref().filter(|_| !args.contains(&"-n")) {
-            command.args(["-n", namespace]);
-        }
+        command.args(self.arguments(args));
         client_environment(&mut command, &self.who, &self.home);
         command
+    }
+
+    fn arguments<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
+        let namespace = self.namespace.as_deref().filter(|_| !args.contains(&"-n"));
+        args.iter().copied().chain(namespace.into_iter().flat_map(|namespace| ["-n", namespace])).collect()
     }
 }
 
 /// Hides the developer's own configuration from a client.
 pub(crate) fn client_environment(command: &mut Command, who: &Identity, home: &Path) {
+    hide_configuration(command, home);
+    command.env("KUBECONFIG", &who.kubeconfig);
+    // All clients of the plane share one discovery cache.
+    command.env("KUBECACHEDIR", home.join("discovery"));
+}
+
+/// Hides the developer's own configuration from a program in Go.
+pub(crate) fn hide_configuration(command: &mut Command, home: &Path) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("HELM_") || text.starts_with("KUBE") {
             command.env_remove(&name);
         }
     }
-    command.env("KUBECONFIG", &who.kubeconfig);
     command.env("HOME", home);
-    // All clients of the plane share one discovery cache.
-    command.env("KUBECACHEDIR", home.join("discovery"));
     // Clients are short-lived: garbage collection would take a fifth of their CPU time.
     command.env("GOGC", "800");
 }

@@ -142,7 +142,7 @@ impl Running {
                 let _ = self.child.kill();
                 break;
             }
-            std::thread::sleep(Duration::from_millis(10));
+            std::thread::sleep(Duration::from_millis(2));
         }
         self.collect_output(timed_out)
     }
@@ -163,10 +163,12 @@ impl Running {
     }
 }
 
-/// The name of the program of a command line.
+/// The program of a command line, and its subcommand: `kubectl get`.
 fn program(line: &str) -> String {
-    let path = line.split_whitespace().next().unwrap_or_default();
-    path.rsplit('/').next().unwrap_or_default().to_owned()
+    let mut words = line.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let subcommand = words.next().filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
+    [name.rsplit('/').next(), subcommand].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 impl Drop for Running {
