@@ -9,6 +9,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The later pauses: most looks run kubectl, which competes for cores with the process under test.
 const LONGEST: Duration = Duration::from_millis(500);
 
+/// Each deadline is for a machine that does nothing else. A slower one may take so many times as long.
+const ON_A_SLOW_MACHINE: u32 = 3;
+
 /// Calls `look` until it gives a value, and fails at the deadline with what was expected and the last thing seen.
 #[track_caller]
 pub(crate) fn eventually<T>(deadline: Duration, expected: &str, look: impl FnMut() -> Result<T, String>) -> T {
@@ -21,7 +24,7 @@ pub(crate) fn within<T>(
     expected: &str,
     mut look: impl FnMut() -> Result<T, String>,
 ) -> Result<T, String> {
-    let start = Instant::now();
+    let (start, deadline) = (Instant::now(), deadline * ON_A_SLOW_MACHINE);
     loop {
         match look() {
             Ok(value) => {

@@ -124,16 +124,20 @@ impl<'a> Namespace<'a> {
     /// The image of the Deployment's first container.
     #[track_caller]
     pub(crate) fn image(&self, deployment: &str) -> String {
-        let object = self.kubectl("admin").get(&["deployment", deployment]);
-        object["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default().to_owned()
+        self.image_if_any(deployment).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Waits until an upgrade has written this image into the Deployment.
+    fn image_if_any(&self, deployment: &str) -> Result<String, String> {
+        let object = self.kubectl("admin").find(&["deployment", deployment]).ok_or("it does not exist")?;
+        Ok(object["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Waits until an install or an upgrade has written this image into the Deployment.
     #[track_caller]
     pub(crate) fn await_image(&self, deployment: &str, image: &str) {
-        eventually(CONTROLLERS, &format!("{deployment} has the image {image}"), || match self.image(deployment) {
-            current if current == image => Ok(()),
-            current => Err(current),
+        eventually(CONTROLLERS, &format!("{deployment} has the image {image}"), || {
+            let current = self.image_if_any(deployment)?;
+            if current == image { Ok(()) } else { Err(current) }
         });
     }
 
