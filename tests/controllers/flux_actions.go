@@ -58,6 +58,7 @@ func (f *flux) install(ctx context.Context) error {
 	install.ReleaseName = f.release
 	install.Namespace = f.targetNamespace
 	install.Timeout = f.timeout
+	install.DisableOpenAPIValidation = noSchemas
 	install.WaitStrategy = f.waitStrategy()
 	install.ServerSideApply = true
 	install.ForceConflicts = true
@@ -73,6 +74,7 @@ func (f *flux) upgrade(ctx context.Context) error {
 	upgrade := action.NewUpgrade(f.helm)
 	upgrade.Namespace = f.targetNamespace
 	upgrade.Timeout = f.timeout
+	upgrade.DisableOpenAPIValidation = noSchemas
 	upgrade.WaitStrategy = f.waitStrategy()
 	upgrade.ResetValues = true
 	upgrade.MaxHistory = maxHistory

@@ -135,6 +135,7 @@ func (o *olm) install() *action.Install {
 	install.ReleaseName = o.extension
 	install.Namespace = o.namespace
 	install.Timeout = hookTimeout
+	install.DisableOpenAPIValidation = noSchemas
 	install.Labels = o.bundle()
 	install.PostRenderer = o.owner
 	return install
@@ -144,6 +145,7 @@ func (o *olm) upgrade() *action.Upgrade {
 	upgrade := action.NewUpgrade(o.helm)
 	upgrade.Namespace = o.namespace
 	upgrade.Timeout = hookTimeout
+	upgrade.DisableOpenAPIValidation = noSchemas
 	upgrade.MaxHistory = olmMaxHistory
 	upgrade.ResetValues = true
 	upgrade.Labels = o.bundle()

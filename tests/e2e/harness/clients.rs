@@ -134,6 +134,10 @@ impl Helm {
             HelmVersion::V4 => &assets.helm4,
         });
         command.args(args).args(["-n", &self.namespace]);
+        // Checks what it renders against the API server's schemas: of no interest here, and most of the CPU time of helm.
+        if args.first().is_some_and(|verb| ["install", "upgrade"].contains(verb)) {
+            command.arg("--disable-openapi-validation");
+        }
         client_environment(&mut command, &self.who, &self.home);
         // helm links kubectl's translations, and reads those of the language at each start. These are the fewest, and helm prints none.
         command.env("LC_ALL", "zh_TW.UTF-8");

@@ -8,15 +8,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::harness::assets::{interlock, prepared, progress, target_dir};
 use crate::harness::clients::{Identity, Kubectl, client_environment};
+use crate::harness::eventually::eventually;
 use crate::harness::profile::{Reason, took};
 use crate::harness::webhook::Webhook;
+
+/// How long the API server may take until it serves a new definition.
+const ESTABLISHED: Duration = Duration::from_secs(60);
 
 /// Set to keep a plane's directory with its logs after the tests.
 const KEEP: &str = "INTERLOCK_E2E_KEEP";
@@ -329,7 +333,10 @@ impl Plane {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
         let (admin, file) = (self.kubectl(&self.admin()), file.to_str().expect("the repository has a plain path"));
         admin.ok(&["apply", "-f", file]);
-        admin.ok(&["wait", "--for=condition=Established", "--timeout=60s", "-f", file]);
+        // kubectl takes a definition that has no conditions yet for an error.
+        eventually(ESTABLISHED, &format!("the definitions in {file} are established"), || {
+            admin.run(&["wait", "--for=condition=Established", "--timeout=60s", "-f", file]).into_result()
+        });
     }
 
     /// The webhook in front of this plane.
