@@ -171,8 +171,8 @@ impl Kubectl {
             return run(self.command(args), DEADLINE);
         };
         let (kubeconfig, cache) = (self.who.kubeconfig(), self.home.join("discovery"));
-        let request = kubectl_server::Request { id: 0, kubeconfig, cache: &cache, arguments: &self.arguments(args) };
-        kubectl_server::run(kubectl, request, DEADLINE)
+        let request = kubectl_server::Request { kubeconfig, cache: &cache, arguments: &self.arguments(args) };
+        kubectl_server::run(kubectl, &request, DEADLINE)
     }
 
     #[track_caller]

@@ -6,7 +6,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -21,15 +21,20 @@ const COMMANDS: usize = 100;
 /// The process that takes the next command.
 static CURRENT: Mutex<Option<Arc<Server>>> = Mutex::new(None);
 
-/// What a process runs.
+/// What is to be run.
 #[derive(Serialize)]
 pub(crate) struct Request<'a> {
-    /// Given here.
-    pub(crate) id: usize,
     pub(crate) kubeconfig: &'a Path,
     /// Where discovery is kept.
     pub(crate) cache: &'a Path,
     pub(crate) arguments: &'a [&'a str],
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    id: usize,
+    #[serde(flatten)]
+    request: &'a Request<'a>,
 }
 
 #[derive(Deserialize)]
@@ -55,10 +60,9 @@ struct Waiting {
 }
 
 /// Runs a command to its end, or until the deadline. Then it is left alone.
-pub(crate) fn run(kubectl: &Path, mut request: Request<'_>, deadline: Duration) -> Output {
+pub(crate) fn run(kubectl: &Path, request: &Request<'_>, deadline: Duration) -> Output {
     let (started, server, (sender, receiver)) = (Instant::now(), current(kubectl), channel());
-    request.id = server.begin(sender);
-    server.send(&request);
+    server.send(&Line { id: server.begin(sender), request });
     let response = receiver.recv_timeout(deadline);
     let verb = request.arguments.first().copied().unwrap_or_default();
     took(|| Reason::Program(format!("kubectl {verb}")), started.elapsed());
@@ -102,7 +106,7 @@ impl Server {
         Self { child: Mutex::new(child), stdin: Mutex::new(stdin), waiting }
     }
 
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -115,13 +119,12 @@ impl Server {
     }
 
     /// A process that has died answers nothing.
-    fn send(&self, request: &Request<'_>) {
-        let mut line = serde_json::to_string(request).expect("a request is JSON");
-        line.push('\n');
+    fn send(&self, line: &Line<'_>) {
+        let text = serde_json::to_string(line).expect("a request is JSON") + "\n";
         let mut stdin = self.stdin.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = stdin.as_mut().map(|stdin| stdin.write_all(line.as_bytes()));
+        let sent = stdin.as_mut().map(|stdin| stdin.write_all(text.as_bytes()));
         if !matches!(sent, Some(Ok(()))) {
-            self.waiting().by_id.remove(&request.id);
+            self.waiting().by_id.remove(&line.id);
         }
     }
 }
