@@ -25,7 +25,7 @@ pub(crate) struct Program {
 }
 
 pub(crate) const OPA: Program =
-    Program { name: "opa", module: "github.com/open-policy-agent/opa", version: "1.22.2", package: ".", minutes: 2 };
+    Program { name: "opa", module: "github.com/open-policy-agent/opa", version: "1.22.4", package: ".", minutes: 2 };
 
 pub(crate) const GATEKEEPER: Program = Program {
     name: "gatekeeper",
