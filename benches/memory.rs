@@ -1,5 +1,5 @@
 //! What `interlock serve` takes of memory in front of an empty cluster, of one in which a tenant has stored HelmReleases as large as an
-//! object can be, and of one with many releases:
+//! object can be, of one with Applications of Argo CD and Kustomizations, and of one with many releases:
 //!
 //!     cargo bench --bench memory [-- RELEASES]
 //!
@@ -25,6 +25,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plane::{Plane, line, releases};
+use serde_json::{Value, json};
 
 /// How many HelmReleases a tenant stores, and how large each is, in bytes.
 const HOSTILE: [usize; 2] = [8, 48];
@@ -32,6 +33,10 @@ const HOSTILE_BYTES: usize = 1_300_000;
 
 /// The most that a replica may take in front of them, in MiB.
 const MAX_MEMORY: f64 = 400.0;
+
+/// How many Applications and Kustomizations there are, and how many objects each applies.
+const APPLIERS: usize = 1_000;
+const APPLIED: usize = 20;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -45,6 +50,7 @@ fn main() {
     }
     measure("no release", &plane);
     hostile(&plane);
+    appliers(&plane);
     plane.fill(releases, &[]);
     measure(&format!("{releases} releases"), &plane);
 }
@@ -75,6 +81,56 @@ fn hostile(plane: &Plane) {
     assert!(kubectl(plane, &["delete", "helmreleases", "--all", "-n", "default"]));
 }
 
+/// Applications and Kustomizations after a sync, and a Deployment of each Kustomization, as every replica watches those.
+fn appliers(plane: &Plane) {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, items: Vec<Value>| {
+        let file = dir.path().join(name);
+        fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    for kind in ["applications", "kustomizations"] {
+        let definition = format!("{}/tests/e2e/harness/crds/{kind}.yaml", env!("CARGO_MANIFEST_DIR"));
+        assert!(kubectl(plane, &["apply", "-f", &definition]));
+    }
+    let objects =
+        write("objects", (0..APPLIERS).flat_map(|number| [application(number), deployment(number)]).collect());
+    let kustomizations = write("kustomizations", (0..APPLIERS).map(kustomization).collect());
+    // A new definition takes a moment until it is served.
+    wait(|| kubectl(plane, &["get", "applications,kustomizations"]));
+    assert!(kubectl(plane, &["create", "-f", &objects, "-f", &kustomizations]));
+    assert!(kubectl(plane, &["replace", "--subresource=status", "-f", &kustomizations]));
+    measure(&format!("{APPLIERS} of Argo CD and Flux each"), plane);
+}
+
+fn application(number: usize) -> Value {
+    let of = |object: usize| {
+        json!({"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "default",
+        "name": format!("argo-{number}-{object}"), "status": "Synced", "health": {"status": "Healthy"}})
+    };
+    json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": format!("app-{number}"), "namespace": "default"},
+        "spec": {"project": "default", "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+            "source": {"repoURL": "https://example.com/shop.git", "path": "app", "targetRevision": "main"}},
+        "status": {"resources": (0..APPLIED).map(of).collect::<Vec<_>>()}})
+}
+
+fn kustomization(number: usize) -> Value {
+    let of = |object: usize| json!({"id": format!("default_flux-{number}-{object}_apps_Deployment"), "v": "v1"});
+    json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": format!("shop-{number}"), "namespace": "default"},
+        "spec": {"interval": "10m", "prune": true, "path": "./shop", "sourceRef": {"kind": "GitRepository", "name": "shop"}},
+        "status": {"inventory": {"entries": (0..APPLIED).map(of).collect::<Vec<_>>()}}})
+}
+
+fn deployment(number: usize) -> Value {
+    let name = format!("flux-{number}-0");
+    let labels = json!({"kustomize.toolkit.fluxcd.io/name": format!("shop-{number}"), "kustomize.toolkit.fluxcd.io/namespace": "default"});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": {"metadata": {"labels": {"app": name}},
+            "spec": {"containers": [{"name": "app", "image": "registry.invalid/app:1"}]}}}})
+}
+
 fn kubectl(plane: &Plane, arguments: &[&str]) -> bool {
     let mut kubectl = plane.kubectl();
     kubectl.args(arguments).env("KUBECONFIG", plane.kubeconfig());
@@ -100,7 +156,7 @@ fn measure(what: &str, plane: &Plane) -> f64 {
     wait(|| get(admin, "/metrics").contains("\ninterlock_scan_findings{"));
     let most = memory(&serve, "VmHWM");
     println!(
-        "{what:<26} ready after {:>4.1?} at {:>4.1} MiB; after the first scan {:>4.1} MiB, at most {:>4.1} MiB",
+        "{what:<30} ready after {:>4.1?} at {:>4.1} MiB; after the first scan {:>4.1} MiB, at most {:>4.1} MiB",
         ready.0,
         ready.1,
         memory(&serve, "VmRSS"),
