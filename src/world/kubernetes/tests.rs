@@ -143,6 +143,10 @@ fn release(freshness: Freshness) -> Query {
     question.into()
 }
 
+fn history(storage: Storage, namespace: &str, freshness: Freshness) -> Query {
+    question::History { storage, namespace: namespace.to_owned(), release: "web".to_owned(), freshness }.into()
+}
+
 fn place(answer: &Answer) -> (Storage, &str, Option<u64>) {
     match answer {
         Answer::Known(Knowledge::Release(found)) if found.len() == 1 => {
@@ -231,18 +235,16 @@ async fn a_history_that_may_be_cached_is_listed_without_a_complete_watch_only() 
     let fake = Fake::default();
     fake.put("/api/v1/secrets", json!([record("shop", 3, None)]));
     fake.put(SECRETS_HERE, json!([record("shop", 4, None)]));
-    let of_web = |storage, freshness| {
-        Query::from(question::History { storage, namespace: "shop".to_owned(), release: "web".to_owned(), freshness })
-    };
     let newest = async |cluster: &Cluster, query: &Query| match cluster.answer(query).await {
         Answer::Known(Knowledge::History(found)) => found.newest().map(|newest| newest.revision.0),
         other => panic!("{other:?}"),
     };
-    let (cached, live) = (of_web(Storage::Secret, Freshness::Cached), of_web(Storage::Secret, Freshness::Live));
+    let [cached, live] =
+        [Freshness::Cached, Freshness::Live].map(|freshness| history(Storage::Secret, "shop", freshness));
     assert_eq!(newest(&fake.cluster(), &cached).await, Some(4), "no watch");
     let (cluster, _watches) = fake.watched().await;
     assert_eq!(newest(&cluster, &cached).await, Some(3));
-    assert_eq!(newest(&cluster, &of_web(Storage::ConfigMap, Freshness::Cached)).await, None);
+    assert_eq!(newest(&cluster, &history(Storage::ConfigMap, "shop", Freshness::Cached)).await, None);
     assert_eq!(fake.asked(), [""; 0]);
     assert_eq!(newest(&cluster, &live).await, Some(4));
     assert_eq!(paths(&fake.asked()), [SECRETS_HERE]);
@@ -270,12 +272,7 @@ async fn state_out_of_reach_is_not_read_and_not_absent() {
     let reach = Reach::only(["bar", "shop"].map(str::to_owned));
     let (cluster, _watches) = fake.watched_by(fake.cluster().within(reach)).await;
     assert_eq!(place(&cluster.answer(&release(Freshness::Cached)).await), (Storage::Secret, "shop", Some(2)));
-    let history = question::History {
-        storage: Storage::Secret,
-        namespace: "elsewhere".to_owned(),
-        release: "web".to_owned(),
-        freshness: Freshness::Live,
-    };
+    let history = history(Storage::Secret, "elsewhere", Freshness::Live);
     let extension = question::Extension { name: "web".to_owned(), freshness: Freshness::Cached };
     let unknown = question::Release {
         name: "other".to_owned(),
@@ -283,7 +280,7 @@ async fn state_out_of_reach_is_not_read_and_not_absent() {
         origin: None,
         freshness: Freshness::Cached,
     };
-    for query in [Query::from(history), extension.into(), unknown.into()] {
+    for query in [history, extension.into(), unknown.into()] {
         let answer = cluster.answer(&query).await;
         assert!(matches!(&answer, Answer::Unavailable(why) if why.contains("not")), "{query:?}: {answer:?}");
     }

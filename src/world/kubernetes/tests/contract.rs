@@ -172,11 +172,6 @@ fn other_objects() -> Vec<Value> {
     ]
 }
 
-fn history(storage: Storage, namespace: &str) -> Query {
-    let (namespace, release) = (namespace.to_owned(), "web".to_owned());
-    question::History { storage, namespace, release, freshness: Freshness::Live }.into()
-}
-
 fn body(storage: Storage, namespace: &str, revision: u64) -> Query {
     let object = format!("sh.helm.release.v1.web.v{revision}");
     question::Body { storage, namespace: namespace.to_owned(), object }.into()
@@ -253,9 +248,9 @@ fn of_namespace(namespace: &str) -> [Query; 9] {
 
 fn questions() -> Vec<Query> {
     let mut questions = vec![
-        history(Storage::Secret, "shop"),
-        history(Storage::Index, "olm"),
-        history(Storage::ConfigMap, "shop"),
+        history(Storage::Secret, "shop", Freshness::Live),
+        history(Storage::Index, "olm", Freshness::Live),
+        history(Storage::ConfigMap, "shop", Freshness::Live),
         body(Storage::Secret, "shop", 2),
         body(Storage::ConfigMap, "bar", 3),
         body(Storage::Index, "olm", 1),
