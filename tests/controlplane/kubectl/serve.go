@@ -92,7 +92,7 @@ var building sync.Mutex
 func (c command) kubectl(stdout, stderr *buffer) *cobra.Command {
 	building.Lock()
 	defer building.Unlock()
-	streams := genericiooptions.IOStreams{In: &buffer{}, Out: stdout, ErrOut: stderr}
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: stdout, ErrOut: stderr}
 	flags := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50)
 	flags.KubeConfig, flags.CacheDir = &c.Kubeconfig, &c.Cache
 	// kubectl has one handler for its process.
@@ -123,12 +123,6 @@ func (b *buffer) Write(p []byte) (int, error) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	return b.bytes.Write(p)
-}
-
-func (b *buffer) Read(p []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.bytes.Read(p)
 }
 
 func (b *buffer) String() string {

@@ -20,8 +20,8 @@ use versions::{DEFAULT_KUBERNETES, HELM, Versions};
 pub(crate) struct Assets {
     pub(crate) controlplane: PathBuf,
     pub(crate) kubectl: PathBuf,
-    /// The built kubectl, which also runs many commands in one process; `None` if kubectl is one from `KUBEBUILDER_ASSETS`.
-    pub(crate) kubectl_server: Option<PathBuf>,
+    /// Whether it also runs many commands in one process. One from `KUBEBUILDER_ASSETS` does not.
+    pub(crate) kubectl_serves: bool,
     pub(crate) helm3: PathBuf,
     pub(crate) helm4: PathBuf,
     /// Stands in for Flux's and OLM's controllers, see `tests/controllers`.
@@ -130,8 +130,8 @@ fn prepare() -> Result<Assets, String> {
     progress(&format!("Kubernetes {kubernetes}, helm {helm3} and {helm4}"));
     let controlplane = build_kubernetes(&dir, kubernetes, &CONTROL_PLANE)?;
     let given = kubebuilder("kubectl", &["version", "--client"], kubernetes);
-    let kubectl_server = if given.is_some() { None } else { Some(build_kubernetes(&dir, kubernetes, &KUBECTL)?) };
-    let kubectl = given.or_else(|| kubectl_server.clone()).expect("one of them");
+    let kubectl_serves = given.is_none();
+    let kubectl = given.map_or_else(|| build_kubernetes(&dir, kubernetes, &KUBECTL), Ok)?;
     let controllers =
         build_module(&dir, "controllers", "the controllers of Flux and OLM", "4 minutes on two cores the first time")?;
     let argo = build_module(&dir, "argo", "the syncs of Argo CD", "1 minute on two cores the first time")?;
@@ -139,7 +139,7 @@ fn prepare() -> Result<Assets, String> {
     Ok(Assets {
         controlplane,
         kubectl,
-        kubectl_server,
+        kubectl_serves,
         helm3: helm3?,
         helm4: helm4?,
         controllers,

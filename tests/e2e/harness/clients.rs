@@ -134,7 +134,7 @@ impl Helm {
             HelmVersion::V4 => &assets.helm4,
         });
         command.args(args).args(["-n", &self.namespace]);
-        // Checks what it renders against the API server's schemas: of no interest here, and most of the CPU time of helm.
+        // That check against the API server's schemas takes most of the CPU time of helm, and writes nothing.
         if args.first().is_some_and(|verb| ["install", "upgrade"].contains(verb)) {
             command.arg("--disable-openapi-validation");
         }
@@ -166,13 +166,13 @@ impl Kubectl {
 
     #[track_caller]
     pub(crate) fn run(&self, args: &[&str]) -> Output {
-        let needs_none = args.first().is_some_and(|verb| NEED_NO_PROCESS.contains(verb));
-        let Some(kubectl) = assets().kubectl_server.as_ref().filter(|_| needs_none) else {
+        let assets = assets();
+        if !assets.kubectl_serves || !args.first().is_some_and(|verb| NEED_NO_PROCESS.contains(verb)) {
             return run(self.command(args), DEADLINE);
-        };
+        }
         let (kubeconfig, cache) = (self.who.kubeconfig(), self.home.join("discovery"));
         let request = kubectl_server::Request { kubeconfig, cache: &cache, arguments: &self.arguments(args) };
-        kubectl_server::run(kubectl, &request, DEADLINE)
+        kubectl_server::run(&assets.kubectl, &request, DEADLINE)
     }
 
     #[track_caller]

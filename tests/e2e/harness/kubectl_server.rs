@@ -47,7 +47,7 @@ struct Response {
 
 /// A process of the built kubectl. It ends when its standard input closes.
 struct Server {
-    child: Mutex<Child>,
+    child: Child,
     stdin: Mutex<Option<ChildStdin>>,
     waiting: Arc<Mutex<Waiting>>,
 }
@@ -103,7 +103,7 @@ impl Server {
         let waiting = Arc::<Mutex<Waiting>>::default();
         let answered = Arc::clone(&waiting);
         std::thread::spawn(move || hand_out(stdout, &answered));
-        Self { child: Mutex::new(child), stdin: Mutex::new(stdin), waiting }
+        Self { child, stdin: Mutex::new(stdin), waiting }
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -145,6 +145,6 @@ fn hand_out(stdout: ChildStdout, waiting: &Mutex<Waiting>) {
 impl Drop for Server {
     fn drop(&mut self) {
         *self.stdin.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let _ = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+        let _ = self.child.wait();
     }
 }
