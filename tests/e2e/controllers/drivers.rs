@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, HelmVersion};
-use crate::harness::controllers::{Flux, failed, reached};
+use crate::harness::controllers::{Flux, account, failed, reached};
 use crate::harness::eventually::eventually;
 use crate::harness::helm_releases::{SERVED, helm_release, shared};
 use crate::harness::namespace::Namespace;
@@ -55,16 +55,21 @@ fn who_works_for_the_same_helm_release_goes_on_with_its_operation() {
     let wanted = format!("unlock {before} failed, upgrade {} deployed", before + 1);
     reached(acting(&heir).waiting(ROLLOUT).reconcile(&chart, &next), &wanted);
 
-    // What helm runs under an account of the namespace is not the operation of the HelmRelease.
-    namespace.hang_pods();
-    let helm = namespace.helm_as(HelmVersion::V4, Driver::Secret, &robot);
-    let upgrade = ["upgrade", "demo", chart.path(), "--set=image=ci", "--force-conflicts", "--wait", "--timeout=100s"];
-    let upgrade = helm.spawn(&upgrade);
-    namespace.await_status(Driver::Secret, "demo", before + 2, "pending-upgrade");
-    assert_eq!(driver(&namespace), None);
-    failed(acting(&heir).reconcile(&chart, &next), &unlocked(&namespace, "pending-upgrade"), &["[pending-recovery]"]);
-    namespace.ready_pods();
-    upgrade.wait(ROLLOUT * 2).expect_success();
+    // What helm runs under an account of the namespace is not the operation of the HelmRelease, and what another manager runs neither.
+    for (who, image) in [(&robot, "ci"), (&account(namespace.plane(), "projectsveltos", "addon-controller"), "addon")] {
+        let before = newest(&namespace);
+        namespace.hang_pods();
+        let helm = namespace.helm_as(HelmVersion::V4, Driver::Secret, who);
+        let set = format!("--set=image={image}");
+        let upgrade =
+            helm.spawn(&["upgrade", "demo", chart.path(), &set, "--force-conflicts", "--wait", "--timeout=100s"]);
+        namespace.await_status(Driver::Secret, "demo", before + 1, "pending-upgrade");
+        assert_eq!(driver(&namespace), None, "{image}");
+        let unlock = unlocked(&namespace, "pending-upgrade");
+        failed(acting(&heir).reconcile(&chart, &next), &unlock, &["[pending-recovery]"]);
+        namespace.ready_pods();
+        upgrade.wait(ROLLOUT * 2).expect_success();
+    }
 }
 
 /// The revision of the newest record.

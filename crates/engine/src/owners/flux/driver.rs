@@ -150,6 +150,12 @@ impl Driver {
         self.account.as_deref() == Some(user)
     }
 
+    /// Whether Flux impersonates a user for it. Otherwise it works under its own account, or under one of its flags.
+    #[must_use]
+    pub fn names_account(&self) -> bool {
+        self.account.is_some()
+    }
+
     /// Whether a stamp names it, and not another HelmRelease that had its name before.
     #[must_use]
     pub fn is_named_by(&self, stamp: DriverRef<'_>) -> bool {

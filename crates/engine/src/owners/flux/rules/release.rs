@@ -46,9 +46,9 @@ pub fn only_driver<'d>(records: &ReleaseRef, drivers: &'d [Driver]) -> Option<Dr
     }
 }
 
-/// Whether Flux works as this user for a HelmRelease now: under the account that it names, or as a manager.
+/// Whether Flux works as this user for a HelmRelease now: under the account that it names; if it names none, as a manager.
 fn is_served_by(driver: &Driver, user: &str, policy: &Policy) -> bool {
-    driver.is_account(user) || policy.managers.contains(user)
+    if driver.names_account() { driver.is_account(user) } else { policy.managers.contains(user) }
 }
 
 /// Whether Flux works as the actor for a HelmRelease with a release in this cluster now.

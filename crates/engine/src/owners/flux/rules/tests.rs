@@ -268,6 +268,9 @@ fn flux_may_unlock_its_operation_of_another_account() {
         (under("deployer"), FOREIGNER, under("deployer"), TENANT, false),
         (under("deployer"), FORMER, under("deployer"), TENANT, false),
         (under("deployer"), FORMER, under("deployer"), CONTROLLER, false),
+        // Another manager writes under the account of none.
+        (under("deployer"), CONTROLLER, under("deployer"), TENANT, false),
+        (under("deployer"), TENANT, under("deployer"), CONTROLLER, false),
         (under("other"), FORMER, under("former"), TENANT, false),
         (suspended(), FORMER, under("deployer"), TENANT, false),
         // It names another release now, or one on another cluster.
