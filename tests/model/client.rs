@@ -16,8 +16,8 @@ pub(crate) enum Write {
     Create(Body),
     /// CREATE of a record whose label `status` is not that of its body.
     CreateLabelled(Body, Status),
-    /// CREATE of a record with a holder of the client's choice, while the mutating half is out of service.
-    CreateStamped(Body, User),
+    /// CREATE of a record with a stamp of the client's choice, while the mutating half is out of service.
+    CreateStamped(Body, Stamp),
     /// UPDATE of a record, without a resourceVersion: the last writer wins.
     Update(Body),
     /// DELETE of a record by its name.
@@ -37,6 +37,14 @@ pub(crate) enum Write {
     Put(Other),
     /// Deletes it.
     Take(Other),
+}
+
+/// A forged stamp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Stamp {
+    Holder(User),
+    /// Names the HelmRelease of the release.
+    Driver,
 }
 
 /// One step of an operation.

@@ -4,6 +4,7 @@ pub(crate) mod change_control;
 pub(crate) mod crossplane;
 pub(crate) mod fleet;
 pub(crate) mod flux;
+pub(crate) mod handover;
 pub(crate) mod helm;
 pub(crate) mod klipper;
 pub(crate) mod mapkubeapis;

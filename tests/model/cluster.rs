@@ -119,6 +119,8 @@ pub(crate) struct Record {
     pub(crate) created: Age,
     /// The stamp of the holder.
     pub(crate) holder: Option<User>,
+    /// Whether the stamp of the driver names the HelmRelease of the release.
+    pub(crate) is_driven: bool,
     /// The stamp of the start.
     pub(crate) started: Option<Age>,
     /// The stamp of the end.
@@ -169,8 +171,8 @@ impl Object {
 pub(crate) enum Other {
     /// The lease of nelm, which is renewed as long as it is here.
     Lease,
-    /// A HelmRelease of the release, with a status that says that Flux has installed it.
-    HelmRelease,
+    /// The HelmRelease of the release, for which Flux works as this user, with a status that says that Flux has installed it.
+    HelmRelease(User),
     /// A ReleaseOverride for the release that keeps its records there, over `pending-recovery`.
     Override(Driver),
     /// A Freeze of the release's namespace, in force.
@@ -202,7 +204,7 @@ pub(crate) enum StrangersRecord {
 
 impl Other {
     pub(crate) fn is_strangers(self) -> bool {
-        !matches!(self, Self::Lease | Self::HelmRelease | Self::Override(_)) && !self.is_change_control()
+        !matches!(self, Self::Lease | Self::HelmRelease(_) | Self::Override(_)) && !self.is_change_control()
     }
 
     /// Whether people begin and end it, whatever the release does.
@@ -252,6 +254,23 @@ impl Cluster {
 
     pub(crate) fn remove(&mut self, driver: Driver, revision: Revision) {
         self.records.retain(|record| record.key() != (driver, revision));
+    }
+
+    /// The object that another one replaces: the HelmRelease is one object, whichever account it names.
+    pub(crate) fn replaced_by(&self, other: Other) -> Option<Other> {
+        let is_same = |old: &Other| match (old, other) {
+            (Other::HelmRelease(_), Other::HelmRelease(_)) => true,
+            (old, new) => *old == new,
+        };
+        self.others.iter().copied().find(is_same)
+    }
+
+    /// Creates or updates an object beside the release.
+    pub(crate) fn put_other(&mut self, other: Other) {
+        if let Some(old) = self.replaced_by(other) {
+            self.others.remove(&old);
+        }
+        self.others.insert(other);
     }
 
     /// Marks what is deployed beside a promoted record as left so by its client.

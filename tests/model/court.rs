@@ -8,6 +8,7 @@ use interlock_engine::json::RawObject;
 use interlock_engine::object::ObjectKey;
 use interlock_engine::policy::Policies;
 use interlock_engine::release::record::INFLATE_LIMIT;
+use interlock_engine::release::stamps::{DRIVER, HOLDER};
 use interlock_engine::release::{DecodeError, ReleaseRef, Status};
 use interlock_engine::review::{Request, Review};
 use jiff::Timestamp;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
-use crate::client::Write;
+use crate::client::{Stamp, Write};
 use crate::cluster::{Body, Cluster, Driver, Object, Other, Record, Revision};
 use crate::objects::{self, NOW};
 use crate::users::User;
@@ -158,7 +159,7 @@ impl Court {
             Write::Apply(chart) | Write::Restore(chart) => after.object = Some(Object::of(*chart)),
             Write::Edit => after.object.iter_mut().for_each(|object| object.edited = true),
             Write::DeleteObject => after.object = None,
-            Write::Put(other) => _ = after.others.insert(*other),
+            Write::Put(other) => after.put_other(*other),
             Write::Take(other) => _ = after.others.remove(other),
             Write::Delete(driver, revision) => after.remove(*driver, *revision),
             _ => {}
@@ -296,7 +297,7 @@ fn put(cluster: &Cluster, other: Other, now: i64) -> Option<Sent> {
             cluster.others.get(&Other::StrangersHelmRelease)?;
             ("UPDATE", Some("status"))
         }
-        other => (if cluster.others.contains(&other) { "UPDATE" } else { "CREATE" }, None),
+        other => (if cluster.replaced_by(other).is_some() { "UPDATE" } else { "CREATE" }, None),
     };
     // A stamp is forged while the mutating half is out of service.
     let is_stamped = !matches!(other, Other::StrangersStatus | Other::StrangersStamp);
@@ -308,8 +309,11 @@ fn created(write: &Write, body: &Body, now: i64) -> Value {
     let label = if let Write::CreateLabelled(_, label) = write { *label } else { body.status };
     let mut object = objects::sent(body, label, 0);
     object["metadata"]["creationTimestamp"] = objects::at(now).into();
-    if let Write::CreateStamped(_, holder) = write {
-        object["metadata"]["annotations"] = json!({"interlock.dev/holder": holder.name()});
+    if let Write::CreateStamped(_, stamp) = write {
+        object["metadata"]["annotations"] = match stamp {
+            Stamp::Holder(holder) => json!({HOLDER: holder.name()}),
+            Stamp::Driver => json!({DRIVER: objects::own_driver().to_string()}),
+        };
     }
     object
 }

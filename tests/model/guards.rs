@@ -14,6 +14,7 @@ use interlock_engine::rules::Family;
 use release_interlock::offline::replay::Replay;
 use release_interlock::world::policy_directory;
 
+use crate::client::Stamp;
 use crate::clients::helm::Way;
 use crate::clients::olm::Olm;
 use crate::clients::person::{Deed, Person};
@@ -205,6 +206,16 @@ fn without_the_rules_of_change_control_there_is_a_counterexample() {
         let found = explorer.explore(&Pair::new("helm", clients, [1, 1]).scope(0)).counterexample;
         assert_eq!(found.map(|found| found.property), Some(property), "{rule}");
     }
+}
+
+/// The stamp of the driver opens an operation to whoever works for its HelmRelease, so nobody may write another one.
+#[test]
+fn without_the_rule_about_stamps_somebody_writes_a_driver() {
+    let mut explorer = Explorer::new(Opening::Rule("forged-stamp").policies());
+    let clients = [helm(User::Pipeline, 1, SHORT), person(User::Bob, &[Deed::Forge(Stamp::Driver)])];
+    let pair = Pair::new("helm, kubectl", clients, [1, 1]).with_helm_release(User::FluxTenant);
+    let found = explorer.explore(&pair.scope(0)).counterexample;
+    assert_eq!(found.map(|found| found.property), Some(properties::DRIVEN));
 }
 
 /// A counterexample is printed as a recording, and replay comes to the same verdicts.

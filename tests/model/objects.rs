@@ -101,6 +101,11 @@ pub(crate) fn sent(body: &Body, label: Status, hooks_run: u8) -> Value {
     object
 }
 
+/// How a stamp names the HelmRelease of the release.
+pub(crate) fn own_driver() -> DriverRef<'static> {
+    DriverRef { kind: "HelmRelease", namespace: SHOP, name: RELEASE, uid: SHOP, generation: 1 }
+}
+
 fn chart_name(chart: u8) -> String {
     format!("shop-{chart}.0.0")
 }
@@ -116,10 +121,9 @@ pub(crate) fn stored(record: &Record, now: i64) -> Value {
         annotations.insert(STARTED.to_owned(), time(record.started.unwrap_or(record.created)).into());
         annotations.insert(CHART.to_owned(), chart_name(record.body.chart).into());
         annotations.insert(TARGET_NAMESPACE.to_owned(), SHOP.into());
-        // The mutating half stamps it, as the HelmRelease does not change in the model.
-        if matches!(holder, User::Flux | User::FluxTenant) {
-            annotations.insert(DRIVER.to_owned(), format!("HelmRelease/{SHOP}/{RELEASE}/{SHOP}/1").into());
-        }
+    }
+    if record.is_driven {
+        annotations.insert(DRIVER.to_owned(), own_driver().to_string().into());
     }
     if let Some(ended) = record.ended {
         annotations.insert(ENDED.to_owned(), time(ended).into());
@@ -154,6 +158,7 @@ pub(crate) fn read_back(body: Body, old: Option<&Record>, object: &Value, now: i
         label: metadata["labels"]["status"].as_str().unwrap().parse().unwrap(),
         created: age(metadata["creationTimestamp"].as_str().unwrap()),
         holder: stamp(HOLDER).map(|holder| User::named(holder).unwrap()),
+        is_driven: stamp(DRIVER).is_some(),
         started: stamp(STARTED).map(age),
         ended: stamp(ENDED).map(age),
         interrupted: stamp(INTERRUPTED).map(|text| note(text).unwrap()),
@@ -195,8 +200,12 @@ pub(crate) fn other(other: Other, now: i64) -> Value {
     match other {
         Other::Lease => lease(SHOP, now),
         Other::StrangersLease => lease(STRANGERS, now),
-        Other::HelmRelease => {
-            helm_release(SHOP, json!({"releaseName": RELEASE, "serviceAccountName": "flux-tenant"}), true)
+        Other::HelmRelease(user) => {
+            let mut spec = json!({"releaseName": RELEASE});
+            if let Some(account) = user.name().strip_prefix(&format!("system:serviceaccount:{SHOP}:")) {
+                spec["serviceAccountName"] = account.into();
+            }
+            helm_release(SHOP, spec, true)
         }
         Other::Override(driver) => json!({
             "apiVersion": "interlock.dev/v1alpha1", "kind": "ReleaseOverride",
@@ -217,8 +226,7 @@ pub(crate) fn other(other: Other, now: i64) -> Value {
         }
         Other::StrangersStamp => {
             let mut record = self::other(Other::StrangersRecord(StrangersRecord::PendingUpgrade), now);
-            let driver = DriverRef { kind: "HelmRelease", namespace: SHOP, name: RELEASE, uid: SHOP, generation: 1 };
-            record["metadata"]["annotations"] = json!({HOLDER: User::Mallory.name(), DRIVER: driver.to_string()});
+            record["metadata"]["annotations"] = json!({HOLDER: User::Mallory.name(), DRIVER: own_driver().to_string()});
             record["metadata"]["name"] = record_name(Driver::Secret, 7).into();
             record
         }

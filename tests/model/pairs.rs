@@ -13,8 +13,8 @@ use crate::cluster::{Cluster, Driver};
 use crate::explore::{Explored, Explorer};
 use crate::recording;
 use crate::scopes::{
-    Actor, DEEDS, Pair, change_control, collector, crossplane, fleet, flux, helm, helm_in_config_maps, installed,
-    klipper, mapkubeapis, nelm, olm, olm_collected, person, stranger, sveltos,
+    Actor, DEEDS, Pair, change_control, collector, crossplane, fleet, flux, handover, helm, helm_in_config_maps,
+    installed, klipper, mapkubeapis, nelm, olm, olm_collected, person, stranger, sveltos,
 };
 use crate::steps::{self, Followed};
 use crate::users::User::{Alice, Bob, Flux, FluxTenant, Nelm, Pipeline};
@@ -102,6 +102,21 @@ fn without_helm() -> Vec<Pair> {
     ]
 }
 
+/// Flux for a HelmRelease: the stamp of the driver says whose operation is whose.
+fn with_a_helm_release() -> Vec<Pair> {
+    let flux = |user| flux(user, 2, Remedy::RollBack);
+    vec![
+        Pair::new("Flux whose HelmRelease gets another account", [handover(FluxTenant, 1), handover(Flux, 2)], [2, 2])
+            .with_helm_release(FluxTenant),
+        Pair::new("a pipeline and a HelmRelease", [helm(Pipeline, 1, Way::USUAL), flux(FluxTenant)], [1, 2])
+            .with_helm_release(FluxTenant),
+        Pair::new("a HelmRelease and Sveltos", [flux(FluxTenant), sveltos(Recovery::Deletes)], [1, 1])
+            .with_helm_release(FluxTenant),
+        Pair::new("a HelmRelease and kubectl", [flux(Flux), person(Bob, DEEDS)], [1, 1]).with_helm_release(Flux),
+        Pair::new("a HelmRelease and a stranger", [flux(FluxTenant), stranger()], [1, 1]).with_helm_release(FluxTenant),
+    ]
+}
+
 /// Every owner, while its release is frozen and protected and both end again.
 fn under_change_control() -> Vec<Pair> {
     let beside =
@@ -126,6 +141,7 @@ fn every_pair_of_clients_keeps_every_property() {
         .chain(with_helm())
         .chain(helm_with_controllers())
         .chain(without_helm())
+        .chain(with_a_helm_release())
         .chain(under_change_control())
         .filter(|pair| pair.name.contains(&only))
         .collect();

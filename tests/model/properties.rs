@@ -22,6 +22,7 @@ pub(crate) const CHANGED: &str = "the content of a record changes";
 pub(crate) const REWRITTEN: &str = "a finished record is rewritten";
 pub(crate) const MISLABELLED: &str = "a record's label and body disagree";
 pub(crate) const FORGED: &str = "a record names a holder who did not start its operation";
+pub(crate) const DRIVEN: &str = "a record names a HelmRelease for which its writer does not work";
 pub(crate) const OUTDATED: &str = "an operation starts from an outdated history";
 pub(crate) const FROM_NOTHING: &str = "a record appears without an operation";
 pub(crate) const SKIPPED: &str = "an interrupted version is skipped";
@@ -177,11 +178,10 @@ impl<'w> Admitted<'w> {
         Some((self.before.record(driver, revision), self.after.record(driver, revision)))
     }
 
-    /// Whether the user goes on with an operation of its own: a service account with its own, a manager with a manager's,
-    /// Flux under another account.
-    fn resumes(&self, holder: User) -> bool {
-        let flux = |user| matches!(user, User::Flux | User::FluxTenant);
-        let is_handover = flux(self.user) && flux(holder) && self.before.others.contains(&Other::HelmRelease);
+    /// Whether the user goes on with an operation of its own: a service account with its own, a manager with a manager's, Flux
+    /// under the account that its HelmRelease names by now.
+    fn resumes(&self, record: &Record, holder: User) -> bool {
+        let is_handover = record.is_driven && self.before.others.contains(&Other::HelmRelease(self.user));
         let same_program = self.user == holder && !holder.is_person();
         same_program || (self.user.is_manager() && holder.is_manager()) || is_handover
     }
@@ -189,7 +189,8 @@ impl<'w> Admitted<'w> {
     /// Whether the operation of a record may be ended by the user: by its holder, by who resumes it, by anybody once it is stale or its
     /// holder is not known.
     fn may_end(&self, record: &Record) -> bool {
-        record.age() == Age::Stale || record.holder.is_none_or(|holder| holder == self.user || self.resumes(holder))
+        record.age() == Age::Stale
+            || record.holder.is_none_or(|holder| holder == self.user || self.resumes(record, holder))
     }
 
     fn holds_lease(&self) -> bool {
@@ -221,13 +222,16 @@ impl<'w> Admitted<'w> {
         if new.holder.is_some_and(|holder| holder != self.user) {
             return Some(FORGED);
         }
+        if new.is_driven && !self.before.others.contains(&Other::HelmRelease(self.user)) {
+            return Some(DRIVEN);
+        }
         if newest.is_some_and(|newest| newest.body.revision >= new.body.revision) {
             return Some(OUTDATED);
         }
         if let Some(running) = self.in_flight(driver)
             && !self.holds_lease()
         {
-            let may = running.age() == Age::Stale || running.holder.is_some_and(|holder| self.resumes(holder));
+            let may = running.age() == Age::Stale || running.holder.is_some_and(|holder| self.resumes(running, holder));
             // An upgrade goes on from the revision that is deployed below an uninstall that died.
             let below = running.status() == Uninstalling && self.before.deployed(driver).is_some();
             let recovers = new.status() == PendingRollback || (new.status() == Status::PendingUpgrade && below);
@@ -249,7 +253,7 @@ impl<'w> Admitted<'w> {
             Driver::Olm => return None,
         };
         let running = self.in_flight(other).filter(|running| running.age() != Age::Stale && !self.holds_lease());
-        if running.is_some_and(|running| running.holder.is_none_or(|holder| !self.resumes(holder))) {
+        if running.is_some_and(|running| running.holder.is_none_or(|holder| !self.resumes(running, holder))) {
             return Some(AT_ONCE);
         }
         let is_install = new.status() == Status::PendingInstall || self.before.newest(new.body.driver).is_none();
@@ -299,7 +303,7 @@ impl<'w> Admitted<'w> {
         // What only its own program goes on with: nothing else is deployed then, and nothing is newer.
         let resumed = from == Superseded
             && !self.user.is_person()
-            && old.holder.is_none_or(|holder| self.resumes(holder))
+            && old.holder.is_none_or(|holder| self.resumes(old, holder))
             && self.before.deployed(old.body.driver).is_none()
             && is_newest(old);
         match (from, to) {
@@ -325,7 +329,7 @@ impl<'w> Admitted<'w> {
         let is_newest = newest.key() == old.key();
         // The deletion of a pending record by its own holder leaves a half-applied revision that looks as if it had never been.
         if old.status().is_in_flight() && is_newest {
-            let resumes = old.holder.is_none_or(|holder| self.resumes(holder));
+            let resumes = old.holder.is_none_or(|holder| self.resumes(old, holder));
             let may = if old.status() == Uninstalling { self.may_end(old) } else { old.age() == Age::Stale || resumes };
             return (!may).then_some(ENDED_BY_ANOTHER);
         }

@@ -60,7 +60,7 @@ fn old_object(before: &crate::cluster::Cluster, write: &Write, now: i64) -> Opti
         Write::Apply(_) | Write::Restore(_) | Write::Edit | Write::DeleteObject => {
             before.object.map(|object| objects::deployment(&object, before.is_extension()))
         }
-        Write::Put(other) | Write::Take(other) => before.others.contains(other).then(|| objects::other(*other, now)),
+        Write::Put(other) | Write::Take(other) => before.replaced_by(*other).map(|old| objects::other(old, now)),
     }
 }
 
@@ -91,7 +91,7 @@ fn described(write: &Write, before: &crate::cluster::Cluster) -> String {
     match write {
         Write::Create(body) => format!("v{} as {}", body.revision, body.status),
         Write::CreateLabelled(body, label) => format!("v{} as {} labelled {label}", body.revision, body.status),
-        Write::CreateStamped(body, holder) => format!("v{} as {} of {}", body.revision, body.status, holder.name()),
+        Write::CreateStamped(body, stamp) => format!("v{} as {} with {stamp:?}", body.revision, body.status),
         Write::Update(body) => {
             format!("v{}: {} -> {}", body.revision, from(body.driver, body.revision), body.status)
         }

@@ -2,11 +2,12 @@
 
 use interlock_engine::release::Status;
 
-use crate::client::Client;
+use crate::client::{Client, Stamp};
 use crate::clients::change_control::ChangeControl;
 use crate::clients::crossplane::Crossplane;
 use crate::clients::fleet::Fleet;
 use crate::clients::flux::{Flux, Remedy};
+use crate::clients::handover::Handover;
 use crate::clients::helm::{Helm, Way};
 use crate::clients::klipper::Klipper;
 use crate::clients::mapkubeapis::Mapkubeapis;
@@ -15,7 +16,7 @@ use crate::clients::olm::{Collector, Olm};
 use crate::clients::person::{Deed, Person};
 use crate::clients::stranger::Stranger;
 use crate::clients::sveltos::{Recovery, Sveltos};
-use crate::cluster::{Body, Chart, Cluster, Driver, Object, Record, Words};
+use crate::cluster::{Body, Chart, Cluster, Driver, Object, Other, Record, Words};
 use crate::explore::Scope;
 use crate::users::User;
 
@@ -48,6 +49,11 @@ pub(crate) fn stranger() -> Actor {
 
 pub(crate) fn flux(user: User, chart: Chart, remedy: Remedy) -> Actor {
     Box::new(Flux { user, chart, remedy, fails: true })
+}
+
+/// Flux for a HelmRelease that may get this account.
+pub(crate) fn handover(user: User, chart: Chart) -> Actor {
+    Box::new(Handover { flux: Flux { user, chart, remedy: Remedy::RollBack, fails: true } })
 }
 
 pub(crate) fn sveltos(recovery: Recovery) -> Actor {
@@ -100,7 +106,8 @@ pub(crate) const DEEDS: &[Deed] = &[
     Deed::Rewrite,
     Deed::Label(Status::Superseded),
     Deed::CreateMislabelled,
-    Deed::Forge(User::Alice),
+    Deed::Forge(Stamp::Holder(User::Alice)),
+    Deed::Forge(Stamp::Driver),
     Deed::RemoveNote,
     Deed::EditObject,
     Deed::DeleteObject,
@@ -115,6 +122,7 @@ pub(crate) fn record(driver: Driver, revision: u8, status: Status) -> Record {
         label: status,
         created,
         holder: None,
+        is_driven: false,
         started: None,
         ended: None,
         interrupted: None,
@@ -154,6 +162,12 @@ impl Pair {
 
     pub(crate) fn from(self, starts: impl Into<Vec<Cluster>>) -> Self {
         Self { starts: starts.into(), ..self }
+    }
+
+    /// The same, with the HelmRelease of the release, for which Flux works as this user.
+    pub(crate) fn with_helm_release(mut self, user: User) -> Self {
+        self.starts.iter_mut().for_each(|cluster| cluster.put_other(Other::HelmRelease(user)));
+        self
     }
 
     pub(crate) fn scope(&self, deeper: u8) -> Scope<'_> {

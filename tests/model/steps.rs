@@ -64,10 +64,9 @@ fn variants(cluster: &Cluster, driver: Driver) -> Vec<Cluster> {
     let mut unhealthy = cluster.clone();
     unhealthy.object.iter_mut().for_each(|object| object.unhealthy = true);
     variants.push(unhealthy);
-    let is_flux = |holder| matches!(holder, Some(User::Flux | User::FluxTenant));
-    if driver == Driver::Secret && cluster.newest(driver).is_some_and(|newest| is_flux(newest.holder)) {
+    if let Some(user) = cluster.newest(driver).and_then(|newest| newest.holder).filter(|holder| holder.is_flux()) {
         let mut with_flux = variants.clone();
-        with_flux.iter_mut().for_each(|cluster| _ = cluster.others.insert(Other::HelmRelease));
+        with_flux.iter_mut().for_each(|cluster| cluster.put_other(Other::HelmRelease(user)));
         variants.extend(with_flux);
     }
     if driver == Driver::Olm {

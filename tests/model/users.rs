@@ -66,6 +66,11 @@ impl User {
         matches!(self, Self::Alice | Self::Bob | Self::Mallory)
     }
 
+    /// Whether Flux works under this account.
+    pub(crate) fn is_flux(self) -> bool {
+        matches!(self, Self::Flux | Self::FluxTenant)
+    }
+
     /// One of `managers` in the shipped policy.
     pub(crate) fn is_manager(self) -> bool {
         matches!(self, Self::Flux | Self::Sveltos | Self::Olm | Self::Fleet | Self::Crossplane)

@@ -2,7 +2,7 @@
 
 use interlock_engine::release::Status;
 
-use crate::client::{Act, Client, Operation, View, Write};
+use crate::client::{Act, Client, Operation, Stamp, View, Write};
 use crate::cluster::{Body, Driver, Words};
 use crate::users::User;
 
@@ -30,8 +30,8 @@ pub(crate) enum Deed {
     Label(Status),
     /// Creates a record whose label is not its body's status.
     CreateMislabelled,
-    /// Creates a record in the name of somebody else, while the mutating half is out of service.
-    Forge(User),
+    /// Creates a record in the name of somebody else, or of Flux, while the mutating half is out of service.
+    Forge(Stamp),
     /// Removes the note of an interrupted operation.
     RemoveNote,
     EditObject,
@@ -87,9 +87,9 @@ impl Person {
                 let write = Write::CreateLabelled(new(next, Status::PendingUpgrade), Status::Superseded);
                 vec![one("create a mislabelled record", write)]
             }
-            Deed::Forge(holder) => {
-                let write = Write::CreateStamped(new(next, Status::PendingUpgrade), holder);
-                vec![one("create a record in the name of somebody else", write)]
+            Deed::Forge(stamp) => {
+                let write = Write::CreateStamped(new(next, Status::PendingUpgrade), stamp);
+                vec![one("create a record with a forged stamp", write)]
             }
             Deed::RemoveNote => {
                 let noted = records().filter(|record| record.interrupted.is_some());

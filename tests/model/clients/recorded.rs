@@ -130,6 +130,7 @@ impl<'c> Alone<'c> {
                     label: body.status,
                     created: Age::Just,
                     holder: None,
+                    is_driven: false,
                     started: None,
                     ended: None,
                     interrupted: None,
