@@ -1,4 +1,5 @@
-//! Interlock under disturbances: real helm life cycles, forbidden acts and a steady load of writes against three replicas, while
+//! Interlock under disturbances: lives of releases by real helm, Flux and Argo CD, forbidden acts and a steady load of writes against three
+//! replicas, while
 //! at random replicas are killed and stopped, certificates rotate, policies change, the API server restarts, connections are cut,
 //! and clocks are wrong.
 //!
@@ -16,15 +17,18 @@
 
 #[path = "../../tests/e2e/harness"]
 mod harness {
+    pub(crate) mod applications;
     pub(crate) mod assets;
     pub(crate) mod balancer;
     pub(crate) mod chart;
     pub(crate) mod clients;
     pub(crate) mod clock;
     pub(crate) mod cluster;
+    pub(crate) mod controllers;
     pub(crate) mod eventually;
     pub(crate) mod forging;
     pub(crate) mod gate;
+    pub(crate) mod helm_releases;
     pub(crate) mod in_flight;
     pub(crate) mod kubectl_server;
     pub(crate) mod kubelet;
@@ -44,6 +48,7 @@ mod ledger;
 mod lives;
 mod load_account;
 mod passed;
+mod place;
 mod resources;
 mod run;
 mod site;

@@ -7,15 +7,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::harness::applications::{ARGOCD, CONTROLLER};
 use crate::harness::assets::progress;
 use crate::harness::chart::Chart;
 use crate::harness::clients::{Driver, Helm, HelmVersion, Kubectl};
 use crate::harness::clock::WrongClock;
 use crate::harness::cluster::{CHART, Cluster, IMAGE, NAMESPACE};
+use crate::harness::controllers::{account, helm_controller};
 use crate::harness::eventually::within;
 use crate::harness::in_flight::policy;
 use crate::harness::load::Load;
 use crate::harness::namespace::Namespace;
+use crate::harness::plane::Plane;
 use crate::harness::webhook::manifest;
 
 use super::chance::Chance;
@@ -25,7 +28,7 @@ use super::lives::{STALE, live};
 use super::load_account::LoadAccount;
 use super::passed::AuditLog;
 use super::resources::{self, Usage, usage};
-use super::site::{Site, steady};
+use super::site::{Controllers, Site, steady};
 use super::table::table;
 
 /// Leaves expire within the run, though not within the two minutes by which a clock may be off, and CAs are used soon after
@@ -56,9 +59,9 @@ pub(crate) fn run(minutes: f64, seed: u64, audit_log: Option<&Path>) -> Result<R
     let audit = AuditLog::in_dir(dir.path(), audit_log)?;
     let cluster = Cluster::start_with("soak", &audit.flags());
     let ledger = Ledger::new(entries_that_fail_closed()?);
-    let site = Site::new(&cluster, &ledger);
     let policy = policy(&format!("staleAfter: {}s", STALE.as_secs()));
     install(&cluster, &policy, dir.path());
+    let site = Site::new(&cluster, &ledger, controllers(cluster.plane()));
     let account = LoadAccount::default();
 
     let warm = (whole / 10).clamp(Duration::from_secs(10), Duration::from_secs(120));
@@ -105,7 +108,9 @@ fn seconds(time: Duration) -> u64 {
 
 fn install(cluster: &Cluster, policy: &str, dir: &Path) {
     let plane = cluster.plane();
-    plane.define("tests/e2e/harness/crds/reports.yaml");
+    for kind in ["reports", "helmreleases", "applications"] {
+        plane.define(&format!("tests/e2e/harness/crds/{kind}.yaml"));
+    }
     let file = dir.join("cluster.yaml");
     fs::write(&file, policy).expect("a temporary directory is writable");
     let policy = format!("--set-file=policies.cluster={}", file.display());
@@ -114,6 +119,10 @@ fn install(cluster: &Cluster, policy: &str, dir: &Path) {
     helm.ok(&[&install[..], &TIMES].concat());
     cluster.await_ready(REPLICAS);
     cluster.await_closed();
+}
+
+fn controllers(plane: &Plane) -> Controllers {
+    Controllers { flux: helm_controller(plane), argo: account(plane, ARGOCD, CONTROLLER) }
 }
 
 /// Lives and disturbances for a while. Returns what ended before the time.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::harness::clients::Kubectl;
+use crate::harness::clients::{Identity, Kubectl};
 use crate::harness::cluster::Cluster;
 use crate::harness::eventually::within;
 use crate::harness::process::Output;
@@ -13,19 +13,26 @@ use crate::harness::process::Output;
 use super::ledger::Ledger;
 
 /// How long the API server may be away.
-const AWAY: Duration = Duration::from_secs(90);
+pub(crate) const AWAY: Duration = Duration::from_secs(90);
+
+/// The accounts of controllers.
+pub(crate) struct Controllers {
+    pub(crate) flux: Identity,
+    pub(crate) argo: Identity,
+}
 
 pub(crate) struct Site<'c> {
     pub(crate) cluster: &'c Cluster,
     pub(crate) ledger: &'c Ledger,
+    pub(crate) controllers: Controllers,
     /// Duties of the leader: done, and not done with the reason.
     duties: Mutex<BTreeMap<&'static str, (u64, Vec<String>)>>,
     stop: AtomicBool,
 }
 
 impl<'c> Site<'c> {
-    pub(crate) fn new(cluster: &'c Cluster, ledger: &'c Ledger) -> Self {
-        Self { cluster, ledger, duties: Mutex::default(), stop: AtomicBool::new(false) }
+    pub(crate) fn new(cluster: &'c Cluster, ledger: &'c Ledger, controllers: Controllers) -> Self {
+        Self { cluster, ledger, controllers, duties: Mutex::default(), stop: AtomicBool::new(false) }
     }
 
     /// Everybody ends at the next step, or may begin again.

@@ -18,7 +18,10 @@ use crate::harness::process::{Output, run};
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The namespace of Argo CD.
-const ARGOCD: &str = "argocd";
+pub(crate) const ARGOCD: &str = "argocd";
+
+/// The name of the controller's account there.
+pub(crate) const CONTROLLER: &str = "argocd-application-controller";
 
 /// How a sync applies objects: on the side of the client, which leaves the annotation of kubectl, or on the side of the server.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +72,7 @@ impl<'n> Application<'n> {
 
     #[track_caller]
     fn create(namespace: &'n Namespace<'n>, (place, name): (&str, &str), spec: Value, sync: Sync) -> Self {
-        let account = account(namespace.plane(), ARGOCD, "argocd-application-controller");
+        let account = account(namespace.plane(), ARGOCD, CONTROLLER);
         let mut object = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name, "namespace": place},
             "spec": {"project": "default", "destination": {"namespace": namespace.name()}},
@@ -77,8 +80,13 @@ impl<'n> Application<'n> {
         object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         namespace.kubectl("bob").with_file("create", &object, &["-n", place]).expect_success();
         let home = object["spec"]["destination"]["namespace"].as_str().unwrap().to_owned();
-        let (place, name) = (place.to_owned(), name.to_owned());
-        Self { namespace, place, name, controller: namespace.kubectl_as(&account), account, sync, home }
+        Self { place: place.to_owned(), name: name.to_owned(), home, ..Self::existing(namespace, &account, sync) }
+    }
+
+    /// The Application `shop` of a namespace, which is there already.
+    pub(crate) fn existing(namespace: &'n Namespace<'n>, account: &Identity, sync: Sync) -> Self {
+        let (place, name, home) = (namespace.name().to_owned(), "shop".to_owned(), namespace.name().to_owned());
+        Self { namespace, place, name, controller: namespace.kubectl_as(account), account: account.clone(), sync, home }
     }
 
     /// The same with the sync option `ServerSideApply=true`.

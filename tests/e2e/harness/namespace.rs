@@ -40,6 +40,11 @@ impl<'a> Namespace<'a> {
         namespace
     }
 
+    /// One that is there, or will be.
+    pub(crate) fn existing(plane: &'a Plane, name: &str) -> Self {
+        Self { plane, name: name.to_owned() }
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
