@@ -106,9 +106,9 @@ fn without_helm() -> Vec<Pair> {
 fn with_a_helm_release() -> Vec<Pair> {
     let flux = |user| flux(user, 2, Remedy::RollBack);
     vec![
-        Pair::new("Flux whose HelmRelease gets another account", [handover(FluxTenant, 1), handover(Flux, 2)], [2, 2])
+        Pair::new("Flux whose HelmRelease gets another account", [handover(FluxTenant, 1), handover(Flux, 2)], [1, 2])
             .with_helm_release(FluxTenant),
-        Pair::new("a pipeline and a HelmRelease", [helm(Pipeline, 1, Way::USUAL), flux(FluxTenant)], [1, 2])
+        Pair::new("a pipeline and a HelmRelease", [helm(Pipeline, 1, Way::USUAL), flux(FluxTenant)], [1, 1])
             .with_helm_release(FluxTenant),
         Pair::new("a HelmRelease and Sveltos", [flux(FluxTenant), sveltos(Recovery::Deletes)], [1, 1])
             .with_helm_release(FluxTenant),
