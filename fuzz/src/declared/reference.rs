@@ -65,16 +65,19 @@ impl Edit<'_> {
         }
         let mut answer = Answer::Free;
         let mut texts = Map::new();
-        if let (Some("Secret"), Some(Value::Object(given))) = (kind, document.get("stringData")) {
-            fields.remove("data");
-            texts.extend(document["data"].as_object().cloned().unwrap_or_default());
-            texts.extend(given.iter().map(|(name, text)| {
-                (name.clone(), text.as_str().map_or(Value::Null, |text| STANDARD.encode(text).into()))
-            }));
+        if kind == Some("Secret") && ["data", "stringData"].iter().any(|name| document[*name].is_object()) {
+            let data = fields.remove("data").and_then(|data| data.as_object().cloned()).unwrap_or_default();
+            texts.extend(data.into_iter().map(|(name, value)| (name, unwrapped(value))));
+            let given = document.get("stringData").and_then(Value::as_object).cloned().unwrap_or_default();
             if given.values().any(|text| !text.is_string()) {
                 // No API server takes it.
                 answer = Answer::Unsaid;
             }
+            texts.extend(
+                given
+                    .into_iter()
+                    .map(|(name, text)| (name, text.as_str().map_or(Value::Null, |text| STANDARD.encode(text).into()))),
+            );
         }
         let [old, new] = [self.old, self.new];
         for (name, value) in &fields {
@@ -326,6 +329,11 @@ impl Place {
             || (is_number && text(declared).is_some() && text(declared) == text(live))
             || (is_quantity && amount(declared).is_some() && amount(declared) == amount(live))
     }
+}
+
+/// Base64 as the API server stores it: without line breaks.
+fn unwrapped(value: Value) -> Value {
+    value.as_str().map_or_else(|| value.clone(), |text| text.replace(['\n', '\r'], "").into())
 }
 
 /// The key of an item.

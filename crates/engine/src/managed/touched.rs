@@ -125,7 +125,7 @@ fn collect_touched(declared: &Declared<'_>, delta: &Delta<'_>, path: &FieldPath,
         // The order of all items matters, not only of those that differ.
         (View::Items(keys, rule), delta) => {
             let (start, [old, new]) = (found.paths.len(), delta.sides());
-            let (before, after) = compared_items(&keys, old, new);
+            let (before, after) = compared_items(&keys, rule, old, new);
             compare_items(&keys, rule, [&before, &after], &[], path, found);
             found.report_removal_once(new.is_none(), start, path);
         }
@@ -163,15 +163,17 @@ fn compare_members(
     found.report_removal_once(new.is_none(), start, path);
 }
 
-/// The items of two lists, without equal items at both ends unless a declared key repeats.
+/// The items of two lists, without equal items at both ends unless a declared key repeats, or another item may have come before or
+/// behind them.
 fn compared_items<'a>(
     keys: &[(ItemKey, Declared<'_>)],
+    rule: ItemRule,
     old: Option<&'a str>,
     new: Option<&'a str>,
 ) -> (Vec<ListItem<'a>>, Vec<ListItem<'a>>) {
     let (old, new) = (items_of(old), items_of(new));
-    let repeated = has_repeated_keys(keys);
-    let same = |(old, new): &(&&str, &&str)| !repeated && old == new;
+    let all_count = rule == ItemRule::Ordered || has_repeated_keys(keys);
+    let same = |(old, new): &(&&str, &&str)| !all_count && old == new;
     let head = old.iter().zip(&new).take_while(same).count();
     let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(same).count();
     let between = |list: Vec<&'a str>| {
@@ -272,7 +274,7 @@ mod tests {
     #[test]
     fn equal_items_at_both_ends_are_not_compared() {
         let indexes = |keys: &[(ItemKey, Declared<'_>)]| {
-            let (before, after) = compared_items(keys, Some("[1,2,3,4]"), Some("[1,9,9,3,4]"));
+            let (before, after) = compared_items(keys, ItemRule::Closed, Some("[1,2,3,4]"), Some("[1,9,9,3,4]"));
             [before, after].map(|items| items.iter().map(|item| item.index).collect::<Vec<_>>())
         };
         let key = || (ItemKey::Value(1.into()), Declared::Leaf(None));

@@ -156,6 +156,9 @@ fn order_counts_where_it_has_a_meaning() {
                 ("an undeclared one moved", init(&["mine", "a", "b", "c"]), init(&["a", "b", "c", "mine"]), Free),
                 ("set back", init(&["c", "a", "b"]), init(&["a", "b", "c"]), Free),
                 ("added to reordered ones", init(&["c", "b", "a"]), init(&["mine", "c", "b", "a"]), Free),
+                ("a missing one behind a later one", init(&["b", "c"]), init(&["b", "a", "c"]), Changes),
+                ("missing ones turned", init(&["a"]), init(&["a", "c", "b"]), Changes),
+                ("a missing one at its place", init(&["a", "c"]), init(&["a", "b", "c"]), Free),
             ],
         },
     ]);
