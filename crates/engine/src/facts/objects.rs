@@ -32,6 +32,10 @@ impl<'a> RequestObjects<'a> {
     /// # Errors
     /// An object of the review has the wrong shape.
     pub fn read(request: &'a Request<'a>) -> Result<Self, BadReview> {
+        // What it sends is stored nowhere.
+        if request.operation == Operation::Connect {
+            return Ok(Self::default());
+        }
         let objects = Self::read_record(request)?;
         if objects.storage.is_some() {
             return Ok(objects);
@@ -133,4 +137,32 @@ pub struct RecordBodies {
 fn reads_deleted_body(stored: &Stored<'_>) -> bool {
     let status = stored.metadata.label("status").and_then(|status| status.parse::<Status>().ok());
     status.is_some_and(Status::is_pending)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::review::Review;
+
+    #[test]
+    fn a_connect_writes_nothing_whatever_it_sends() {
+        let is_declared = |operation: &str| {
+            let group = json!({"apiVersion": "lib.projectsveltos.io/v1beta1", "kind": "ConfigurationGroup", "metadata": {"name": "x"}});
+            let text = json!({
+                "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+                "request": {
+                    "uid": "u", "operation": operation, "name": "x", "namespace": "shop", "object": group,
+                    "kind": {"group": "lib.projectsveltos.io", "version": "v1beta1", "kind": "ConfigurationGroup"},
+                    "resource": {"group": "lib.projectsveltos.io", "version": "v1beta1", "resource": "configurationgroups"},
+                    "userInfo": {"username": "alice"},
+                },
+            });
+            let text = text.to_string();
+            let review = Review::parse(text.as_bytes()).unwrap();
+            RequestObjects::read(&review.request).unwrap().declaration.is_some()
+        };
+        assert!(is_declared("CREATE") && !is_declared("CONNECT"));
+    }
 }
