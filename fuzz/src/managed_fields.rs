@@ -24,6 +24,8 @@ struct Entry {
     #[serde(default)]
     api_version: String,
     subresource: Option<String>,
+    #[serde(rename = "time")]
+    _time: Option<String>,
     #[serde(rename = "fieldsV1")]
     fields: Option<Value>,
 }

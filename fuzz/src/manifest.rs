@@ -65,7 +65,9 @@ fn reference(manifest: &str) -> Option<Vec<Value>> {
     let documents = if manifest.trim_start().starts_with('{') {
         serde_json::Deserializer::from_str(manifest).into_iter::<Value>().collect::<Result<Vec<_>, _>>().ok()?
     } else {
-        let manifest = format!("{}\n", manifest.replace("\r\n", "\n"));
+        // The line break before a separator belongs to the document before it.
+        let manifest = manifest.replace("\r\n", "\n").replace("\n---", "\n\n---");
+        let manifest = if manifest.ends_with('\n') { manifest } else { manifest + "\n" };
         let documents = manifest.strip_prefix("---").unwrap_or(&manifest).split("\n---");
         documents.map(|document| parse(document, &Effort::of_review()).ok()).collect::<Option<Vec<_>>>()?
     };
