@@ -18,9 +18,11 @@ pub(crate) enum Ending {
     Closed {
         entry: String,
         cause: Cause,
+        /// The API server's words.
+        why: String,
     },
-    /// Interlock could not judge it and refused it for that reason.
-    Undecided,
+    /// Interlock could not judge it and refused it for that reason, with the client's words.
+    Undecided(String),
     /// Admitted against the rules.
     Open,
     /// The client failed without a word of Interlock, with the client's words: the API server did not answer.
@@ -72,6 +74,9 @@ const UNDECIDED: &str = "Could not check ";
 /// helm's words if an atomic upgrade broke off in its rollback, and left that pending.
 const BROKE_OFF: &str = "occurred while rolling back the release";
 
+/// helm's words if it could not write that the upgrade has failed. Its own rollback then meets a pending record.
+const LEFT_PENDING: &str = "failed to update release";
+
 /// Judges an act by its exit and by everything that the client printed.
 pub(crate) fn judge(expect: Expect, success: bool, text: &str) -> Ending {
     if success {
@@ -83,20 +88,23 @@ pub(crate) fn judge(expect: Expect, success: bool, text: &str) -> Ending {
     }
     if let Some((_, failed)) = text.split_once(FAILED) {
         let (entry, why) = failed.split_once('"').unwrap_or((failed, ""));
-        return Ending::Closed { entry: entry.to_owned(), cause: Cause::of(why) };
+        return Ending::Closed { entry: entry.to_owned(), cause: Cause::of(why), why: why.to_owned() };
     }
-    let denied = text.contains("denied the request");
-    match expect {
-        Expect::Fails(what) if !denied && text.contains(what) && !text.contains(BROKE_OFF) => return Ending::Right,
-        Expect::Refused(rules) if denied && rules.iter().any(|rule| text.contains(&format!("[{rule}]"))) => {
-            return if text.contains(UNDECIDED) { Ending::Undecided } else { Ending::Right };
+    let denial = text.split_once("denied the request").map(|(_, denial)| denial);
+    // The warnings before it may be of rules that do not refuse.
+    let is_undecided = denial.is_some_and(|denial| denial.contains(UNDECIDED));
+    match (expect, denial) {
+        (Expect::Fails(what), None) if text.contains(what) && !text.contains(BROKE_OFF) => Ending::Right,
+        (_, Some(_)) if is_undecided => Ending::Undecided(text.to_owned()),
+        (Expect::Refused(rules), Some(_)) if rules.iter().any(|rule| text.contains(&format!("[{rule}]"))) => {
+            Ending::Right
         }
-        _ => {}
+        (Expect::Fails(_), Some(_)) if text.contains(BROKE_OFF) && text.contains(LEFT_PENDING) => {
+            Ending::Alone(text.to_owned())
+        }
+        (_, Some(_)) => Ending::Wrong(text.to_owned()),
+        (_, None) => Ending::Alone(text.to_owned()),
     }
-    if denied {
-        return if text.contains(UNDECIDED) { Ending::Undecided } else { Ending::Wrong(text.to_owned()) };
-    }
-    Ending::Alone(text.to_owned())
 }
 
 #[cfg(test)]
@@ -115,6 +123,10 @@ mod tests {
             "an error occurred while rolling back the release. original upgrade error: cannot create zz: EOF";
         assert_eq!(judge(Expect::Fails("zz"), false, broke_off), Ending::Alone(broke_off.to_owned()));
         assert_eq!(judge(MANUAL_EDIT, true, ""), Ending::Open);
+        let warned = format!("Warning: interlock: {UNDECIDED}it. [protected-release]\n{DENIED}");
+        assert_eq!(judge(MANUAL_EDIT, false, &warned), Ending::Right);
+        let left = format!("{LEFT_PENDING}\n{BROKE_OFF}: denied the request: pending. [pending-recovery]");
+        assert_eq!(judge(Expect::Fails("zz"), false, &left), Ending::Alone(left.clone()));
         for (expect, success, text) in [
             (Expect::Passes, false, DENIED),
             (Expect::Refused(&["manual-scale"]), false, DENIED),
@@ -136,8 +148,9 @@ mod tests {
             ("context deadline exceeded", Cause::Late),
             ("x509: certificate signed by unknown authority", Cause::Other),
         ] {
-            let ending = Ending::Closed { entry: "a.b".to_owned(), cause };
-            assert_eq!(judge(Expect::Passes, false, &text(why)), ending, "{why}");
+            let ending = judge(Expect::Passes, false, &text(why));
+            let Ending::Closed { entry, cause: found, .. } = &ending else { panic!("{ending:?}") };
+            assert_eq!((entry.as_str(), *found), ("a.b", cause), "{why}");
         }
     }
 
@@ -148,6 +161,6 @@ mod tests {
             assert_eq!(judge(expect, false, away), Ending::Alone(away.to_owned()));
         }
         let undecided = "denied the request: Could not check this: the API server did not answer. [manual-edit]";
-        assert_eq!(judge(Expect::Passes, false, undecided), Ending::Undecided);
+        assert_eq!(judge(Expect::Passes, false, undecided), Ending::Undecided(undecided.to_owned()));
     }
 }

@@ -94,11 +94,11 @@ impl Ledger {
                 tally.right += 1;
                 return true;
             }
-            Ending::Closed { entry, cause } => {
+            Ending::Closed { entry, cause, .. } => {
                 tally.closed += 1;
                 *pages.failures.entry((entry.clone(), cause.name())).or_default() += 1;
             }
-            Ending::Undecided => tally.undecided += 1,
+            Ending::Undecided(_) => tally.undecided += 1,
             Ending::Open => tally.open += 1,
             Ending::Alone(_) => tally.unreachable += 1,
             Ending::Wrong(_) => tally.wrong += 1,
@@ -162,7 +162,7 @@ impl Ledger {
             Ending::Closed { cause: Cause::Late, .. } => true,
             Ending::Closed { cause: Cause::Other, .. } | Ending::Wrong(_) => false,
             Ending::Closed { .. } | Ending::Open => during(&[Price::Calls, Price::ApiServer]),
-            Ending::Undecided | Ending::Alone(_) => during(&[Price::ApiServer]),
+            Ending::Undecided(_) | Ending::Alone(_) => during(&[Price::ApiServer]),
         };
         let text: String = format!("{ending:?}").replace("\\n", "\n    ").chars().take(SHOWN).collect();
         (!excused).then(|| format!("{what}: {text}"))
@@ -191,7 +191,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn closed(entry: &str, cause: Cause) -> Ending {
-        Ending::Closed { entry: entry.to_owned(), cause }
+        Ending::Closed { entry: entry.to_owned(), cause, why: String::new() }
     }
 
     /// A ledger in which a disturbance lasted from second 100 to second 110.
@@ -220,7 +220,7 @@ mod tests {
             assert_eq!(reasons(Price::Calls, ending.clone(), [90, 99]), 1, "{ending:?}");
             assert_eq!(reasons(Price::Calls, ending.clone(), [115, 116]), 1, "{ending:?}");
         }
-        for ending in [Ending::Alone(String::new()), Ending::Undecided] {
+        for ending in [Ending::Alone(String::new()), Ending::Undecided(String::new())] {
             assert_eq!(reasons(Price::ApiServer, ending.clone(), [90, 101]), 0, "{ending:?}");
             assert_eq!(reasons(Price::Calls, ending.clone(), [105, 106]), 1, "{ending:?}");
         }

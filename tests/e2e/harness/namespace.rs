@@ -31,7 +31,7 @@ impl<'a> Namespace<'a> {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         // A name has at most 63 characters, and its end must differ between tests.
         let test: String = test.replace(['_', '.'], "-").chars().take(50).collect();
-        let namespace = Self { plane, name: format!("{test}-{count}") };
+        let namespace = Self::existing(plane, &format!("{test}-{count}"));
         let admin = plane.kubectl(&plane.admin());
         admin.ok(&["create", "namespace", &namespace.name]);
         eventually(CONTROLLERS, "the namespace gets its default service account", || {
