@@ -5,8 +5,10 @@ mod policies;
 mod presets;
 mod schema;
 
+use std::fs;
 use std::process::Command;
 
+use regex::Regex;
 use serde_json::Value;
 
 use crate::harness::binary::{repository, stderr, stdout};
@@ -52,6 +54,19 @@ fn preset(name: &str) -> String {
 fn expect_refused(arguments: &[&str], sentence: &str) {
     let error = rendered(arguments).expect_err("the chart was rendered");
     assert!(error.contains(sentence), "expected {sentence:?}\n{error}");
+}
+
+/// The oldest supported helm, 3.4, has the functions of Sprig 3.1. `.ci/versions` installs with it; this says so sooner.
+#[test]
+fn no_template_calls_a_function_that_the_oldest_helm_lacks() {
+    let newer =
+        Regex::new(r"\{\{[^}]*\b(dig|chunk|addf|subf|mulf|divf|add1f|maxf|minf|osBase|osDir|osExt|randInt)\s").unwrap();
+    for file in fs::read_dir(repository("manifests/chart/templates")).unwrap() {
+        let path = file.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(newer.find(&text).map(|found| found.as_str()), None, "{}", path.display());
+    }
+    assert!(newer.is_match(r#"{{ dig "a" dict $b }}"#));
 }
 
 #[test]
