@@ -200,13 +200,7 @@ pub(crate) fn other(other: Other, now: i64) -> Value {
     match other {
         Other::Lease => lease(SHOP, now),
         Other::StrangersLease => lease(STRANGERS, now),
-        Other::HelmRelease(user) => {
-            let mut spec = json!({"releaseName": RELEASE});
-            if let Some(account) = user.name().strip_prefix(&format!("system:serviceaccount:{SHOP}:")) {
-                spec["serviceAccountName"] = account.into();
-            }
-            helm_release(SHOP, spec, true)
-        }
+        Other::HelmRelease(user) => own_helm_release(user),
         Other::Override(driver) => json!({
             "apiVersion": "interlock.dev/v1alpha1", "kind": "ReleaseOverride",
             "metadata": {"name": "own", "namespace": records_in(driver), "creationTimestamp": at(now)},
@@ -281,6 +275,15 @@ fn lease(namespace: &str, now: i64) -> Value {
     let lease = json!({"UUID": "x", "ExpireAtTimestamp": now + 10}).to_string();
     let metadata = json!({"name": "werf-synchronization", "namespace": namespace, "annotations": {key: lease}});
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+}
+
+/// The HelmRelease of the release, for which Flux works as this user.
+fn own_helm_release(user: User) -> Value {
+    let mut spec = json!({"releaseName": RELEASE});
+    if let Some(account) = user.name().strip_prefix(&format!("system:serviceaccount:{SHOP}:")) {
+        spec["serviceAccountName"] = account.into();
+    }
+    helm_release(SHOP, spec, true)
 }
 
 fn helm_release(namespace: &str, spec: Value, is_installed: bool) -> Value {

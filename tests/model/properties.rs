@@ -222,7 +222,9 @@ impl<'w> Admitted<'w> {
         if new.holder.is_some_and(|holder| holder != self.user) {
             return Some(FORGED);
         }
-        if new.is_driven && !self.before.others.contains(&Other::HelmRelease(self.user)) {
+        // A stamp that names a HelmRelease which does not exist opens the operation to nobody.
+        let is_anothers = |other: &Other| matches!(other, Other::HelmRelease(user) if *user != self.user);
+        if new.is_driven && self.before.others.iter().any(is_anothers) {
             return Some(DRIVEN);
         }
         if newest.is_some_and(|newest| newest.body.revision >= new.body.revision) {
