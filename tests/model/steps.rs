@@ -64,7 +64,8 @@ fn variants(cluster: &Cluster, driver: Driver) -> Vec<Cluster> {
     let mut unhealthy = cluster.clone();
     unhealthy.object.iter_mut().for_each(|object| object.unhealthy = true);
     variants.push(unhealthy);
-    if let Some(user) = cluster.newest(driver).and_then(|newest| newest.holder).filter(|holder| holder.is_flux()) {
+    let holder = cluster.newest(driver).and_then(|newest| newest.holder);
+    if let Some(user) = holder.filter(|holder| driver == Driver::Secret && holder.is_flux()) {
         let mut with_flux = variants.clone();
         with_flux.iter_mut().for_each(|cluster| cluster.put_other(Other::HelmRelease(user)));
         variants.extend(with_flux);

@@ -146,23 +146,25 @@ mod tests {
     use super::*;
     use crate::review::Review;
 
+    /// Whether the object of a request declares something.
+    fn is_declared(operation: &str) -> bool {
+        let group = json!({"apiVersion": "lib.projectsveltos.io/v1beta1", "kind": "ConfigurationGroup", "metadata": {"name": "x"}});
+        let text = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "u", "operation": operation, "name": "x", "namespace": "shop", "object": group,
+                "kind": {"group": "lib.projectsveltos.io", "version": "v1beta1", "kind": "ConfigurationGroup"},
+                "resource": {"group": "lib.projectsveltos.io", "version": "v1beta1", "resource": "configurationgroups"},
+                "userInfo": {"username": "alice"},
+            },
+        });
+        let text = text.to_string();
+        let review = Review::parse(text.as_bytes()).unwrap();
+        RequestObjects::read(&review.request).unwrap().declaration.is_some()
+    }
+
     #[test]
     fn a_connect_writes_nothing_whatever_it_sends() {
-        let is_declared = |operation: &str| {
-            let group = json!({"apiVersion": "lib.projectsveltos.io/v1beta1", "kind": "ConfigurationGroup", "metadata": {"name": "x"}});
-            let text = json!({
-                "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-                "request": {
-                    "uid": "u", "operation": operation, "name": "x", "namespace": "shop", "object": group,
-                    "kind": {"group": "lib.projectsveltos.io", "version": "v1beta1", "kind": "ConfigurationGroup"},
-                    "resource": {"group": "lib.projectsveltos.io", "version": "v1beta1", "resource": "configurationgroups"},
-                    "userInfo": {"username": "alice"},
-                },
-            });
-            let text = text.to_string();
-            let review = Review::parse(text.as_bytes()).unwrap();
-            RequestObjects::read(&review.request).unwrap().declaration.is_some()
-        };
         assert!(is_declared("CREATE") && !is_declared("CONNECT"));
     }
 }
