@@ -1,6 +1,6 @@
 //! Judges the writes of the model by the real stamp and the real decision, and applies what is admitted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use release_interlock::budget::Budget;
 use release_interlock::inspect::diagnosis::{self, Diagnosis};
 use release_interlock::judge::Judge;
 use release_interlock::world::memory::Memory;
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -24,6 +25,7 @@ use tokio::time::Instant;
 use crate::client::{Stamp, Write};
 use crate::cluster::{Body, Cluster, Driver, Object, Other, Record, Revision};
 use crate::objects::{self, NOW};
+use crate::texts::{Placed, Texts};
 use crate::users::User;
 
 /// What became of a write.
@@ -50,8 +52,8 @@ pub(crate) struct Court {
     memory: Arc<Memory>,
     runtime: Runtime,
     /// What is in the memory now.
-    placed: BTreeMap<ObjectKey, Arc<str>>,
-    texts: HashMap<Record, Arc<str>>,
+    placed: Placed,
+    texts: Texts,
     policies: Policies,
     /// The number of reviews judged.
     pub(crate) judged: usize,
@@ -72,7 +74,7 @@ impl Court {
         let memory = Arc::new(Memory::new(64 << 20));
         let judge = Judge::new(policies.clone(), Arc::clone(&memory) as _, Arc::new(Budget::new(2 * INFLATE_LIMIT)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        Self { judge, memory, runtime, placed: BTreeMap::new(), texts: HashMap::new(), policies, judged: 0 }
+        Self { judge, memory, runtime, placed: Placed::new(), texts: Texts::default(), policies, judged: 0 }
     }
 
     /// Judges a write of a user.
@@ -86,7 +88,7 @@ impl Court {
         self.place(cluster);
         self.judged += 1;
         let old = self.placed.get(&sent.key).cloned();
-        let text = review(&sent, old.as_deref(), user).to_string();
+        let text = serde_json::to_string(&review(&sent, old.as_deref(), user)).unwrap();
         let review = Review::parse(text.as_bytes()).unwrap();
         let now = Timestamp::from_second(NOW).unwrap();
         let deadline = || Instant::now() + Duration::from_secs(60);
@@ -125,27 +127,13 @@ impl Court {
 
     /// Makes the memory this cluster.
     fn place(&mut self, cluster: &Cluster) {
-        let mut wanted: BTreeMap<ObjectKey, Arc<str>> = BTreeMap::new();
-        for record in cluster.records() {
-            let text = self.texts.entry(*record).or_insert_with(|| objects::stored(record, NOW).to_string().into());
-            wanted.insert(objects::record_key(record.body.driver, record.body.revision), Arc::clone(text));
-        }
-        if let Some(object) = &cluster.object {
-            wanted.insert(
-                objects::deployment_key(),
-                objects::deployment(object, cluster.is_extension()).to_string().into(),
-            );
-        }
-        for other in &cluster.others {
-            let object = objects::other(*other, NOW);
-            wanted.insert(objects::key_of(&object), object.to_string().into());
-        }
+        let wanted = self.texts.of(cluster);
         for key in self.placed.keys().filter(|key| !wanted.contains_key(*key)) {
             self.memory.remove(key);
         }
         for (key, text) in &wanted {
             if self.placed.get(key) != Some(text) {
-                self.memory.put(key.clone(), text.as_ref().to_owned());
+                self.memory.put(ObjectKey::clone(key), text.as_ref().to_owned());
             }
         }
         self.placed = wanted;
@@ -183,10 +171,10 @@ impl Court {
     }
 
     /// The text of an object if a write has changed it.
-    fn changed(&mut self, key: &ObjectKey) -> Option<Arc<str>> {
-        let text: Option<Arc<str>> = self.memory.get(key).map(Into::into);
+    fn changed(&mut self, key: &ObjectKey) -> Option<Rc<str>> {
+        let text: Option<Rc<str>> = self.memory.get(key).map(Into::into);
         let old = match &text {
-            Some(text) => self.placed.insert(key.clone(), Arc::clone(text)),
+            Some(text) => self.placed.insert(Rc::new(key.clone()), Rc::clone(text)),
             None => self.placed.remove(key),
         };
         text.filter(|text| old.as_ref() != Some(text))
@@ -318,26 +306,52 @@ fn created(write: &Write, body: &Body, now: i64) -> Value {
     object
 }
 
+/// An AdmissionReview as it is sent.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SentReview<'r> {
+    api_version: &'static str,
+    kind: &'static str,
+    request: SentRequest<'r>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SentRequest<'r> {
+    uid: &'static str,
+    operation: &'static str,
+    name: Option<&'r str>,
+    namespace: &'r str,
+    kind: Value,
+    resource: Value,
+    sub_resource: Option<&'static str>,
+    user_info: Value,
+    object: Option<&'r Value>,
+    old_object: Option<&'r RawValue>,
+}
+
 /// The AdmissionReview of a request.
-pub(crate) fn review(sent: &Sent, old: Option<&str>, user: User) -> Value {
+pub(crate) fn review<'r>(sent: &'r Sent, old: Option<&'r str>, user: User) -> impl Serialize + 'r {
     let ObjectKey { group, kind, namespace, name } = &sent.key;
     let version = match group.as_str() {
         "helm.toolkit.fluxcd.io" => "v2",
         "interlock.dev" => "v1alpha1",
         _ => "v1",
     };
-    let old: Option<Box<RawValue>> =
-        old.filter(|_| sent.operation != "CREATE").map(|old| serde_json::from_str(old).unwrap());
-    let name = Some(name).filter(|_| sent.operation != "CREATE");
-    json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": "u", "operation": sent.operation, "name": name, "namespace": namespace,
-            "kind": {"group": group, "version": version, "kind": kind},
-            "resource": {"group": group, "version": version, "resource": format!("{}s", kind.to_lowercase())},
-            "subResource": sent.sub_resource, "userInfo": {"username": user.name()}, "object": sent.object, "oldObject": old,
-        },
-    })
+    let exists = sent.operation != "CREATE";
+    let request = SentRequest {
+        uid: "u",
+        operation: sent.operation,
+        name: exists.then_some(name),
+        namespace,
+        kind: json!({"group": group, "version": version, "kind": kind}),
+        resource: json!({"group": group, "version": version, "resource": format!("{}s", kind.to_lowercase())}),
+        sub_resource: sent.sub_resource,
+        user_info: json!({"username": user.name()}),
+        object: sent.object.as_ref(),
+        old_object: old.filter(|_| exists).map(|old| serde_json::from_str(old).unwrap()),
+    };
+    SentReview { api_version: "admission.k8s.io/v1", kind: "AdmissionReview", request }
 }
 
 /// An object with a JSON patch applied: `add` and `remove` of annotations, or of all of them.

@@ -17,5 +17,6 @@ mod properties;
 mod recording;
 mod scopes;
 mod steps;
+mod texts;
 mod users;
 mod ways_out;

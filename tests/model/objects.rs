@@ -1,6 +1,9 @@
 //! Objects of the abstract state as the API server has them, and back.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io::Write;
+use std::rc::Rc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -68,6 +71,19 @@ fn body_text(body: &Body, hooks_run: u8) -> String {
     .to_string()
 }
 
+thread_local! {
+    /// Packing one takes longer than what remains of sending it.
+    static PACKED: RefCell<HashMap<(Body, u8), Rc<str>>> = RefCell::default();
+}
+
+fn packed_body(body: &Body, hooks_run: u8) -> Rc<str> {
+    PACKED.with_borrow_mut(|packed_bodies| {
+        let packed =
+            packed_bodies.entry((*body, hooks_run)).or_insert_with(|| packed(&body_text(body, hooks_run)).into());
+        Rc::clone(packed)
+    })
+}
+
 fn packed(text: &str) -> String {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(text.as_bytes()).unwrap();
@@ -76,12 +92,12 @@ fn packed(text: &str) -> String {
 
 /// A record as a client sends it, without annotations. `hooks_run` tells a write from what is stored.
 pub(crate) fn sent(body: &Body, label: Status, hooks_run: u8) -> Value {
-    let text = body_text(body, hooks_run);
+    let packed = packed_body(body, hooks_run);
     let name = record_name(body.driver, body.revision);
     let data = match body.driver {
-        Driver::Secret => json!({"release": STANDARD.encode(packed(&text))}),
-        Driver::ConfigMap => json!({"release": packed(&text)}),
-        Driver::Olm => json!({"chunk": packed(&text), "extraChunks": STANDARD.encode("[]")}),
+        Driver::Secret => json!({"release": STANDARD.encode(&*packed)}),
+        Driver::ConfigMap => json!({"release": *packed}),
+        Driver::Olm => json!({"chunk": *packed, "extraChunks": STANDARD.encode("[]")}),
     };
     let mut labels = json!({
         "name": RELEASE, "owner": body.driver.storage().owner(), "status": label.as_str(), "version": body.revision.to_string(),
