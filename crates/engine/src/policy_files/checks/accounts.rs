@@ -1,9 +1,7 @@
 //! Whether the lists of accounts and pipelines match more users than intended.
 
-use std::iter;
-
 use super::domain::Domain;
-use super::names::{EVERYBODY, Names, is_literal, language, match_everybody};
+use super::names::{EVERYBODY, Names, can_match, is_literal, match_everybody, matches_everybody};
 use crate::object::{MAX_NAME_LENGTH, SERVICE_ACCOUNT_PREFIX, is_dns_label, is_dns_subdomain};
 use crate::policy::PipelineHolder;
 use crate::policy_files::file::{GlobList, PipelineFile, PolicyFile, Spanned, nearest_to};
@@ -20,8 +18,13 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, names: &mut Names<'_,
         ("platform", &file.platform),
     ];
     for (name, list) in lists {
-        for (span, glob) in list.value().into_iter().flat_map(GlobList::iter) {
-            let doubt = if name == "platform" { doubt_of_platform(glob) } else { doubt_of_account(name, glob) };
+        let Some(list) = list.value() else { continue };
+        for (span, glob) in list.iter() {
+            let is_everybody = matches_everybody(glob, list);
+            let doubt = match name {
+                "platform" => doubt_of_platform(glob, is_everybody),
+                _ => doubt_of_account(name, glob, is_everybody),
+            };
             if let Some(doubt) = doubt {
                 names.problems.warn(span, format!("`{glob}` {doubt}"));
             }
@@ -54,8 +57,8 @@ fn check_cases(file: &PolicyFile, names: &mut Names<'_, '_>) {
 }
 
 /// Why an entry of another list is suspicious: it matches every user, or is an account without the prefix of its user name.
-fn doubt_of_account(list: &str, glob: &str) -> Option<String> {
-    if match_everybody(iter::once(glob)) {
+fn doubt_of_account(list: &str, glob: &str, is_everybody: bool) -> Option<String> {
+    if is_everybody {
         return Some(format!("matches every user, so that everybody is among `{list}`; name the accounts"));
     }
     let (namespace, name) = glob.split_once(':')?;
@@ -66,9 +69,8 @@ fn doubt_of_account(list: &str, glob: &str) -> Option<String> {
 }
 
 /// Why an entry of `platform` is suspicious.
-fn doubt_of_platform(glob: &str) -> Option<String> {
-    let entry = language(iter::once(glob))?;
-    if entry.covers(Domain::Session.language()?) {
+fn doubt_of_platform(glob: &str, is_everybody: bool) -> Option<String> {
+    if is_everybody {
         return Some("matches every user, so that the rules over objects guard nothing; name the accounts".to_owned());
     }
     let account = glob.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|account| account.split_once(':'));
@@ -77,7 +79,7 @@ fn doubt_of_platform(glob: &str) -> Option<String> {
             "matches service accounts of the namespace default, which tenants use; they may then change the objects of every release".to_owned(),
         ),
         Some(namespace) if is_dns_label(namespace) => None,
-        _ if entry.meets(Domain::AccountUser.language()?) => Some(
+        _ if can_match(glob, Domain::AccountUser.language()?) => Some(
             "matches service accounts of tenants, who may then change the objects of every release; spell out the namespace".to_owned(),
         ),
         _ => None,
@@ -94,8 +96,8 @@ fn report_duplicate(name: &Spanned<String>, earlier: &[PipelineFile], names: &mu
 
 fn check_pipeline(pipeline: &PipelineFile, name: &Spanned<String>, names: &mut Names<'_, '_>) {
     let PipelineFile { users, groups, holder, .. } = pipeline;
-    let is_everybody = users.value().is_none_or(|list| match_everybody(list.texts()))
-        && groups.globs().is_none_or(|globs| globs.contains(EVERYBODY));
+    let is_everybody =
+        users.value().is_none_or(match_everybody) && groups.globs().is_none_or(|globs| globs.contains(EVERYBODY));
     match users.as_ref().or(groups.as_ref()) {
         None => {
             let message = "this pipeline has no sessions; give `users`, `groups` or both, as lists of globs";

@@ -1,5 +1,7 @@
 //! Whether the cases of a rule can apply, and change anything.
 
+use std::cell::OnceCell;
+
 use super::domain::Domain;
 use super::language::Language;
 use super::names::{Names, language};
@@ -18,14 +20,23 @@ const MAX_COMPARED_CASES: usize = 100;
 type List<'f> = (Domain, &'f Key<GlobList>);
 
 /// A case that can apply.
-struct Case {
+struct Case<'f> {
     /// The position of its condition.
     at: Span,
     mode: Option<Mode>,
-    /// The lists that do not match every request, with the texts that they match. A request must match all of them.
-    limits: Vec<(Domain, Option<Language>)>,
-    /// The sets of user names that the lists allow. A user must be in all of them.
-    users: Vec<Language>,
+    when: &'f WhenFile,
+    file: &'f PolicyFile,
+    /// What does not hold for every request. A request must match all of it.
+    limits: Vec<Limit<'f>>,
+    users: OnceCell<Vec<Language>>,
+}
+
+/// A list of a condition.
+struct Limit<'f> {
+    domain: Domain,
+    /// `None` if the file does not have the values.
+    list: Option<&'f GlobList>,
+    texts: OnceCell<Option<Language>>,
 }
 
 /// The file whose cases are checked.
@@ -55,7 +66,7 @@ pub(super) fn check(rule: RuleId, file: &RuleFile, context: Context<'_>, names: 
 }
 
 /// Warns of cases whose requests have the same mode without them: by one later case, or by the mode of the rule.
-fn report_idle(rule: RuleId, cases: &[Case], otherwise: Option<Mode>, names: &mut Names<'_, '_>) {
+fn report_idle(rule: RuleId, cases: &[Case<'_>], otherwise: Option<Mode>, names: &mut Names<'_, '_>) {
     for (index, case) in cases.iter().enumerate().take(MAX_COMPARED_CASES) {
         let Some(mode) = case.mode else { continue };
         let mut later = cases[index + 1..].iter().take(MAX_COMPARED_CASES).filter(|other| case.meets(other));
@@ -179,21 +190,21 @@ fn may_be_commit(list: &Spanned<GlobList>) -> bool {
 }
 
 /// Converts a case, and warns of conditions that hold for every request.
-fn read(rule: RuleId, case: &CaseFile, context: Context<'_>, names: &mut Names<'_, '_>) -> Option<Case> {
+fn read<'f>(rule: RuleId, case: &'f CaseFile, context: Context<'f>, names: &mut Names<'_, '_>) -> Option<Case<'f>> {
     let when = case.when.as_ref()?;
     let mut limits = Vec::new();
     let mut full = Vec::new();
     for (domain, list) in lists(rule, &when.value) {
-        let globs = list.value().and_then(of);
-        if domain.is_always_given() && globs.as_ref().zip(domain.language()).is_some_and(|(all, of)| all.covers(of)) {
+        let limit = Limit::of(domain, list.value());
+        if limit.holds_always() {
             full.extend(list.as_ref());
         } else {
-            limits.push((domain, globs));
+            limits.push(limit);
         }
     }
     // The file does not have the labels of the Namespaces.
     if when.value.namespace_selector.is_some() {
-        limits.push((Domain::Namespace, None));
+        limits.push(Limit::of(Domain::Namespace, None));
     }
     if limits.is_empty() {
         let message = "the condition holds for every request, so `mode` and later cases have no effect; name the requests, or set \
@@ -204,7 +215,14 @@ fn read(rule: RuleId, case: &CaseFile, context: Context<'_>, names: &mut Names<'
             names.problems.warn(list.span, "the list matches every request; remove the key");
         }
     }
-    Some(Case { at: when.key, mode: case.mode.value().copied(), limits, users: users_of(&when.value, context.file) })
+    Some(Case {
+        at: when.key,
+        mode: case.mode.value().copied(),
+        when: &when.value,
+        file: context.file,
+        limits,
+        users: OnceCell::new(),
+    })
 }
 
 /// The sets of user names in a condition, as far as they are known.
@@ -234,7 +252,7 @@ fn of(list: &GlobList) -> Option<Language> {
 }
 
 /// Warns of cases whose requests all meet the condition of one earlier case.
-fn report_hidden(cases: &[Case], names: &mut Names<'_, '_>) {
+fn report_hidden(cases: &[Case<'_>], names: &mut Names<'_, '_>) {
     for (index, case) in cases.iter().enumerate().take(MAX_COMPARED_CASES) {
         if let Some(first) = cases[..index].iter().find(|earlier| earlier.hides(case)) {
             let first = names.problems.case_at(first.at);
@@ -244,24 +262,51 @@ fn report_hidden(cases: &[Case], names: &mut Names<'_, '_>) {
     }
 }
 
-impl Case {
+impl Case<'_> {
     /// Whether a request may meet the conditions of both cases.
     fn meets(&self, other: &Self) -> bool {
-        let users = self.users.iter().all(|users| other.users.iter().all(|of_other| users.meets(of_other)));
-        let one_valued = self.limits.iter().filter(|(domain, _)| domain.is_always_given());
-        users
-            && one_valued.filter_map(|(domain, list)| Some((domain, list.as_ref()?))).all(|(domain, list)| {
-                let of_other = other.limits.iter().find(|(other, _)| other == domain);
-                of_other.and_then(|(_, list)| list.as_ref()).is_none_or(|of_other| list.meets(of_other))
-            })
+        let mut one_valued = self.limits.iter().filter(|limit| limit.domain.is_always_given());
+        let is_met = one_valued.all(|limit| {
+            let of_other = other.texts_of(limit.domain).zip(limit.texts());
+            of_other.is_none_or(|(of_other, texts)| texts.meets(of_other))
+        });
+        is_met && self.users().iter().all(|users| other.users().iter().all(|of_other| users.meets(of_other)))
     }
 
     /// Whether this case matches every request that meets the condition of another case.
     fn hides(&self, other: &Self) -> bool {
-        self.limits.iter().all(|(domain, list)| {
-            let of_other = other.limits.iter().find(|(other, _)| other == domain);
-            let of_other = of_other.and_then(|(_, list)| list.as_ref());
-            list.as_ref().zip(of_other).is_some_and(|(list, of_other)| list.covers(of_other))
+        self.limits.iter().all(|limit| {
+            // What the other case does not limit is not worth an automaton.
+            let of_other = other.texts_of(limit.domain);
+            of_other.is_some_and(|of_other| limit.texts().is_some_and(|texts| texts.covers(of_other)))
         })
+    }
+
+    /// The sets of user names that the lists allow. A user must be in all of them.
+    fn users(&self) -> &[Language] {
+        self.users.get_or_init(|| users_of(self.when, self.file))
+    }
+
+    fn texts_of(&self, domain: Domain) -> Option<&Language> {
+        self.limits.iter().find(|limit| limit.domain == domain)?.texts()
+    }
+}
+
+impl<'f> Limit<'f> {
+    fn of(domain: Domain, list: Option<&'f GlobList>) -> Self {
+        Self { domain, list, texts: OnceCell::new() }
+    }
+
+    /// The texts that the list matches.
+    fn texts(&self) -> Option<&Language> {
+        self.texts.get_or_init(|| self.list.and_then(of)).as_ref()
+    }
+
+    /// Whether every request matches the list.
+    fn holds_always(&self) -> bool {
+        let has_sample = self.list.is_some_and(|list| list.globs.contains(self.domain.sample()));
+        self.domain.is_always_given()
+            && has_sample
+            && self.texts().zip(self.domain.language()).is_some_and(|(texts, values)| texts.covers(values))
     }
 }

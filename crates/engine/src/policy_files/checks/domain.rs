@@ -123,6 +123,22 @@ impl Domain {
         )
     }
 
+    /// A value that few lists have: a list without it does not match all values.
+    pub(super) fn sample(self) -> &'static str {
+        match self {
+            Self::User | Self::Session | Self::Group => "somebody@interlock.dev",
+            Self::AccountUser => "system:serviceaccount:sample:sample",
+            Self::ServiceAccount => "sample:sample",
+            Self::Pipeline | Self::Namespace | Self::Release | Self::ObjectName => "sample",
+            Self::Commit => "sample.helm",
+            Self::Kind => "Sample",
+            Self::RecordKind => "ConfigMap",
+            Self::Operation => "DELETE",
+            Self::Owner => "operator-controller",
+            Self::Nothing => "",
+        }
+    }
+
     /// The value that was probably meant.
     pub(super) fn nearest(self, text: &str) -> Option<&'static str> {
         match self {
@@ -269,6 +285,7 @@ mod tests {
             (Domain::Nothing, &[], &["", "helm"]),
         ] {
             let language = domain.language().unwrap();
+            assert_eq!(language.contains(domain.sample()), domain != Domain::Nothing, "{domain:?}");
             for value in values {
                 assert!(language.contains(value), "{domain:?} {value}");
             }

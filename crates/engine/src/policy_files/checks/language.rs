@@ -52,12 +52,15 @@ impl Language {
 
     /// Whether both sets have a text in common. True if that cannot be decided within bounds.
     pub(super) fn meets(&self, other: &Self) -> bool {
-        self.has_pair(other, |accepts, other_accepts| accepts && other_accepts).unwrap_or(true)
+        let is_end =
+            |(state, other_state)| self.automaton.is_dead_state(state) || other.automaton.is_dead_state(other_state);
+        self.has_pair(other, |accepts, other_accepts| accepts && other_accepts, is_end).unwrap_or(true)
     }
 
     /// Whether the set has every text of another set. False if that cannot be decided within bounds.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        self.has_pair(other, |accepts, other_accepts| other_accepts && !accepts).is_some_and(|found| !found)
+        let is_end = |(_, other_state)| other.automaton.is_dead_state(other_state);
+        self.has_pair(other, |accepts, other_accepts| other_accepts && !accepts, is_end).is_some_and(|found| !found)
     }
 
     fn accepts(&self, state: StateID) -> bool {
@@ -65,8 +68,13 @@ impl Language {
     }
 
     /// Whether a text leads to a wanted pair of verdicts, of this set and the other; `None` if there are too many pairs
-    /// of states.
-    fn has_pair(&self, other: &Self, is_wanted: fn(bool, bool) -> bool) -> Option<bool> {
+    /// of states. No text that goes on from an end is wanted.
+    fn has_pair(
+        &self,
+        other: &Self,
+        is_wanted: fn(bool, bool) -> bool,
+        is_end: impl Fn((StateID, StateID)) -> bool,
+    ) -> Option<bool> {
         let letters = self.letters(other);
         let first = (self.start, other.start);
         let (mut seen, mut waiting) = (HashSet::from([first]), vec![first]);
@@ -77,8 +85,7 @@ impl Language {
             for letter in &letters {
                 let next =
                     (self.automaton.next_state(state, *letter), other.automaton.next_state(other_state, *letter));
-                // Both callers search for texts of the other set.
-                if !other.automaton.is_dead_state(next.1) && seen.insert(next) {
+                if !is_end(next) && seen.insert(next) {
                     waiting.push(next);
                 }
             }

@@ -1,6 +1,7 @@
 //! Whether the globs and names of a policy can match anything.
 
 use std::collections::HashMap;
+use std::iter;
 
 use globset::Glob;
 
@@ -12,6 +13,9 @@ use crate::policy_files::problem::{Problems, Span};
 
 /// The group of every user that the API server knows.
 pub(super) const EVERYBODY: &str = "system:authenticated";
+
+/// What a wildcard may stand for in a possible value.
+const FILLINGS: [&str; 4] = ["x", "X", "x:x", ""];
 
 /// The most globs with wildcards that are compared with the values of their fields. A policy has a few dozen.
 const MAX_COMPARED_GLOBS: usize = 500;
@@ -66,8 +70,7 @@ impl<'p, 's> Names<'p, 's> {
         if let Some(known) = self.compared.get(&key) {
             return *known;
         }
-        let can_match = self.compared.len() >= MAX_COMPARED_GLOBS
-            || language(std::iter::once(glob)).is_none_or(|globs| globs.meets(values));
+        let can_match = self.compared.len() >= MAX_COMPARED_GLOBS || can_match(glob, values);
         self.compared.insert(key, can_match);
         can_match
     }
@@ -106,8 +109,32 @@ pub(super) fn language<'g>(globs: impl Iterator<Item = &'g str>) -> Option<Langu
     Language::of(&expressions?)
 }
 
-/// Whether globs match every user that is not a controller of the cluster.
-pub(super) fn match_everybody<'g>(globs: impl Iterator<Item = &'g str>) -> bool {
+/// Whether a glob matches one of these values. True if that cannot be decided within bounds.
+pub(super) fn can_match(glob: &str, values: &Language) -> bool {
+    if is_literal(glob) {
+        return values.contains(glob);
+    }
+    // Nearly every glob of a policy can, and a value that it matches costs less than its automaton.
+    is_filled_in(glob, values) || language(iter::once(glob)).is_none_or(|texts| texts.meets(values))
+}
+
+/// Whether one of these values is the glob with its wildcards filled in.
+fn is_filled_in(glob: &str, values: &Language) -> bool {
+    !glob.contains(['[', ']', '{', '}', '\\'])
+        && FILLINGS.iter().any(|filling| values.contains(&glob.replace('*', filling).replace('?', "x")))
+}
+
+/// Whether the globs of a list match every user that is not a controller of the cluster.
+pub(super) fn match_everybody(list: &GlobList) -> bool {
+    list.globs.contains(Domain::Session.sample()) && cover_everybody(list.texts())
+}
+
+/// The same for one glob of a list.
+pub(super) fn matches_everybody(glob: &str, list: &GlobList) -> bool {
+    list.globs.contains(Domain::Session.sample()) && cover_everybody(iter::once(glob))
+}
+
+fn cover_everybody<'g>(globs: impl Iterator<Item = &'g str>) -> bool {
     language(globs).zip(Domain::Session.language()).is_some_and(|(globs, users)| globs.covers(users))
 }
 

@@ -55,7 +55,7 @@ fn check_paths(file: &PolicyFile, names: &mut Names<'_, '_>) {
 }
 
 fn check_exemption(exempt: &ExemptFile, names: &mut Names<'_, '_>) {
-    let users = exempt.users.as_ref().filter(|users| match_everybody(users.value.texts())).map(|at| at.span);
+    let users = exempt.users.as_ref().filter(|users| match_everybody(&users.value)).map(|at| at.span);
     let groups = exempt.groups.as_ref().filter(|groups| groups.value.globs.contains(EVERYBODY)).map(|at| at.span);
     for span in users.into_iter().chain(groups) {
         names.problems.warn(span, "everybody is exempt, so that nothing is frozen; name the users or groups");
