@@ -1,6 +1,7 @@
 //! A cluster for tests: a clock, a policy, the objects in memory, and records as values.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -182,6 +183,22 @@ impl Judged {
 /// The rules that refused a request; `Ok` if none did.
 pub(crate) type Verdict = Result<(), Vec<&'static str>>;
 
+/// The policies of a cluster. Thousands of clusters of the tests have the same.
+fn loaded(rules: &str, shop: Option<&str>) -> Policies {
+    static LOADED: Mutex<BTreeMap<(String, Option<String>), Policies>> = Mutex::new(BTreeMap::new());
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let policies = loaded.entry((rules.to_owned(), shop.map(str::to_owned))).or_insert_with(|| {
+        let mut files = PolicyFiles::default();
+        files.set_cluster("cluster.yaml".into(), format!("{SHIPPED}{rules}\n"));
+        if let Some(shop) = shop {
+            let text = format!("apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n{shop}\n");
+            files.add_namespace("shop".to_owned(), "namespaces/shop.yaml".into(), text);
+        }
+        Policies::of_files(&files).unwrap()
+    });
+    policies.clone()
+}
+
 impl Cluster {
     pub(crate) fn new() -> Self {
         Self::with_policy("")
@@ -194,13 +211,7 @@ impl Cluster {
 
     /// Like [`Self::with_policy`], with an additional policy for namespace `shop`.
     pub(crate) fn with_policies(rules: &str, shop: Option<&str>) -> Self {
-        let mut files = PolicyFiles::default();
-        files.set_cluster("cluster.yaml".into(), format!("{SHIPPED}{rules}\n"));
-        if let Some(shop) = shop {
-            let text = format!("apiVersion: interlock.dev/v1alpha1\nkind: NamespacePolicy\n{shop}\n");
-            files.add_namespace("shop".to_owned(), "namespaces/shop.yaml".into(), text);
-        }
-        let policies = Policies::of_files(&files).unwrap();
+        let policies = loaded(rules, shop);
         Self { objects: Objects::new(512 << 20).noting_losses(), policies, now: start() }
     }
 
