@@ -79,6 +79,29 @@ fn refused(rule: &'static str) -> Verdict {
     Err(vec![rule])
 }
 
+/// Also where the Application lists the object: Argo CD ignores such a mark, and whoever copies an object copies it.
+#[test]
+fn a_mark_that_names_another_object_makes_nobody_its_owner() {
+    let edit = |tracking: &str| {
+        let marked = |mode: &str| {
+            let mut object = with(&["metadata", "annotations", TRACKING], tracking.into());
+            object["data"]["mode"] = mode.into();
+            object
+        };
+        synced().update_objects("alice", marked("declared"), marked("evil"))
+    };
+    assert_eq!(edit("web:/ConfigMap:shop/web"), refused("manual-edit"));
+    for other in [
+        "web:apps/ConfigMap:shop/web",
+        "web:/Secret:shop/web",
+        "web:/ConfigMap:other/web",
+        "web:/ConfigMap:shop/other",
+        "web:apps/Secret:shop/other",
+    ] {
+        assert_eq!(edit(other), Ok(()), "{other}");
+    }
+}
+
 #[test]
 fn people_change_what_is_synced_in_its_source() {
     let edit = |user: &str, new: Value| synced().update_objects(user, config(), new);

@@ -277,6 +277,12 @@ fn protected_kustomizations() {
             protecting(under(base()).update_objects(user, kept, without("name"))),
             prot(),
         );
+        let left_alone = set(web(), "/metadata/annotations", json!({SWITCH: "disabled"}));
+        act(
+            &format!("{user}: reconcile disabled off, which keeps nothing"),
+            protecting(under(base()).update_objects(user, left_alone, web())),
+            Ok(()),
+        );
         act(
             &format!("{user}: delete, reconcile disabled by hand"),
             protecting(
