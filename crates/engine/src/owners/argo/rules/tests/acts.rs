@@ -904,6 +904,17 @@ fn protected_applications() {
             prot(),
         );
     }
+    let cascading =
+        set(annotated(json!({})), "/metadata/finalizers", json!(["resources-finalizer.argocd.argoproj.io"]));
+    for (what, application, expected) in
+        [("with its objects", cascading, prot()), ("alone", annotated(json!({})), Ok(()))]
+    {
+        act(
+            &format!("namespace of an Application that goes {what}"),
+            cluster(application).delete_cluster_scoped("alice", ns("argocd")),
+            expected,
+        );
+    }
     act(
         "empty list and delete in two writes",
         Cluster::new().update_objects(

@@ -252,6 +252,18 @@ fn protected_kustomizations() {
     {
         act(&format!("protected: {field}"), edit(set(base(), &format!("/{field}"), value)), Ok(()));
     }
+    let pruning = |before: bool, after: bool| {
+        let with = |prune: bool| annotated(set(base(), "/prune", prune.into()));
+        Cluster::new().update_objects("alice", with(before), with(after))
+    };
+    act("protected: prune on", pruning(false, true), prot());
+    act("protected: prune off", pruning(true, false), Ok(()));
+    let dying = |spec: Value| set(annotated(spec), "/metadata/deletionTimestamp", "2026-11-21T10:00:00Z".into());
+    act(
+        "interval while dying with its objects",
+        Cluster::new().update_objects("alice", dying(base()), dying(set(base(), "/interval", "1m".into()))),
+        Ok(()),
+    );
     let under = |spec: Value| {
         let mut c = Cluster::new();
         c.given(annotated(spec));
