@@ -305,6 +305,19 @@ fn an_operation_for_two_helm_releases_has_no_driver() {
 }
 
 #[test]
+fn a_helm_release_beside_the_records_comes_before_one_elsewhere() {
+    let elsewhere = json!({"releaseName": "web", "targetNamespace": "shop", "storageNamespace": "shop"});
+    let elsewhere = with(helm_release("elsewhere", elsewhere), "/metadata/namespace", json!("bar"));
+    let mut cluster = Cluster::new();
+    cluster.given(first());
+    cluster.given(elsewhere);
+    cluster.given_record(&rec(5, "deployed"));
+    assert_eq!(cluster.create(CONTROLLER, &rec(6, "pending-upgrade")), Ok(()));
+    cluster.given(helm_release("web", json!({"serviceAccountName": "deployer"})));
+    assert_eq!(cluster.update(TENANT, &rec(6, "pending-upgrade"), &rec(6, "failed")), Ok(()));
+}
+
+#[test]
 fn a_refused_unlock_says_how_to_wake_flux() {
     let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
     let text = |cluster: &mut Cluster, user: &str| cluster.messages_for(user, pending.object(), failed.object());
