@@ -138,5 +138,7 @@ mod tests {
         let both = json!([reason, {"name": HOLDER, "value": "alice"}]);
         assert_eq!(stamped(None, &sync(json!([reason])), "alice"), both);
         assert_eq!(unheld(&raw(&sync(both))).unwrap(), sync(json!([reason])));
+        let nothing_to_do = [sync(held("alice")), Value::Null, json!("sync")];
+        assert!(nothing_to_do.iter().all(|operation| patch(&raw(operation), Some("alice")).is_none()));
     }
 }

@@ -1,7 +1,7 @@
 //! Whether the lists of accounts and pipelines match more users than intended.
 
 use super::domain::Domain;
-use super::names::{EVERYBODY, Names, can_match, is_literal, match_everybody, matches_everybody};
+use super::names::{EVERYBODY, Names, alone_matches_everybody, can_match, is_literal, match_everybody};
 use crate::object::{MAX_NAME_LENGTH, SERVICE_ACCOUNT_PREFIX, is_dns_label, is_dns_subdomain};
 use crate::policy::PipelineHolder;
 use crate::policy_files::file::{GlobList, PipelineFile, PolicyFile, Spanned, nearest_to};
@@ -20,7 +20,7 @@ pub(super) fn check(file: &PolicyFile, home: Option<&str>, names: &mut Names<'_,
     for (name, list) in lists {
         let Some(list) = list.value() else { continue };
         for (span, glob) in list.iter() {
-            let is_everybody = matches_everybody(glob, list);
+            let is_everybody = alone_matches_everybody(glob, list);
             let doubt = match name {
                 "platform" => doubt_of_platform(glob, is_everybody),
                 _ => doubt_of_account(name, glob, is_everybody),

@@ -276,7 +276,7 @@ impl Case<'_> {
     /// Whether this case matches every request that meets the condition of another case.
     fn hides(&self, other: &Self) -> bool {
         self.limits.iter().all(|limit| {
-            // What the other case does not limit is not worth an automaton.
+            // What the other case does not limit needs no automaton.
             let of_other = other.texts_of(limit.domain);
             of_other.is_some_and(|of_other| limit.texts().is_some_and(|texts| texts.covers(of_other)))
         })
@@ -302,7 +302,7 @@ impl<'f> Limit<'f> {
         self.texts.get_or_init(|| self.list.and_then(of)).as_ref()
     }
 
-    /// Whether every request matches the list.
+    /// Whether every request matches the list. Few lists match the sample, so few need an automaton for this.
     fn holds_always(&self) -> bool {
         let has_sample = self.list.is_some_and(|list| list.globs.contains(self.domain.sample()));
         self.domain.is_always_given()

@@ -124,13 +124,13 @@ fn is_filled_in(glob: &str, values: &Language) -> bool {
         && FILLINGS.iter().any(|filling| values.contains(&glob.replace('*', filling).replace('?', "x")))
 }
 
-/// Whether the globs of a list match every user that is not a controller of the cluster.
+/// Whether the globs of a list match every user that is not a controller of the cluster. Few match the sample.
 pub(super) fn match_everybody(list: &GlobList) -> bool {
     list.globs.contains(Domain::Session.sample()) && cover_everybody(list.texts())
 }
 
-/// The same for one glob of a list.
-pub(super) fn matches_everybody(glob: &str, list: &GlobList) -> bool {
+/// Whether one glob of a list does.
+pub(super) fn alone_matches_everybody(glob: &str, list: &GlobList) -> bool {
     list.globs.contains(Domain::Session.sample()) && cover_everybody(iter::once(glob))
 }
 

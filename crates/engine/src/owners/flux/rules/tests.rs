@@ -317,6 +317,22 @@ fn a_helm_release_beside_the_records_comes_before_one_elsewhere() {
     assert_eq!(cluster.update(TENANT, &rec(6, "pending-upgrade"), &rec(6, "failed")), Ok(()));
 }
 
+/// Flux would install again what helm uninstalls, unless it is suspended.
+#[test]
+fn who_deletes_a_record_is_told_how_its_owner_removes_the_release() {
+    let refusal = |spec: Value| {
+        let mut cluster = Cluster::new();
+        cluster.given(installed(helm_release("web", spec)));
+        cluster.given_record(&rec(5, "deployed"));
+        cluster.refusal("DELETE", "bob", &rec(5, "deployed"))
+    };
+    let (of_flux, of_helm) = ("`kubectl delete helmrelease web -n shop`", "`helm uninstall web -n shop`");
+    let found = refusal(json!({}));
+    assert!(found.contains(of_flux) && !found.contains(of_helm), "{found}");
+    let found = refusal(json!({"suspend": true}));
+    assert!(found.contains(of_helm) && !found.contains(of_flux), "{found}");
+}
+
 #[test]
 fn a_refused_unlock_says_how_to_wake_flux() {
     let (pending, failed) = (rec(6, "pending-upgrade"), rec(6, "failed"));
