@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use super::domain::Domain;
 use super::language::Language;
-use super::names::{Names, language};
+use super::names::{Names, language, match_all};
 use crate::object::SERVICE_ACCOUNT_PREFIX;
 use crate::owners::{CLUSTER_EXTENSION, CONFIGURATION_GROUP};
 use crate::policy::Globs;
@@ -302,11 +302,8 @@ impl<'f> Limit<'f> {
         self.texts.get_or_init(|| self.list.and_then(of)).as_ref()
     }
 
-    /// Whether every request matches the list. Few lists match the sample, so few need an automaton for this.
+    /// Whether every request matches the list.
     fn holds_always(&self) -> bool {
-        let has_sample = self.list.is_some_and(|list| list.globs.contains(self.domain.sample()));
-        self.domain.is_always_given()
-            && has_sample
-            && self.texts().zip(self.domain.language()).is_some_and(|(texts, values)| texts.covers(values))
+        self.domain.is_always_given() && self.list.is_some_and(|list| match_all(list, self.domain))
     }
 }

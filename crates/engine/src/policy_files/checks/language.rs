@@ -52,15 +52,12 @@ impl Language {
 
     /// Whether both sets have a text in common. True if that cannot be decided within bounds.
     pub(super) fn meets(&self, other: &Self) -> bool {
-        let is_end =
-            |(state, other_state)| self.automaton.is_dead_state(state) || other.automaton.is_dead_state(other_state);
-        self.has_pair(other, |accepts, other_accepts| accepts && other_accepts, is_end).unwrap_or(true)
+        self.has_pair(other, |accepts, other_accepts| accepts && other_accepts).unwrap_or(true)
     }
 
     /// Whether the set has every text of another set. False if that cannot be decided within bounds.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        let is_end = |(_, other_state)| other.automaton.is_dead_state(other_state);
-        self.has_pair(other, |accepts, other_accepts| other_accepts && !accepts, is_end).is_some_and(|found| !found)
+        self.has_pair(other, |accepts, other_accepts| other_accepts && !accepts).is_some_and(|found| !found)
     }
 
     fn accepts(&self, state: StateID) -> bool {
@@ -68,13 +65,10 @@ impl Language {
     }
 
     /// Whether a text leads to a wanted pair of verdicts, of this set and the other; `None` if there are too many pairs
-    /// of states. No text that goes on from an end is wanted.
-    fn has_pair(
-        &self,
-        other: &Self,
-        is_wanted: fn(bool, bool) -> bool,
-        is_end: impl Fn((StateID, StateID)) -> bool,
-    ) -> Option<bool> {
+    /// of states.
+    fn has_pair(&self, other: &Self, is_wanted: fn(bool, bool) -> bool) -> Option<bool> {
+        // Both callers search for texts of the other set. A dead state accepts nothing more.
+        let wants_others_alone = is_wanted(false, true);
         let letters = self.letters(other);
         let first = (self.start, other.start);
         let (mut seen, mut waiting) = (HashSet::from([first]), vec![first]);
@@ -85,7 +79,9 @@ impl Language {
             for letter in &letters {
                 let next =
                     (self.automaton.next_state(state, *letter), other.automaton.next_state(other_state, *letter));
-                if !is_end(next) && seen.insert(next) {
+                let may_lead_on = !other.automaton.is_dead_state(next.1)
+                    && (wants_others_alone || !self.automaton.is_dead_state(next.0));
+                if may_lead_on && seen.insert(next) {
                     waiting.push(next);
                 }
             }

@@ -124,18 +124,23 @@ fn is_filled_in(glob: &str, values: &Language) -> bool {
         && FILLINGS.iter().any(|filling| values.contains(&glob.replace('*', filling).replace('?', "x")))
 }
 
-/// Whether the globs of a list match every user that is not a controller of the cluster. Few match the sample.
+/// Whether the globs of a list match every value of a field. Few lists match the sample, so few need an automaton for this.
+pub(super) fn match_all(list: &GlobList, domain: Domain) -> bool {
+    list.globs.contains(domain.sample()) && cover(list.texts(), domain)
+}
+
+/// Whether the globs of a list match every user that is not a controller of the cluster.
 pub(super) fn match_everybody(list: &GlobList) -> bool {
-    list.globs.contains(Domain::Session.sample()) && cover_everybody(list.texts())
+    match_all(list, Domain::Session)
 }
 
 /// Whether one glob of a list does.
 pub(super) fn alone_matches_everybody(glob: &str, list: &GlobList) -> bool {
-    list.globs.contains(Domain::Session.sample()) && cover_everybody(iter::once(glob))
+    list.globs.contains(Domain::Session.sample()) && cover(iter::once(glob), Domain::Session)
 }
 
-fn cover_everybody<'g>(globs: impl Iterator<Item = &'g str>) -> bool {
-    language(globs).zip(Domain::Session.language()).is_some_and(|(globs, users)| globs.covers(users))
+fn cover<'g>(globs: impl Iterator<Item = &'g str>, domain: Domain) -> bool {
+    language(globs).zip(domain.language()).is_some_and(|(globs, values)| globs.covers(values))
 }
 
 pub(super) fn is_literal(glob: &str) -> bool {

@@ -6,6 +6,7 @@ mod moved;
 
 use serde_json::{Value, json};
 
+use crate::rules::tests::acts::set;
 use crate::rules::tests::scenario::{Cluster, Verdict};
 
 const CONTROLLER: &str = "system:serviceaccount:argocd:argocd-application-controller";
@@ -83,12 +84,8 @@ fn refused(rule: &'static str) -> Verdict {
 #[test]
 fn a_mark_that_names_another_object_makes_nobody_its_owner() {
     let edit = |tracking: &str| {
-        let marked = |mode: &str| {
-            let mut object = with(&["metadata", "annotations", TRACKING], tracking.into());
-            object["data"]["mode"] = mode.into();
-            object
-        };
-        synced().update_objects("alice", marked("declared"), marked("evil"))
+        let marked = with(&["metadata", "annotations", TRACKING], tracking.into());
+        synced().update_objects("alice", marked.clone(), set(marked, "/data/mode", "evil".into()))
     };
     assert_eq!(edit("web:/ConfigMap:shop/web"), refused("manual-edit"));
     for other in [

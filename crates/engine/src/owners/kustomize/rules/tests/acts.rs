@@ -252,12 +252,13 @@ fn protected_kustomizations() {
     {
         act(&format!("protected: {field}"), edit(set(base(), &format!("/{field}"), value)), Ok(()));
     }
-    let pruning = |before: bool, after: bool| {
-        let with = |prune: bool| annotated(set(base(), "/prune", prune.into()));
-        Cluster::new().update_objects("alice", with(before), with(after))
-    };
-    act("protected: prune on", pruning(false, true), prot());
-    act("protected: prune off", pruning(true, false), Ok(()));
+    let unpruned = || set(base(), "/prune", false.into());
+    act(
+        "protected: prune on",
+        Cluster::new().update_objects("alice", annotated(unpruned()), annotated(base())),
+        prot(),
+    );
+    act("protected: prune off", edit(unpruned()), Ok(()));
     let dying = |spec: Value| set(annotated(spec), "/metadata/deletionTimestamp", "2026-11-21T10:00:00Z".into());
     act(
         "interval while dying with its objects",
@@ -326,15 +327,7 @@ fn protected_kustomizations() {
     );
     act(
         "unsuspend while dying",
-        Cluster::new().update_objects(
-            "alice",
-            set(
-                annotated(set(base(), "/suspend", true.into())),
-                "/metadata/deletionTimestamp",
-                "2026-11-21T10:00:00Z".into(),
-            ),
-            set(annotated(base()), "/metadata/deletionTimestamp", "2026-11-21T10:00:00Z".into()),
-        ),
+        Cluster::new().update_objects("alice", dying(set(base(), "/suspend", true.into())), dying(base())),
         prot(),
     );
     for value in ["True", "", "false", "true "] {
