@@ -122,8 +122,10 @@ impl Helm {
             let Some(index) = self.records.iter().position(|record| Some(record.revision) != kept) else {
                 break;
             };
-            // With such a small limit, pruning deletes the record of the dead operation itself, which the runbook protects.
-            if index + 1 == self.records.len() && self.last_status().is_some_and(Status::is_pending) {
+            // With such a small limit, pruning deletes the record of the dead operation itself, which the runbook protects, or the only
+            // one that is left to upgrade from.
+            let is_protected = |status: Status| status.is_pending() || status == Status::Superseded;
+            if index + 1 == self.records.len() && self.last_status().is_some_and(is_protected) {
                 break;
             }
             self.delete(index)?;
