@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use interlock_engine::rules::wording::command;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -12,6 +14,9 @@ use super::failure;
 use super::helm::HelmFlags;
 use crate::inspect::scan::Gap;
 pub(super) use crate::world::kubernetes::clock::server_time;
+
+/// The user agent of every request, like `kubectl/v1.36.3`.
+const PROGRAM: &str = concat!("interlock/v", env!("CARGO_PKG_VERSION"));
 
 /// The read timeout of a watch. On a quiet watch the API server sends a bookmark every minute.
 pub(super) const WATCH_READ_TIMEOUT: Duration = Duration::from_secs(295);
@@ -189,6 +194,8 @@ impl NamedCluster {
     }
 }
 
-pub(super) fn client(config: Config) -> anyhow::Result<Client> {
+/// A client that names this program in the audit log of the API server.
+pub(super) fn client(mut config: Config) -> anyhow::Result<Client> {
+    config.headers.push((USER_AGENT, HeaderValue::from_static(PROGRAM)));
     Client::try_from(config).context("failed to create a client for the cluster")
 }

@@ -1,5 +1,6 @@
 //! Overrides that need a ticket: refused without one, shown with it wherever they are used, kept for a time and then deleted.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
@@ -73,6 +74,7 @@ fn an_override_needs_its_ticket_shows_it_everywhere_and_is_deleted_in_time() {
     assert!(admitted.stderr.contains("CHG-7)"), "{admitted}");
     the_ticket_is_in_every_trace(&namespace, short["metadata"]["name"].as_str().unwrap());
     an_expired_one_is_deleted_and_no_other(&namespace, &short, &kept);
+    every_write_of_the_webhook_names_its_program(&plane);
 }
 
 /// The policy gets its pattern while an override is open that would not be created any more.
@@ -117,11 +119,9 @@ fn the_ticket_is_in_every_trace(namespace: &Namespace<'_>, name: &str) {
         if ticket == Some("CHG-7".into()) { Ok(()) } else { Err(format!("{report:#}")) }
     });
     eventually(PATIENCE, "the audit log shows the ticket", || {
-        let log = fs::read_to_string(plane.audit_log()).map_err(|error| error.to_string())?;
-        // The last line may be incomplete.
+        let log = audit_events(plane);
         let mut edits = log
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .iter()
             .filter(|event| event["user"]["username"] == "bob" && event["objectRef"]["resource"] == "configmaps");
         // The API server puts the name of the webhook before each key.
         let value = |event: &Value, key: &str| {
@@ -131,11 +131,28 @@ fn the_ticket_is_in_every_trace(namespace: &Namespace<'_>, name: &str) {
         let of_override = Some(format!("{}/{name}", namespace.name()).into());
         let shown = edits
             .any(|event| value(&event, "/override") == of_override && value(&event, "/ticket") == Some("CHG-7".into()));
-        if shown { Ok(()) } else { Err(log) }
+        if shown { Ok(()) } else { Err(format!("{log:#?}")) }
     });
     let release = format!("{}/demo", namespace.name());
     let status = run(plane.interlock(&plane.person("alice"), &["status", &release]), PATIENCE);
     assert!(status.stdout.contains(": OPS-13: a long one (ticket INC-1)"), "{status}");
+}
+
+/// Also in the audit log, which has the user agent beside the user.
+fn every_write_of_the_webhook_names_its_program(plane: &Plane) {
+    let agents = |user: &str| -> BTreeSet<String> {
+        let events = audit_events(plane).into_iter().filter(|event| event["user"]["username"] == user);
+        events.map(|event| event["userAgent"].to_string()).collect()
+    };
+    let ours = concat!("\"interlock/v", env!("CARGO_PKG_VERSION"), "\"").to_owned();
+    assert_eq!(agents("system:serviceaccount:interlock-system:interlock"), BTreeSet::from([ours.clone()]));
+    assert!(agents("alice").contains(&ours), "`interlock override` by alice");
+}
+
+/// The audit log so far. Its last line may be incomplete.
+fn audit_events(plane: &Plane) -> Vec<Value> {
+    let log = fs::read_to_string(plane.audit_log()).expect("the audit log");
+    log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// The one that expired is deleted, and not before its retention. The other one is not due.
