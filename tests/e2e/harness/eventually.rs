@@ -6,8 +6,8 @@ use crate::harness::profile::{Reason, took};
 
 /// The first pauses between looks; short compared to a helm run.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The later pauses: most looks run kubectl, which competes for cores with the process under test.
-const LONGEST: Duration = Duration::from_millis(500);
+/// The later pauses: most looks run helm or kubectl, which compete for cores with the process under test.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// Each deadline is for a machine that does nothing else. A slower one may take so many times as long.
 const ON_A_SLOW_MACHINE: u32 = 3;

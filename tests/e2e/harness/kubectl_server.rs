@@ -94,8 +94,10 @@ impl Server {
     fn start(kubectl: &Path) -> Self {
         let mut command = Command::new(kubectl);
         hide_configuration(&mut command, Path::new("/nonexistent"));
+        // Each command would search these directories for plugins.
+        command.env("PATH", "/nonexistent");
         // Unlike short processes, this one has garbage.
-        command.env("GOGC", "100");
+        command.env("GOGC", "300");
         // Ctrl-C on a terminal must reach only this process.
         command.arg("serve-commands").stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {}: {error}", kubectl.display()));

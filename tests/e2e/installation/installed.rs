@@ -23,7 +23,7 @@ use crate::harness::process::{Output, run};
 const LENIENT: &str = concat!(include_str!("../../../policies/cluster.yaml"), "rules: {manual-edit: {mode: audit}}\n");
 const REPLICAS: usize = 3;
 /// Writes a second: enough to hit every phase, and two cores can still do the rest.
-const RATE: u32 = 30;
+const RATE: u32 = 16;
 /// How many writes an entry that fails open may miss while replicas change.
 const MISSED: usize = 2;
 /// How long controllers and watches may take on a busy machine.

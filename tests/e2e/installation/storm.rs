@@ -16,8 +16,8 @@ use crate::harness::process::run;
 /// Another file with the same policy.
 const POLICY: &str = concat!(include_str!("../../../policies/cluster.yaml"), "\n# Another text.\n");
 const REPLICAS: usize = 3;
-/// The default number of writes a second: as many as two busy cores can handle next to everything else.
-const RATE: u32 = 60;
+/// The default number of writes a second: some are in flight at any moment, and other tests still get on.
+const RATE: u32 = 30;
 /// Overrides the rate.
 const RATE_VARIABLE: &str = "INTERLOCK_E2E_RATE";
 /// Leaves are renewed within the test, but not so fast that one expires while the API server is away: a third of this is
@@ -34,7 +34,7 @@ const TIMES: [&str; 6] = [
 /// How long anything may take on a busy machine.
 const SOON: Duration = Duration::from_secs(90);
 /// The number of right writes that end a phase.
-const ENOUGH: u64 = 100;
+const ENOUGH: u64 = 60;
 
 /// The faults that a phase may cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -43,7 +43,7 @@ const KINDS: [(&str, &str, &str); 13] = [
 const OBJECTS: &str = include_str!("declared_comparison/objects.yaml");
 
 /// How many edits are tried of each chart. An edit that the API server rejects, or that changes nothing, is none.
-const EDITS: usize = 300;
+const EDITS: usize = 100;
 const SEED: u64 = 0x1F00_D5EE_D000_0001;
 
 /// Where the webhook and the API server disagree, and why that stays so: the verdict of the webhook, and a part of the place.

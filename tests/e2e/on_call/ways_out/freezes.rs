@@ -32,7 +32,7 @@ const PHASE: SignedDuration = SignedDuration::from_secs(40);
 /// Longer than all cases take.
 const FREEZES: i32 = 30;
 
-/// Until a freeze begins or ends.
+/// Longer than a phase.
 const TURN: Duration = Duration::from_secs(60);
 
 /// When the first phase without a freeze began.
@@ -55,19 +55,24 @@ pub(super) fn in_turn() -> String {
 
 /// Waits for the beginning of a phase without a freeze, so that a release is deployed in it.
 pub(super) fn await_open() {
-    eventually(TURN * 2, "a phase without a freeze begins", || {
-        let into = Timestamp::now().duration_since(start()).as_secs() % (2 * PHASE).as_secs();
-        if into < PHASE.as_secs() / 4 { Ok(()) } else { Err(format!("{into} s after the last one began")) }
-    });
+    await_part("a phase without a freeze begins", |into| into < PHASE / 4);
 }
 
-/// What is refused once a freeze has begun. Until then it passes.
-pub(super) fn frozen(act: impl Fn() -> Output) -> Output {
-    eventually(TURN, "a freeze begins", || {
-        let done = act();
-        let message = done.to_string();
-        if message.contains("[freeze]") { Ok(done) } else { Err(message) }
-    })
+/// What is refused once a freeze has begun.
+pub(super) fn frozen(act: impl FnOnce() -> Output) -> Output {
+    await_part("a freeze begins", |into| into >= PHASE);
+    let refused = act();
+    assert!(refused.to_string().contains("[freeze]"), "{refused}");
+    refused
+}
+
+/// Waits for a part of the phase without a freeze and the freeze after it.
+fn await_part(expected: &str, is_in: impl Fn(SignedDuration) -> bool) {
+    eventually(TURN * 2, expected, || {
+        let turns = Timestamp::now().duration_since(start()).as_secs();
+        let into = SignedDuration::from_secs(turns % (2 * PHASE).as_secs());
+        if is_in(into) { Ok(()) } else { Err(format!("{into:#} after a phase without a freeze began")) }
+    });
 }
 
 fn upgrade_with_helm() -> Scene {
