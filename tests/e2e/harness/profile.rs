@@ -1,7 +1,7 @@
 //! Where the run spends its time: `INTERLOCK_TEST_PROFILE=1 cargo test --test e2e` keeps a table in `target/e2e-profile.txt`, by reason,
 //! while the tests run.
 //!
-//! Four tests run side by side, so the seconds of all reasons together are more than those of the run. A wait contains the programs that
+//! Eight tests run side by side, so the seconds of all reasons together are more than those of the run. A wait contains the programs that
 //! look whether it has ended.
 
 use std::collections::BTreeMap;
