@@ -62,9 +62,10 @@ fn a_freeze_stops_what_would_start_and_nothing_that_has_started() {
     let frozen = Namespace::new(&plane, "freeze-rest");
     let alice = frozen.helm(HelmVersion::V4, DRIVER, "alice");
     alice.ok(&["install", "demo", chart.path()]);
-    alice.ok(&["upgrade", "demo", chart.path()]);
+    // The clock of the webhook may be a little behind.
+    let in_it = begins + SignedDuration::from_secs(2);
     eventually(WHILE, "the freeze begins", || {
-        let left = begins.duration_since(Timestamp::now());
+        let left = in_it.duration_since(Timestamp::now());
         if left.is_negative() { Ok(()) } else { Err(format!("{left:#} before it")) }
     });
     alice.fails(&["upgrade", "demo", chart.path()], &[TEXT]);

@@ -1,5 +1,6 @@
 //! Refusals in freezes that come and go while the tests run.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -32,8 +33,11 @@ const PHASE: SignedDuration = SignedDuration::from_secs(40);
 /// Longer than all cases take.
 const FREEZES: i32 = 30;
 
-/// Longer than a phase.
-const TURN: Duration = Duration::from_secs(60);
+/// How far the clock of the webhook may be behind, at most.
+const CLOCKS: SignedDuration = SignedDuration::from_secs(2);
+
+/// Longer than two phases.
+const TURN: Duration = Duration::from_secs(120);
 
 /// When the first phase without a freeze began.
 fn start() -> Timestamp {
@@ -55,23 +59,23 @@ pub(super) fn in_turn() -> String {
 
 /// Waits for the beginning of a phase without a freeze, so that a release is deployed in it.
 pub(super) fn await_open() {
-    await_part("a phase without a freeze begins", |into| into < PHASE / 4);
+    await_part("a phase without a freeze begins", SignedDuration::ZERO..PHASE / 4);
 }
 
 /// What is refused once a freeze has begun.
 pub(super) fn frozen(act: impl FnOnce() -> Output) -> Output {
-    await_part("a freeze begins", |into| into >= PHASE);
+    await_part("a freeze begins", PHASE + CLOCKS..PHASE * 3 / 2);
     let refused = act();
     assert!(refused.to_string().contains("[freeze]"), "{refused}");
     refused
 }
 
 /// Waits for a part of the phase without a freeze and the freeze after it.
-fn await_part(expected: &str, is_in: impl Fn(SignedDuration) -> bool) {
-    eventually(TURN * 2, expected, || {
+fn await_part(expected: &str, part: Range<SignedDuration>) {
+    eventually(TURN, expected, || {
         let turns = Timestamp::now().duration_since(start()).as_secs();
         let into = SignedDuration::from_secs(turns % (2 * PHASE).as_secs());
-        if is_in(into) { Ok(()) } else { Err(format!("{into:#} after a phase without a freeze began")) }
+        if part.contains(&into) { Ok(()) } else { Err(format!("{into:#} after a phase without a freeze began")) }
     });
 }
 
