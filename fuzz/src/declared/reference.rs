@@ -65,7 +65,8 @@ impl Edit<'_> {
         }
         let mut answer = Answer::Free;
         let mut texts = Map::new();
-        if kind == Some("Secret") && ["data", "stringData"].iter().any(|name| document[*name].is_object()) {
+        let has_data = document["data"].as_object().is_some_and(|data| !data.is_empty());
+        if kind == Some("Secret") && (has_data || document["stringData"].is_object()) {
             let data = fields.remove("data").and_then(|data| data.as_object().cloned()).unwrap_or_default();
             texts.extend(data.into_iter().map(|(name, value)| (name, unwrapped(value))));
             let given = document.get("stringData").and_then(Value::as_object).cloned().unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::text::look_alike;
+use crate::text::{into_printable, look_alike};
 
 /// Why policies cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -186,7 +186,8 @@ fn listed(source: &SourceFile, mut found: Vec<(Span, String)>) -> Vec<Problem> {
     let problems = found.into_iter().map(|(span, message)| Problem {
         file: source.path.clone(),
         location: Some(source.location(span)),
-        message,
+        // It may quote the text, which a tenant has written.
+        message: into_printable(message, usize::MAX),
     });
     problems.collect()
 }

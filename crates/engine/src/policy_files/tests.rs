@@ -119,6 +119,11 @@ fn every_error_of_a_file_is_reported_with_its_location() {
             "rules:\n  revision-order: {mode: strict}\n",
             "4:26: unknown value `strict`; use one of enforce, warn, audit, off",
         ),
+        // A person reads it on a terminal.
+        (
+            "rules:\n  revision-order: {mode: \"a\\n\\e[31mb\"}\n",
+            "4:26: unknown value `a \u{fffd}[31mb`; use one of enforce, warn, audit, off",
+        ),
         ("rules:\n  revision-order: {mode: }\n", "4:24: expected one value, got nothing"),
         (
             "rules:\n  revision-order: {staleAfter: 5m}\n",
