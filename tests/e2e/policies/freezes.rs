@@ -63,11 +63,7 @@ fn a_freeze_stops_what_would_start_and_nothing_that_has_started() {
     let alice = frozen.helm(HelmVersion::V4, DRIVER, "alice");
     alice.ok(&["install", "demo", chart.path()]);
     // The clock of the webhook may be a little behind.
-    let in_it = begins + SignedDuration::from_secs(2);
-    eventually(WHILE, "the freeze begins", || {
-        let left = in_it.duration_since(Timestamp::now());
-        if left.is_negative() { Ok(()) } else { Err(format!("{left:#} before it")) }
-    });
+    await_time("the freeze begins", begins + SignedDuration::from_secs(2));
     alice.fails(&["upgrade", "demo", chart.path()], &[TEXT]);
     // What fails in the freeze may be rolled back, and takes nothing with it that was deployed before.
     fails.wait(WHILE).expect_failure(&[]);
@@ -107,6 +103,13 @@ fn a_freeze_stops_what_would_start_and_nothing_that_has_started() {
         exempt.ok(&["uninstall", "demo"]);
         assert_eq!(namespace.objects_of_demo(), Vec::<&str>::new());
     }
+}
+
+fn await_time(what: &str, time: Timestamp) {
+    eventually(WHILE, what, || {
+        let left = time.duration_since(Timestamp::now());
+        if left.is_negative() { Ok(()) } else { Err(format!("{left:#} are left")) }
+    });
 }
 
 /// Operations that a declaration starts: commits of Sveltos, revisions of OLM, and what makes Flux uninstall.

@@ -130,7 +130,7 @@ fn the_ticket_is_in_every_trace(namespace: &Namespace<'_>, name: &str) {
         };
         let of_override = Some(format!("{}/{name}", namespace.name()).into());
         let shown = edits
-            .any(|event| value(&event, "/override") == of_override && value(&event, "/ticket") == Some("CHG-7".into()));
+            .any(|event| value(event, "/override") == of_override && value(event, "/ticket") == Some("CHG-7".into()));
         if shown { Ok(()) } else { Err(format!("{log:#?}")) }
     });
     let release = format!("{}/demo", namespace.name());
