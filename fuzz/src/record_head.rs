@@ -10,7 +10,7 @@ use interlock_engine::release::record::differences;
 use serde_json::{Map, Value};
 
 use super::Input;
-use super::json::{depth, unique};
+use super::json::{all, depth, unique};
 
 /// The members that Helm knows, and those of `info` that Interlock reads.
 const KNOWN: [&str; 10] =
@@ -36,7 +36,7 @@ pub fn run(input: &[u8]) -> Input {
         (Ok(_), Head::Unreadable) => panic!("a body is read that the reference cannot read: {body}"),
         (Err(error), Head::Of(_)) => panic!("{error}: {body}"),
     }
-    if let (Ok(record), true) = (&read, depth(&body) < MAX_DEPTH && has_moments(&body)) {
+    if let (Ok(record), true) = (&read, depth(&body) < MAX_DEPTH && can_be_respelled(&body)) {
         let again = body.to_string();
         let again = Record::read(again.as_bytes(), &effort).expect("the same body, spelled by another encoder");
         assert_eq!(differences(record, &again, &effort), [], "another spelling is a difference: {body}");
@@ -44,9 +44,12 @@ pub fn run(input: &[u8]) -> Input {
     Input::Own
 }
 
-/// Whether the moments of a body are texts, as Go wants them. Other values are equal only byte by byte.
-fn has_moments(body: &Value) -> bool {
-    ["first_deployed", "deleted"].iter().all(|moment| body["info"].get(moment).is_none_or(Value::is_string))
+/// Whether a body means the same after another encoder has written it. Moments and the method of the apply are texts, as Go wants them:
+/// other values are equal only byte by byte. The tree of values reads fractions inexactly.
+fn can_be_respelled(body: &Value) -> bool {
+    let moments = ["first_deployed", "deleted"].map(|moment| body["info"].get(moment));
+    let texts = moments.into_iter().chain([body.get("apply_method")]);
+    texts.flatten().all(Value::is_string) && all(body, &|value| !value.is_f64())
 }
 
 /// What the reference makes of a body.
