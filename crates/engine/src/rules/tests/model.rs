@@ -124,8 +124,8 @@ impl Helm {
             };
             // With such a small limit, pruning deletes the record of the dead operation itself, which the runbook protects, or the only
             // one that is left to upgrade from.
-            let is_protected = |status: Status| status.is_pending() || status == Status::Superseded;
-            if index + 1 == self.records.len() && self.last_status().is_some_and(is_protected) {
+            let is_newest = index + 1 == self.records.len();
+            if is_newest && self.last_status().is_some_and(|it| it.is_pending() || it == Status::Superseded) {
                 break;
             }
             self.delete(index)?;

@@ -252,13 +252,13 @@ fn protected_kustomizations() {
     {
         act(&format!("protected: {field}"), edit(set(base(), &format!("/{field}"), value)), Ok(()));
     }
-    let unpruned = || set(base(), "/prune", false.into());
+    let unpruned = set(base(), "/prune", false.into());
     act(
         "protected: prune on",
-        Cluster::new().update_objects("alice", annotated(unpruned()), annotated(base())),
+        Cluster::new().update_objects("alice", annotated(unpruned.clone()), annotated(base())),
         prot(),
     );
-    act("protected: prune off", edit(unpruned()), Ok(()));
+    act("protected: prune off", edit(unpruned), Ok(()));
     let dying = |spec: Value| set(annotated(spec), "/metadata/deletionTimestamp", "2026-11-21T10:00:00Z".into());
     act(
         "interval while dying with its objects",
